@@ -1,6 +1,6 @@
-"""Replacing a small file as a whole, so that a crash leaves the old or the new content.
+"""Replacing a small file as a whole, so that a crash leaves the old or the new contents.
 
-Order: remove the old temporary file, write it anew, sync it, rename it, sync the directory (D1).
+Order: remove the old temporary file, write it again, sync it, rename it, sync the directory (D1).
 Source: Kafka's `FileQuorumStateStore` and `Utils.atomicMoveWithFallback`.
 """
 
@@ -15,7 +15,7 @@ TEMPORARY_SUFFIX = ".tmp"
 
 
 def replace_file(files: Files, path: str, content: bytes) -> None:
-    """Write a file durably in place of the one that may be there."""
+    """Write a file durably, replacing any existing one."""
     temporary = path + TEMPORARY_SUFFIX
     if files.exists(temporary):
         files.unlink(temporary)

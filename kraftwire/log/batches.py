@@ -1,7 +1,7 @@
 """What a segment knows of its batches: arrays of a few bytes each, one entry per batch.
 
 Shape of an entry: base offset relative to the segment, byte position, leader epoch. A metadata log
-of idle no-op records has a batch for every 72 bytes, so objects are kept for none of them.
+of idle no-op records has a batch every 72 bytes, too many for an object each.
 """
 
 from __future__ import annotations
@@ -56,11 +56,12 @@ class BatchArrays:
         self.epochs.append(epoch)
 
     def containing(self, offset: int) -> int:
-        """The number of the batch that contains an offset, given that one does."""
+        """Return the number of the batch that contains an offset; one must."""
         return bisect_right(self.offsets, offset - self.base_offset) - 1
 
     def at(self, position: int) -> int:
-        """The number of the last batch that begins at or before a byte position, -1 if none."""
+        """Return the number of the last batch that begins at or before a byte position, -1 if
+        none."""
         return bisect_right(self.positions, position) - 1
 
     def offset(self, number: int) -> int:
@@ -68,14 +69,14 @@ class BatchArrays:
         return self.base_offset + self.offsets[number]
 
     def cut(self, count: int) -> None:
-        """Keep only so many batches."""
+        """Keep only the first `count` batches."""
         del self.offsets[count:], self.positions[count:], self.epochs[count:]
         while self.control and self.control[-1] >= count:
             self.control.pop()
 
 
 class BatchList(Sequence[OffsetAndEpoch]):
-    """Base offset and leader epoch of every batch of several segments, made as they are asked for.
+    """Base offset and leader epoch of every batch of several segments, created on demand.
 
     A view, which follows the log until the next roll or truncation.
     """

@@ -25,7 +25,7 @@ _VOTER_KRAFT_VERSION_MAX = 1
 
 
 def bootstrap_checkpoint(records: Sequence[tuple[Message, int]], now_ms: int) -> bytes:
-    """The file with metadata records, each with its version."""
+    """Build the file with metadata records, each with its version."""
     values = [encode_metadata(record, version) for record, version in records]
     # Kafka leaves the time of the last record at 0 here.
     return (
@@ -36,7 +36,7 @@ def bootstrap_checkpoint(records: Sequence[tuple[Message, int]], now_ms: int) ->
 
 
 def voters_checkpoint(voters: Iterable[InitialVoter], listener: str, now_ms: int) -> bytes:
-    """The file with kraft.version 1 and the voters, under the name of their listener."""
+    """Build the file with kraft.version 1 and the voters, with the name of their listener."""
     record = VotersRecord(version=0, voters=[_voter(voter, listener) for voter in voters])
     control: ControlRecords = [
         (ControlType.KRAFT_VERSION, KRaftVersionRecord(version=0, kraft_version=1)),

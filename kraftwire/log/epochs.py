@@ -1,7 +1,7 @@
-"""Where each leader epoch begins in a log, and the file that says so.
+"""The start offsets of the leader epochs of a log, and the file that holds them.
 
-The file is only a copy: at every start the entries come from the log's batches (KAFKA-16541,
-KAFKA-10706). It is written after a flush, so it never names what is not durable, and that is what
+The file is only a copy: at every startup the entries come from the log's batches (KAFKA-16541,
+KAFKA-10706). It is written after a flush, so it never names anything that is not durable, which
 makes it evidence of what a damaged log has lost.
 
 Source: Kafka's `LeaderEpochCheckpointFile` and `CheckpointFile`.
@@ -25,13 +25,13 @@ _ENTRY = re.compile(r"(\d{1,10}) (\d{1,19})", re.ASCII)
 
 
 def epochs_text(entries: Iterable[tuple[int, int]]) -> str:
-    """The file's content."""
+    """Return the contents of the file."""
     lines = [f"{epoch} {start}\n" for epoch, start in entries]
     return f"{_VERSION}\n{len(lines)}\n" + "".join(lines)
 
 
 def read_epochs(files: Files, path: str) -> EpochEntries | None:
-    """The entries of the file; None if it is missing or makes no sense, since it is only a copy."""
+    """Read the entries of the file; None if it is missing or invalid, since it is only a copy."""
     if not files.exists(path):
         return None
     lines = files.read_bytes(path).decode("latin-1").split("\n")
@@ -47,7 +47,7 @@ def write_epochs(files: Files, path: str, entries: Iterable[tuple[int, int]]) ->
 
 
 def epochs_from(entries: EpochEntries, start_offset: int) -> EpochEntries:
-    """The entries of a log that now starts at an offset: the epoch in force there begins there.
+    """Return the entries of a log that now starts at an offset, where the epoch at it now begins.
 
     Source: Kafka's `LeaderEpochFileCache.truncateFromStartAsyncFlush`.
     """

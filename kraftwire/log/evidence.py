@@ -1,13 +1,13 @@
-"""Judging a log without a flush mark: what else on disk shows how far it was flushed.
+"""Judging a log without a flush mark: other evidence of how far it was flushed.
 
-So it is with a directory that another implementation wrote to last. Index entries, epochs, producer
-snapshots and segments are made only after a flush of what was before them, so if one of them lies
-after a damage or the end, then flushed records are missing. A good batch after a bad one says the
-same: a torn write is the last one.
+This is the case if another implementation wrote to the directory last. Index entries, epochs,
+producer snapshots and segments are created only after a flush of what precedes them, so if one of
+them lies after damage or after the end, flushed records are missing. A good batch after a bad one
+shows the same: only the last write can be torn.
 
-Two limits. One bad batch at the very end cannot be told from a torn one. And while Kafka runs it
-writes index entries and epochs before the flush, so its directory may be refused after a power
-failure where Kafka itself would cut.
+Two limits: one bad batch at the very end cannot be distinguished from a torn one, and a running
+Kafka writes index entries and epochs before the flush, so its directory may be refused after a
+power failure where Kafka itself would truncate.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["check_evidence"]
 
 
 def check_evidence(found: Recovered) -> None:
-    """Refuse a log whose damage or end other files contradict.
+    """Refuse a log if other files show that flushed records are damaged or missing.
 
     Raises: StorageError that names file, byte and offset.
     """
@@ -45,7 +45,7 @@ def check_evidence(found: Recovered) -> None:
 
 
 def _evidence(found: Recovered) -> Iterator[tuple[str, int]]:
-    """What proves that the log was durable up to an offset."""
+    """Yield proof that the log was durable up to an offset."""
     for epoch, start in found.epochs_stored or ():
         yield f"epoch {epoch} began", start
     for name in found.names:
@@ -54,6 +54,6 @@ def _evidence(found: Recovered) -> Iterator[tuple[str, int]]:
             yield f"{name} was written", offset
     last = found.segments[-1]
     entries = last.offsets.stored()
-    # A rotten entry is no evidence: both halves must point past the end.
+    # A corrupt entry is not evidence: both halves must point past the end.
     if entries and entries == sorted(set(entries)) and entries[-1][1] >= last.size:
         yield "the index has a record", last.base_offset + entries[-1][0] + 1

@@ -1,4 +1,4 @@
-"""Which features a new cluster begins with, by release of Kafka.
+"""The features of a new cluster, by release of Kafka.
 
 Source: Kafka's `MetadataVersion`, `Feature` and `Formatter`; `kafka-storage version-mapping`.
 """
@@ -38,7 +38,7 @@ _NAMES = [
 ]
 _LEVELS = {name: level for level, name in enumerate(_NAMES, _FIRST_LEVEL)}
 
-# Feature -> levels in order, each with the metadata.version from which on it is the default.
+# Feature -> levels in order, each with the first metadata.version for which it is the default.
 _DEFAULTS = {
     "eligible.leader.replicas.version": {1: 26},
     "group.version": {1: 22},
@@ -52,7 +52,7 @@ _NEEDS = {("eligible.leader.replicas.version", 1): 23}
 
 @dataclass(frozen=True, slots=True)
 class FeatureWishes:
-    """What the command line asks for: the level of a release, and levels of single features."""
+    """The features requested on the command line: a release, and levels of single features."""
 
     release_level: int | None
     levels: dict[str, int]
@@ -60,10 +60,10 @@ class FeatureWishes:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """The features that a new cluster begins with.
+    """The features of a new cluster.
 
     `release` is the name of the level of metadata.version. `levels` are those above 0 in order of
-    name, neither metadata.version nor kraft.version among them.
+    name, without metadata.version and kraft.version.
     """
 
     metadata_version: int
@@ -81,12 +81,11 @@ def parse_features(release: str | None, settings: Iterable[str]) -> FeatureWishe
 
 
 def choose_features(wishes: FeatureWishes, *, is_dynamic: bool) -> Features:
-    """The features of a release, the newest by default, changed by single levels.
+    """Return the features of a release, by default the newest, with single levels changed.
 
-    `is_dynamic` says whether the voters are kept in the log, which decides on kraft.version: it
-    may only be said again.
-    Raises: UsageError as kafka-storage refuses: an unknown feature or level, a level that needs a
-    later metadata.version.
+    `is_dynamic` is True if the voters are kept in the log, which determines kraft.version: a level
+    for it can only repeat that. Raises: UsageError as kafka-storage refuses: an unknown feature or
+    level, a level that needs a later metadata.version.
     """
     chosen = dict(wishes.levels)
     unknown = sorted(chosen.keys() - _DEFAULTS.keys() - {METADATA_VERSION})
@@ -142,7 +141,7 @@ def _parse(text: str) -> tuple[str, int]:
 
 
 def _level(of_release: int | None, level: int | None) -> int:
-    """The level of metadata.version to use."""
+    """Return the level of metadata.version."""
     if level is None:
         return _LEVELS[_NAMES[-1]] if of_release is None else of_release
     if level == _UNSTABLE_LEVEL:
@@ -156,7 +155,7 @@ def _level(of_release: int | None, level: int | None) -> int:
 
 
 def _level_of(release: str) -> int:
-    """Of 4.1, 4.1.2 and 4.1-IV1 the last level; of 4.1-IV0 that one."""
+    """Return the last level for 4.1, 4.1.2 and 4.1-IV1, and the first one for 4.1-IV0."""
     key = ".".join(release.split(".")[:2])
     matches = [name for name in _NAMES if key in (name, name.partition("-")[0])]
     if not matches:

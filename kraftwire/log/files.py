@@ -1,9 +1,9 @@
 """The file operations that a log needs, and their real implementation.
 
-Everything in this package reaches the disk through a `Files`, so that a simulation can bring a
-disk of its own. Paths are strings with ``/``. Every failure is a `StorageError` that names file and
-operation; one of a sync is marked fatal, because nobody knows afterwards which pages are on disk
-(D9). `fdatasync`, `flock` and what replaces them elsewhere are used nowhere else.
+Everything in this package reaches the disk through a `Files`, so that a simulation can provide its
+own disk. Paths are strings with ``/``. Every failure is a `StorageError` that names file and
+operation; a failed sync is marked fatal, because it is then unknown which pages are on disk (D9).
+`fdatasync`, `fcntl` locks and their equivalents on other systems are used only here.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ class File(Protocol):
         """Cut the file, or extend it with zeros, to this size."""
 
     def fdatasync(self) -> None:
-        """Return once content and size are durable. Raises: StorageError, fatal."""
+        """Make contents and size durable. Raises: StorageError, fatal."""
 
     def close(self) -> None:
-        """Give the file up; doing so again has no effect."""
+        """Close the file; closing it again has no effect."""
 
 
 class Lock(Protocol):
     """A lock that this process holds."""
 
     def close(self) -> None:
-        """Give the lock up; doing so again has no effect."""
+        """Release the lock; releasing it again has no effect."""
 
 
 class Files(Protocol):
@@ -56,10 +56,10 @@ class Files(Protocol):
         """Open a file for reading and writing. `create` makes it if it is missing."""
 
     def open_to_read(self, path: str) -> File:
-        """Open a file that is only read, as one that `make_read_only` has protected."""
+        """Open a file for reading only, such as one protected by `make_read_only`."""
 
     def make_read_only(self, path: str) -> None:
-        """Take everybody's right to write a file; `rename` and `unlink` still work."""
+        """Remove all write permissions of a file; `rename` and `unlink` still work."""
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or directory of this name."""
@@ -71,16 +71,16 @@ class Files(Protocol):
         """The names in a directory. Order: by name."""
 
     def mkdir(self, path: str) -> None:
-        """Make a directory, its parents too; no error if it is there."""
+        """Make a directory and its parents; no error if it exists."""
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file another name, in place of the file that had it."""
+        """Rename a file, replacing any file that has the new name."""
 
     def unlink(self, path: str) -> None:
         """Remove a file."""
 
     def fsync_dir(self, path: str) -> None:
-        """Return once the names in a directory are durable. Raises: StorageError, fatal."""
+        """Make the names in a directory durable. Raises: StorageError, fatal."""
 
     def read_bytes(self, path: str) -> bytes:
         """All of a file."""
@@ -88,7 +88,7 @@ class Files(Protocol):
     def lock(self, path: str) -> Lock:
         """Lock a file, which is made if missing, against every other process.
 
-        Raises: StorageError if somebody holds it.
+        Raises: StorageError if another process, or this one, holds it.
         """
 
 
@@ -106,7 +106,7 @@ def _failure(operation: str, path: str, error: OSError, *, fatal: bool = False) 
 
 
 def _sync(descriptor: int) -> None:
-    """Make a file's content durable, past the drive's cache where the system knows how."""
+    """Make a file's contents durable, bypassing the drive's cache if the system can."""
     full = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync leaves data in the drive's cache
     if full is not None:
         fcntl.fcntl(descriptor, full)
@@ -148,7 +148,7 @@ class _LocalFile:
             if written == len(data):
                 return
             rest = memoryview(data)
-            while written < len(rest):  # the disk is nearly full; the next write says so
+            while written < len(rest):  # the disk is nearly full; the next write reports it
                 rest = rest[written:]
                 offset += written
                 written = os.pwrite(self._descriptor, rest, offset)
@@ -186,8 +186,8 @@ class _LocalLock:
             _LOCKED.discard(self._place)
 
 
-# The files that this process has locked. A lock of fcntl ends when the process closes any
-# descriptor of the file, so a file in here must not even be opened.
+# The files that this process has locked. An fcntl lock ends when the process closes any descriptor
+# of the file, so these files must not even be opened again.
 _LOCKED: set[str] = set()
 
 
@@ -201,12 +201,12 @@ class LocalFiles:
             return _LocalFile(os.open(path, flags, 0o600), path)
 
     def open_to_read(self, path: str) -> File:
-        """Open a file that is only read."""
+        """Open a file for reading only."""
         with _failing("opening", path):
             return _LocalFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path)
 
     def make_read_only(self, path: str) -> None:
-        """Take everybody's right to write a file."""
+        """Remove all write permissions of a file."""
         with _failing("making read-only", path):
             os.chmod(path, stat.S_IMODE(os.stat(path).st_mode) & ~0o222)
 
@@ -225,12 +225,12 @@ class LocalFiles:
             return sorted(os.listdir(path))
 
     def mkdir(self, path: str) -> None:
-        """Make a directory, its parents too; no error if it is there."""
+        """Make a directory and its parents; no error if it exists."""
         with _failing("making the directory", path):
             os.makedirs(path, exist_ok=True)
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file another name, in place of the file that had it."""
+        """Rename a file, replacing any file that has the new name."""
         with _failing(f"renaming to {new}", old):
             os.replace(old, new)
 
@@ -258,11 +258,11 @@ class LocalFiles:
         """Lock a file against every other process, one of Kafka included."""
         place = os.path.realpath(path)
         if place in _LOCKED:
-            raise _in_use(path, "held by this very process")
+            raise _in_use(path, "held by this process")
         with _failing("opening", path):
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            # Java locks with fcntl. Some systems have flock and fcntl know nothing of each other.
+            # Java locks with fcntl. On some systems flock and fcntl ignore each other.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

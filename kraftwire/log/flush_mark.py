@@ -1,16 +1,16 @@
-"""How far a log was flushed: a small file that a crash cannot outrun.
+"""The flush mark: a small file that records durably how far the log was flushed.
 
-The mark is written after the log was synced and is durable before anybody hears of it. So what lies
-below it was there, whole, and may have been acknowledged; what lies above it never was. It also
-holds a checksum of the leader epochs, which a batch's own checksum leaves out, and who the
-directory belongs to.
+The mark is written after the log was synced and is durable before the flush is reported. So
+everything below it was complete and may have been acknowledged; nothing above it was. It also
+holds a checksum of the leader epochs, which a batch's own checksum leaves out, and the owner of the
+directory.
 
-The file has two copies, each in a page of its own, with a rising number and a checksum. A higher
-mark goes into the older copy, so a torn write leaves the other one. A lower mark, before records
-are cut, goes into both, so no copy ever claims more than the log has.
+The file has two copies, each in a separate page, with an increasing number and a checksum. A higher
+mark goes into the older copy, so a torn write leaves the other one. A lower mark goes into both
+before records are truncated, so no copy ever claims more than the log has.
 
-Kafka does not know the file and leaves it alone. Whether it ran on the directory in between is told
-by quorum-state; see `quorum_state.py`.
+Kafka does not know the file and leaves it alone. quorum-state shows whether Kafka ran on the
+directory in between; see `quorum_state.py`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 
 MARK_MAGIC = b"kwflush1"
 
-# Each copy has a page, so that no torn write of one reaches the other.
+# Each copy has a page, so that a torn write of one does not affect the other.
 COPY_BYTES = 4096
 
 # Magic, number, flushed offset and its epoch, start offset, checksum of the epochs, node id,
@@ -54,7 +54,7 @@ _EPOCH = struct.Struct(">iq")
 
 
 class Identity(NamedTuple):
-    """Who a directory belongs to; -1, zeros and 0 where that is not known."""
+    """The owner of a directory; -1, zeros and 0 where unknown."""
 
     node_id: int = -1
     directory_id: bytes = ZERO_UUID
@@ -69,7 +69,8 @@ class Mark:
     """What is known to be durable.
 
     Every record from `start_offset` to below `end.offset` is; `end.epoch` is that of the last one
-    (-1 where the log is empty and nobody knows). `epochs_crc` covers the leader epochs in between.
+    (-1 if the log is empty and the epoch is unknown). `epochs_crc` covers the leader epochs in
+    between.
     """
 
     end: OffsetAndEpoch
@@ -79,19 +80,19 @@ class Mark:
 
 
 def epochs_crc(entries: Iterable[tuple[int, int]]) -> int:
-    """The checksum of (epoch, start offset) pairs in order."""
+    """Return the checksum of (epoch, start offset) pairs in order."""
     value: int = crc32c(b"".join(_EPOCH.pack(*entry) for entry in entries))
     return value
 
 
 def parse_mark(content: bytes) -> tuple[int, Mark] | None:
-    """The number and the mark of the newest sound copy in a file's content, None without one."""
+    """Return the number and the mark of the newest valid copy in a file, None without one."""
     found = [copy for copy in read_copies(content) if copy is not None]
     return max(found, key=lambda copy: copy[0], default=None)
 
 
 def read_copies(content: bytes) -> list[tuple[int, Mark] | None]:
-    """Number and mark of both copies in a file's content, None for a damaged one."""
+    """Return number and mark of both copies in a file, None for a damaged one."""
     return [_parse_copy(content[:COPY_BYTES]), _parse_copy(content[COPY_BYTES:])]
 
 
@@ -115,11 +116,11 @@ def _copy(number: int, mark: Mark) -> bytes:
 class FlushMark:
     """The mark of a directory, and the file that holds it.
 
-    `mark` is what was written last, None without a sound copy; `is_damaged` if there is a file.
+    `mark` is what was written last, None without a valid copy; `is_damaged` if there is a file.
     """
 
     def __init__(self, files: Files, directory: str) -> None:
-        """Read the file, if it is there. Raises: StorageError if it cannot be read."""
+        """Read the file, if it exists. Raises: StorageError if it cannot be read."""
         self._files = files
         self.path = join(directory, FLUSH_MARK_FILE)
         self._file: File | None = None
@@ -136,7 +137,7 @@ class FlushMark:
         return self.mark.end.offset if self.mark else 0
 
     def open(self, mark: Mark) -> None:
-        """Set the first mark of a run; nothing is written if the file has it already.
+        """Set the first mark of a run; nothing is written if the file already has it.
 
         Raises: StorageError. Order: before the others; what the mark covers is durable.
         """
@@ -161,7 +162,7 @@ class FlushMark:
     def set(self, mark: Mark) -> None:
         """Set any mark, durably, in both copies. Raises: StorageError.
 
-        Order: before the records go that a lower one leaves out.
+        Order: before removing the records that a lower mark leaves out.
         """
         if self._file is None:
             self._create(mark)
@@ -170,7 +171,7 @@ class FlushMark:
             self.raise_to(mark)
 
     def _create(self, mark: Mark) -> None:
-        """Write the file as a whole: it is new, or its copies may differ."""
+        """Write the whole file: it is new, or its copies may differ."""
         self._number += 2
         copies = [(self._number - 1, mark), (self._number, mark)]
         copies.sort(key=lambda copy: copy[0] % 2)
@@ -180,6 +181,6 @@ class FlushMark:
         self.mark = mark
 
     def close(self) -> None:
-        """Give the file up; doing so again has no effect."""
+        """Close the file; closing it again has no effect."""
         if self._file is not None:
             self._file.close()

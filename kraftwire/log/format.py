@@ -1,8 +1,8 @@
 """Formatting log directories: what `kraftwire storage format` does.
 
-The rules, the files and the words are kafka-storage's, except that what Java says with a stack
-trace is one line here. `meta.properties` is written last in each directory, so that a crash in
-between leaves one that is not formatted.
+The rules, the files and the messages are those of kafka-storage, except that an error that Java
+prints as a stack trace is one line here. `meta.properties` is written last in each directory, so
+that a crash in between leaves one that is not formatted.
 
 Source: Kafka's `Formatter`, `StorageTool` and `MetaPropertiesEnsemble`.
 """
@@ -47,7 +47,7 @@ _TOPIC = "__cluster_metadata"
 
 
 class Quorum(Enum):
-    """How the voters of a new cluster are made known."""
+    """How the voters of a new cluster are specified."""
 
     UNSAID = "no flag"
     STANDALONE = "--standalone/-s"
@@ -57,10 +57,10 @@ class Quorum(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatNode:
-    """The node whose directories are concerned, as its properties file describes it.
+    """The node whose directories are formatted, as its properties file describes it.
 
     `endpoint` is host and port under which the first controller listener, `listener`, is
-    advertised; None for a node that is no controller.
+    advertised; None for a node that is not a controller.
     """
 
     node_id: int
@@ -73,23 +73,23 @@ class FormatNode:
 
     @property
     def all_directories(self) -> list[str]:
-        """The log directories and that of the metadata log, by name."""
+        """Return the log directories and that of the metadata log, by name."""
         return sorted({*self.directories, self.metadata_directory})
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether the voters of the quorum are kept in its log."""
+        """Whether the voters of the quorum are in its log."""
         return not self.has_static_voters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatRequest:
-    """What to format with.
+    """The cluster, features and voters to format directories for.
 
     `voters` belong to `Quorum.INITIAL`; as a text they are `id@host:port:directory`,
     comma-separated. `features` are texts `feature=level`. `now_ms` is written into the snapshots,
-    `date` into the comment of meta.properties. `new_id` makes the directory ids that nobody has
-    chosen.
+    `date` into the comment of meta.properties. `new_id` generates the directory ids that are not
+    given.
     """
 
     cluster_id: str
@@ -105,7 +105,7 @@ class FormatRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What goes into the directories. `kind` is how the metadata directory is called."""
+    """What goes into the directories. `kind` is the description of the metadata directory."""
 
     directory_id: bytes
     voters: tuple[InitialVoter, ...]
@@ -119,10 +119,11 @@ def format_directories(
     request: FormatRequest,
     warn: Callable[[str], None] | None = None,
 ) -> Iterator[str]:
-    """Format the directories that are not yet; yields what to tell.
+    """Format the directories that are not formatted yet; yields the lines to print.
 
-    A directory whose meta.properties cannot be read is left alone, and `warn` hears why.
-    Raises: UsageError for what kafka-storage refuses, before anything is written; StorageError.
+    A directory whose meta.properties cannot be read is skipped, and `warn` is called with the
+    reason. Raises: UsageError for what kafka-storage refuses, before anything is written;
+    StorageError.
     """
     wishes = parse_features(request.release, request.features)
     _check_static_voters(node, request)
@@ -183,7 +184,7 @@ class _Directories:
 def _look_at_directories(
     files: Files, node: FormatNode, request: FormatRequest
 ) -> _Directories:
-    """Sort the directories. Raises: UsageError if one is another node's or done already."""
+    """Sort the directories. Raises: UsageError if one is another node's or already formatted."""
     found = _Directories()
     for directory in node.all_directories:
         path = join(directory, META_PROPERTIES_FILE)
@@ -220,7 +221,7 @@ def _read(files: Files, directory: str) -> MetaProperties | None:
     """The directory's meta.properties, None without one. Raises: StorageError if unreadable."""
     path = join(directory, META_PROPERTIES_FILE)
     if files.exists(directory):
-        files.listdir(directory)  # fails if it is no directory
+        files.listdir(directory)  # fails if it is not a directory
     properties = read_meta_properties(files, path)
     if properties is not None and properties.cluster_id is None:
         raise StorageError("expected a cluster.id, found none", file=path)

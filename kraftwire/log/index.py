@@ -2,12 +2,12 @@
 
 Layout: an entry of the offset index is (last offset of a batch relative to the segment, position of
 that batch), of the time index (largest timestamp so far, relative last offset of its batch). The
-files of the active segment have their full size in advance; what follows the entries is zeros. It
-is cut off when the segment or the log is closed.
+files of the active segment are preallocated; zeros follow the entries. They are trimmed when the
+segment or the log is closed.
 
 Order: entries are written after a flush of what they point to, never before, so that an entry in
-the file proves that the log was durable that far (D11). The files themselves are hardly ever
-synced: the log is the truth, and indexes are made anew where they disagree with it.
+the file proves that the log was durable that far (D11). The files themselves are rarely synced: the
+log is authoritative, and indexes that disagree with it are rebuilt.
 
 Source: Kafka's `AbstractIndex`, `OffsetIndex`, `TimeIndex`.
 """
@@ -39,7 +39,7 @@ class Index:
 
     @property
     def is_full(self) -> bool:
-        """Whether the segment has to end; the time index keeps room for its closing entry."""
+        """Whether the segment must end; the time index keeps room for its closing entry."""
         return self.count >= self.count_max - (self._entry is TIME_ENTRY)
 
     def stored(self) -> list[tuple[int, int]]:
@@ -57,19 +57,19 @@ class Index:
         return entries
 
     def adopt(self, entries: list[tuple[int, int]]) -> None:
-        """Take the entries that are in the file for what the index holds."""
+        """Adopt the entries that are in the file."""
         self.count = len(entries)
         self.last = entries[-1] if entries else None
         self._waiting = []
 
     def append(self, first: int, second: int) -> None:
-        """Add an entry after the last one; `write` brings it into the file."""
+        """Add an entry after the last one; `write` writes it to the file."""
         self._waiting.append((first, second))
         self.count += 1
         self.last = first, second
 
     def write(self, count: int) -> None:
-        """Bring entries into the file that are not there yet, so that it has so many."""
+        """Write entries that are not in the file yet, so that it has `count` of them."""
         waiting = self._waiting
         start = self.count - len(waiting)
         if count <= start:
@@ -97,13 +97,13 @@ class Index:
         self.adopt(kept)
 
     def extend(self) -> None:
-        """Give the file of an active segment its full size."""
+        """Preallocate the file of an active segment."""
         self._file.truncate(self.count_max * self._entry.size)
 
     def trim(self) -> None:
-        """Cut the file after its entries."""
+        """Truncate the file after its entries."""
         self._file.truncate(self.count * self._entry.size)
 
     def close(self) -> None:
-        """Give up the file as it is."""
+        """Close the file as it is."""
         self._file.close()

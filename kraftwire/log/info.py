@@ -1,6 +1,6 @@
 """What `kraftwire storage info` finds in a node's directories.
 
-Source: Kafka's `StorageTool`; its words, too.
+Source: Kafka's `StorageTool`; the texts are the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Findings:
 
 
 def storage_info(files: Files, node: FormatNode) -> tuple[list[str], bool]:
-    """What the directories hold: the lines to print, and whether all is well."""
+    """Describe the directories: returns the lines to print, and whether there was no problem."""
     found = _Findings()
     for directory in node.all_directories:
         _look_at(files, directory, found)

@@ -1,4 +1,4 @@
-"""The file that makes a directory one of a certain node in a certain cluster.
+"""The file that assigns a directory to a node and a cluster.
 
 Layout: a Java properties file with `version` 1, `cluster.id`, `node.id`, `directory.id`; other keys
 are kept. Version 0 was written before KRaft and is refused.
@@ -27,10 +27,10 @@ _NODE_ID_MAX = 0x7FFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
-    """What the file says.
+    """The contents of the file.
 
-    `cluster_id` is None until the cluster has one (Kafka's own tools want it);
-    `directory_id` is zero where an older Kafka has formatted the directory.
+    `cluster_id` is None until the cluster has one (Kafka's own tools require it); `directory_id` is
+    zero if an older Kafka formatted the directory.
     """
 
     cluster_id: str | None
@@ -40,7 +40,7 @@ class MetaProperties:
 
 
 def read_meta_properties(files: Files, path: str) -> MetaProperties | None:
-    """What the file says, None without one: the directory is not formatted then.
+    """Return the contents of the file; None if it is missing, so that the directory is unformatted.
 
     Raises: StorageError for a file that another version wrote or that lacks a value.
     """
@@ -87,7 +87,7 @@ def write_meta_properties(
 ) -> None:
     """Replace the file, durably (D8). Kafka's `comment` is the date. Raises: StorageError.
     """
-    # In this order Java's Properties keeps the keys.
+    # The order in which Java's Properties writes these keys.
     values = {"node.id": str(properties.node_id)}
     if properties.directory_id != ZERO_UUID:
         values["directory.id"] = uuid_to_text(properties.directory_id)

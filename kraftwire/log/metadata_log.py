@@ -1,8 +1,8 @@
 """The replicated log on disk: append, flush, truncate, read.
 
-A `MetadataLog` belongs to one owner, who calls one method at a time; only `flush` may run in a
-thread of its own next to `append` and `read`. After an error of a write or a sync every method that
-changes the log raises that error again, because nobody knows what is on disk (D9).
+A `MetadataLog` has one owner, which calls one method at a time; only `flush` may run in another
+thread during `append` and `read`. After a failed write or sync every method that changes the log
+raises that error again, because the contents of the disk are unknown (D9).
 
 Source: Kafka's `UnifiedLog` and `KafkaRaftLog`.
 """
@@ -10,14 +10,14 @@ Source: Kafka's `UnifiedLog` and `KafkaRaftLog`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from kraftwire.errors import InvariantError, StorageError, UsageError, check
 from kraftwire.log.batches import HEAD, HEAD_SIZE, BatchList
 from kraftwire.log.epochs import EpochEntries, epochs_from, write_epochs
 from kraftwire.log.files import Files
 from kraftwire.log.flush_mark import Mark, epochs_crc
+from kraftwire.log.health import Health
 from kraftwire.log.names import EPOCHS_FILE, QUORUM_STATE_FILE, join, partition_directory
 from kraftwire.log.opening import Opened, open_directory
 from kraftwire.log.partition_metadata import ensure_partition_metadata
@@ -36,11 +36,11 @@ _LOG = logging.getLogger(__name__)
 
 
 class MetadataLog:
-    """A log that is open; `open` is the way in.
+    """An open log; `open` returns one.
 
-    Offsets from `start_offset` to below `end_offset` are there, those below `flushed_offset`
-    durably. `start_offset` may lie inside a segment; after a restart it is the first segment's
-    base (R-FILE-2).
+    It has the offsets from `start_offset` to below `end_offset`, durably those below
+    `flushed_offset`. `start_offset` may lie inside a segment; after a restart it is the first
+    segment's base (R-FILE-2).
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class MetadataLog:
         self._epochs_stored = list(found.epochs_stored or ())
         self._mark = opened.mark
         self._identity = opened.identity
-        self._failure: StorageError | None = None
+        self._health = Health()
         self.directory = directory
         self.start_offset = found.segments[0].base_offset
         self.end_offset = found.segments[-1].end_offset
@@ -75,7 +75,7 @@ class MetadataLog:
         """Open or create the log of a topic in a log directory.
 
         The files are in the directory's subdirectory `<topic>-0`; `snapshots` is the store of that
-        subdirectory, for a caller who goes on to use it. A snapshot that is ahead of the log
+        subdirectory, which the caller may use afterwards. A snapshot that is ahead of the log
         replaces it, as after a crash between download and reset (R-START-2).
 
         Order: hold the directory's lock. Raises: StorageError if flushed records are missing or
@@ -99,10 +99,10 @@ class MetadataLog:
         return log
 
     def _start(self, snapshot: OffsetAndEpoch | None) -> None:
-        """Make durable what was found, so that everything in the log counts as flushed; or begin
-        anew at a snapshot that is ahead of it."""
+        """Make the whole log durable, so that it counts as flushed; or start it at a snapshot that
+        is ahead of it."""
         if snapshot is not None:
-            _LOG.info("%s: the log gives way to snapshot %s", self.directory, snapshot)
+            _LOG.info("%s: snapshot %s replaces the log", self.directory, snapshot)
             self._reset(snapshot)
             return
         self._segments[-1].activate()
@@ -111,7 +111,7 @@ class MetadataLog:
         self._mark.open(self._mark_at(self.end_offset))
 
     def _mark_at(self, end_offset: int) -> Mark:
-        """What is durable once everything below this offset is."""
+        """Return the mark for a log that is durable up to this offset."""
         epochs = [entry for entry in self._epochs if entry[1] < end_offset]
         last = epochs[-1][0] if epochs else -1
         end = OffsetAndEpoch(end_offset, last)
@@ -155,7 +155,7 @@ class MetadataLog:
         Raises: StorageError if the disk fails; InvariantError if the batches do not begin at
         `base_offset`, the log's end, do not end at `end_offset` or have gaps between them.
         """
-        self._ensure_usable()
+        self._health.ensure()
         batches = _facts(data, self.end_offset)
         found = batches[-1].last_offset + 1 if batches else base_offset
         if base_offset != self.end_offset or found != end_offset:
@@ -163,14 +163,14 @@ class MetadataLog:
                 f"append of [{base_offset}, {end_offset}) with batches up to {found} "
                 f"to a log that ends at {self.end_offset}"
             )
-        with self._failing():
+        with self._health:
             if len(data) <= self._settings.segment_bytes:
                 self._append(data, batches)
             else:
                 self._append_apart(data, batches)
 
     def _append_apart(self, data: bytes | memoryview, batches: Sequence[BatchFacts]) -> None:
-        """Append batches one by one: together they are larger than a segment."""
+        """Append batches one by one: together they exceed a segment."""
         view, position = memoryview(data), 0
         for batch in batches:
             self._append(view[position : position + batch.size], [batch])
@@ -184,8 +184,8 @@ class MetadataLog:
         if segment.must_roll(len(data), batches[-1].last_offset, newest):
             segment = self._roll()
         segment.append(data, batches)
-        # After the write and before the new end: a flush in a thread next to this takes the marks,
-        # and one that it took for bytes not yet written would never be synced again (D2).
+        # After the write and before the new end: a flush in another thread clears the marks, and a
+        # segment marked before its bytes were written would never be synced (D2).
         if segment not in self._dirty:
             self._dirty.append(segment)
         if not self._epochs or batches[-1].epoch > self._epochs[-1][0]:
@@ -195,7 +195,7 @@ class MetadataLog:
     def _note_epochs(self, batches: Sequence[BatchFacts]) -> None:
         for batch in batches:
             if not self._epochs or batch.epoch > self._epochs[-1][0]:
-                # The epoch in force where a log begins that was empty there has no record left.
+                # At the start of an emptied log the current epoch has no record.
                 if self._epochs and self._epochs[-1][1] == batch.base_offset:
                     self._epochs.pop()
                 self._epochs.append((batch.epoch, batch.base_offset))
@@ -216,20 +216,20 @@ class MetadataLog:
         return segment
 
     def flush(self) -> int:
-        """Make the log durable up to the end that it has now; returns that offset.
+        """Make the log durable up to its current end; returns that offset.
 
         Raises: StorageError, fatal, if the disk fails.
         """
-        self._ensure_usable()
-        # The end first: an append in between may only add to what is synced.
+        self._health.ensure()
+        # Take the end first: an append in between only adds to what is synced.
         end_offset = self.end_offset
         dirty, self._dirty = self._dirty, []
         epochs = [entry for entry in self._epochs if entry[1] < end_offset]
-        with self._failing():
+        with self._health:
             for segment in dirty:
                 segment.sync()
             self._store_epochs(epochs)
-            # Last: a caller that is told of the flush can rely on the mark (D11).
+            # Last, so that callers can rely on the mark once the flush returns (D11).
             if end_offset > self._mark.end_offset:
                 self._mark.raise_to(self._mark_at(end_offset))
         self.flushed_offset = max(self.flushed_offset, end_offset)
@@ -243,21 +243,21 @@ class MetadataLog:
     def truncate(self, end_offset: int) -> int:
         """Cut the log, durably, so that it ends at this offset; returns its end (D5).
 
-        A batch that contains `end_offset` goes as a whole, so the end may be below it.
-        Raises: StorageError if the disk fails; InvariantError below the log's start.
+        A batch that contains `end_offset` is removed as a whole, so the end may be lower. Raises:
+        StorageError if the disk fails; InvariantError below the log's start.
         """
-        self._ensure_usable()
+        self._health.ensure()
         check(
             end_offset >= self.start_offset,
             f"truncation to {end_offset}, below the log's start {self.start_offset}",
         )
         if end_offset < self.end_offset:
-            with self._failing():
+            with self._health:
                 self._truncate(end_offset)
         return self.end_offset
 
     def _truncate(self, end_offset: int) -> None:
-        """Cut mark and copies before the log itself: it must never lack what they name."""
+        """Lower mark and copies before truncating the log: it must never lack what they name."""
         segment = next(s for s in reversed(self._segments) if s.base_offset <= end_offset)
         if end_offset < segment.end_offset:
             number = segment.batches.containing(end_offset)
@@ -280,11 +280,11 @@ class MetadataLog:
     def reset(self, start: OffsetAndEpoch) -> None:
         """Empty the log, durably, so that it starts and ends where a snapshot ends (R-FSN-4).
 
-        A crash in the midst leaves a beginning of the old log, which the snapshot replaces at the
-        next start. Order: that snapshot is durable. Raises: StorageError if the disk fails.
+        A crash halfway leaves a prefix of the old log, which the snapshot replaces at the next
+        start. Order: that snapshot is durable. Raises: StorageError if the disk fails.
         """
-        self._ensure_usable()
-        with self._failing():
+        self._health.ensure()
+        with self._health:
             self._reset(start)
 
     def _reset(self, start: OffsetAndEpoch) -> None:
@@ -304,22 +304,22 @@ class MetadataLog:
     def drop_prefix(self, start_offset: int) -> None:
         """Let the log start at this offset; segments that lie wholly below it go (R-SNAP-6).
 
-        The oldest goes first, each durably before the next, and the one that is written to never.
-        Order: a snapshot that ends at or above the offset is durable. Raises: StorageError if the
-        disk fails; InvariantError for an offset outside the log.
+        The oldest is removed first, each durably before the next, but never the active one. Order:
+        a snapshot that ends at or above the offset is durable. Raises: StorageError if the disk
+        fails; InvariantError for an offset outside the log.
         """
-        self._ensure_usable()
+        self._health.ensure()
         check(
             self.start_offset <= start_offset <= self.end_offset,
-            f"a start at {start_offset} of a log from {self.start_offset} to {self.end_offset}",
+            f"the log from {self.start_offset} to {self.end_offset} cannot start at {start_offset}",
         )
         if self._mark.end_offset < start_offset:
-            # Nothing that is left may depend on a flush that a crash could undo.
+            # Nothing that remains may depend on a flush that a crash could undo.
             self.flush()
         self.start_offset = start_offset
         self._epochs = epochs_from(self._epochs, start_offset)
         segments = self._segments
-        with self._failing():
+        with self._health:
             self._mark.set(self._mark_at(self._mark.end_offset))
             while len(segments) > 1 and segments[0].end_offset <= start_offset:
                 segments.pop(0).remove()
@@ -328,7 +328,7 @@ class MetadataLog:
         self._dirty = [dirty for dirty in self._dirty if dirty in segments]
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
-        """Whole batches of one segment, from the one that contains `offset`.
+        """Return whole batches of one segment, starting with the one that contains `offset`.
 
         At most `max_bytes` but at least the first batch, nothing at or above `end_offset`;
         empty if there is nothing. Raises: UsageError below the log's start; StorageError.
@@ -340,7 +340,7 @@ class MetadataLog:
         return self._segment_with(offset).read(offset, max_bytes, end_offset)
 
     def read_size(self, offset: int, max_bytes: int, end_offset: int) -> int:
-        """How many bytes `read` would return; 0 where it would raise."""
+        """Return how many bytes `read` would return; 0 if it would raise."""
         if self.start_offset <= offset < min(end_offset, self.end_offset):
             return self._segment_with(offset).read_size(offset, max_bytes, end_offset)
         return 0
@@ -349,41 +349,28 @@ class MetadataLog:
         return next(s for s in reversed(self._segments) if s.base_offset <= offset)
 
     def close(self) -> None:
-        """Flush, give back what indexes have in advance, and close all files."""
-        if self._failure is None:
+        """Flush, trim the indexes, and close all files."""
+        if self._health.error is None:
             self.flush()
             self._segments[-1].deactivate()
             if self.end_offset:
                 write_producer_snapshot(self._files, self.directory, self.end_offset)
         self._close_files()
-        self._failure = StorageError("the log is closed", file=self.directory)
+        self._health.error = StorageError("the log is closed", file=self.directory)
 
     def _close_files(self) -> None:
         for segment in self._segments:
             segment.close()
         self._mark.close()
 
-    @contextmanager
-    def _failing(self) -> Iterator[None]:
-        """Remember an error of the disk: nothing may be changed after it."""
-        try:
-            yield
-        except StorageError as error:
-            self._failure = error
-            raise
-
-    def _ensure_usable(self) -> None:
-        if self._failure:
-            raise self._failure
-
 
 def _facts(data: bytes | memoryview, offset: int) -> list[BatchFacts]:
-    """What the headers of whole batches say; they follow one another without gaps."""
+    """Read the headers of whole batches, which must follow one another without gaps."""
     batches = []
     position, size = 0, len(data)
     while position < size:
         if position + HEAD_SIZE > size:
-            raise InvariantError(f"{size - position} bytes are no batch")
+            raise InvariantError(f"{size - position} bytes are not a batch")
         base, length, epoch, _, _, attributes, delta, _, timestamp = HEAD.unpack_from(
             data, position
         )

@@ -47,48 +47,48 @@ _CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
 
 
 def join(directory: str, name: str) -> str:
-    """The path of a file in a directory."""
+    """Return the path of a file in a directory."""
     return f"{directory.rstrip('/')}/{name}"
 
 
 def parent(path: str) -> str:
-    """The directory that a file or directory is in."""
+    """Return the directory that contains a file or directory."""
     before, slash, _ = path.rstrip("/").rpartition("/")
     return before or slash or "."
 
 
 def partition_directory(directory: str, topic: str) -> str:
-    """Where a log directory keeps the only partition of a replicated log."""
+    """Return the directory of a replicated log's only partition."""
     return join(directory, f"{topic}-0")
 
 
 def offset_name(offset: int, suffix: str) -> str:
-    """The name of a segment's file or of a producer snapshot. `suffix` without dot."""
+    """Return the name of a segment's file or of a producer snapshot. `suffix` has no dot."""
     return f"{offset:020d}.{suffix}"
 
 
 def base_offset_of(name: str, suffix: str) -> int | None:
-    """The offset in a name that ends in this suffix, None for any other name."""
+    """Return the offset in a name with this suffix, None for any other name."""
     match = _OFFSET.fullmatch(name)
     return int(match[1]) if match and match[2] == suffix else None
 
 
 def checkpoint_name(snapshot: OffsetAndEpoch) -> str:
-    """The name of a snapshot: end offset (exclusive) and epoch of the last record in it."""
+    """Return the name of a snapshot: end offset (exclusive) and epoch of its last record."""
     return f"{snapshot.offset:020d}-{snapshot.epoch:010d}.checkpoint"
 
 
 def part_name(snapshot: OffsetAndEpoch, number: int) -> str:
-    """The name of a snapshot that is not complete; Kafka has a random number there."""
+    """Return the name of an unfinished snapshot; Kafka uses a random number."""
     return f"{snapshot.offset:020d}-{snapshot.epoch:010d}-{number}.checkpoint{PART_SUFFIX}"
 
 
 def checkpoint_of(name: str) -> OffsetAndEpoch | None:
-    """End offset and epoch in a snapshot's name, None for any other name."""
+    """Return end offset and epoch in a snapshot's name, None for any other name."""
     match = _CHECKPOINT.fullmatch(name)
     return OffsetAndEpoch(int(match[1]), int(match[2])) if match else None
 
 
 def is_leftover(name: str) -> bool:
-    """Whether a crash left this file: it was not finished, or its deletion was not."""
+    """Return whether a crash left this file behind, unfinished or not yet deleted."""
     return name.endswith(_LEFTOVERS)

@@ -1,7 +1,7 @@
-"""Opening a log's directory: which files are believed, and what follows from them.
+"""Opening a log's directory: which files count, and what follows from them.
 
-Owns the order: who the directory belongs to, whether the flush mark counts, what the log holds,
-whether anything is missing, and only then the repairs.
+Owns the order of checks: the owner of the directory, the validity of the flush mark, the contents
+of the log, missing records, and only then the repairs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Opened:
-    """A log as it was found and repaired, and the file of its mark, which is still the old one."""
+    """A log as found and repaired, and the file of its mark, which is not updated yet."""
 
     found: Recovered
     mark: FlushMark
@@ -65,22 +65,22 @@ def open_directory(
 
 
 def _believed(mark: FlushMark, state: QuorumStateFile) -> Mark | None:
-    """The mark, unless another implementation had the directory since it was written.
+    """Return the mark, or None if another implementation has used the directory since.
 
-    That one may have cut records for good reasons. It has rewritten quorum-state, which we never
-    write before there is a mark. Raises: StorageError if the mark is lost.
+    That implementation may have truncated records legitimately. It has rewritten quorum-state,
+    which kraftwire never writes before a mark exists. Raises: StorageError if the mark is lost.
     """
     if mark.mark is not None and not state.is_foreign:
         return mark.mark
     if mark.mark is not None:
-        _LOG.info("%s: not looked at, another implementation wrote here since", mark.path)
+        _LOG.info("%s: ignored, another implementation has written here since", mark.path)
     elif mark.is_damaged and state.is_foreign:
-        _LOG.warning("%s: damaged, written anew", mark.path)
+        _LOG.warning("%s: damaged, written again", mark.path)
     elif mark.is_damaged or _has_checksum(state):
         problem = "both copies are damaged" if mark.is_damaged else "the file is missing"
         raise StorageError(
-            f"{problem}, so nobody knows how far the log was flushed: restore the file, or let the "
-            "replica come back from the quorum with a new directory",
+            f"{problem}, so it is unknown how far the log was flushed: restore the file, or let "
+            "the replica rejoin the quorum with a new directory",
             file=mark.path,
         )
     return None
@@ -91,10 +91,10 @@ def _has_checksum(state: QuorumStateFile) -> bool:
 
 
 def _identity(files: Files, directory: str, mark: FlushMark) -> Identity:
-    """Who the log belongs to: what meta.properties says, and the mark where that says nothing.
+    """Return the owner of the log: from meta.properties, and from the mark what that lacks.
 
-    Raises: StorageError if they contradict each other: a bit of either is wrong, or they are of
-    two directories.
+    Raises: StorageError if they contradict each other: one has a flipped bit, or they are from two
+    directories.
     """
     known = mark.mark.identity if mark.mark else NOBODY
     path = join(directory, META_PROPERTIES_FILE)

@@ -1,6 +1,6 @@
-"""The file that says which topic a partition's directory belongs to.
+"""The file with the topic id of a partition's directory.
 
-Source: Kafka's `PartitionMetadataFile`, which writes no line end at the file's end.
+Source: Kafka's `PartitionMetadataFile`, which writes no newline at the end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CONTENT = re.compile(r"version: (\d+)\s*\ntopic_id: (\S+)\s*", re.ASCII)
 def ensure_partition_metadata(files: Files, directory: str, topic_id: bytes) -> None:
     """Write the file if it is missing.
 
-    Raises: StorageError if it names another topic or cannot be understood.
+    Raises: StorageError if it names another topic or cannot be read.
     """
     path = join(directory, PARTITION_METADATA_FILE)
     text = base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()

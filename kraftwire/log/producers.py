@@ -1,4 +1,4 @@
-"""Producer snapshots: what Kafka keeps of idempotent producers, of which a quorum has none.
+"""Producer snapshots: Kafka's state of idempotent producers, which a quorum does not have.
 
 Shape of the empty file, 10 bytes: int16 version, uint32 CRC-32C of what follows, int32 count.
 Source: Kafka's `ProducerStateManager`.
@@ -21,7 +21,7 @@ EMPTY_PRODUCER_SNAPSHOT = struct.pack(">hI", _VERSION, crc32c(_COUNT)) + _COUNT
 
 
 def write_producer_snapshot(files: Files, directory: str, offset: int) -> None:
-    """Write the snapshot of no producers; that it becomes durable matters to nobody."""
+    """Write a snapshot without producers; it need not be durable."""
     file = files.open(join(directory, offset_name(offset, "snapshot")), create=True)
     file.pwrite(EMPTY_PRODUCER_SNAPSHOT, 0)
     file.close()

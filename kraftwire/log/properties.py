@@ -1,7 +1,7 @@
 """Java's properties files: reading them with line numbers, and writing their escapes.
 
 Kafka's server.properties and meta.properties are such files. Java reads the bytes as ISO 8859-1;
-other characters stand there as ``\\uXXXX``.
+other characters are escaped as ``\\uXXXX``.
 
 Source: the file format that `java.util.Properties` documents.
 """
@@ -19,7 +19,7 @@ __all__ = ["Property", "escape_property", "parse_properties"]
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One entry. Units: `line` counts from 1 and is where the key stands."""
+    """One entry. Units: `line` counts from 1 and is the line of the key."""
 
     key: str
     value: str
@@ -27,7 +27,7 @@ class Property:
 
 
 def parse_properties(text: str, path: str) -> list[Property]:
-    """All entries in the file's order, repeated keys included (in Java the last one wins).
+    """Return all entries in file order, including repeated keys (in Java the last one wins).
 
     `path` is only for messages.
     Raises: UsageError for a ``\\u`` escape without four hex digits.
@@ -40,14 +40,14 @@ def parse_properties(text: str, path: str) -> list[Property]:
         try:
             entries.append(Property(_unescape(match[1]), _unescape(match[2]), number))
         except _BadEscape as error:
-            problem = f"{str(error)!r} is no escape (\\u takes four hex digits)"
+            problem = f"{str(error)!r} is not an escape (\\u takes four hex digits)"
             raise UsageError(f"{path}:{number}: {problem}") from error
     return entries
 
 
 def escape_property(text: str, *, is_key: bool = False) -> str:
-    """A key or value as `Properties.store` writes it: spaces are escaped in keys, and in values
-    only in front."""
+    """Escape a key or value as `Properties.store` does: all spaces in keys, leading ones in
+    values."""
     escaped = _SPECIAL.sub(_escape, text)
     if is_key:
         return escaped.replace(" ", "\\ ")
@@ -55,14 +55,14 @@ def escape_property(text: str, *, is_key: bool = False) -> str:
 
 
 class _BadEscape(Exception):
-    """The escape that cannot be read."""
+    """An invalid escape."""
 
 
 # Line ends are \n, \r and \r\n only, so str.splitlines would see too many.
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _BLANKS = " \t\f"
-# The key ends at the first separator that is not escaped; a blank, = and : are separators, and
-# blanks around one = or : belong to neither side.
+# The key ends at the first unescaped separator: a space, = or :. Spaces around one = or : belong to
+# neither side.
 _ENTRY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|u.{0,4}|.)", re.DOTALL)
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -71,12 +71,12 @@ _NAMES = {control: name for name, control in _CONTROLS.items()}
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines that hold an entry, continuation lines joined, each with its first number."""
+    """Yield the lines with an entry, continuation lines joined, each with its first line number."""
     pending = ""
     first = 0
     for number, raw in enumerate(_LINE_END.split(text), 1):
         line = raw.lstrip(_BLANKS)
-        # Java looks for a comment wherever nothing of an entry has been read yet.
+        # Java recognizes a comment only at the start of an entry.
         if not pending and line[:1] in ("#", "!"):
             continue
         if not pending:

@@ -1,11 +1,11 @@
-"""The file that remembers an epoch's leader and this replica's vote.
+"""The file with an epoch's leader and this replica's vote.
 
 It is one line of JSON. Version 0 goes with kraft.version 0: it names the voters and loses the
-directory id of the vote; version 1 goes with kraft.version 1. -1 stands for nobody.
+directory id of the vote; version 1 goes with kraft.version 1. -1 stands for none.
 
-A second line holds the CRC-32C of the first: one wrong bit in a number would read as another vote.
-Kafka reads the first line only and writes no second one. It writes the file at each start, so a
-file without checksum also says that another implementation had the directory last.
+A second line holds the CRC-32C of the first: a flipped bit in a number would read as another vote.
+Kafka reads only the first line and writes no second one. It writes the file at each start, so a
+file without a checksum also shows that another implementation used the directory last.
 
 Source: Kafka's `FileQuorumStateStore` and `QuorumStateData`; rules R-ID-9 and R-ID-10.
 """
@@ -37,9 +37,9 @@ _INT32_MAX = 0x7FFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class QuorumState:
-    """What a replica must not forget of an epoch.
+    """The leader of an epoch and this replica's vote in it.
 
-    `leader_id` and `voted_id` are -1 for nobody; the zero uuid is no directory id.
+    `leader_id` and `voted_id` are -1 for none; the zero uuid means no directory id.
     """
 
     epoch: int = 0
@@ -56,10 +56,10 @@ class QuorumStateFile:
         self.path = path
 
     def read(self) -> QuorumState | None:
-        """What was written last, None if nothing ever was.
+        """Return what was written last, None if nothing ever was.
 
-        Raises: StorageError for a file that cannot be understood: a replica that goes on without
-        it could vote twice in an epoch (KAFKA-15412).
+        Raises: StorageError for a file that cannot be read: without it a replica could vote twice
+        in an epoch (KAFKA-15412).
         """
         lines = self._lines()
         if lines is None:
@@ -85,7 +85,7 @@ class QuorumStateFile:
     def write(self, state: QuorumState, kraft_version: int, voters: Iterable[int]) -> None:
         """Replace the file; durable on return (D1).
 
-        `voters` are the ids of the voters in force, which only version 0 holds. Raises:
+        `voters` are the ids of the current voters, which only version 0 holds. Raises:
         StorageError.
         """
         self._replace(_line(state, kraft_version, voters))
@@ -97,7 +97,7 @@ class QuorumStateFile:
         return lines is not None and not lines[1]
 
     def adopt(self) -> None:
-        """Give a file of another implementation its checksum, durably. Raises: StorageError."""
+        """Add the checksum to another implementation's file, durably. Raises: StorageError."""
         if self.is_foreign:
             lines = self._lines()
             assert lines is not None
@@ -105,7 +105,7 @@ class QuorumStateFile:
             self._replace(lines[0])
 
     def _lines(self) -> tuple[bytes, bytes] | None:
-        """The first line and its checksum, which another implementation leaves out."""
+        """Return the first line and its checksum, which other implementations omit."""
         if not self._files.exists(self.path):
             return None
         line, _, rest = self._files.read_bytes(self.path).partition(b"\n")
@@ -135,7 +135,7 @@ class QuorumStateFile:
     def _bad(self, expected: str, found: str) -> StorageError:
         return StorageError(
             f"expected {expected}, found {found}; this replica may have voted, and must not forget "
-            "for whom: restore the file, or let the replica come back from the quorum with a new "
+            "for whom: restore the file, or let the replica rejoin the quorum with a new "
             "directory",
             file=self.path,
             position=0,
@@ -143,7 +143,7 @@ class QuorumStateFile:
 
 
 def checksum_line(line: bytes) -> bytes:
-    """The second line that goes with a first one."""
+    """Return the second line for a first one."""
     return b"crc32c %08x" % crc32c(line)
 
 

@@ -1,12 +1,12 @@
 """Opening a log directory after a stop or a crash (D11).
 
-The flush mark says how far the log was durable. Above it a write may be torn, but nobody was told
-of it: it is cut off. Anything wrong below it means that acknowledged records are lost, and then
-this replica must not vote with what is left: it refuses to start. Only a snapshot that is not
-older than the mark makes up for them.
+The flush mark shows how far the log was durable. Above it a write may be torn, but none of it was
+acknowledged: it is truncated. Any damage below it means that acknowledged records are lost, and
+this replica must not vote with the rest: it refuses to start. Only a snapshot that is not older
+than the mark can replace them.
 
-A directory without a mark, or one that another implementation wrote to last, is judged by what
-else it shows; see `evidence.py`.
+A directory without a mark, or one that another implementation wrote to last, is judged by other
+evidence; see `evidence.py`.
 
 Source: rules R-START-2, R-START-5; KAFKA-14240, KAFKA-13098, KAFKA-16541.
 """
@@ -33,7 +33,7 @@ _LOG = logging.getLogger(__name__)
 
 _REMEDY = (
     "this replica may have acknowledged what is missing, so it must not vote without it: restore "
-    "the file, or bring the replica back from the quorum. With dynamic voters remove it, format an "
+    "the file, or let the replica rejoin the quorum. With dynamic voters remove it, format an "
     "empty directory and add it again; with static voters format an empty one only while all "
     "other voters run and none of them lags"
 )
@@ -41,11 +41,11 @@ _REMEDY = (
 
 @dataclass(slots=True)
 class Recovered:
-    """A log directory as it was found.
+    """A log directory as found.
 
-    `segments` is never empty and holds what is sound. `damage` is the first thing that is not,
-    None if all is well; the segments that begin at `dropped` follow it. `names` are the other files
-    of the directory, `epochs_stored` is what the epoch file holds, which may differ from the log.
+    `segments` is never empty and holds the undamaged part. `damage` is the first damage, None if
+    there is none; the segments that begin at `dropped` follow it. `names` are the other files of
+    the directory, `epochs_stored` is what the epoch file holds, which may differ from the log.
     """
 
     segments: list[Segment] = field(default_factory=list)
@@ -56,21 +56,22 @@ class Recovered:
 
     @property
     def end(self) -> OffsetAndEpoch:
-        """Where what is sound ends, and the epoch of its last batch, -1 without one."""
+        """The end of the undamaged part, and the epoch of its last batch, -1 without one."""
         for segment in reversed(self.segments):
             if len(segment.batches):
                 return OffsetAndEpoch(self.segments[-1].end_offset, segment.last_epoch)
         return OffsetAndEpoch(self.segments[-1].end_offset, -1)
 
     def is_behind(self, snapshot: OffsetAndEpoch | None) -> bool:
-        """Whether a snapshot has records that the log has not, or others (R-START-2)."""
+        """Return whether a snapshot has records that the log lacks, or different ones
+        (R-START-2)."""
         end = self.end
         if snapshot is None or (end.epoch < 0 and end.offset == snapshot.offset):
             return False
         return not end.is_newer_or_equal(snapshot)
 
     def close(self) -> None:
-        """Give the files up."""
+        """Close the files."""
         for segment in self.segments:
             segment.close()
 
@@ -80,8 +81,8 @@ def load(
 ) -> Recovered:
     """Read every segment of a directory up to the first damage.
 
-    A log without any segment begins at the end of the newest snapshot. Nothing is changed but that
-    leftovers are removed. Raises: StorageError if no snapshot covers what is before the log.
+    A log without segments begins at the end of the newest snapshot. Only leftovers are removed;
+    nothing else is changed. Raises: StorageError if no snapshot covers what is before the log.
     """
     names = _remove_leftovers(files, directory)
     found = Recovered(names=names, epochs_stored=read_epochs(files, join(directory, EPOCHS_FILE)))
@@ -129,7 +130,7 @@ def check_mark(found: Recovered, newest: OffsetAndEpoch | None, mark: Mark) -> N
 
 
 def _has_border(segments: list[Segment], offset: int) -> bool:
-    """Whether no batch lies across an offset."""
+    """Return whether an offset is a batch boundary."""
     for segment in segments:
         if segment.base_offset < offset < segment.end_offset:
             return segment.batches.offset(segment.batches.containing(offset)) == offset
@@ -137,10 +138,10 @@ def _has_border(segments: list[Segment], offset: int) -> bool:
 
 
 def _has_epochs(segments: list[Segment], mark: Mark) -> bool:
-    """Whether the batches have the leader epochs that they had when they were flushed."""
+    """Return whether the batches have the leader epochs that were flushed."""
     begins = segments[0].base_offset
     if begins > mark.start_offset:
-        # The newest snapshot reaches further than this, or the start would have been refused.
+        # The newest snapshot ends after this, or the start would have been refused.
         _LOG.warning(
             "%s: the log begins here; what was before, from offset %d on, is in a snapshot",
             segments[0].path,
@@ -152,7 +153,7 @@ def _has_epochs(segments: list[Segment], mark: Mark) -> bool:
 
 
 def repair(files: Files, directory: str, found: Recovered, *, is_marked: bool) -> None:
-    """Cut off what is not sound, durably, and put the indexes right. Raises: StorageError."""
+    """Truncate damage, durably, and repair the indexes. Raises: StorageError."""
     for base in reversed(found.dropped):
         for suffix in SUFFIXES:
             path = join(directory, offset_name(base, suffix))
@@ -171,15 +172,15 @@ def repair(files: Files, directory: str, found: Recovered, *, is_marked: bool) -
             "none of them was acknowledged" if is_marked else "nothing shows they were flushed",
         )
         last.file.truncate(last.size)
-    # What is made from the log next must not say more than is durable.
+    # What is derived from the log next must not claim more than is durable.
     last.file.fdatasync()
     for segment in found.segments:
         if not segment.check_indexes():
-            _LOG.info("%s: indexes made anew", segment.path)
+            _LOG.info("%s: indexes rebuilt", segment.path)
 
 
 def epochs_of(segments: list[Segment]) -> EpochEntries:
-    """(epoch, start offset) of every epoch, from the batches."""
+    """Return (epoch, start offset) of every epoch in the batches."""
     entries: EpochEntries = []
     last = -1
     for segment in segments:
@@ -194,12 +195,12 @@ def epochs_of(segments: list[Segment]) -> EpochEntries:
 
 
 def refusal(path: str, position: int, problem: str) -> StorageError:
-    """The error that ends a start, with the way out."""
+    """Return the error that refuses a start, with the remedy."""
     return StorageError(f"{problem}; {_REMEDY}", file=path, position=position)
 
 
 def _remove_leftovers(files: Files, directory: str) -> list[str]:
-    """Remove what a crash has left unfinished; returns the names of the other files."""
+    """Remove the unfinished files of a crash; returns the names of the other files."""
     names = []
     for name in files.listdir(directory):
         if is_leftover(name):

@@ -1,4 +1,4 @@
-"""Reads a segment from its beginning and says what its batches are and where it is damaged."""
+"""Reads a segment from its beginning and finds its batches and any damage."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ __all__ = ["Damage", "SegmentScan", "find_later_batch", "scan_segment"]
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """The first batch that cannot be right.
+    """The first invalid batch.
 
-    `position` is the byte where it begins, `offset` the base offset that it should have;
-    `is_whole` if its checksum is right.
+    `position` is the byte where it begins, `offset` the base offset that it should have; `is_whole`
+    if its checksum is correct.
     """
 
     position: int
@@ -40,7 +40,7 @@ class Damage:
 
 @dataclass(slots=True)
 class SegmentScan:
-    """A segment as it was found.
+    """A segment as found.
 
     `size` is where the good batches end, `file_size` where the file does.
     """
@@ -56,7 +56,7 @@ class SegmentScan:
 
 
 def scan_segment(file: File, base_offset: int, last_epoch: int = -1) -> SegmentScan:
-    """Check every batch of a segment: header, checksum, offsets without gaps, epochs that rise.
+    """Check every batch of a segment: header, checksum, offsets without gaps, increasing epochs.
 
     `last_epoch` is that of the batch before the segment.
     """
@@ -74,7 +74,8 @@ def scan_segment(file: File, base_offset: int, last_epoch: int = -1) -> SegmentS
 
 
 def _chunks(file: File, scan: SegmentScan) -> Iterator[tuple[bytes, int]]:
-    """Parts of a file that begin where the scan has got to and hold at least one whole batch."""
+    """Yield chunks of a file that begin at the scan's position and hold at least one whole
+    batch."""
     count = LOG_SCAN_BYTES
     while scan.size + HEAD_SIZE <= scan.file_size:
         position = scan.size
@@ -84,19 +85,19 @@ def _chunks(file: File, scan: SegmentScan) -> Iterator[tuple[bytes, int]]:
         elif position + count >= scan.file_size:
             return
         else:
-            count *= 2  # a single batch of this size; the file's size bounds it
+            count *= 2  # a single batch of this size, bounded by the file's size
 
 
 def _scan_chunk(scan: SegmentScan, buffer: bytes, start: int) -> None:
-    """Note the batches that lie wholly in a part of the file, up to the first damage."""
+    """Note the batches that lie wholly in a chunk of the file, up to the first damage."""
     view = memoryview(buffer)
     position, limit = 0, len(buffer) - HEAD_SIZE
     offset, epoch = scan.end_offset, scan.last_epoch
     newest, newest_offset = scan.max_timestamp, scan.max_timestamp_offset
     batches = scan.batches
     first = batches.base_offset
-    # A log of no-op records has a million batches in 72 MB: this loop decides how long a start
-    # takes, so it calls as little as it can.
+    # A log of no-op records has a million batches in 72 MB: this loop determines how long a start
+    # takes, so it avoids calls.
     unpack = HEAD.unpack_from
     add_offset, add_position = batches.offsets.append, batches.positions.append
     add_epoch = batches.epochs.append
@@ -140,10 +141,10 @@ def _scan_chunk(scan: SegmentScan, buffer: bytes, start: int) -> None:
 def find_later_batch(
     file: File, damage: Damage, last_epoch: int
 ) -> tuple[int, int] | None:
-    """A good batch after a damage that belongs to this log's future: (position, base offset).
+    """Return (position, base offset) of a good batch after the damage that continues this log.
 
-    What a file's blocks held in an earlier life may look like batches too, but not of offsets
-    that were still to come. `last_epoch` is that of the last good batch.
+    Stale contents of reused disk blocks may look like batches too, but not with later offsets.
+    `last_epoch` is that of the last good batch.
     """
     position = damage.position
     size = file.size()

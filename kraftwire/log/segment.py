@@ -1,6 +1,6 @@
 """One segment of a log: its file, what is known of its batches, and its two indexes.
 
-Source: Kafka's `LogSegment`; index entries stand exactly where it writes them.
+Source: Kafka's `LogSegment`; index entries are exactly where Kafka writes them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from kraftwire.log.batches import HEAD, HEAD_SIZE, BatchArrays
 from kraftwire.log.files import Files
 from kraftwire.log.index import OFFSET_ENTRY, TIME_ENTRY, Index
 from kraftwire.log.names import join, offset_name
+from kraftwire.log.recent import RecentAppends
 from kraftwire.log.scan import SegmentScan, scan_segment
 from kraftwire.log.settings import LogSettings
 
@@ -25,7 +26,7 @@ _NO_TIMESTAMP = -1
 
 
 class BatchFacts(NamedTuple):
-    """What a segment notes of a batch that is appended. Units: `size` in bytes."""
+    """What a segment records of an appended batch. Units: `size` in bytes."""
 
     base_offset: int
     last_offset: int
@@ -36,7 +37,7 @@ class BatchFacts(NamedTuple):
 
 
 class Segment:
-    """A segment that is open.
+    """An open segment.
 
     Order: `load` before anything else unless the files are new; `activate` before `append`.
     """
@@ -44,7 +45,7 @@ class Segment:
     def __init__(
         self, files: Files, directory: str, base_offset: int, settings: LogSettings
     ) -> None:
-        """Open the three files, or make those that are missing."""
+        """Open the three files, creating those that are missing."""
         self._settings = settings
         self._files = files
         self.directory = directory
@@ -56,6 +57,7 @@ class Segment:
         self.max_timestamp = _NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
         self._unindexed = 0
+        self._recent = RecentAppends()
         paths = [join(directory, offset_name(base_offset, suffix)) for suffix in SUFFIXES]
         self.path = paths[0]
         log, offsets, times = (files.open(path, create=True) for path in paths)
@@ -64,7 +66,7 @@ class Segment:
         self.times = Index(times, TIME_ENTRY, settings.index_bytes)
 
     def load(self, last_epoch: int) -> SegmentScan:
-        """Read the log file; batches after damage are not taken over."""
+        """Read the log file; batches after damage are ignored."""
         scan = scan_segment(self.file, self.base_offset, last_epoch)
         self._take(scan)
         return scan
@@ -82,15 +84,15 @@ class Segment:
         return self.batches.epochs[-1] if len(self.batches) else -1
 
     def must_roll(self, size: int, last_offset: int, max_timestamp: int) -> bool:
-        """Whether batches of this size, last offset and largest timestamp begin a new segment.
+        """Return whether batches of this size, last offset and largest timestamp need a new one.
 
-        An empty one takes whatever comes, since its successor would have the same name.
+        An empty segment accepts any batch, since its successor would have the same name.
         """
         if not self.size:
             return False
         if self.size > self._settings.segment_bytes - size:
             return True
-        # Kafka goes by the clock if the first batch has no timestamp; the quorum's batches do.
+        # Kafka uses the clock if the first batch has no timestamp; the quorum's batches have one.
         waited = max_timestamp - self.first_timestamp if self.first_timestamp >= 0 else 0
         if waited > self._settings.segment_ms:
             return True
@@ -101,6 +103,7 @@ class Segment:
     def append(self, data: bytes | memoryview, batches: Sequence[BatchFacts]) -> None:
         """Write whole batches after the last one. `batches` describes them in order."""
         self.file.pwrite(data, self.size)
+        self._recent.add(self.size, data)
         if not len(self.batches):
             self.first_timestamp = batches[0].max_timestamp
         size, unindexed = self.size, self._unindexed
@@ -123,17 +126,19 @@ class Segment:
             self.times.append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
-        """Whole batches from the one that contains `offset`, at least one of them."""
+        """Return whole batches, at least one, starting with the one that contains `offset`."""
         start, stop = self._span(offset, max_bytes, end_offset)
-        return self.file.pread(stop - start, start) if stop > start else b""
+        if stop <= start:
+            return b""
+        return self._recent.find(start, stop) or self.file.pread(stop - start, start)
 
     def read_size(self, offset: int, max_bytes: int, end_offset: int) -> int:
-        """How many bytes `read` would return."""
+        """Return how many bytes `read` would return."""
         start, stop = self._span(offset, max_bytes, end_offset)
         return stop - start
 
     def _span(self, offset: int, max_bytes: int, end_offset: int) -> tuple[int, int]:
-        """From where to where to read, in the file."""
+        """Return the range of the file to read."""
         batches = self.batches
         first = batches.containing(offset)
         start = batches.positions[first]
@@ -147,20 +152,20 @@ class Segment:
         return start, max(stop, start)
 
     def batch_bytes(self, number: int) -> bytes:
-        """One batch."""
+        """Return the bytes of one batch."""
         positions = self.batches.positions
         end = positions[number + 1] if number + 1 < len(positions) else self.size
         return self.file.pread(end - positions[number], positions[number])
 
     def activate(self) -> None:
-        """Make room in the indexes."""
+        """Preallocate the indexes."""
         self.offsets.extend()
         self.times.extend()
 
     def sync(self) -> None:
-        """Make the log file durable, then bring into the indexes what points to it.
+        """Make the log file durable, then write the index entries that point into it.
 
-        Order: may run in a thread next to `append`, so what to index is decided first.
+        Order: may run in another thread during `append`, so what to index is decided first.
         """
         offsets, times = self.offsets.count, self.times.count
         self.file.fdatasync()
@@ -168,7 +173,7 @@ class Segment:
         self.times.write(times)
 
     def deactivate(self) -> None:
-        """Note the largest timestamp and give back the room in the indexes.
+        """Note the largest timestamp and trim the indexes.
 
         Order: after `sync`.
         """
@@ -179,13 +184,14 @@ class Segment:
         self.times.trim()
 
     def cut(self, count: int) -> None:
-        """Keep only so many batches, durably.
+        """Truncate the segment to its first `count` batches, durably.
 
-        Order: the indexes first, or they would prove after a crash that records are missing.
+        Order: the indexes first, or after a crash they would show that records are missing.
         """
         batches = self.batches
         if count >= len(batches):
             return
+        self._recent.clear()
         end = batches.offsets[count]
         self.offsets.cut(end, 0)
         self.times.cut(end, 1)
@@ -213,9 +219,9 @@ class Segment:
         return HEAD.unpack(self.file.pread(HEAD_SIZE, position))
 
     def check_indexes(self) -> bool:
-        """Take the stored index entries over if they are true of the log, else make them anew.
+        """Adopt the stored index entries if they match the log, else rebuild them.
 
-        True if they are true, and there are any where there have to be.
+        Returns whether they match, and are present where they must be.
         """
         offsets, times = self.offsets.stored(), self.times.stored()
         last = self.batches.positions[-1] if len(self.batches) else 0
@@ -229,7 +235,7 @@ class Segment:
         return False
 
     def _true_offsets(self, entries: Sequence[tuple[int, int]]) -> int:
-        """How many entries of the offset index, from the first one, are true."""
+        """Return how many leading entries of the offset index match the log."""
         batches, end = self.batches, self.end_offset - self.base_offset
         before = (-1, -1)
         for number, (offset, position) in enumerate(entries):
@@ -244,7 +250,7 @@ class Segment:
         return len(entries)
 
     def _true_times(self, entries: Sequence[tuple[int, int]]) -> int:
-        """How many entries of the time index, from the first one, are true."""
+        """Return how many leading entries of the time index match the log."""
         end = self.end_offset - self.base_offset
         before = (_NO_TIMESTAMP, -1)
         for number, (timestamp, offset) in enumerate(entries):
@@ -259,7 +265,7 @@ class Segment:
         return len(entries)
 
     def _rebuild_indexes(self) -> None:
-        """Make the entries that Kafka's recovery makes."""
+        """Create the entries that Kafka's recovery would create."""
         offsets: list[tuple[int, int]] = []
         times: list[tuple[int, int]] = []
         unindexed, largest, largest_offset = 0, _NO_TIMESTAMP, 0
@@ -281,14 +287,14 @@ class Segment:
         self.times.rewrite(times)
 
     def remove(self) -> None:
-        """Close the segment and remove its files, durably: a neighbour may go only after it."""
+        """Close the segment and remove its files, durably, before a neighbour may be removed."""
         self.close()
         for suffix in SUFFIXES:
             self._files.unlink(join(self.directory, offset_name(self.base_offset, suffix)))
         self._files.fsync_dir(self.directory)
 
     def close(self) -> None:
-        """Give up the files as they are."""
+        """Close the files as they are."""
         self.file.close()
         self.offsets.close()
         self.times.close()

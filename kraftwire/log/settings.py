@@ -11,8 +11,8 @@ __all__ = ["LogSettings", "SnapshotSettings"]
 class LogSettings:
     """When segments end, and how dense their indexes are.
 
-    Units: bytes and milliseconds. `index_bytes` is `segment.index.bytes`, the size that the
-    indexes of the active segment are given in advance.
+    Units: bytes and milliseconds. `index_bytes` is `segment.index.bytes`, the size to which the
+    indexes of the active segment are preallocated.
     """
 
     segment_bytes: int = 1024 * 1024 * 1024
@@ -25,10 +25,9 @@ class LogSettings:
 class SnapshotSettings:
     """When snapshots are written, and what of them and of the log is kept (R-SNAP-6, R-SNAP-7).
 
-    A snapshot is due once so many bytes were applied since the last one, or after the interval if
-    anything was; 0 switches the interval off. A negative retention switches that rule off. What is
-    given up is deleted after the delay. What may go is looked for once in `clean_interval_ms`.
-    Units: bytes and milliseconds.
+    A snapshot is due once this many bytes were applied since the last one, or after the interval if
+    any were; 0 disables the interval. A negative retention disables that rule. Files are deleted
+    after the delay. Cleaning runs every `clean_interval_ms`. Units: bytes and milliseconds.
     """
 
     between_bytes: int = 20 * 1024 * 1024

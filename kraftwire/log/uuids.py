@@ -11,7 +11,7 @@ from kraftwire.wire.json_form import uuid_to_text
 
 __all__ = ["random_uuid"]
 
-# Directory ids below this number have a meaning of their own: unassigned, lost, migrating.
+# Directory ids below this number have special meanings: unassigned, lost, migrating.
 _RESERVED_BELOW = 100
 
 _VERSION_4 = 0x40
@@ -19,7 +19,8 @@ _VARIANT = 0x80
 
 
 def random_uuid() -> bytes:
-    """A random uuid. Its text does not begin with a dash, which tools take for an option."""
+    """Return a random uuid whose text does not begin with a dash, which tools take for an
+    option."""
     while True:
         value = bytearray(os.urandom(16))
         value[6] = value[6] & 0x0F | _VERSION_4

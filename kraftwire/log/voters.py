@@ -30,9 +30,9 @@ class InitialVoter:
 
 
 def parse_initial_voters(text: str) -> tuple[InitialVoter, ...]:
-    """The voters in a text, by id.
+    """Parse the voters in a text; returns them by id.
 
-    Raises: UsageError in kafka-storage's words, with the part that is wrong.
+    Raises: UsageError with kafka-storage's message and the invalid part.
     """
     voters: dict[int, InitialVoter] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
@@ -68,7 +68,7 @@ def _voter(text: str) -> InitialVoter:
     if not colon:
         raise UsageError("No colon following port could be found.")
     port = _number(port_text, "port")
-    # Kafka takes port 0 here, under which no peer can reach the voter.
+    # Kafka accepts port 0 here, with which no peer can reach the voter.
     if not 1 <= port <= _PORT_MAX:
         raise UsageError(f"Invalid port {port} in dynamic voter string.")
     return InitialVoter(node_id, _directory_id(directory), host, port)
@@ -85,14 +85,14 @@ def _directory_id(text: str) -> bytes:
         directory_id = uuid_from_text(text)
     except WireError:
         directory_id = ZERO_UUID
-    # Kafka takes the zero uuid here, but no node starts with it (R-ID-1).
+    # Kafka accepts the zero uuid here, but no node starts with it (R-ID-1).
     if directory_id == ZERO_UUID:
         raise UsageError("Failed to parse directory ID in dynamic voter string.")
     return directory_id
 
 
 def _split_host(text: str) -> tuple[str, str]:
-    """The host, and what follows the colon after it."""
+    """Return the host and what follows the colon after it."""
     if not text:
         raise UsageError("No hostname found after node id.")
     if text.startswith("["):
@@ -111,9 +111,9 @@ def _split_host(text: str) -> tuple[str, str]:
 
 
 def _ipv6(text: str) -> str:
-    """An address as Java writes it: with all its zeros."""
+    """Return an IPv6 address as Java writes it, without shortening zeros."""
     try:
         groups = ipaddress.IPv6Address(text).exploded.split(":")
     except ValueError:
-        raise UsageError(f"{text!r} is no IPv6 address.") from None
+        raise UsageError(f"{text!r} is not an IPv6 address.") from None
     return ":".join(f"{int(group, 16):x}" for group in groups)

@@ -1,4 +1,4 @@
-"""Record batches and what is in them; see README.md for the ways in."""
+"""Record batches and their contents; see README.md for the entry points."""
 
 from __future__ import annotations
 

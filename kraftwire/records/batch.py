@@ -1,4 +1,4 @@
-"""The record batch of magic 2: its header at once, its checksum and its records when asked.
+"""The record batch of magic 2: reads its header at once, its checksum and records on request.
 
 The header's layout is in `header.py`; the records after it may be compressed.
 
@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from crc32c import crc32c
 
 from kraftwire.errors import WireError
-from kraftwire.limits import RECORDS_CHUNK_COUNT
-from kraftwire.records.bomb import BombError, count_limit
+from kraftwire.records.bomb import BombError, count_limit, headers_limit
 from kraftwire.records.compression import CODEC_MASK, NAMES, decompress
 from kraftwire.records.cursor import RecordCursor, check_all, read_all
 from kraftwire.records.header import (
@@ -28,6 +27,7 @@ from kraftwire.records.header import (
     STAMPED,
     TRANSACTIONAL,
 )
+from kraftwire.records.limits import RECORDS_CHUNK_BYTES
 from kraftwire.records.record import NO_SEQUENCE, RECORD_SIZE_MIN, SEQUENCE_MASK, Record, Section
 from kraftwire.records.salvage import Salvage
 
@@ -40,8 +40,9 @@ LOG_APPEND_TIME = "LogAppendTime"
 class RecordBatch:
     """A batch inside a buffer, which it keeps alive.
 
-    Units: timestamps in milliseconds. `position` is where the batch lies in the buffer;
-    `batch_length` is the header's field, `size` the whole batch; `count` is the header's word.
+    Units: timestamps in milliseconds. `position` is that of the batch in the buffer; `batch_length`
+    is the header's field, `size` that of the whole batch; `count` is the number of records that the
+    header claims.
     """
 
     __slots__ = (
@@ -79,7 +80,7 @@ class RecordBatch:
     def __init__(self, buffer: bytes | memoryview, position: int = 0) -> None:
         """Read the header.
 
-        Order: the caller (`BatchReader`) has seen that the whole batch is there.
+        Order: the caller (`BatchReader`) has checked that the batch is complete.
         """
         self._buffer = buffer
         self.position = position
@@ -101,27 +102,27 @@ class RecordBatch:
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch."""
+        """Return the size of the whole batch."""
         return self.batch_length + LOG_OVERHEAD
 
     @property
     def end(self) -> int:
-        """The position after the batch."""
+        """Return the position after the batch."""
         return self.position + self.batch_length + LOG_OVERHEAD
 
     @property
     def raw(self) -> memoryview:
-        """The bytes of the batch, not copied."""
+        """Return the bytes of the batch, not copied."""
         return memoryview(self._buffer)[self.position : self.end]
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last record, kept when compaction removes that record."""
+        """Return the last offset, which stays the same when compaction removes that record."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def last_sequence(self) -> int:
-        """The producer's sequence of the last record, or -1."""
+        """Return the producer's sequence number of the last record, or -1."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return self.base_sequence + self.last_offset_delta & SEQUENCE_MASK
@@ -153,7 +154,7 @@ class RecordBatch:
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When compaction may remove the tombstones of this batch, if it has set that."""
+        """Return when compaction may remove this batch's tombstones, if it has set that."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON else None
 
     @property
@@ -164,7 +165,7 @@ class RecordBatch:
 
     @property
     def is_valid(self) -> bool:
-        """Whether the CRC is right, computed anew each time."""
+        """Whether the CRC is correct, computed again each time."""
         return self.computed_crc == self.crc
 
     def ensure_valid(self) -> None:
@@ -182,7 +183,7 @@ class RecordBatch:
             )
 
     def ensure_readable(self) -> None:
-        """See that there are `count` records, as `records` does, several times as fast.
+        """Check that there are `count` records, as `records` does, several times as fast.
 
         Raises: WireError as `records`.
         """
@@ -205,18 +206,34 @@ class RecordBatch:
         return read_all(section, self.count)
 
     def iter_records(self) -> Iterator[Record]:
-        """All records, holding a bounded number at a time. Raises: WireError as `records`."""
+        """Yield all records, holding a bounded number at a time. Raises: WireError as `records`."""
         if not self.count:
             return
         section = self.section()
         self._check_count(section)
         cursor = RecordCursor(section)
         while left := self.count - cursor.index:
-            yield from cursor.take(min(left, RECORDS_CHUNK_COUNT))
+            yield from cursor.take_some(left)
         cursor.check_end()
 
+    def iter_readable(self) -> Iterator[Record]:
+        """Yield all records like `iter_records`, but raise before the first one: reads long batches
+        twice.
+        """
+        if not self.count:
+            return
+        section = self.section()
+        self._check_count(section)
+        if section.end - section.start <= RECORDS_CHUNK_BYTES:
+            yield from read_all(section, self.count)
+            return
+        check_all(section, self.count)
+        cursor = RecordCursor(section)
+        while left := self.count - cursor.index:
+            yield from cursor.take_some(left)
+
     def salvage(self) -> tuple[list[Record], WireError | None]:
-        """The records in front of the first damage, and the damage if there is any."""
+        """Return the records before the first damage, and the damage if there is any."""
         try:
             return self.records(), None
         except WireError:
@@ -225,11 +242,11 @@ class RecordBatch:
         return list(found), found.damage
 
     def iter_salvage(self) -> Salvage:
-        """As `salvage`, holding a bounded number of records at a time."""
+        """Yield the records before the first damage, holding a bounded number at a time."""
         return Salvage(self.count, self._count_limit(), self.section, self._check_count)
 
     def section(self) -> Section:
-        """The bytes of all records, decompressed, and what the header says of them.
+        """Return the bytes of all records, decompressed, and the header's facts about them.
 
         Order: check `is_valid` first where the bytes are not trusted. Raises: WireError on an
         unknown codec or damaged compression.
@@ -254,6 +271,7 @@ class RecordBatch:
             base_sequence=self.base_sequence,
             origin=origin,
             position=self.position,
+            headers_max=headers_limit(self.size),
         )
 
     def _decompressed(self, data: memoryview) -> bytes:
@@ -295,5 +313,5 @@ class RecordBatch:
             )
 
     def _count_limit(self) -> int:
-        """Records that are read at most."""
+        """Return the largest number of records to read."""
         return count_limit(self.size) if self.attributes & CODEC_MASK else self.size

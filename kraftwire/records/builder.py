@@ -1,6 +1,6 @@
 """Builds record batches of magic 2, byte for byte as Kafka's Java client would.
 
-Every field of the header is the caller's: the writer of a log sets offsets and leader epoch, a
+The caller sets every field of the header: the writer of a log sets offsets and leader epoch, a
 producer its id, epoch and sequence.
 
 Source: Kafka's `MemoryRecordsBuilder` and `DefaultRecordBatch`.
@@ -67,7 +67,7 @@ class BatchBuilder:
     """Collects records with consecutive offsets until they are built into a batch."""
 
     def __init__(self, header: BatchHeader = _DEFAULT) -> None:
-        """Start empty. The first record gets the header's base offset, or 0."""
+        """Start without records. The first one gets the header's base offset, or 0."""
         self._header = header
         self._timestamps: list[int] = []
         self._keys: list[bytes | None] = []
@@ -86,7 +86,7 @@ class BatchBuilder:
         value: bytes | None,
         headers: Headers = NO_HEADERS,
     ) -> int:
-        """Add a record; returns its offset. `size_max` bounds the size of the batch so far."""
+        """Add a record; return its offset. `size_max` bounds the size of the batch so far."""
         size = _RECORD_OVERHEAD_MAX
         if key is not None:
             size += len(key)
@@ -104,7 +104,7 @@ class BatchBuilder:
         return offset
 
     def build(self) -> bytes:
-        """The batch. Raises: WireError or UsageError as `build_batch`."""
+        """Return the batch. Raises: WireError or UsageError as `build_batch`."""
         columns = Columns(self._timestamps, self._keys, self._values, self._headers, None)
         return _build(columns, self._header)
 
@@ -112,15 +112,15 @@ class BatchBuilder:
 def record_size_max(
     key: bytes | None, value: bytes | None, headers: Headers = NO_HEADERS
 ) -> int:
-    """Bytes that a record needs at most, before compression."""
+    """Return the largest size of a record, before compression."""
     size = _RECORD_OVERHEAD_MAX + len(key or b"") + len(value or b"")
     return size + (len(_headers(headers)) if headers else 0)
 
 
 def build_batch(records: Iterable[Record], header: BatchHeader = _DEFAULT) -> bytes:
-    """The bytes of a batch.
+    """Return the bytes of a batch.
 
-    Records in order of offset; their own `sequence` is not looked at. Raises: WireError if
+    Records must be in offset order; their own `sequence` is ignored. Raises: WireError if
     a value does not fit its field; UsageError for an unknown compression, and for no records
     unless the header has both offsets, as batches emptied by compaction do.
     """
@@ -149,10 +149,10 @@ def build_columns(
     headers: Sequence[Headers] | None = None,
     header: BatchHeader = _DEFAULT,
 ) -> bytes:
-    """The bytes of a batch from fields instead of records: the fastest way to build one.
+    """Return the bytes of a batch, from fields instead of records: the fastest way to build one.
 
-    All of one length; offsets are consecutive from the header's base offset, or from 0.
-    Raises: WireError or UsageError as `build_batch`, UsageError if the lengths differ.
+    All columns have the same length; offsets are consecutive from the header's base offset, or from
+    0. Raises: WireError or UsageError as `build_batch`, UsageError if the lengths differ.
     """
     lengths = {len(timestamps), len(keys), len(values)}
     if headers is not None:
@@ -232,7 +232,7 @@ def _flags(header: BatchHeader) -> int:
 
 
 class _Varints(dict[int, bytes]):
-    """Zig-zag varints by value; the small ones, which batches are full of, are kept."""
+    """Zig-zag varints by value; the small ones, which are frequent, are cached."""
 
     def __init__(self, values: range, prefix: bytes = b"") -> None:
         super().__init__()
@@ -240,9 +240,9 @@ class _Varints(dict[int, bytes]):
         self._prefix = prefix
 
     def __missing__(self, value: int) -> bytes:
-        # `in` would try every number of the range for whatever is no int.
+        # `in` would try every number of the range for anything that is not an int.
         if not isinstance(value, int):
-            raise TypeError(f"{value!r:.60} is no int")
+            raise TypeError(f"{value!r:.60} is not an int")
         if not self._values.start <= value < self._values.stop:
             raise ValueError(f"{value} is not from {self._values.start} to {self._values.stop}")
         encoded = self._prefix + varint(value)
@@ -253,12 +253,12 @@ class _Varints(dict[int, bytes]):
 
 _SIZES = _Varints(range(-1, 2**31))
 _OFFSETS = _Varints(range(2**31))
-# The byte of attributes stands before the timestamp.
+# The attributes byte comes before the timestamp.
 _TIMES = _Varints(range(-(2**63), 2**63), b"\x00")
 
 
 def _payload(columns: Columns, base_offset: int, base_timestamp: int) -> bytes:
-    """The records, uncompressed, by the engine in C if it is in use and does not give up."""
+    """Return the records, uncompressed: by the engine in C if it is in use and does not give up."""
     if engine.core is not None:
         timestamps = columns.timestamps
         if isinstance(timestamps, range):
@@ -282,7 +282,7 @@ def _payload(columns: Columns, base_offset: int, base_timestamp: int) -> bytes:
 
 
 def _encode(columns: Columns, base_offset: int, base_timestamp: int) -> bytes:
-    """The records, uncompressed, put together by column: the loops then run in C.
+    """Return the records, uncompressed, assembled by column: the loops then run in C.
 
     Raises: AttributeError, TypeError, UnicodeError or ValueError on values that do not fit.
     """
@@ -313,7 +313,7 @@ def _encode(columns: Columns, base_offset: int, base_timestamp: int) -> bytes:
 
 
 def _payloads(data: Sequence[bytes | None]) -> tuple[Iterable[bytes], Iterable[bytes]]:
-    """The encoded lengths of keys or values, and the bytes that follow them."""
+    """Return the encoded lengths of keys or values, and the bytes that follow them."""
     encoded = _SIZES.__getitem__
     if None in data:
         sizes = [-1 if item is None else len(item) for item in data]
@@ -323,7 +323,7 @@ def _payloads(data: Sequence[bytes | None]) -> tuple[Iterable[bytes], Iterable[b
 
 
 def _headers(headers: Headers) -> bytes:
-    """The headers of a record with their count."""
+    """Return the headers of a record with their count."""
     parts = [_SIZES[len(headers)]]
     for key, value in headers:
         name = key.encode()

@@ -1,8 +1,8 @@
-"""Reads runs of records of equal layout, as load generators and fixed-size events make them.
+"""Reads runs of records of equal layout, as written by load generators and fixed-size events.
 
-If neighbours have the same lengths, byte i of every record lies a fixed stride apart: a slice
-with that stride is a column, and the interpreter compares and converts columns at the speed of C.
-A run ends before the first record whose lengths differ, whose deltas have another size or are
+If neighbouring records have equal lengths, their bytes i are a fixed stride apart: a slice with
+that stride is a column, and the interpreter compares and converts columns at the speed of C. A run
+ends before the first record whose lengths differ, or whose deltas have another size or are
 negative.
 """
 
@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 
 from kraftwire.records.record import NO_HEADERS, NO_SEQUENCE, SEQUENCE_MASK, Record, Section
+from kraftwire.records.words import read_raw
 
-__all__ = ["RUN_COUNT_MIN", "Stumble", "read_raw", "read_run"]
+__all__ = ["RUN_COUNT_MIN", "read_run"]
 
 # Shorter runs cost more to set up than reading one by one.
 RUN_COUNT_MIN = 24
-
-_RAW_BITS = 32
 
 # Bytes of a varint that is not negative: the only one, the first, an inner one, the last.
 _ONLY = bytes(range(0x00, 0x80, 2))
@@ -32,13 +31,9 @@ _LAST = bytes(range(0x80))
 _ADDS = tuple(tuple((byte & 0x7F) << shift >> 1 for byte in range(256)) for shift in (0, 7, 14))
 
 
-class Stumble(Exception):
-    """The bytes are not what fast code expects."""
-
-
 @dataclass(slots=True)
 class _Layout:
-    """Where the fields of a record lie, counted from its first byte.
+    """The positions of a record's fields, counted from its first byte.
 
     Each field is a range of places.
     """
@@ -53,27 +48,10 @@ class _Layout:
     stride: int
 
 
-def read_raw(data: bytes, p: int) -> tuple[int, int]:
-    """The raw value of a varint of at most 32 bits and the position after it.
-
-    Raises: IndexError or Stumble.
-    """
-    raw = data[p] & 0x7F
-    if data[p] < 0x80:
-        return raw, p + 1
-    for shift in range(7, _RAW_BITS, 7):
-        p += 1
-        byte = data[p]
-        raw |= (byte & 0x7F) << shift
-        if byte < 0x80 and raw >> _RAW_BITS == 0:
-            return raw, p + 1
-    raise Stumble
-
-
 def read_run(section: Section, start: int, count: int) -> tuple[list[Record], int]:
-    """Read a run of at most `count` equal records; returns them and the position after them.
+    """Read a run of at most `count` equal records; return them and the position after them.
 
-    Empty if there is no run that pays. Raises: IndexError or Stumble.
+    The list is empty if no run is worth it. Raises: IndexError or Stumble.
     """
     data = section.data
     at = _layout(data, start)
@@ -101,7 +79,7 @@ def read_run(section: Section, start: int, count: int) -> tuple[list[Record], in
 
 
 def _layout(data: bytes, start: int) -> _Layout | None:
-    """The layout of the record at `start`; None if runs cannot be made of its kind."""
+    """Return the layout of the record at `start`; None if its kind has no runs."""
     size, body = read_raw(data, start)
     _, offset_delta = read_raw(data, body + 1)
     _, key_size = read_raw(data, offset_delta)
@@ -125,7 +103,7 @@ def _layout(data: bytes, start: int) -> _Layout | None:
 
 
 def _run_count(data: bytes, start: int, at: _Layout, count: int) -> int:
-    """How many of the next `count` records have the first one's layout."""
+    """Return how many of the next `count` records have the first one's layout."""
     for place, allowed in _conditions(data, start, at):
         column = data[start + place : start + count * at.stride : at.stride]
         count -= len(column.lstrip(allowed))
@@ -135,7 +113,7 @@ def _run_count(data: bytes, start: int, at: _Layout, count: int) -> int:
 
 
 def _conditions(data: bytes, start: int, at: _Layout) -> Iterator[tuple[int, bytes]]:
-    """Places of a record and the bytes that are allowed there."""
+    """Return places in a record and the bytes that are allowed there."""
     for place in chain(at.size, at.key_size, at.value_size, (at.stride - 1,)):
         yield place, data[start + place : start + place + 1]
     for places in (at.offset_delta, at.time_delta):
@@ -157,7 +135,7 @@ class _Run:
     count: int
 
     def values(self, places: range, base: int) -> list[int]:
-        """The values of a delta field, added to a base."""
+        """Return the values of a delta field, added to a base."""
         columns = [self.data[place :: self.stride] for place in places]
         one, two, three = _ADDS
         if len(columns) == 1:
@@ -167,7 +145,7 @@ class _Run:
         return [base + one[a] + two[b] + three[c] for a, b, c in zip(*columns, strict=True)]
 
     def payloads(self, places: range | None) -> Iterable[bytes | None]:
-        """The keys or values."""
+        """Return the keys or values."""
         if places is None:
             return repeat(None)
         shape = f"{places.start}x{len(places)}s{self.stride - places.stop}x"

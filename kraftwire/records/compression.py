@@ -1,7 +1,7 @@
-"""Compression of batches: which codec an id means, and both directions of each codec, bounded.
+"""Compression of batches: the codec of each id, and both directions of each codec, bounded.
 
-gzip comes from zlib, which can be told how much to produce; snappy, lz4 and zstd from cramjam.
-The framing around snappy's and lz4's blocks is our own business: kraftwire.records.snappy and
+gzip is zlib's, which takes a limit on its output; snappy, lz4 and zstd are cramjam's. The framing
+around snappy's and lz4's blocks is handled here: kraftwire.records.snappy and
 kraftwire.records.lz4.
 
 Source: Kafka's `CompressionType` and the classes of its package `compress`.
@@ -13,16 +13,16 @@ import zlib
 from io import BytesIO
 
 from kraftwire.errors import UsageError, WireError
-from kraftwire.limits import RECORDS_RATIO_MAX, RECORDS_SIZE_FREE, RECORDS_SIZE_MAX
 from kraftwire.records import lz4, snappy
 from kraftwire.records.bomb import BombError
+from kraftwire.records.limits import RECORDS_RATIO_MAX, RECORDS_SIZE_FREE, RECORDS_SIZE_MAX
 
 __all__ = ["CODEC_MASK", "NAMES", "codec_id", "compress", "decompress", "size_limit"]
 
 # The bits of a batch's attributes that hold the codec's id.
 CODEC_MASK = 0x07
 
-# Name by id. Ids without a codec have a name that says so, because a header is still readable.
+# Name by id. Ids without a codec have a name too, because the header is still readable.
 NAMES = ("none", "gzip", "snappy", "lz4", "zstd", "unknown(5)", "unknown(6)", "unknown(7)")
 _KNOWN = 5
 
@@ -31,28 +31,28 @@ _GZIP_LEVELS = range(-1, 10)
 _LEVELS = range(-(2**31), 2**31)
 _GZIP_WINDOW_BITS = 31
 
-# zlib copies what it does not need of its input, so a stream of many tiny members must not be
-# handed over whole for each of them.
+# zlib copies the input that it does not use, so a stream of many tiny members must not be passed
+# whole for each of them.
 _GZIP_STEP = 1024
 _GZIP_STEP_GROWTH = 4
 _GZIP_PART_BYTES = 1024 * 1024
 
-# zstd's streams do not say how long their contents are, so the first guess is a multiple of the
-# input and each further one a multiple of the last.
+# zstd streams need not declare their content size, so the first guess is a multiple of the input
+# and each further one a multiple of the last.
 _GUESS_MIN = 64 * 1024
 _GUESS_RATIO = 8
 _GUESS_GROWTH = 4
 
 
 def codec_id(name: str) -> int:
-    """The id of a codec. Raises: UsageError, listing the names, if there is none."""
+    """Return the id of a codec. Raises: UsageError, listing the names, for an unknown name."""
     if name not in NAMES[:_KNOWN]:
         raise UsageError(f"no compression {name!r}; there are {', '.join(NAMES[:_KNOWN])}")
     return NAMES.index(name)
 
 
 def size_limit(compressed_size: int) -> int:
-    """Bytes that so many compressed bytes may expand to."""
+    """Return the size to which `compressed_size` bytes may expand."""
     return min(RECORDS_SIZE_MAX, RECORDS_SIZE_FREE + RECORDS_RATIO_MAX * compressed_size)
 
 
@@ -100,7 +100,7 @@ def compress(codec: int, data: bytes | memoryview, *, level: int | None = None) 
 
 
 def _gunzip(data: bytes | memoryview, limit: int) -> bytes:
-    """All members of a gzip stream; like Java's reader it ignores what follows the last."""
+    """Return all members of a gzip stream; like Java's reader, ignore what follows the last."""
     view = memoryview(data)
     out = BytesIO()
     position = 0
@@ -111,7 +111,7 @@ def _gunzip(data: bytes | memoryview, limit: int) -> bytes:
 
 
 def _gunzip_member(view: memoryview, position: int, out: BytesIO, limit: int) -> int:
-    """Decompress one member after what is there; returns the position after the member."""
+    """Decompress one member and append it to `out`; return the position after the member."""
     member = zlib.decompressobj(_GZIP_WINDOW_BITS)
     step = _GZIP_STEP
     while not member.eof:
@@ -134,13 +134,13 @@ def _gunzip_member(view: memoryview, position: int, out: BytesIO, limit: int) ->
 
 
 def _unzstd(data: bytes | memoryview, limit: int) -> bytes:
-    """All frames of a zstd stream."""
+    """Return all frames of a zstd stream."""
     import cramjam
 
     guess = min(limit, max(_GUESS_MIN, len(data) * _GUESS_RATIO))
     while True:
         out = BytesIO()
-        # Making the bytes of a BytesIO copies nothing.
+        # A BytesIO returns its bytes without a copy.
         out.seek(guess - 1)
         out.write(b"\x00")
         try:
@@ -149,7 +149,7 @@ def _unzstd(data: bytes | memoryview, limit: int) -> bytes:
             out.truncate(size)
             return out.getvalue()
         except cramjam.DecompressionError as error:
-            # The only sign that the buffer was too small is the text of Rust's standard library.
+            # Only the error text of Rust's standard library shows that the buffer was too small.
             if "whole buffer" not in str(error):
                 raise WireError(f"damaged zstd data: {error}") from None
         if guess == limit:

@@ -1,4 +1,4 @@
-"""What a batch is built from: the caller's part of the header, and the records field by field."""
+"""The input of a batch: the caller's part of the header, and the records field by field."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["BatchHeader", "Columns"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchHeader:
-    """What a caller says about a batch; everything else follows from the records.
+    """The header fields that a caller sets; all others are derived from the records.
 
     Timestamps are in milliseconds. `base_offset` defaults to the first record's offset,
-    `last_offset` to the last one's, `max_timestamp` to the largest. `append_time` makes it a
-    batch stamped by the broker. `level` is the codec's own scale.
+    `last_offset` to the last one's, `max_timestamp` to the largest. `append_time` gives the batch
+    LogAppendTime. `level` is on the codec's own scale.
     """
 
     base_offset: int | None = None
@@ -36,7 +36,7 @@ class BatchHeader:
 
 @dataclass(slots=True)
 class Columns:
-    """The records to be written, field by field; consecutive offsets if there are none."""
+    """The records to write, field by field; without offsets, they are consecutive."""
 
     timestamps: Sequence[int]
     keys: Sequence[bytes | None]

@@ -1,4 +1,4 @@
-"""Control records: markers that Kafka itself writes into a log.
+"""Control records: markers that Kafka itself writes to a log.
 
 Layout: the key is a version and a type, 16 bits each. The value is a message whose first field is
 its version; the markers that end a transaction have a version of 16 bits before theirs.
@@ -57,7 +57,7 @@ _SCHEMAS = {
 
 
 def control_type(key: bytes | None) -> ControlType:
-    """The type that a control record's key names.
+    """Return the type in a control record's key.
 
     Raises: WireError if the key is too short, has a negative version or an unknown type.
     """
@@ -65,7 +65,7 @@ def control_type(key: bytes | None) -> ControlType:
         found = "null" if key is None else f"{len(key)} bytes"
         raise _key_error("a control record's key is too short", "4 bytes", found)
     version, number = _KEY.unpack_from(key)
-    # As in Java a later version of the key is taken for the one that we know.
+    # As in Java, a later version of the key is read as the known one.
     if version < _KEY_VERSION:
         raise _key_error("negative version of a control record's key", "0", str(version))
     try:
@@ -75,7 +75,7 @@ def control_type(key: bytes | None) -> ControlType:
 
 
 def decode_control(key: bytes | None, value: bytes | None) -> Decoded:
-    """The message of a control record.
+    """Return the message of a control record.
 
     Raises: WireError on an unknown type or version and on damaged bytes.
     """
@@ -89,18 +89,18 @@ def decode_control(key: bytes | None, value: bytes | None) -> Decoded:
     (version,) = _VERSION.unpack_from(value)
     start = 0
     if name == _END_TXN_MARKER:
-        # As in Java a later version of a marker is taken for the one that we know.
+        # As in Java, a later version of a marker is read as the known one.
         start, version = _VERSION.size, min(version, _END_TXN_VERSION)
     return Decoded(name, version, read_body(Body(name, version, value, start)), None, kind.name)
 
 
 def control_key(kind: ControlType) -> bytes:
-    """The key of a control record."""
+    """Return the key of a control record."""
     return _KEY.pack(_KEY_VERSION, kind)
 
 
 def control_value(message: Message, version: int = 0) -> bytes:
-    """The value of a control record.
+    """Return the value of a control record.
 
     Raises: UsageError for a message of another kind or a message that contradicts the version;
     WireError if a value does not fit.
@@ -118,7 +118,7 @@ def control_value(message: Message, version: int = 0) -> bytes:
 def control_batch(
     base_offset: int, epoch: int, timestamp: int, records: Sequence[tuple[ControlType, Message]]
 ) -> bytes:
-    """A batch of control records with one timestamp, as a quorum writes it (R-ACC-4).
+    """Return a batch of control records with one timestamp, as a quorum writes it (R-ACC-4).
 
     Raises: WireError or UsageError if a message does not fit.
     """

@@ -1,7 +1,7 @@
 """Coordinator records: keys and values of the topics in which coordinators keep their state.
 
 Layout: the key is its type (16 bits) and a message of version 0; the value is a version (16 bits)
-and a message, or null for a tombstone. The family tells which types there are.
+and a message, or null for a tombstone. The family determines the known types.
 
 Source: Kafka's `CoordinatorRecordSerde`.
 """
@@ -22,7 +22,7 @@ _KEY_VERSION = 0
 
 
 def decode_coordinator(family: str, key: bytes | None, value: bytes | None) -> Decoded:
-    """The messages of a coordinator record.
+    """Return the messages of a coordinator record.
 
     `family` is ``group``, ``transaction`` or ``share``. Raises: WireError on an unknown
     type or version and on damaged bytes.
@@ -48,12 +48,12 @@ def decode_coordinator(family: str, key: bytes | None, value: bytes | None) -> D
 
 
 def coordinator_key(message: Message) -> bytes:
-    """The key of a coordinator record. Raises: WireError if a field does not fit."""
+    """Return the key of a coordinator record. Raises: WireError if a field does not fit."""
     return _PREFIX.pack(message.API_KEY) + message.encode(_KEY_VERSION)
 
 
 def coordinator_value(message: Message, version: int) -> bytes:
-    """The value of a coordinator record. Raises: WireError if a field does not fit."""
+    """Return the value of a coordinator record. Raises: WireError if a field does not fit."""
     return _PREFIX.pack(version) + message.encode(version)
 
 

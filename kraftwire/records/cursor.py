@@ -2,9 +2,9 @@
 
 Straight-line code without checks: at any surprise (a varint longer than usual, a length that
 leads outside, a record that does not end where it says) the chunk is read again by
-kraftwire.records.explain, which either copes or names the byte. Runs of records of equal layout
-are cut in columns by kraftwire.records.columns. Where the engine in C is in use, it comes first,
-and all of the above is for what it gives up on.
+kraftwire.records.explain, which either copes or names the byte. kraftwire.records.columns cuts runs
+of records of equal layout by columns, kraftwire.records.varied reads runs of others. The engine in
+C comes first where it is in use; the code here handles what it gives up on.
 
 Source: Kafka's `DefaultRecord`.
 """
@@ -19,21 +19,24 @@ from itertools import repeat
 from typing import Any
 
 from kraftwire import engine
-from kraftwire.limits import RECORDS_CHUNK_COUNT
-from kraftwire.records.columns import RUN_COUNT_MIN, Stumble, read_raw, read_run
+from kraftwire.records.columns import RUN_COUNT_MIN, read_run
 from kraftwire.records.explain import batch_error, read_records
+from kraftwire.records.limits import HEADERS_COUNT_FREE, RECORDS_CHUNK_BYTES, RECORDS_CHUNK_COUNT
 from kraftwire.records.record import (
     NO_HEADERS,
     NO_SEQUENCE,
     SEQUENCE_MASK,
     Headers,
     Record,
+    Row,
     Section,
 )
+from kraftwire.records.varied import read_varied
+from kraftwire.records.words import WORD_CODES, Stumble, read_raw, words
 
 __all__ = ["RecordCursor", "check_all", "read_all"]
 
-# Nearer to the edge than any delta.
+# Within a delta of the limits of 64 bits.
 _BASE_OFFSET_MAX = 2**63 - 2**32
 _BASE_TIMESTAMP_MAX = 2**62
 
@@ -43,21 +46,14 @@ _STEP = 64
 
 _STUMBLES = (IndexError, Stumble, TypeError, UnicodeDecodeError, struct.error)
 
-# How `struct` reads a delta, by the size of its varint: nothing has to be taken apart up to two
-# bytes. A value that was seen is looked up from then on; there are 16,512 of one or two bytes.
-_DELTA_CODES = {1: "B", 2: "H", 3: "3s", 4: "4s", 5: "5s"}
-_DELTAS_KEPT_MAX = 16_512
-
-_Row = tuple[int, int, bytes | None, bytes | None, Headers, int]
-
-# Half of a raw varint, which is what a length means, by its first and its second byte.
+# A length is half of the raw varint: by its first and its second byte.
 _HALF: Any = tuple(None if byte & 1 else (byte & 0x7F) >> 1 for byte in range(256))
 _HALF_HIGH = tuple(byte << 6 for byte in range(0x80))
 _NULL = 0x01
 
 
 class RecordCursor:
-    """Takes records off a section, in order."""
+    """Reads the records of a section, in order."""
 
     __slots__ = ("_is_odd", "_step", "index", "position", "section")
 
@@ -69,7 +65,7 @@ class RecordCursor:
         self._is_odd = _is_odd(section)
 
     def take(self, count: int) -> list[Record]:
-        """The next `count` records.
+        """Return the next `count` records.
 
         Raises: WireError naming record and byte if they are damaged; the cursor then stays
         where it was.
@@ -81,8 +77,20 @@ class RecordCursor:
         self.index += count
         return rows
 
+    def take_some(self, count: int) -> list[Record]:
+        """Return at least one of the next `count` records: as many as are held at a time.
+
+        Raises: WireError as `take`.
+        """
+        count = min(count, RECORDS_CHUNK_COUNT)
+        if self.section.end - self.position > RECORDS_CHUNK_BYTES:
+            within = _count_within if engine.core is None else engine.core.count_within
+            section = self.section
+            count = within(section.data, self.position, section.end, count, RECORDS_CHUNK_BYTES)
+        return self.take(count)
+
     def check_end(self) -> None:
-        """Raises: WireError unless everything was taken."""
+        """Raises: WireError unless all records were read."""
         if self.position != self.section.end:
             raise batch_error(
                 self.section,
@@ -93,7 +101,8 @@ class RecordCursor:
             )
 
     def _take(self, count: int) -> tuple[list[Record], int]:
-        """The next records and the position after them, outside if anything is unusual."""
+        """Return the next records and the position after them, which is outside if any is unusual.
+        """
         outside = self.section.end + 1
         if self._is_odd:
             return [], outside
@@ -112,7 +121,7 @@ class RecordCursor:
         return rows, position
 
     def _run(self, position: int, count: int) -> tuple[list[Record], int]:
-        """Some of the next records, at least one."""
+        """Return some of the next records, at least one."""
         if count >= RUN_COUNT_MIN:
             rows, end = read_run(self.section, position, count)
             if rows:
@@ -123,50 +132,31 @@ class RecordCursor:
         return _read_rows(self.section, position, count)
 
 
-class _Deltas(dict[int | bytes, int]):
-    """Values of varints of one size, by their bytes: as an integer up to two, else as they are."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self._size = size
-
-    def __missing__(self, word: int | bytes) -> int:
-        data = word if isinstance(word, bytes) else word.to_bytes(self._size)
-        # A further byte shows whether the varint ends where this one should.
-        raw, end = read_raw(data + b"\x00", 0)
-        if end != self._size:
-            raise Stumble
-        value = (raw >> 1) ^ -(raw & 1)
-        if len(self) < _DELTAS_KEPT_MAX:
-            self[word] = value
-        return value
-
-
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """How many bytes the deltas of a record take, and how to read a head of that shape.
+    """The sizes of a record's deltas, and how to read a head of that shape.
 
     `head` reads the deltas, not converted yet, and the first byte of the key's length;
-    `size` is the size of all that with the attributes in front.
+    `size` is the total, including the attributes before them.
     """
 
     head: Callable[[bytes, int], tuple[Any, ...]]
     size: int
-    times: _Deltas
-    offsets: _Deltas
-
-
-_DELTAS = {size: _Deltas(size) for size in _DELTA_CODES}
+    times: Any
+    offsets: Any
 
 
 @cache
 def _shape(time_size: int, offset_size: int) -> _Shape:
-    head = struct.Struct(f">x{_DELTA_CODES[time_size]}{_DELTA_CODES[offset_size]}B")
-    return _Shape(head.unpack_from, head.size, _DELTAS[time_size], _DELTAS[offset_size])
+    head = struct.Struct(f">x{WORD_CODES[time_size]}{WORD_CODES[offset_size]}B")
+    return _Shape(head.unpack_from, head.size, words(time_size), words(offset_size))
+
+
+_FIRST = _shape(1, 1)
 
 
 def _shape_at(data: bytes, p: int) -> _Shape:
-    """The shape of the record at a position."""
+    """Return the shape of the record at a position."""
     _, p = read_raw(data, p)
     _, offset = read_raw(data, p + 1)
     _, end = read_raw(data, offset)
@@ -174,7 +164,7 @@ def _shape_at(data: bytes, p: int) -> _Shape:
 
 
 def read_all(section: Section, count: int) -> list[Record]:
-    """All records of a section.
+    """Return all records of a section.
 
     Raises: WireError naming record and byte if they are damaged or bytes are left after them.
     """
@@ -196,7 +186,7 @@ def read_all(section: Section, count: int) -> list[Record]:
 
 
 def check_all(section: Section, count: int) -> None:
-    """See that a section is so many records, without making them where the engine is in use.
+    """Check that a section holds `count` records, without creating them if the engine is in use.
 
     Raises: WireError as `read_all`.
     """
@@ -205,14 +195,16 @@ def check_all(section: Section, count: int) -> None:
         return
     cursor = RecordCursor(section)
     while left := count - cursor.index:
-        cursor.take(min(left, RECORDS_CHUNK_COUNT))
+        cursor.take_some(left)
     cursor.check_end()
 
 
 def _read_natively(
     section: Section, position: int, count: int
 ) -> tuple[list[Record], int] | None:
-    """Records and the position after them by the engine in C; None if it gives up."""
+    """Read records with the engine in C; return them and the position after them, None if it gives
+    up.
+    """
     try:
         rows: list[Record]
         rows, position = engine.core.read_records(
@@ -231,8 +223,24 @@ def _read_natively(
     return rows, position
 
 
+def _count_within(data: bytes, start: int, end: int, count: int, size: int) -> int:
+    """Return how many of `count` records begin within `size` bytes, at least one.
+
+    Counting ends after the first record with an unusual length.
+    """
+    stop, p = min(end, start + size), start
+    for index in range(count):
+        if p >= stop:
+            return max(index, 1)
+        try:
+            p, _ = _read_length(data, p)
+        except (IndexError, Stumble):
+            return index + 1
+    return count
+
+
 def _is_odd(section: Section) -> bool:
-    """Whether a sum of base and delta could leave 64 bits, where Java wraps around."""
+    """Whether a sum of base and delta could overflow 64 bits, where Java wraps around."""
     return (
         abs(section.base_offset) > _BASE_OFFSET_MAX
         or abs(section.base_timestamp) > _BASE_TIMESTAMP_MAX
@@ -240,10 +248,25 @@ def _is_odd(section: Section) -> bool:
 
 
 def _read_rows(section: Section, p: int, count: int) -> tuple[list[Record], int]:
+    """Read records of any layout. Raises: any of the stumbles."""
+    if count < RUN_COUNT_MIN:
+        return _read_singly(section, p, count)
+    step = max(_STEP, count // 2)
+    records: list[Record] = []
+    while left := count - len(records):
+        run, p = read_varied(section, p, left)
+        records = records + run if records else run
+        if len(run) < min(left, RUN_COUNT_MIN):
+            single, p = _read_singly(section, p, min(step, left - len(run)))
+            records += single
+    return records, p
+
+
+def _read_singly(section: Section, p: int, count: int) -> tuple[list[Record], int]:
     """Read records one by one. Raises: any of the stumbles."""
-    rows: list[_Row] = []
-    # The first record of a batch, which often is the only one, has both deltas 0.
-    shape = _shape(1, 1)
+    rows: list[Row] = []
+    # The first record of a batch, often the only one, has both deltas 0.
+    shape = _FIRST if p == section.start else _shape_at(section.data, p)
     p = _read_alike(section, p, count, rows, shape)
     while len(rows) < count:
         last, shape = shape, _shape_at(section.data, p)
@@ -253,8 +276,8 @@ def _read_rows(section: Section, p: int, count: int) -> tuple[list[Record], int]
     return list(map(tuple.__new__, repeat(Record), rows)), p
 
 
-def _read_alike(section: Section, p: int, count: int, rows: list[_Row], shape: _Shape) -> int:
-    """Append records to `rows` until there are `count` or one has another shape; returns where.
+def _read_alike(section: Section, p: int, count: int, rows: list[Row], shape: _Shape) -> int:
+    """Append records to `rows` until there are `count` or one has another shape; return their end.
 
     Lengths of one and two bytes are read inline; a negative one, unless it is the usual null,
     has no entry in `_HALF` and makes the sum stumble.
@@ -262,7 +285,7 @@ def _read_alike(section: Section, p: int, count: int, rows: list[_Row], shape: _
     data, base_sequence, append_time = section.data, section.base_sequence, section.append_time
     base_offset, base_timestamp = section.base_offset, section.base_timestamp
     head, head_size, times, deltas = shape.head, shape.size, shape.times, shape.offsets
-    has_sequence, sequence, timestamp = base_sequence >= 0, NO_SEQUENCE, append_time or 0
+    has_sequence, sequence, ahead = base_sequence >= 0, NO_SEQUENCE, base_sequence - base_offset
     half, half_high, start = _HALF, _HALF_HIGH, p
     try:
         for _ in range(count - len(rows)):
@@ -277,13 +300,13 @@ def _read_alike(section: Section, p: int, count: int, rows: list[_Row], shape: _
                 end, p = _read_length(data, p)
             time, delta, size = head(data, p)
             p += head_size
-            delta = deltas[delta]
-            # Looked up even where the broker's timestamp counts: it shows whether the shape fits.
-            time = times[time]
-            if append_time is None:
-                timestamp = base_timestamp + time
+            # Added with LogAppendTime too: a sum with None shows that the shape is another.
+            offset = base_offset + deltas[delta]
+            timestamp = base_timestamp + times[time]
+            if append_time is not None:
+                timestamp = append_time
             if has_sequence:
-                sequence = base_sequence + delta & SEQUENCE_MASK
+                sequence = ahead + offset & SEQUENCE_MASK
             key = value = None
             if size != _NULL:
                 if size < 0x80:
@@ -308,14 +331,14 @@ def _read_alike(section: Section, p: int, count: int, rows: list[_Row], shape: _
             headers, p = _read_headers(data, p) if data[p] else (NO_HEADERS, p + 1)
             if p != end:
                 raise Stumble
-            rows.append((base_offset + delta, timestamp, key, value, headers, sequence))
-    except Stumble:
+            rows.append((offset, timestamp, key, value, headers, sequence))
+    except (Stumble, TypeError):
         return start
     return p
 
 
 def _read_length(data: bytes, p: int) -> tuple[int, int]:
-    """The ends of a field that has its length in front, and of the length."""
+    """Return the ends of a length-prefixed field and of its length."""
     raw, p = read_raw(data, p)
     if raw & 1:
         raise Stumble
@@ -323,8 +346,10 @@ def _read_length(data: bytes, p: int) -> tuple[int, int]:
 
 
 def _read_headers(data: bytes, p: int) -> tuple[Headers, int]:
-    """The headers of a record and the position after them."""
+    """Return the headers of a record and the position after them."""
     count, p = read_raw(data, p)
+    if count >> 1 > HEADERS_COUNT_FREE:
+        raise Stumble
     headers = []
     for _ in range(count >> 1):
         size, p = read_raw(data, p)

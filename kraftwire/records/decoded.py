@@ -1,8 +1,8 @@
-"""What a record means: the message inside it, and which topic tells how to read it.
+"""The meaning of a record: the message inside it, and which topic determines how to read it.
 
 Control batches hold control records in any topic. Otherwise the topic decides the family:
-metadata records, coordinator records of groups, transactions or share groups, or nothing that
-can be known.
+metadata records, coordinator records of groups, transactions or share groups, or none that is
+known.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from kraftwire import messages
 from kraftwire.errors import WireError
 from kraftwire.records.group_members import members_in
 from kraftwire.wire.message import Message
+from kraftwire.wire.scales import decode_bounded
 
 __all__ = ["FAMILIES", "Body", "Decoded", "family_of_topic", "read_body"]
 
@@ -28,7 +29,7 @@ FAMILIES = {
 
 
 def family_of_topic(topic: str) -> str | None:
-    """The family of the records in a topic; None for topics whose contents are their users'."""
+    """Return the family of the records in a topic; None for users' topics."""
     return FAMILIES.get(topic)
 
 
@@ -49,11 +50,11 @@ class Decoded:
     control_type: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """``{type, version, data}``: data in the form of Kafka's JSON converters.
+        """Return ``{type, version, data}``: data in the form of Kafka's JSON converters.
 
-        Data of a coordinator record is ``{key, value}``. Commit and abort have one schema,
-        so only the record's key (`control_type` here) tells them apart. What is inside the members
-        of a consumer group comes as ``nested``, by the path of its field in the value.
+        Data of a coordinator record is ``{key, value}``. Commit and abort share a schema, so only
+        the record's key (`control_type` here) distinguishes them. The contents of a consumer
+        group's members are in ``nested``, by the path of their field in the value.
         """
         data = None
         if self.message is not None and self.version is not None:
@@ -78,7 +79,8 @@ class Body(NamedTuple):
 def read_body(body: Body) -> Message:
     """Read a message that fills the rest of a key or value.
 
-    Raises: WireError if the schema has no such version, the bytes are wrong or some are left.
+    Raises: WireError if the schema has no such version, the bytes are wrong, some are left, or they
+    hold far more values than any record of Kafka's.
     """
     cls = messages.find(body.name)
     if body.version not in cls.VERSIONS:
@@ -88,7 +90,7 @@ def read_body(body: Body) -> Message:
             expected=str(cls.VERSIONS),
             found=str(body.version),
         )
-    message, end = cls.decode(body.data, body.version, body.start)
+    message, end = decode_bounded(cls, body.data, body.version, body.start)
     if end != len(body.data):
         raise WireError(
             "bytes are left after a record",

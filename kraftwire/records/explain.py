@@ -1,7 +1,7 @@
-"""Reads the records of a magic 2 batch slowly, with every check, and names the byte that is wrong.
+"""Reads the records of a magic 2 batch slowly, with every check, and names the wrong byte.
 
-What Java takes this module takes too: any negative length of a key or value is a null, sums wrap
-around at 64 bits, varints may be longer than they need to be.
+This module accepts what Java accepts: any negative length of a key or value is a null, sums wrap
+around at 64 bits, varints may be longer than necessary.
 
 Source: Kafka's `DefaultRecord` and `ByteUtils`.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kraftwire.errors import WireError
+from kraftwire.records.bomb import BombError
 from kraftwire.records.record import (
     NO_HEADERS,
     NO_SEQUENCE,
@@ -30,7 +31,7 @@ _HEADER_SIZE_MIN = 2
 def read_records(
     section: Section, position: int, index: int, count: int
 ) -> tuple[list[Record], int]:
-    """Read `count` records, the first of which has this index; returns them and where they end.
+    """Read `count` records, the first of which has this index; return them and where they end.
 
     Raises: WireError naming record, field and byte.
     """
@@ -44,7 +45,7 @@ def read_records(
 def iter_records(
     section: Section, position: int, index: int, count: int
 ) -> Iterator[tuple[Record, int]]:
-    """The records one by one, each with the position after it.
+    """Yield the records one by one, each with the position after it.
 
     Raises: WireError at the first damaged one; those before it are good.
     """
@@ -54,15 +55,21 @@ def iter_records(
 
 
 def batch_error(
-    section: Section, problem: str, *, at: int, path: str = "", **found: str
+    section: Section,
+    problem: str,
+    *,
+    at: int,
+    path: str = "",
+    kind: type[WireError] = WireError,
+    **found: str,
 ) -> WireError:
-    """An error at a place of a section, in words that also fit decompressed data."""
+    """Return an error at a place of a section, with a text that also fits decompressed data."""
     if section.origin is None:
         problem = f"byte {at} of the decompressed records: {problem}"
         offset = section.position
     else:
         offset = section.origin + at
-    return WireError(problem, message="RecordBatch", version=2, path=path, offset=offset, **found)
+    return kind(problem, message="RecordBatch", version=2, path=path, offset=offset, **found)
 
 
 class _Reader:
@@ -135,6 +142,16 @@ class _Reader:
             raise self._error(
                 "number of headers out of range", "headers_count", start, f"0 to {count_max}", count
             )
+        if count > self._section.headers_max:
+            raise batch_error(
+                self._section,
+                "the headers of a record are too many for the bytes of its batch",
+                path=f"{self._path}.headers_count",
+                at=start,
+                kind=BombError,
+                expected=f"at most {self._section.headers_max}",
+                found=str(count),
+            )
         headers = tuple(self._header(f"headers[{index}]") for index in range(count))
         return headers or NO_HEADERS
 
@@ -143,7 +160,7 @@ class _Reader:
         size = self._varint(f"{path}.key_length")
         if size < 0:
             raise self._error("a header has no key", f"{path}.key_length", start, "0 or more", size)
-        # As in Java, bytes that are no UTF-8 become replacement characters.
+        # As in Java, invalid UTF-8 becomes replacement characters.
         key = self._take(size, f"{path}.key").decode("utf-8", "replace")
         return key, self._bytes(f"{path}.value")
 
@@ -160,5 +177,5 @@ class _Reader:
 
 
 def _int64(value: int) -> int:
-    """What is left of a sum in a Java long."""
+    """Wrap a sum as a Java long does."""
     return (value + 2**63) % 2**64 - 2**63

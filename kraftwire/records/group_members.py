@@ -1,6 +1,6 @@
-"""What the members of a classic group have said, inside the group's record in __consumer_offsets.
+"""Subscriptions and assignments of a classic group, inside its record in __consumer_offsets.
 
-Source: Kafka's `ConsumerProtocol`; other protocols than the consumers' are opaque.
+Source: Kafka's `ConsumerProtocol`; protocols other than the consumers' are opaque.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 from kraftwire import messages
 from kraftwire.errors import WireError
 from kraftwire.wire.message import Message
+from kraftwire.wire.scales import decode_bounded
 
 __all__ = ["members_in"]
 
@@ -23,9 +24,9 @@ _FIELDS = (
 
 
 def members_in(value: Message | None) -> dict[str, Any]:
-    """Subscriptions and assignments by the paths of their fields; empty for all other records.
+    """Return subscriptions and assignments by field path; empty for all other records.
 
-    Shape: ``{type, version, data}`` each. What cannot be read is left out.
+    Each is ``{type, version, data}``. Unreadable ones are omitted.
     """
     found: dict[str, Any] = {}
     if value is None or value.NAME != "GroupMetadataValue":
@@ -46,12 +47,12 @@ def _inside(name: str, data: bytes) -> dict[str, Any] | None:
         return None
     (version,) = _VERSION.unpack_from(data)
     cls = messages.find(name)
-    # As in Kafka, a later version is read as the latest that is known.
+    # As in Kafka, a later version is read as the latest known one.
     schema = min(version, cls.VERSIONS.high)
     if schema not in cls.VERSIONS:
         return None
     try:
-        message, _ = cls.decode(data, schema, _VERSION.size)
+        message, _ = decode_bounded(cls, data, schema, _VERSION.size)
     except WireError:
         return None
     return {"type": name, "version": version, "data": message.to_json(schema)}

@@ -1,4 +1,4 @@
-"""The bytes of a batch's header, magic 2: the one place that knows where each field stands.
+"""The header of a magic 2 batch: the one place that knows the position of each field.
 
 The header is 61 bytes: base offset, length of what follows, partition leader epoch, magic, CRC-32C
 of everything after it, attributes, last offset delta, base and largest timestamp, producer id,
@@ -53,10 +53,10 @@ MAGIC = 2
 
 
 def fields(*names: str, start: str = "base_offset") -> struct.Struct:
-    """Some fields of a header, in its order; those between them are passed over.
+    """Return a struct for some fields of a header, in order; those between them are skipped.
 
-    A reader unpacks them at the batch's position. With `start` they are counted from that field
-    on, as a writer does who puts a header together from parts.
+    A reader unpacks them at the batch's position. With `start`, positions are counted from that
+    field on, for a writer that assembles a header from parts.
     """
     codes = []
     for name in _NAMES[_NAMES.index(start) : _NAMES.index(names[-1]) + 1]:
@@ -76,7 +76,7 @@ LOG_OVERHEAD = _position("partition_leader_epoch")
 # The least value of the length.
 LENGTH_MIN = HEADER_SIZE - LOG_OVERHEAD
 
-# Where every format, the older ones too, has the length and the magic.
+# The position of length and magic in every format, the older ones too.
 SIZE_FIELD = _position("batch_length")
 MAGIC_FIELD = _position("magic")
 

@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from kraftwire.errors import WireError
-from kraftwire.limits import RECORD_PROBLEMS_MAX
+from kraftwire.records.bomb import BombError
 from kraftwire.records.control import decode_control
 from kraftwire.records.coordinator import decode_coordinator
 from kraftwire.records.decoded import Decoded
+from kraftwire.records.limits import RECORD_PROBLEMS_MAX, RECORD_SHOWN_FREE
 from kraftwire.records.metadata import REMOTE_LOG_RECORDS, decode_metadata
 from kraftwire.records.reader import Batch
-from kraftwire.records.record import Record
-from kraftwire.records.rows import RecordRows
+from kraftwire.records.record import NO_HEADERS, Record
+from kraftwire.records.rows import RecordRows, weight
 from kraftwire.records.salvage import bare
 
 __all__ = ["Detail", "RecordError", "batch_to_json", "decode_record"]
@@ -26,11 +27,11 @@ Detail = Literal["none", "summary", "full"]
 
 
 class RecordError(WireError):
-    """One record, of a batch that can be read, does not follow the schema of its topic."""
+    """A record of a readable batch does not follow the schema of its topic."""
 
 
 def decode_record(record: Record, family: str | None, *, is_control: bool) -> Decoded | None:
-    """What a record means; None if only its users know.
+    """Decode a record of Kafka's own; None for a user's record.
 
     `family` as of `family_of_topic`. Raises: WireError if it cannot be read.
     """
@@ -52,22 +53,23 @@ def batch_to_json(
     records: Detail = "full",
     rows_max: int | None = None,
 ) -> tuple[dict[str, Any], list[WireError]]:
-    """A batch as JSON, and everything in it that is wrong or unknown.
+    """Return a batch as JSON, and everything in it that is wrong or unknown.
 
     `records` of the JSON is null with ``none``; with ``summary`` a list of offset,
     timestamp, sizes, header keys and type; with ``full`` of offset, timestamp, key, value,
-    headers and the decoded message. Damaged records end the list in front of the damage. Of more
-    than `rows_max` records it is a `RecordRows`, and only the first problems with them are told.
+    headers and the decoded message. The list ends before the first damaged record. For more than
+    `rows_max` records it is a `RecordRows`, and only their first problems are reported; a record
+    that is far longer than its compressed batch is then listed without its contents.
     """
     problems: list[WireError] = []
     rows: Sequence[Record] | None = None
-    row_form = _RowForm(records, family, batch)
+    row_form = _RowForm(records, family, batch, is_bounded=rows_max is not None)
     is_long = rows_max is not None and batch.magic == 2 and batch.count > rows_max
     if not is_long and (records != "none" or batch.magic < 2):
-        rows, damage = batch.salvage()
+        rows, damage = _some_rows(batch, rows_max, is_decoded=row_form.is_decoded)
         if damage:
             problems.append(damage)
-        is_long = rows_max is not None and len(rows) > rows_max
+        is_long = rows is None
     json = _header(batch, rows)
     json["isValid"] = is_valid = batch.is_valid
     json["records"] = None
@@ -81,16 +83,31 @@ def batch_to_json(
     return json, problems
 
 
+def _some_rows(
+    batch: Batch, rows_max: int | None, *, is_decoded: bool
+) -> tuple[list[Record] | None, WireError | None]:
+    """Return the records before the first damage, and the damage; None if they are too large."""
+    if rows_max is None:
+        return batch.salvage()
+    found = batch.iter_salvage()
+    rows: list[Record] = []
+    for chunk in found.chunks():
+        rows_max -= sum(weight(record, is_decoded=is_decoded) for record in chunk)
+        if rows_max < 0:
+            return None, None
+        rows += chunk
+    return rows, found.damage
+
+
 def _long_rows(batch: Batch, form: _RowForm, problems: list[WireError]) -> RecordRows:
-    """The records of a batch one by one, having gone through them once for what is wrong."""
-    if not form.is_decoded and _is_readable(batch):
+    """Return the records of a batch one by one, after a first pass that collects problems."""
+    if not form.is_decoded and not form.may_cut and _is_readable(batch):
         return _rows(batch, form, batch.count)
     found = batch.iter_salvage()
     count = more = 0
     bad: list[WireError] = []
     for count, record in enumerate(found, 1):  # noqa: B007 (how many there were)
-        if form.is_decoded:
-            form.decoded(record, bad)
+        form.look_at(record, bad)
         while len(bad) > RECORD_PROBLEMS_MAX:
             bad.pop()
             more += 1
@@ -122,19 +139,46 @@ def _rows(batch: Batch, form: _RowForm, count: int) -> RecordRows:
 class _RowForm:
     """Makes the JSON form of the records of a batch."""
 
-    def __init__(self, detail: Detail, family: str | None, batch: Batch) -> None:
+    def __init__(
+        self, detail: Detail, family: str | None, batch: Batch, *, is_bounded: bool
+    ) -> None:
         self.is_decoded = family is not None or batch.is_control
+        self.may_cut = is_bounded and batch.codec != 0
+        self._size_max = RECORD_SHOWN_FREE + batch.size
         self._form = _full if detail == "full" else _summary
         self._family = family
         self._batch = batch
 
     def row(self, record: Record, problems: list[WireError]) -> dict[str, Any]:
-        """A record's; adds to `problems` why it cannot be decoded."""
+        """Return the form of a record; add to `problems` why it cannot be decoded or shown."""
+        if self.may_cut and self._is_cut(record, problems):
+            record = record._replace(key=None, value=None, headers=NO_HEADERS)
+            return self._form(record, None)
         decoded = self.decoded(record, problems) if self.is_decoded else None
         return self._form(record, decoded)
 
+    def look_at(self, record: Record, problems: list[WireError]) -> None:
+        """Add to `problems` what `row` would add, without making the JSON form."""
+        if not (self.may_cut and self._is_cut(record, problems)) and self.is_decoded:
+            self.decoded(record, problems)
+
+    def _is_cut(self, record: Record, problems: list[WireError]) -> bool:
+        size = len(record.key or b"") + len(record.value or b"")
+        size += sum(len(name) + len(value or b"") for name, value in record.headers)
+        if size <= self._size_max:
+            return False
+        error = BombError(
+            f"a record of {size} bytes, too many to show from a compressed batch of so few",
+            path="records",
+            offset=self._batch.position,
+            expected=f"at most {self._size_max}",
+            found=str(size),
+        )
+        problems.append(error)
+        return True
+
     def decoded(self, record: Record, problems: list[WireError]) -> dict[str, Any] | None:
-        """What a record of Kafka's own means."""
+        """Decode a record of Kafka's own."""
         batch = self._batch
         try:
             found = decode_record(record, self._family, is_control=batch.is_control)
@@ -150,7 +194,7 @@ def _header(batch: Batch, rows: Sequence[Record] | None) -> dict[str, Any]:
     if batch.magic == 2:
         base_offset, count = batch.base_offset, batch.count
     else:
-        # A wrapper does not say what it holds; one that cannot be read tells nothing.
+        # A wrapper's header lacks these; an unreadable wrapper has none.
         base_offset, count = (rows[0].offset, len(rows)) if rows else (None, None)
     return {
         "position": batch.position,
@@ -212,7 +256,7 @@ def _crc_error(batch: Batch) -> WireError:
 
 
 def _at_record(error: WireError, record: Record, batch: Batch) -> RecordError:
-    """The same error with the place of the batch, as offsets inside a value lead nowhere."""
+    """Return the error with the place of the batch, as offsets inside a value mean nothing."""
     inside = "" if error.offset is None else f" (byte {error.offset} of its bytes)"
     return RecordError(
         f"record at offset {record.offset}: {error.problem}{inside}",

@@ -1,4 +1,4 @@
-"""Messages of magic 0 and 1, read only, in the shape of record batches.
+"""Messages of magic 0 and 1, read only, with the interface of record batches.
 
 Layout: offset, size of what follows, CRC-32 of everything after it, magic, attributes, timestamp
 (magic 1 only), key and value with 32-bit lengths. A compressed message is a wrapper: its value is
@@ -34,14 +34,14 @@ _TIMESTAMP = struct.Struct(">q")
 _SIZE = struct.Struct(">i")
 _CRC_START = 16
 
-# Size of a message without key and value, by magic; the length field of a smaller one lies.
+# Size of a message without key and value, by magic; a smaller length field is wrong.
 MESSAGE_OVERHEAD = {0: 14, 1: 22}
 
 _ZSTD = 4
 
 
 class _Message(NamedTuple):
-    """One message as it stands in the bytes, wrapper or not."""
+    """One message as encoded, wrapper or not."""
 
     offset: int
     batch_length: int
@@ -57,7 +57,7 @@ class LegacyBatch:
     """A message of magic 0 or 1: a batch of one record, or of a wrapper's.
 
     The attributes are those of `RecordBatch`; what the format lacks is -1, False or None.
-    `base_offset` and `count` of a wrapper have to decompress it.
+    `base_offset` and `count` of a wrapper require decompression.
     """
 
     __slots__ = ("_buffer", "_message", "_rows", "position")
@@ -72,7 +72,7 @@ class LegacyBatch:
     delete_horizon_ms = None
 
     def __init__(self, buffer: bytes | memoryview, position: int = 0) -> None:
-        """Read the message; the caller (`BatchReader`) has seen that all of it is there.
+        """Read the message; the caller (`BatchReader`) has checked that it is complete.
 
         Raises: WireError if its key or value leads outside.
         """
@@ -170,7 +170,7 @@ class LegacyBatch:
 
     @property
     def is_valid(self) -> bool:
-        """Whether the CRC is right, computed anew each time."""
+        """Whether the CRC is correct, computed again each time."""
         return self.computed_crc == self.crc
 
     def ensure_valid(self) -> None:
@@ -182,7 +182,7 @@ class LegacyBatch:
             )
 
     def ensure_readable(self) -> None:
-        """See that the records can be read. Raises: WireError as `records`."""
+        """Check that the records can be read. Raises: WireError as `records`."""
         self.records()
 
     def records(self) -> list[Record]:
@@ -196,14 +196,14 @@ class LegacyBatch:
         return iter(self.records())
 
     def salvage(self) -> tuple[list[Record], WireError | None]:
-        """All records, or none and the damage."""
+        """Return all records, or none and the damage."""
         try:
             return self.records(), None
         except WireError as error:
             return [], bare(error)
 
     def iter_salvage(self) -> LegacySalvage:
-        """As `salvage`, one by one."""
+        """Return an iterator over what `salvage` returns, one record at a time."""
         return LegacySalvage(self)
 
     def _read_rows(self) -> list[Record]:
@@ -224,7 +224,7 @@ class LegacyBatch:
         ]
 
     def _inner(self) -> list[_Message]:
-        """The messages of a wrapper; one that is cut ends them, as in Java."""
+        """Return the messages of a wrapper; one that is cut ends the list, as in Java."""
         value = self._message.value
         limit = count_limit(self.size)
         if value is None or self.codec == _ZSTD:
@@ -246,8 +246,8 @@ class LegacyBatch:
         return inner
 
     def _shift(self, last_inner_offset: int) -> int:
-        """What is added to the offsets of inner messages."""
-        # Some producers left a wrapper's offset at 0; then the inner ones stand as they are.
+        """Return what to add to the offsets of inner messages."""
+        # Some producers left a wrapper's offset at 0; then the inner offsets are used unchanged.
         if self.magic == 0 or self.last_offset == 0:
             return 0
         if self.last_offset < last_inner_offset:
@@ -269,19 +269,24 @@ class LegacyBatch:
 
 
 class LegacySalvage:
-    """Iterates over the records of a message; `damage` says then why there are none."""
+    """Iterates over the records of a message; `damage` says afterwards why there are none."""
 
     def __init__(self, batch: LegacyBatch) -> None:
         self.damage: WireError | None = None
         self._batch = batch
 
     def __iter__(self) -> Iterator[Record]:
+        for rows in self.chunks():
+            yield from rows
+
+    def chunks(self) -> Iterator[list[Record]]:
+        """Yield the same records in one list."""
         rows, self.damage = self._batch.salvage()
-        return iter(rows)
+        yield rows
 
 
 def _messages(data: bytes) -> Iterator[_Message]:
-    """The messages inside a wrapper."""
+    """Yield the messages inside a wrapper."""
     position = 0
     while len(data) - position > MAGIC_FIELD:
         (size,) = _SIZE.unpack_from(data, position + SIZE_FIELD)
@@ -296,7 +301,7 @@ def _messages(data: bytes) -> Iterator[_Message]:
 
 
 def _read(buffer: bytes | memoryview, start: int) -> _Message:
-    """The message at a position. Raises: WireError if its fields do not fit its size."""
+    """Read the message at a position. Raises: WireError if its fields do not fit its size."""
     if len(buffer) - start < _HEAD.size:
         found = ("a header", f"{len(buffer) - start} bytes")
         raise _error("a message is too short", -1, "size", start, found)
@@ -320,7 +325,7 @@ def _read(buffer: bytes | memoryview, start: int) -> _Message:
             found = (f"at most {room} bytes", str(length))
             raise _error("the field leads outside", magic, name, position, found)
         position += _SIZE.size
-        # As in Java any negative length is a null, and bytes after the value mean nothing.
+        # As in Java, any negative length is a null, and bytes after the value are ignored.
         payloads.append(bytes(buffer[position : position + length]) if length >= 0 else None)
         position += max(0, length)
     return _Message(offset, size, crc, magic, attributes, timestamp, *payloads)

@@ -62,7 +62,7 @@ def compress(data: bytes | memoryview) -> bytes:
 
 
 def decompress(data: bytes | memoryview, limit: int) -> bytes:
-    """Decompress a frame; like Java's reader it ignores what follows the frame.
+    """Decompress a frame; like Java's reader, ignore what follows the frame.
 
     Raises: WireError on damage or a result beyond the limit.
     """
@@ -92,7 +92,7 @@ def decompress(data: bytes | memoryview, limit: int) -> bytes:
 
 
 def _header(view: memoryview) -> tuple[int, int, bool]:
-    """Where the blocks begin, how large they are, and whether checksums follow them."""
+    """Return where the blocks begin, their size, and whether checksums follow them."""
     if view[:4] != _MAGIC or len(view) < _HEADER_SIZE_MIN:
         raise WireError(
             "damaged lz4 data: no frame", expected=_MAGIC.hex(), found=bytes(view[:7]).hex()
@@ -114,7 +114,7 @@ def _header(view: memoryview) -> tuple[int, int, bool]:
 def _blocks(
     view: memoryview, position: int, *, has_checksums: bool
 ) -> Iterator[tuple[memoryview, bool]]:
-    """The blocks of a frame, each with whether it is stored as is."""
+    """Yield the blocks of a frame, each with whether it is stored as is."""
     trailer = _CHECKSUM_SIZE if has_checksums else 0
     while True:
         start = position + _SIZE.size

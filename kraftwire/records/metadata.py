@@ -1,7 +1,7 @@
 """Metadata records: the values of __cluster_metadata.
 
 Layout: frame version (1), type and version of the record as unsigned varints, then the record.
-The records of __remote_log_metadata have the same frame and types of their own.
+The records of __remote_log_metadata have the same frame and their own types.
 
 Source: Kafka's `AbstractApiMessageSerde`.
 """
@@ -28,10 +28,10 @@ REMOTE_LOG_RECORDS = {
 
 
 def decode_metadata(value: bytes | None, types: dict[int, str] | None = None) -> Decoded:
-    """The message of a metadata record.
+    """Return the message of a metadata record.
 
-    `types` maps type to schema, by default that of __cluster_metadata. Raises: WireError
-    on another frame version, an unknown type or version and on damaged bytes.
+    `types` maps type to schema, by default that of __cluster_metadata. Raises: WireError for
+    another frame version, an unknown type or version, and damaged bytes.
     """
     if value is None:
         raise _error("a metadata record has no value", "a frame", "null")
@@ -48,7 +48,7 @@ def decode_metadata(value: bytes | None, types: dict[int, str] | None = None) ->
 
 
 def encode_metadata(message: Message, version: int) -> bytes:
-    """The value of a metadata record. Raises: WireError if a field does not fit."""
+    """Return the value of a metadata record. Raises: WireError if a field does not fit."""
     frame = uvarint(_FRAME_VERSION) + uvarint(message.API_KEY) + uvarint(version)
     return frame + message.encode(version)
 

@@ -1,6 +1,6 @@
-"""Says which value of a batch does not fit its field, once building the batch has failed.
+"""Finds the value of a batch that does not fit its field, after building the batch has failed.
 
-Building checks no value twice; this is slow and thorough.
+Building checks each value once; this module is slow and thorough.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BYTES = bytes | bytearray | memoryview
 
 
 def misfit(columns: Columns, header: BatchHeader) -> str | None:
-    """The first value that does not fit, in words; None if all of them do."""
+    """Describe the first value that does not fit; None if all do."""
     return next(_misfits(columns, header), None)
 
 
@@ -50,13 +50,13 @@ def _of_header(header: BatchHeader) -> Iterator[str]:
         ("producer epoch", header.producer_epoch, _INT16),
         ("base sequence", header.base_sequence, _INT32),
     ):
-        # None stands for what follows from the records.
+        # None stands for a value that is derived from the records.
         if value is not None:
             yield from _of_number(name, value, numbers)
 
 
 def _of_numbers(name: str, column: Any, base: Any, distances: range) -> Iterator[str]:
-    """The numbers of a column, and their distances from the batch's base: by default the first."""
+    """Check the numbers of a column, and their distances from the base: by default the first."""
     for number, value in enumerate(column):
         place = f"{name} of record {number}"
         yield from _of_number(place, value, _INT64)

@@ -1,6 +1,6 @@
-"""Records that have a value and nothing else, and batches of them: what leaders and snapshots hold.
+"""Records with only a value, and batches of them, as in metadata logs and snapshots.
 
-Shape of a record: its length, attributes 0, timestamp delta 0, offset delta, null key, the value's
+A record is: its length, attributes 0, timestamp delta 0, offset delta, null key, the value's
 length, the value, no headers. Lengths and deltas are varints.
 
 Source: Kafka's `DefaultRecord`; R-ACC-5.
@@ -19,7 +19,7 @@ from kraftwire.wire.varint import varint
 
 __all__ = ["RECORD_OVERHEAD_MAX", "data_batch", "plain_records", "plain_size"]
 
-# Bytes of a record but its value, while batches are below 128 MiB: two for attributes and
+# Bytes of a record without its value, while batches are below 128 MiB: two for attributes and
 # timestamp delta, one each for key and headers, and at most four for each of length, offset delta
 # and the value's length.
 RECORD_OVERHEAD_MAX = 16
@@ -47,10 +47,10 @@ _NO_HEADERS = b"\x00"
 # Attributes, timestamp delta, key and headers take a byte each.
 _FIXED = 4
 
-# From so many records on the preparations of `_many` are worth it.
+# From this many records on, the preparations of `_many` are worth it.
 _MANY = 8
 
-# The numbers of bytes that offset deltas take, and the first delta that takes more.
+# The sizes of offset deltas, and the first delta that takes more bytes.
 _WIDTHS = ((1, 1 << 6), (2, 1 << 13), (3, 1 << 20), (4, 1 << 27), (5, 1 << 31))
 
 _KEPT_MAX = 20_000
@@ -58,7 +58,7 @@ _DELTAS_KEPT_MAX = 1 << 17
 
 
 class _Varints(dict[int, bytes]):
-    """Varints of sizes and deltas, kept as they are met: they repeat."""
+    """Varints of sizes and deltas, cached because they repeat."""
 
     def __missing__(self, value: int) -> bytes:
         data = varint(value)
@@ -68,7 +68,7 @@ class _Varints(dict[int, bytes]):
 
 
 class _Before(dict[int, bytes]):
-    """What stands before an offset delta of one width, by the size of the value."""
+    """The bytes before an offset delta of one width, by the size of the value."""
 
     def __init__(self, width: int) -> None:
         self._width = width
@@ -82,7 +82,7 @@ class _Before(dict[int, bytes]):
 
 
 class _Between(dict[int, bytes]):
-    """What stands between offset delta and value, by the size of the value."""
+    """The bytes between offset delta and value, by the size of the value."""
 
     def __missing__(self, size: int) -> bytes:
         data = _NULL_KEY + varint(size)
@@ -98,10 +98,10 @@ _deltas: list[bytes] = []
 
 
 def data_batch(base_offset: int, epoch: int, timestamp: int, values: Sequence[bytes]) -> bytes:
-    """A batch of records with these values, null keys and one timestamp (R-ACC-5).
+    """Return a batch of records with these values, null keys and one timestamp (R-ACC-5).
 
-    The numbers must be in the range of their fields. The general builder makes the same bytes in
-    five times the time.
+    The numbers must be in the range of their fields. The general builder returns the same bytes and
+    takes five times as long.
     """
     payload = plain_records(values)
     count = len(values)
@@ -112,7 +112,7 @@ def data_batch(base_offset: int, epoch: int, timestamp: int, values: Sequence[by
 
 
 def plain_size(values: Sequence[bytes], first_delta: int = 0) -> int:
-    """How many bytes `plain_records` makes of these values after so many others."""
+    """Return the size that `plain_records` has for these values, from an offset delta on."""
     sizes = list(map(len, values))
     total = sum(sizes) + sum(map(len, map(_BETWEEN.__getitem__, sizes))) + len(sizes)
     begin = 0
@@ -124,12 +124,12 @@ def plain_size(values: Sequence[bytes], first_delta: int = 0) -> int:
 
 
 def plain_records(values: Sequence[bytes]) -> bytes:
-    """Records with these values and offset deltas from 0 on."""
+    """Return records with these values and offset deltas from 0 on."""
     return _few(values) if len(values) < _MANY else _many(values)
 
 
 def _few(values: Sequence[bytes]) -> bytes:
-    """One after the other, which begins at once."""
+    """Encode one after the other, without preparations."""
     varints = _VARINTS
     parts: list[bytes] = []
     for delta, value in enumerate(values):
@@ -139,7 +139,7 @@ def _few(values: Sequence[bytes]) -> bytes:
 
 
 def _many(values: Sequence[bytes]) -> bytes:
-    """In columns, without a step of the interpreter for each record."""
+    """Encode by columns, without a Python loop over the records."""
     count, begin = len(values), 0
     sizes = list(map(len, values))
     deltas = _deltas_below(count)
@@ -160,7 +160,7 @@ def _many(values: Sequence[bytes]) -> bytes:
 
 
 def _deltas_below(count: int) -> list[bytes]:
-    """The varints of 0, 1, 2, ... below a number."""
+    """Return the varints of 0, 1, 2, ... below a number."""
     if count > _DELTAS_KEPT_MAX:
         return list(map(varint, range(count)))
     if len(_deltas) < count:

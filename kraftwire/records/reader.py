@@ -1,7 +1,7 @@
-"""Walks over the batches of a buffer: a log segment, a snapshot, the records of a response.
+"""Walks the batches of a buffer: a log segment, a snapshot, the records of a response.
 
-Only headers are read. What is cut off at the end, as Fetch responses are, ends the walk without
-an error; a header that cannot be right raises one, and the walk can go on after the damage.
+Only headers are read. A batch that is cut off at the end, as in Fetch responses, ends the walk
+without an error; an impossible header raises one, and the walk can continue after the damage.
 
 Source: Kafka's `ByteBufferLogInputStream`.
 """
@@ -40,19 +40,19 @@ _PLAUSIBLE = re.compile(rb"\x02(?=.{4}\x00[\x00-\x7f][\x00-\x7f])", re.DOTALL)
 class BatchReader(Iterator[Batch]):
     """Iterates over batches.
 
-    `position` is where the next batch begins. Raises: WireError while iterating if the
-    header there is impossible; `resume` goes on after it.
+    `position` is where the next batch begins. Raises: WireError while iterating if the header there
+    is impossible; `resume` continues after it.
     """
 
     def __init__(self, buf: bytes | bytearray | memoryview, position: int = 0) -> None:
-        """Start at a position. Whatever is not `bytes` is not copied as a whole."""
+        """Start at a position. The buffer is not copied."""
         self._buffer = buf if isinstance(buf, bytes) else memoryview(buf).cast("B").toreadonly()
         self._size = len(self._buffer)
         self.position = position
 
     @property
     def remaining(self) -> int:
-        """Bytes not read yet; once the iteration has ended, those of a batch that is cut off."""
+        """Return the bytes not read yet; after the iteration, those of a batch that is cut off."""
         return self._size - self.position
 
     def __next__(self) -> Batch:
@@ -76,9 +76,9 @@ class BatchReader(Iterator[Batch]):
         return batch
 
     def resume(self) -> int:
-        """Go to the next batch of magic 2 whose CRC is right, or to the end; returns the distance.
+        """Go to the next batch of magic 2 with a correct CRC, or to the end; return the distance.
 
-        Order: after `WireError`, or to pass over bytes that are cut off or not trusted.
+        Order: after `WireError`, or to skip bytes that are cut off or not trusted.
         """
         start = self.position
         budget = self._size * RESUME_BYTES_RATIO

@@ -1,8 +1,10 @@
-"""One record, in the same shape for every batch format, and the records part of one batch."""
+"""One record, with the same fields for every batch format, and the records part of a batch."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import repeat, starmap
 from typing import NamedTuple
 
 __all__ = [
@@ -12,7 +14,9 @@ __all__ = [
     "SEQUENCE_MASK",
     "Headers",
     "Record",
+    "Row",
     "Section",
+    "to_records",
 ]
 
 NO_SEQUENCE = -1
@@ -30,8 +34,8 @@ NO_HEADERS: Headers = ()
 class Record(NamedTuple):
     """A record of a batch.
 
-    Units: `timestamp` in milliseconds; it is the batch's own if the broker stamped the batch, and
-    -1 in the oldest format. `sequence` is -1 unless a producer numbered the batch.
+    Units: `timestamp` in milliseconds; it is the batch's own with LogAppendTime, and -1 in the
+    oldest format. `sequence` is -1 unless a producer numbered the batch.
     """
 
     offset: int
@@ -42,14 +46,23 @@ class Record(NamedTuple):
     sequence: int = NO_SEQUENCE
 
 
+Row = tuple[int, int, bytes | None, bytes | None, Headers, int]
+
+
+def to_records(rows: Iterable[Row]) -> Iterator[Record]:
+    """Make records of rows, at the speed of C."""
+    # `map` would make a tuple of the arguments for each row, where this uses one for all.
+    return starmap(tuple.__new__, zip(repeat(Record), rows))  # noqa: RUF058
+
+
 @dataclass(slots=True)
 class Section:
-    """The records part of a magic 2 batch, decompressed, and what the header says of all records.
+    """The records part of a magic 2 batch, decompressed, and the header's facts about all records.
 
     The records are `data[start:end]`; `append_time` is the timestamp of all of them if the
     broker stamped the batch, else None; `base_sequence` is -1 without sequences. `origin` is
     where `data[0]` lies in the caller's buffer, or None if the data was decompressed; `position`
-    is where the batch lies there.
+    is where the batch lies there. A record may have `headers_max` headers.
     """
 
     data: bytes
@@ -61,3 +74,4 @@ class Section:
     base_sequence: int
     origin: int | None
     position: int
+    headers_max: int

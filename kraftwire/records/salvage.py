@@ -1,7 +1,7 @@
-"""The records in front of the first damage, without holding them all.
+"""The records before the first damage, without holding them all.
 
-Owns what is done about a batch that cannot be read as a whole: what the fast reader refuses is
-read again record by record, up to the byte that is wrong.
+Owns the handling of a batch that cannot be read as a whole: what the fast reader refuses is read
+again record by record, up to the wrong byte.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kraftwire.errors import WireError
-from kraftwire.limits import RECORDS_CHUNK_COUNT
 from kraftwire.records.bomb import BombError
 from kraftwire.records.cursor import RecordCursor
 from kraftwire.records.explain import iter_records
+from kraftwire.records.limits import RECORDS_CHUNK_BYTES, RECORDS_CHUNK_COUNT
 from kraftwire.records.record import Record, Section
 
 __all__ = ["Salvage", "bare"]
@@ -24,13 +24,13 @@ Check = Callable[[Section], None]
 class Salvage:
     """Iterates over the records of a batch up to the first damage.
 
-    `damage` says why the records end before they should have; it is None until the
-    iteration has got there, and where nothing is wrong.
+    `damage` says why the records end early; it is None until the iteration gets there, and if
+    nothing is wrong.
     """
 
     def __init__(self, count: int, count_max: int, section: Open, check: Check) -> None:
-        """`section` opens the records' bytes, `check` refuses a count that cannot be; of
-        such a batch `count_max` records are read at most.
+        """`section` opens the records' bytes, `check` refuses an impossible count; at most
+        `count_max` records of such a batch are read.
         """
         self.damage: WireError | None = None
         self._count = count
@@ -39,10 +39,11 @@ class Salvage:
         self._check = check
 
     def __iter__(self) -> Iterator[Record]:
-        for rows in self._chunks():
+        for rows in self.chunks():
             yield from rows
 
-    def _chunks(self) -> Iterator[list[Record]]:
+    def chunks(self) -> Iterator[list[Record]]:
+        """Yield the same records in lists of bounded size."""
         self.damage = None
         if not self._count:
             return
@@ -60,7 +61,7 @@ class Salvage:
             return
         while left := self._count - cursor.index:
             try:
-                rows = cursor.take(min(left, RECORDS_CHUNK_COUNT))
+                rows = cursor.take_some(left)
             except WireError as error:
                 self.damage = bare(error)
                 yield from self._slowly(section, cursor)
@@ -72,21 +73,22 @@ class Salvage:
             self.damage = bare(error)
 
     def _slowly(self, section: Section, cursor: RecordCursor) -> Iterator[list[Record]]:
-        """What the cursor refused, record by record."""
+        """Yield what the cursor refused, record by record."""
         rows: list[Record] = []
         left = min(self._count, self._count_max) - cursor.index
+        begin = cursor.position
         try:
-            for record, _ in iter_records(section, cursor.position, cursor.index, left):
+            for record, end in iter_records(section, begin, cursor.index, left):
                 rows.append(record)
-                if len(rows) == RECORDS_CHUNK_COUNT:
+                if len(rows) == RECORDS_CHUNK_COUNT or end - begin >= RECORDS_CHUNK_BYTES:
                     yield rows
-                    rows = []
+                    rows, begin = [], end
         except WireError as error:
             self.damage = bare(error)
         yield rows
 
 
 def bare(error: WireError) -> WireError:
-    """An error that is kept as a value: without the frames, and all they hold, that it passed."""
+    """Return an error without its traceback, so that it can be kept without the frames' data."""
     error.__cause__ = error.__context__ = None
     return error.with_traceback(None)

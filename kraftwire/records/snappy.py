@@ -1,8 +1,8 @@
 """Snappy as Kafka's Java client writes it: blocks in the framing of the xerial library.
 
 Layout: a header of 16 bytes (magic, version 1, lowest compatible version 1), then blocks, each
-with its compressed size as a big-endian 32-bit integer. A new header may stand between blocks
-where streams were concatenated. Data without the header is one raw block, as other clients wrote.
+with its compressed size as a big-endian 32-bit integer. A new header may come between blocks if
+streams were concatenated. Data without the header is one raw block, as other clients wrote.
 
 Source: xerial's `SnappyInputStream` and `SnappyOutputStream`.
 """
@@ -27,7 +27,7 @@ _SIZE = struct.Struct(">i")
 _BLOCK_SIZE = 32 * 1024
 
 # The densest element, a copy, is two bytes and stands for at most 64; so a block that announces
-# more than this lies, and no buffer is made for it.
+# more than this is damaged, and no buffer is made for it.
 _RATIO_MAX = 32
 
 
@@ -71,7 +71,7 @@ def decompress(data: bytes | memoryview, limit: int) -> bytes:
 
 
 def _blocks(view: memoryview) -> Iterator[memoryview]:
-    """The compressed blocks."""
+    """Yield the compressed blocks."""
     if view[: len(_MAGIC)] != _MAGIC:
         yield view
         return
@@ -95,7 +95,7 @@ def _blocks(view: memoryview) -> Iterator[memoryview]:
 
 
 def _announced_size(block: memoryview) -> int:
-    """The size of a block's contents, which stands before them."""
+    """Return the size of a block's contents, which precedes them."""
     try:
         size, _ = read_uvarint(block, 0)
     except WireError as error:

@@ -14,7 +14,7 @@ _SHOWN = 20
 
 
 def main() -> int:
-    """Run the search, print its figures, the last line as JSON; 1 if anything was found."""
+    """Run the search and print its figures, last as JSON. Returns 1 if anything was found."""
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
     parser.add_argument("--images", type=int, default=50_000, help="disks to start on")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)

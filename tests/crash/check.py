@@ -14,9 +14,9 @@ __all__ = ["problem_of"]
 
 
 def problem_of(files: SimFiles, expected: Expectation, *, use: bool = False) -> str | None:
-    """What is wrong with a start on this disk, None for nothing.
+    """What is wrong with a start on this disk; None if nothing is.
 
-    With `use` the log is written to, and opened once more.
+    With `use` the log is written to and opened once more.
     """
     try:
         storage = Storage.open(DIRECTORIES, files)
@@ -51,14 +51,14 @@ def _problem(storage: Storage, files: SimFiles, expected: Expectation) -> str | 
 
 
 def _is_reset(storage: Storage, snapshot: OffsetAndEpoch | None) -> bool:
-    """Whether the log has given way to a snapshot."""
+    """Whether a snapshot has replaced the log."""
     if snapshot is None or storage.snapshots.newest != snapshot:
         return False
     return storage.log.start_offset == storage.log.end_offset == snapshot.offset
 
 
 def _log_problem(storage: Storage, start: int, batches: Batches, durable_end: int) -> str | None:
-    """What is wrong with the log, had these batches been written."""
+    """What is wrong with the log if these batches were written."""
     log = storage.log
     if log.start_offset > start:
         return f"the log begins at {log.start_offset}, after {start}"

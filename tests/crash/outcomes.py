@@ -22,17 +22,17 @@ _SECTOR = 512
 
 _Choice = tuple[dict[str, Inode], dict[Inode, int]]
 
-# Of a step with many disks so many are drawn for each that is wanted, because some are equal.
+# Of a step with many disks, this many are drawn for each that is wanted, because some are equal.
 _TRIES = 6
 
-# With so many pieces or fewer all subsets are tried: 64 of them.
+# With this many pieces or fewer, all subsets are tried: 64 of them.
 _SUBSETS_MAX = 6
 
 
 def contents_of(inode: Inode) -> list[bytes]:
     """Every content that a file may be found with.
 
-    Order: the durable one first, the one with all changes last.
+    Order: the durable content first, the one with all changes last.
     """
     pieces = list(chain.from_iterable(map(_pieces, inode.pending)))
     found = {bytes(inode.durable): None}

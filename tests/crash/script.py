@@ -1,6 +1,6 @@
 """What a replica does to its disk in a crash run, and what must be found after a crash.
 
-Every kind of operation is in it, several of them in the midst of others: appends, rolls, flushes,
+Every kind of operation is in it, several of them in the middle of others: appends, rolls, flushes,
 truncations within and over segments, votes of both versions, snapshots written and downloaded, with
 a download given up, a dropped prefix, a reset to a snapshot, stops and starts. The script is the
 same in every run.
@@ -40,7 +40,7 @@ class Expectation:
 
     `logs` are the logs that may have been written, as a start offset that is reached at most and
     the batches; a log that is found is a part of one of them, without a gap, and ends at
-    `durable_end` at least, unless it begins anew at `reset`. `snapshots` must be there.
+    `durable_end` or later, unless it begins again at `reset`. `snapshots` must be there.
     """
 
     logs: tuple[tuple[int, Batches], ...] = ((0, ()),)
@@ -162,7 +162,7 @@ class Run:
         self._expect("closed", durable_end=self._storage.log.end_offset)
 
     def _be_killed(self) -> None:
-        """The process ends, the machine goes on: what the next start finds counts as flushed."""
+        """End the process but not the machine: what the next start finds counts as flushed."""
         self._append(9, 600, 10)
         self._expect("killed")
         self._files.kill()
@@ -198,7 +198,7 @@ class Run:
         self._expect("flushed", durable_end=end)
 
     def _truncate(self, number: int) -> None:
-        """Cut from the batch of this number on."""
+        """Truncate from the batch of this number on."""
         self._truncate_to(self._batches[number][0])
 
     def _truncate_to(self, end: int) -> None:
@@ -250,7 +250,7 @@ class Run:
             self._storage.snapshots.append(snapshot, position, part)
 
     def _finish_download(self, snapshot: OffsetAndEpoch) -> None:
-        """From its start, which gives up what was begun; then the log is behind it."""
+        """From its start, which abandons an earlier one; then the log ends before the snapshot."""
         self._expect("download", reset=snapshot)
         data = self._made(snapshot)
         for position in range(0, len(data), 400):
@@ -258,7 +258,7 @@ class Run:
             self._storage.snapshots.append(snapshot, position, part)
         self._storage.snapshots.finish(snapshot)
         kept = self.expected.snapshots | {snapshot}
-        # A start takes the snapshot for the log's new beginning, which ends the older ones.
+        # A start makes the snapshot the log's new beginning and deletes the older ones.
         self._expect("downloaded", logs=((snapshot.offset, ()),), snapshots=frozenset({snapshot}))
         assert kept
 

@@ -1,4 +1,4 @@
-"""Crashes at every operation of the script, on as many disks as are asked for."""
+"""Crashes at every operation of the script, on a given number of disks."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.crash.script import Expectation, Run
 
 __all__ = ["Figures", "crash", "steps_of_the_script"]
 
-# One disk in so many is written to after the start, and one gets a second crash during it.
+# One disk in this many is written to after the start, and one gets a second crash during it.
 _USED = 4
 _AGAIN = 300
 _DISKS_AGAIN = 3
 
-# The script is gone through so often, to spend on other steps what some had no disks for.
+# The script is run at most this often, so that other steps get what some had no disks for.
 _ROUNDS_MAX = 6
 
 
@@ -39,7 +39,7 @@ class Figures:
     violations: list[str] = field(default_factory=list)
 
     def add(self, other: Figures) -> None:
-        """Count another search's work too."""
+        """Add the figures of another search."""
         self.images += other.images
         self.second += other.second
         self.steps += other.steps
@@ -66,7 +66,7 @@ def steps_of_the_script() -> int:
 def crash(
     images: int, jobs: int = 1, only: int | None = None, *, until_found: bool = False
 ) -> Figures:
-    """Try about so many disks, spread over all operations, or over one.
+    """Try about this many disks, spread over all operations or on one.
 
     With `until_found` the first violation ends the search. Order: deterministic for a number of
     jobs.
@@ -88,7 +88,7 @@ def _share(images: int, part: int, parts: int) -> Figures:
 
 
 class _FoundError(Exception):
-    """A violation was found, and nobody asks for more."""
+    """A violation was found, and one is enough."""
 
 
 class _Search:
@@ -104,8 +104,8 @@ class _Search:
         self.is_impatient = False
 
     def run(self) -> Figures:
-        """Go through the script, again if steps had fewer disks than their share."""
-        # A start tells of each torn end that it cuts; here nobody wants to know.
+        """Run the script, and again if steps had fewer disks than their share."""
+        # A start logs each torn end that it truncates, which is only noise here.
         logging.disable(logging.CRITICAL)
         try:
             for self._round in range(_ROUNDS_MAX):
@@ -148,7 +148,7 @@ class _Search:
             self._try(number, content, expected)
 
     def _is_new(self, content: dict[str, bytes]) -> bool:
-        """Whether this disk was not tried yet, with what is expected now."""
+        """Whether this disk has not been tried yet with the present expectation."""
         digest = hashlib.blake2b(b"%d" % self._run.stage, digest_size=16)
         for path in sorted(content):
             digest.update(b"%s %d " % (path.encode(), len(content[path])))

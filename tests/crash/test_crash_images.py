@@ -1,4 +1,4 @@
-"""A share of the crash images at each test run, and proof that the search finds what it is for."""
+"""Some of the crash images in each test run, and proof that the search finds broken durability."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _BROKEN = {
     "a vote is renamed before its content is durable": (
         Edit("kraftwire.log.atomic:replace_file", "file.fdatasync()", "pass"),
     ),
-    "a start leaves a log that a snapshot is ahead of": (
+    "a start keeps a log that ends before a snapshot": (
         Edit(
             f"{_LOG}.open",
             "log._start(store.newest if opened.found.is_behind(store.newest) else None)",
@@ -124,7 +124,7 @@ def test_names_change_in_order() -> None:
 
 
 def test_the_script_is_the_same_in_every_run() -> None:
-    """So a step that is reported can be looked at again."""
+    """A step that is reported can then be examined again."""
     assert steps_of_the_script() == steps_of_the_script()
     first, second = SimFiles(), SimFiles()
     Run(first).go()

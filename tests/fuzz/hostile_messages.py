@@ -1,6 +1,6 @@
-"""What hostile peers say: messages that fit the wire and need make no sense.
+"""What hostile peers send: messages that fit the wire and need not make sense.
 
-They are near enough to what the core knows to get past its first checks.
+They are close enough to what the core knows to pass its first checks.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class Speech:
         self.source = source
         # In half of the runs epochs stay, so that roles last.
         self._is_calm = source.random() < 0.5
-        # In others most messages are right, so that what takes many of them gets far.
+        # In others most messages are right, so that exchanges of many messages get far.
         self.is_careful = source.random() < 0.5
 
     def request(self) -> tuple[Message, int] | None:
-        """Something to ask, and the version to ask it in; None if it fits no bytes."""
+        """A request and its version; None if it cannot be encoded."""
         source, core = self.source, self.lone.core
         name = source.choice([*REQUESTS, "FetchRequest", "VoteRequest"])
         who, epoch = source.choice([-1, 1, 2, 2, 3, 4, 9]), self._epoch()
@@ -110,7 +110,7 @@ class Speech:
         }
 
     def response(self, asked: Message) -> tuple[Message, int] | None:
-        """Something to answer to a request."""
+        """A response to a request."""
         source, core = self.source, self.lone.core
         who, epoch = source.choice([-1, 1, 2, 2, 3, 9]), self._epoch()
         error = source.choice(ERRORS)
@@ -138,7 +138,7 @@ class Speech:
         return self._mutated(message, kind.VERSIONS.high)
 
     def _fetched(self, who: int, epoch: int, error: int) -> Message:
-        """Records, a place to cut at, or a snapshot to go to."""
+        """Records, an offset to truncate to, or a snapshot to load."""
         source, core = self.source, self.lone.core
         base = max(core.end_offset + source.choice([0, 0, 0, 1, -1]), 0)
         written = min(max(epoch, 0), EPOCH_MAX)
@@ -162,11 +162,11 @@ class Speech:
         )
 
     def _part(self, asked: Any, who: int, epoch: int, error: int) -> Message:
-        """Bytes of the snapshot that was asked for, which is a right one in most cases."""
+        """Bytes of the requested snapshot, which is a correct one in most cases."""
         source = self.source
         partition = asked.topics[0].partitions[0]
         named = OffsetAndEpoch(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
-        # The voters differ by snapshot, not by part: else no file would be right.
+        # The voters differ by snapshot, not by part: otherwise no file would be correct.
         voters = voters_control(dynamic_set([1, 2, 3, 4][named.offset % 3 :]))
         data = snapshot_bytes(named, voters if named.offset % 2 else (), [b"v"])
         position = max(partition.position + source.choice([0] * 8 + [1, -1]), 0)
@@ -185,14 +185,14 @@ class Speech:
         return self.source.choice([control, control[:1], control[1:]])
 
     def _features(self) -> Message:
-        """What a node says that it is."""
+        """The features that a node claims."""
         names = self.source.choice([FEATURES, JAVA_FEATURES, (), ("kraft.version",)])
         found = features(names, self.source.choice([(0, 1), (0, 0), (1, 1), (2, 3), (-1, -5)]))
         found.error_code = self.source.choice([0, 0, 0, 0, 35, -1])
         return found
 
     def _add_address(self, message: Any, leader_id: int) -> None:
-        """Let an answer say where the leader is, which need not be a place."""
+        """Add the leader's address to an answer; it need not be a valid one."""
         for field in type(message).facts().root.fields:
             if field.attribute == "node_endpoints" and field.struct is not None:
                 port = self.source.choice([0, 9002, 9002, 70_000, -1])
@@ -223,7 +223,7 @@ class Speech:
         return self.source.choice([end, end, end + 1, end - 1, 0, -1, end // 2, (1 << 63) - 1])
 
     def _aim(self, message: Any) -> None:
-        """Make a random message one about this log, of about this epoch."""
+        """Make a random message refer to this log and an epoch near this one."""
         if self.source.random() < 0.3:
             return
         for holder in ("topics", "responses"):
@@ -263,7 +263,7 @@ class Speech:
                 setattr(struct, attribute, value)
 
     def _mutated(self, message: Message, version: int) -> tuple[Message, int] | None:
-        """A message with some values changed, as it comes out of its bytes; None without bytes."""
+        """A message with some values changed, as decoded from its bytes; None if it has none."""
         source = self.source
         changed: Any = copy.deepcopy(message)
         counts = [0] * 9 + [1] if self.is_careful else [0, 0, 1, 1, 2, 4]

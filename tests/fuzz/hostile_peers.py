@@ -1,4 +1,4 @@
-"""A Raft core among hostile peers: what they do, and what must hold whatever that is."""
+"""A Raft core among hostile peers: what they do, and what must hold regardless."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TIMERS_MAX = 20
 
 
 class Hostile:
-    """A core among hostile peers. Shape: `said` is what happened, for whoever has to mend it."""
+    """A core among hostile peers. `said` is what happened, for the person who has to fix it."""
 
     def __init__(self, lone: Lone, source: Random) -> None:
         self.lone = lone
@@ -57,7 +57,7 @@ class Hostile:
     # ---- what happens
 
     def step(self) -> None:
-        """Let something happen, and check what came of it."""
+        """Let something happen, and check the result."""
         choice = self.source.random()
         if choice < 0.45:
             self.request(self._speech.request())
@@ -84,7 +84,7 @@ class Hostile:
             assert message.NAME in _MAY_WAIT, f"no answer to {message.NAME}"
 
     def _answer(self) -> None:
-        """Answer one of the newest requests, or something that nobody asked for."""
+        """Answer one of the newest requests, or send an answer without a request."""
         newest = 1 if self._speech.is_careful and self.source.random() < 0.8 else 4
         sent = self.source.choice(self.lone.asked[-newest:])
         request_id = sent.request_id
@@ -116,7 +116,7 @@ class Hostile:
         return source.choice(made)()
 
     def _snapshot_events(self) -> list[Callable[[], events.Event]]:
-        """What snapshots give a node to do: to ask for one, and to say what became of files."""
+        """Events of snapshots: a request for one, and what became of files."""
         source, lone = self.source, self.lone
         core, disk = lone.core, lone.disk
         made: list[Callable[[], events.Event]] = [
@@ -144,7 +144,7 @@ class Hostile:
         core = lone.core
         self.said.append(f"{lone.now} {core.role} {core.epoch}: {event}")
         before = self.stored
-        # The log as a candidate's is compared with it, before anything changes.
+        # The log that a candidate's is compared with, before anything changes.
         last = (core.last_epoch, core.end_offset)
         lone.handle(event)
         fresh = lone.effects[self._seen :]
@@ -172,8 +172,8 @@ class Hostile:
                 self.committed = offset
             case effects.TruncateLog(end_offset):
                 assert end_offset >= self.committed, f"S11: cut to {end_offset}"
-                assert message is not None, "S11: cut by order of nobody"
-                assert message.NAME == "FetchResponse", "S11: cut by order of nobody"
+                assert message is not None, "S11: cut without an order"
+                assert message.NAME == "FetchResponse", "S11: cut without an order"
             case effects.ResetLog(start):
                 assert start.offset > self.committed, f"S11: begins at {start}, {self.committed}"
                 assert self.lone.core.role != "leader", "S15: a leader took a snapshot"
@@ -190,7 +190,7 @@ class Hostile:
         """A leader changes one voter at a time, and none while a change is not committed."""
         old, where, core = self._voters, self._voters_offset, self.lone.core
         self._voters, self._voters_offset = voters, offset
-        # What opens an epoch states the voters that are there.
+        # The first batch of an epoch states the present voters.
         is_opening = offset < core.epoch_start_offset + 3
         if core.role != "leader" or is_opening or any(not v.key.has_directory_id for v in old):
             return
@@ -248,13 +248,13 @@ class Hostile:
         self.votes[epoch] = candidate
 
     def _settle(self) -> None:
-        """What must hold whenever the core is at rest."""
+        """What must hold between events."""
         lone, core = self.lone, self.lone.core
         assert core.epoch == self.stored.epoch, "S2: the epoch is not stored"
         if core.leader_id >= 0:
             known = self.leaders.setdefault(core.epoch, core.leader_id)
             assert known == core.leader_id, f"S1: {known} and {core.leader_id} in {core.epoch}"
-        assert core.high_watermark <= core.end_offset, "S8: behind the log's end"
+        assert core.high_watermark <= core.end_offset, "S8: beyond the log's end"
         if core.role == "leader" and core.high_watermark >= 0:
             assert core.high_watermark > core.epoch_start_offset, "S10: committed by counting"
         assert lone.disk.end_offset == core.end_offset, "S13: another end than the log's"

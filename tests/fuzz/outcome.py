@@ -28,14 +28,14 @@ __all__ = [
     "survive",
 ]
 
-# One run is like the other unless the variable asks for a different one.
+# All runs are alike unless the variable asks for a different one.
 _SEED = 20251121
 _SAMPLE_SIZE = 160
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A message and the position behind it; None both if the bytes were refused."""
+    """A message and the position after it; None both if the bytes were refused."""
 
     message: Message | None
     end: int | None
@@ -56,7 +56,7 @@ def seed() -> int:
 def samples() -> tuple[tuple[type[Message], int, bytes], ...]:
     """One message of every kind in every version: the one whose size is nearest to 160 bytes.
 
-    Empty messages reach little code, and every byte of a long one is a place to damage.
+    Empty messages reach little code, and long ones have too many bytes to damage.
     """
     chosen: dict[tuple[str, int], bytes] = {}
     for vector in (each for group in vectors().values() for each in group):
@@ -72,7 +72,7 @@ def _distance(data: bytes) -> int:
 
 @contextmanager
 def naming(cls: type[Message], version: int, data: bytes) -> Iterator[None]:
-    """Put the bytes into whatever goes wrong inside, so that it can be tried again."""
+    """Add the bytes to any error that is raised inside, so that it can be reproduced."""
     try:
         yield
     except BaseException as error:
@@ -128,5 +128,5 @@ def same(one: Decoded, other: Decoded, version: int) -> bool:
         return one == other
     if one.end != other.end:
         return False
-    # A float that is no number differs from itself, its bytes do not.
+    # A float that is not a number differs from itself, its bytes do not.
     return one == other or one.message.encode(version) == other.message.encode(version)

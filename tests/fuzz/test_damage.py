@@ -56,10 +56,10 @@ def test_changed_messages_are_refused_or_still_a_message() -> None:
 def test_the_fast_decoder_accepts_nothing_that_the_slow_reader_refuses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What is wrong is found by whichever comes first, so both have to know all of it.
+    """Either of them may be the first to read the bytes, so both have to find every error.
 
     The other way round is harmless: forms that no real peer writes, such as a length in more bytes
-    than it needs, are handed over to the slow reader, whose word counts.
+    than it needs, are handed over to the slow reader, which decides.
     """
     monkeypatch.setattr(Message, "_decode_slowly", refuse_slowly)
     source = random.Random(seed() + 1)
@@ -74,7 +74,7 @@ def test_the_fast_decoder_accepts_nothing_that_the_slow_reader_refuses(
 
 
 def test_fast_decoder_and_slow_reader_agree_on_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No message of a real peer may need the slow reader, and annotations must tell the truth."""
+    """No message of a real peer may need the slow reader, and annotations must be true."""
     monkeypatch.setattr(Message, "_decode_slowly", refuse_slowly)
     for group in vectors().values():
         for vector in group:
@@ -89,7 +89,7 @@ def test_fast_decoder_and_slow_reader_agree_on_messages(monkeypatch: pytest.Monk
 @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None)
 @given(which=st.integers(0, 2**31), data=st.binary(max_size=200))
 def test_any_bytes_are_refused_or_a_message(which: int, data: bytes) -> None:
-    """Bytes that were never a message reach other branches than damaged ones."""
+    """Bytes that were never a message reach other branches than damaged messages do."""
     cls, version, _ = samples()[which % len(samples())]
     with naming(cls, version, data):
         survive(cls, version, data)

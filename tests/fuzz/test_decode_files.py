@@ -1,4 +1,4 @@
-"""Files of log directories, damaged in every way: only lines and findings ever come out."""
+"""Files of log directories, damaged in every way: the output is only lines and findings."""
 
 from __future__ import annotations
 

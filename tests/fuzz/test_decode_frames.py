@@ -43,7 +43,7 @@ def _damaged(source: random.Random) -> Frame:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_every_damaged_frame_gives_a_line(seed: int) -> None:
-    """A capture is other people's bytes; one bad frame must not end the run."""
+    """A capture holds other people's bytes; one bad frame must not end the run."""
     print(f"seed {seed}")
     source = random.Random(seed)
     for _ in range(ROUNDS // 4):

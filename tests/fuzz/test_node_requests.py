@@ -1,6 +1,6 @@
-"""Requests and answers with arbitrary field values to a node that runs: it goes on.
+"""Requests and answers with arbitrary field values to a running node: it keeps running.
 
-A process of its own is asked, so that the end of the process is what it would be for users.
+The node is a separate process, so that its end would be noticed as users would notice it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _OFFSETS = (-1, 0, 1, 5, 10, 100)
 
 
 def seeded() -> random.Random:
-    """The same values in every run, others with the seed of the environment."""
+    """The same values in every run; the environment can set another seed."""
     seed = int(os.environ.get(SEED_VARIABLE, "1"))
     print(f"{SEED_VARIABLE}={seed}")
     return random.Random(seed)
@@ -79,7 +79,7 @@ def make_likely(struct: Any, cluster_id: str | None, source: random.Random) -> N
 
 
 def ask(port: int, data: bytes) -> bool:
-    """Whether a request got an answer; a closed connection is as good."""
+    """Whether a request got an answer or its connection was closed."""
     with socket.create_connection(("localhost", port), timeout=SECONDS_MAX) as connection:
         connection.sendall(data)
         try:
@@ -89,7 +89,7 @@ def ask(port: int, data: bytes) -> bool:
 
 
 @pytest.mark.parametrize("keys", ["raft", "all"])
-def test_no_request_ends_a_node_or_stays_without_an_end(tmp_path: Path, keys: str) -> None:
+def test_no_request_ends_a_node_or_waits_for_ever(tmp_path: Path, keys: str) -> None:
     """No peer and no client, whatever it sends, may take a voter out of the quorum."""
     source = seeded()
     with NodeQuorum(tmp_path, 1) as quorum:
@@ -110,7 +110,7 @@ def test_no_request_ends_a_node_or_stays_without_an_end(tmp_path: Path, keys: st
             )
             try:
                 data = frame(encode_request(header, message))
-            except WireError:  # values that this version has no place for
+            except WireError:  # values that this version cannot carry
                 continue
             answers += ask(port, data)
             assert node.is_alive, f"the node ended after {message}\n" + "\n".join(node.lines)
@@ -123,7 +123,7 @@ def test_no_request_ends_a_node_or_stays_without_an_end(tmp_path: Path, keys: st
 
 
 class HostileVoter:
-    """Voter 2 of two: agrees on versions, then answers whatever comes to mind."""
+    """Voter 2 of two: agrees on versions, then gives arbitrary answers."""
 
     def __init__(self, source: random.Random) -> None:
         self.answer_count = 0
@@ -171,12 +171,12 @@ class HostileVoter:
             make_likely(message, None, self._source)
             try:
                 return frame(encode_response(response, message, version))
-            except WireError:  # values that this version has no place for
+            except WireError:  # values that this version cannot carry
                 continue
 
 
 def test_no_answer_of_a_voter_ends_a_node(tmp_path: Path) -> None:
-    """What kills a Java node (R-FATAL-1) and what nobody thought of is survived here."""
+    """The node survives what ends a Java node (R-FATAL-1), and arbitrary answers."""
     voter = HostileVoter(seeded())
     with NodeQuorum(tmp_path, 1) as quorum:
         port = quorum.ports[1]

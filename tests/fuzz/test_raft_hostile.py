@@ -1,4 +1,4 @@
-"""No peer ends a Raft core, makes it spin, or makes it break an invariant, whatever it says."""
+"""No peer ends a Raft core, makes it spin, or makes it break an invariant, whatever it sends."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ _ROLES = {
 
 
 def _hunt(role: str, run: int) -> None:
-    """One core in a role, and what hostile peers make of it."""
+    """One core in a role among hostile peers."""
     number = seed() + run
     hostile = Hostile(_ROLES[role](number), Random(f"{role} {number}"))
     try:
@@ -158,12 +158,12 @@ def _hunt_often(role: str, runs: int) -> None:
 
 @pytest.mark.parametrize("role", _ROLES)
 def test_hostile_peers_cannot_harm_a_core(role: str) -> None:
-    """R-FATAL-1 lists what ends a Java node; a peer gone wrong must not take others with it."""
+    """R-FATAL-1 lists what ends a Java node; a faulty peer must not end others."""
     _hunt_often(role, _RUNS)
 
 
 _BROKEN: dict[str, Any] = {
-    "a port that cannot be": (
+    "an impossible port": (
         "unattached",
         "port",
         Edit("kraftwire.raft.voters:Endpoint.is_usable", "0 < self.port < 65536", "True"),
@@ -289,7 +289,7 @@ _BROKEN: dict[str, Any] = {
             "            partition.replica_id, partition.replica_directory_id), is_up_to_date)",
         ),
     ),
-    "a timer that is never put off": (
+    "a timer that is never postponed": (
         "leader",
         "busy loop",
         Edit(
@@ -305,7 +305,7 @@ _BROKEN: dict[str, Any] = {
 def test_hostile_peers_find_a_rule_that_is_broken(
     broken: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hunt that finds nothing in a core that is wrong proves nothing about one that is right."""
+    """A hunt that finds nothing in a broken core proves nothing about a correct one."""
     role, sign, *edits = _BROKEN[broken]
     put_back(tuple(edits), monkeypatch)
     with pytest.raises(AssertionError, match=sign):

@@ -1,4 +1,4 @@
-"""One connection on which everything is said that captures have on many."""
+"""One connection with the traffic that captures have on many."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["busy_connection"]
 _IN_FLIGHT_MAX = 5
 _MSS = (60, 536, 1448, 9000, 65_000)
 
-# A request and its response, which may be none.
+# A request and its response, which may be missing.
 _Pair = tuple[bytes, bytes | None]
 
 
@@ -24,7 +24,7 @@ def _pairs(path: Path) -> list[_Pair]:
     """The exchanges of a capture, in order of their requests."""
     asked: dict[int, bytes] = {}
     answers: dict[int, bytes] = {}
-    # Kept, so that an identity belongs to one request alone.
+    # Kept alive, so that an identity belongs to one request alone.
     frames = list(Capture(str(path)))
     for each in frames:
         if each.is_request:
@@ -39,7 +39,7 @@ def busy_connection(
 ) -> Session:
     """A connection with the exchanges of captures, or `count` of them from anywhere in the middle.
 
-    A few requests at a time are without their response; packets have any size, and may hold
+    A few requests at a time are in flight; packets have any size, and may hold
     the end of one frame and the start of another.
     """
     pairs = [pair for path in paths for pair in _pairs(path)]

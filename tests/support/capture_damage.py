@@ -1,4 +1,4 @@
-"""Damages captures on purpose, and says what an undamaged one holds.
+"""Damages captures on purpose, and lists what an undamaged one holds.
 
 The undamaged capture is the truth: what is found in a damaged one must be in it, and almost all of
 it must be found.
@@ -103,7 +103,7 @@ class _Direction:
 def plain_frames(segments: Iterable[Segment]) -> list[tuple[int, Identity]]:
     """Time of the first packet, and identity, of every frame of an undamaged capture.
 
-    Order: of completion. Packets that do not continue their direction are repetitions.
+    Order: of completion. Packets that do not continue their direction are retransmissions.
     """
     open_now: dict[tuple[tuple[str, int], tuple[str, int]], _Direction] = {}
     found: list[tuple[int, Identity]] = []
@@ -140,7 +140,7 @@ def _cut(direction: _Direction, segment: Segment) -> Iterator[tuple[int, Identit
 
 
 def frame_identity(frames: Iterable[Frame]) -> Counter[Identity]:
-    """What was found, in the same terms."""
+    """What was found, in the same form."""
     return Counter(
         (frame.connection, frame.direction, frame.correlation_id or 0, frame.size)
         for frame in frames

@@ -1,4 +1,4 @@
-"""Captures and what the decode tool makes of them, in one process."""
+"""Captures, decoded by the decode tool in this process."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
+from kraftwire.decode.body.memory import Memory
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.jsonl import JsonLines
 from kraftwire.decode.pairing.conversations import Capture
@@ -38,7 +39,7 @@ _RECORDS = ("records", "unalignedRecords")
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """The lines of a run, what it told about unreadable inputs, and its totals."""
+    """The lines of a run, its messages about unreadable inputs, and its totals."""
 
     text: bytes
     told: list[str]
@@ -59,14 +60,15 @@ def decode(*paths: Path, options: FilterOptions | None = None, **form: Any) -> D
         show_secrets=form.get("show_secrets", False),
         filters=options or FilterOptions(),
     )
-    run = Run(wanted, JsonLines(out))
+    memory = Memory()
+    run = Run(wanted, JsonLines(out, settings=wanted.settings(memory)), memory)
     Inputs(run, told.append).read([str(path) for path in paths])
     run.finish()
     return Decoded(out.getvalue(), told, run.totals)
 
 
 def decoded_frames(path: Path, **form: Any) -> list[DecodedFrame]:
-    """The frames of a capture as renderers get them."""
+    """The frames of a capture in the form that renderers get."""
     decoder = FrameDecoder(Settings(RecordsForm(**form)))
     return [decoder.decode(frame) for frame in Capture(str(path))]
 
@@ -77,10 +79,10 @@ def golden(name: str) -> Path:
 
 
 def shared(*parts: str) -> Path:
-    """A file of the large recordings next to the project; skips the test where there are none."""
+    """A file of the large recordings next to the project; skips the test if it is missing."""
     path = ROOT.parent / "shared" / Path(*parts)
     if not path.exists():
-        pytest.skip(f"the large recordings are not here: {path.name}")
+        pytest.skip(f"the large recordings are missing: {path.name}")
     return path
 
 

@@ -22,7 +22,7 @@ __all__ = ["archive_options"]
 _SECONDS_MAX = 300
 _READY_LINE = "Kafka Server started"
 
-# The collector is part of what an archive is made for; a JVM with another one ignores it.
+# An archive depends on the garbage collector; a JVM with another one ignores it.
 _COLLECTOR = "-XX:+UseSerialGC"
 
 # One node that is broker and controller loads nearly every class that a controller, a broker or a
@@ -53,7 +53,7 @@ Configuration:
 def archive_options(release: Release = KAFKA) -> tuple[str, ...]:
     """The JVM options that use the archive of a release; it is made on first use.
 
-    A JVM that cannot use the archive goes on without it and says nothing.
+    A JVM that cannot use the archive silently runs without it.
     """
     classpath = kafka_classpath(release)
     with exclusive(f"{release.name}-archive"):
@@ -99,7 +99,7 @@ def _write_config(folder: Path) -> str:
 
 
 def _log_options(folder: Path) -> tuple[str, str]:
-    """Options for both generations of log4j; each ignores the other's."""
+    """Options for both generations of log4j, each of which ignores the other's."""
     return (
         f"-Dlog4j2.configurationFile={folder / 'log4j2.yaml'}",
         f"-Dlog4j.configuration={(folder / 'log4j.properties').as_uri()}",
@@ -107,7 +107,7 @@ def _log_options(folder: Path) -> tuple[str, str]:
 
 
 def _train(command: list[str]) -> None:
-    """Run a node until it has started; the JVM writes the archive at its end."""
+    """Run a node until it has started; the JVM writes the archive when it exits."""
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     )

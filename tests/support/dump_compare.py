@@ -119,7 +119,7 @@ def _compare_text(
 
 
 def _as_text(record: Json) -> str | None:
-    """Key and payload as the tool's string decoder shows them; None if they are no text."""
+    """Key and payload as the tool's string decoder shows them; None if they are not text."""
     parts = []
     for label, field in (("key", record["key"]), ("payload", record["value"])):
         if field is None:

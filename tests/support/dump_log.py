@@ -1,6 +1,6 @@
 """Reads what `kafka-dump-log` prints, to compare it with what kraftwire reads.
 
-Knows the tool's text only: lines of batches, of records behind a bar, and of index entries.
+Knows the tool's text only: lines of batches, of records after a bar, and of index entries.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A Raft core, a disk and a network that do what a test says and note what is done."""
+"""A Raft core, a disk and a network that do what a test prescribes and record what is done."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Answer = Callable[[ev.Event], list[fx.Effect]]
 
 
 class FakeCore:
-    """Answers each event with what the test says."""
+    """Answers each event with what the test prescribes."""
 
     def __init__(self, answer: Answer = lambda _: []) -> None:
         self.answer = answer
@@ -60,12 +60,12 @@ class FakeCore:
 
     @property
     def events(self) -> list[ev.Event]:
-        """What it was given."""
+        """The events it was given."""
         return [event for event, _ in self.seen]
 
 
 class World:
-    """Disk and network that note what is done, in order. `wall_ms` is what the wall clock shows."""
+    """Records what is done to disk and network, in order. `wall_ms` is the wall clock's time."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
@@ -125,7 +125,7 @@ class _Log:
 
 
 class _Snapshots:
-    """`stored_values` has the values of each snapshot; `broken` names those that do not check."""
+    """`stored_values` has the values of each snapshot; `broken` names those whose check fails."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -212,7 +212,7 @@ class _File:
 
 
 class Lock:
-    """A lock that says whether it is held."""
+    """A lock that shows whether it is held."""
 
     def __init__(self) -> None:
         self.is_held = False
@@ -226,7 +226,7 @@ class Lock:
 
 
 class Workers:
-    """Does work when the test says so."""
+    """Does work when the test requests it."""
 
     def __init__(self) -> None:
         self.lock = Lock()
@@ -244,7 +244,7 @@ class Workers:
 
 
 class Host:
-    """Notes what it is told, and keeps what is to be handled later."""
+    """Records its calls, and keeps events to be handled later."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -275,7 +275,7 @@ class Host:
 
 
 class Listener:
-    """A state machine that notes what it is told; its state is what was applied."""
+    """A state machine that records what it is told; its state is what was applied."""
 
     def __init__(self) -> None:
         self.batches: list[RecordBatch] = []
@@ -299,7 +299,7 @@ class Listener:
 
 def make(core: FakeCore, world: World) -> Driver:
     """A driver between them."""
-    disk: Any = world  # it stands for as much of a disk as a driver touches
+    disk: Any = world  # it implements as much of a disk as a driver uses
     return Driver(core, disk, world, wall_seconds=lambda: world.wall_ms / 1000)
 
 
@@ -317,6 +317,6 @@ def send(request_id: int) -> fx.SendRequest:
 
 
 async def run(driver: Driver, nursery: trio.Nursery) -> None:
-    """Start a driver and let it come to rest."""
+    """Start a driver and let it run until it is idle."""
     nursery.start_soon(driver.run)
     await trio.testing.wait_all_tasks_blocked()

@@ -1,6 +1,6 @@
-"""A node that answers as a test says, over real sockets; for clients that are tested alone.
+"""A node that answers as a test prescribes, over real sockets; for clients that are tested alone.
 
-Owns accepting, framing and the answer to ApiVersions. Every connection has a thread of its own.
+Owns accepting, framing and the answer to ApiVersions. Every connection has a separate thread.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class FakeNode:
     """A node on a free loopback port.
 
     `answers` maps API keys to functions from request to response; None leaves a request
-    unanswered. `versions` narrows what is offered; by default all that the schemas know.
+    unanswered. `versions` narrows the offered versions; the default is all that the schemas know.
     `asked` are the requests so far, without the first ApiVersions of each connection.
     Order: use it as a context manager.
     """
@@ -84,7 +84,7 @@ class FakeNode:
 
     @property
     def address(self) -> str:
-        """As a client is told it."""
+        """The address in the form that clients take."""
         return f"127.0.0.1:{self.port}"
 
     def __enter__(self) -> Self:
@@ -152,7 +152,7 @@ class FakeNode:
 def controllers(
     nodes: Mapping[int, FakeNode], active: int, error: int = 0, text: str | None = None
 ) -> DescribeClusterResponse:
-    """What a controller answers to DescribeCluster with endpoint type 2."""
+    """The answer of a controller to DescribeCluster with endpoint type 2."""
     listed = [
         DescribeClusterBroker(broker_id=number, host="127.0.0.1", port=node.port)
         for number, node in nodes.items()
@@ -168,7 +168,7 @@ def controllers(
 
 
 def metadata(nodes: Mapping[int, FakeNode], controller: int = -1) -> MetadataResponse:
-    """What a broker answers to Metadata without topics."""
+    """The answer of a broker to Metadata without topics."""
     brokers = [
         MetadataResponseBroker(node_id=number, host="127.0.0.1", port=node.port)
         for number, node in nodes.items()
@@ -184,7 +184,7 @@ def quorum_state(
     observers: list[ReplicaState] | None = None,
     error: int = 0,
 ) -> DescribeQuorumResponse:
-    """An answer to DescribeQuorum; with an error, leader and epoch are what the node heard."""
+    """An answer to DescribeQuorum; with an error, leader and epoch are those known to the node."""
     if voters is None:
         voters = [ReplicaState(replica_id=leader, log_end_offset=10)]
     partition = PartitionData(
@@ -207,7 +207,7 @@ def quorum_state(
 
 
 def unknown_leader() -> DescribeQuorumResponse:
-    """What Kafka's controllers say while they do not lead: fields at their default."""
+    """The answer of Kafka's controllers while they do not lead: fields at their default."""
     return quorum_state(0, 0, error=6)
 
 

@@ -1,4 +1,4 @@
-"""The other side of a node's connections: nodes in memory that answer as a test says."""
+"""The other side of a node's connections: nodes in memory that answer as a test prescribes."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class FarSide:
 
 
 class Answers:
-    """What the core would hear."""
+    """The events that a core would get."""
 
     def __init__(self) -> None:
         self.events: list[tuple[int, int | str]] = []
@@ -106,7 +106,7 @@ def request(request_id: int, message: Message | None = None, peer: int = 2) -> S
 
 
 class Sender:
-    """Peers whose answers are all noted in one place."""
+    """Peers whose answers are all recorded in one place."""
 
     def __init__(self, peers: Peers, answers: Answers) -> None:
         self._peers = peers

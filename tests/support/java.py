@@ -1,11 +1,12 @@
 """Java programs of the tests: compiled once into the cache, talked to over pipes.
 
 Owns the command line of every JVM that tests start for a moment (`run_kafka_tool`) or for a
-session (`JavaPeer`, `JavaTools`). Real nodes are in `kafka_process`.
+session (`JavaPeer`, `JavaTools`, `shared_tools`). Real nodes are in `kafka_process`.
 """
 
 from __future__ import annotations
 
+import atexit
 import functools
 import hashlib
 import json
@@ -28,25 +29,26 @@ __all__ = [
     "java_images",
     "run_java_source",
     "run_kafka_tool",
+    "shared_tools",
 ]
 
 SOURCES = Path(__file__).with_name("java")
 
-# Short-lived JVMs start twice as fast with the quick compiler and the plain collector, and two of
+# Short-lived JVMs start twice as fast with the quick compiler and the serial collector, and two of
 # them must fit next to a test run.
 JVM_OPTIONS = ("-Xmx512m", "-Xss2m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 _TOOL_SECONDS_MAX = 300
 
 # A batch takes seconds. Kafka's keyed collections take hours to read many equal elements, so a
-# question can be deadly.
+# question can block the JVM.
 _BATCH_SECONDS_MAX = 300
 
 
 def run_kafka_tool(
     main_class: str, *args: object, check: bool = True, release: Release = KAFKA
 ) -> subprocess.CompletedProcess[str]:
-    """Run a main class of Kafka's, such as ``kafka.tools.DumpLogSegments``, to its end.
+    """Run a main class of Kafka, such as ``kafka.tools.DumpLogSegments``, to its end.
 
     Raises: AssertionError with the tool's output if it fails and `check` is set; skips or fails
     the test where Java or the jars are missing.
@@ -87,7 +89,7 @@ def run_java_source(name: str, *args: object, given: bytes = b"") -> str:
 def compiled_classes(release: Release = KAFKA, folder: str = "") -> Path:
     """The classes of a folder of tests/support/java compiled against a release, keyed by digest.
 
-    `folder` is for what not every release has the classes for.
+    `folder` is for programs whose classes not every release has.
     """
     classpath = kafka_classpath(release)
     sources = sorted((SOURCES / folder).glob("*.java"))
@@ -122,7 +124,7 @@ def java_images(questions: Iterable[list[list[bytes]]]) -> list[list[bytes] | st
         json.dumps({"batches": [[value.hex() for value in batch] for batch in question]})
         for question in questions
     ]
-    classpath = f"{compiled_classes(KAFKA, 'metadata')}:{kafka_classpath(KAFKA)}"
+    classpath = f"{kafka_classpath(KAFKA)}:{compiled_classes(KAFKA, 'metadata')}"
     result = subprocess.run(
         ["java", *JVM_OPTIONS, "-cp", classpath, "kraftwire.Images"],
         input="".join(f"{line}\n" for line in lines),
@@ -141,7 +143,7 @@ def java_images(questions: Iterable[list[list[bytes]]]) -> list[list[bytes] | st
 
 
 class JavaPeer:
-    """Kafka's own serializer of one release in a JVM of its own; see java/Peer.java.
+    """Kafka's own serializer of one release in a separate JVM; see java/Peer.java.
 
     Order: use it as a context manager; the JVM starts on entry and ends on exit.
     """
@@ -204,7 +206,7 @@ class JavaPeer:
             process.stdin.writelines(f"{line}\n" for line in lines)
             process.stdin.flush()
         except BrokenPipeError:
-            pass  # `ask` notices the missing answers and tells more than this error would
+            pass  # `ask` notices the missing answers and reports more than this error would
 
     def _running(self) -> subprocess.Popen[str]:
         assert self._process is not None, "use JavaPeer as a context manager"
@@ -214,17 +216,20 @@ class JavaPeer:
 class JavaTools:
     """Kafka's command line tools in one JVM, one run after the other; see java/Tools.java.
 
-    Order: use it as a context manager; the JVM starts on entry and ends on exit.
+    Order: use it as a context manager; the JVM starts on entry and ends on exit. Threads may share
+    it.
     """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
             [
-                *("java", *JVM_OPTIONS),
-                *("-cp", f"{compiled_classes()}:{kafka_classpath()}", "kraftwire.Tools"),
+                *("java", *JVM_OPTIONS, *archive_options()),
+                # An archive is only of use to a class path that begins with its own.
+                *("-cp", f"{kafka_classpath()}:{compiled_classes()}", "kraftwire.Tools"),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -241,14 +246,17 @@ class JavaTools:
         self._process.stdout.close()
 
     def run(self, tool: str, *args: object) -> subprocess.CompletedProcess[str]:
-        """Run `storage` or `quorum` with arguments to its end.
+        """Run `storage`, `quorum` or `features` with arguments to its end.
 
         Raises: AssertionError if the tool ends the JVM, as it does on wrong usage.
         """
+        with self._lock:
+            return self._run(tool, list(map(str, args)))
+
+    def _run(self, tool: str, words: list[str]) -> subprocess.CompletedProcess[str]:
         assert self._process is not None, "use JavaTools as a context manager"
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        words = list(map(str, args))
         self._process.stdin.write(json.dumps({"tool": tool, "args": words}) + "\n")
         self._process.stdin.flush()
         deadline = threading.Timer(_TOOL_SECONDS_MAX, self._process.kill)
@@ -258,3 +266,11 @@ class JavaTools:
         assert line, f"{tool} {words} ended its JVM or was stuck"
         told = json.loads(line)
         return subprocess.CompletedProcess(words, told["code"], told["out"], told["err"])
+
+
+@functools.cache
+def shared_tools() -> JavaTools:
+    """The tools of the newest release in one JVM, for all tests of this process."""
+    tools = JavaTools().__enter__()
+    atexit.register(tools.__exit__)
+    return tools

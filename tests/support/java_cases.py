@@ -18,7 +18,7 @@ from tests.support.random_messages import SEED_VARIABLE
 
 __all__ = ["Case", "Judge", "cases", "check_each", "only_in"]
 
-# Random messages for each message-version in one run; more in a long search for rare differences.
+# Random messages for each message-version in one run; a long search for rare differences has more.
 ROUNDS = int(os.environ.get("KRAFTWIRE_ROUNDS", "4"))
 _SHOWN_FAILURES = 8
 _SHOWN_CHARACTERS = 2000
@@ -26,7 +26,7 @@ _SHOWN_CHARACTERS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One random message to be: everything about it follows from these values."""
+    """One random message to create: everything about it follows from these values."""
 
     name: str
     version: int
@@ -60,7 +60,7 @@ Judge = tuple[JavaPeer, list[Case]]
 
 
 def only_in(old: JavaPeer, new: JavaPeer) -> dict[str, list[int]]:
-    """Versions that the old release has and the new one has not."""
+    """Versions that the old release has and the new one does not."""
     newer = new.message_versions()
     return {
         name: [version for version in versions if version not in newer.get(name, ())]

@@ -1,7 +1,7 @@
 """Real Kafka nodes on loopback for tests: formatted, started, killed and stopped by process id.
 
-Owns the configuration and the life of the processes. The jars come from `maven`; a node's log
-directory, configuration and console output stay in the folder that the test hands in.
+Owns the configuration and the lifetime of the processes. The jars come from `maven`; a node's log
+directory, configuration and console output stay in the folder that the test gives.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Self
 
 from kraftwire.testing.ports import free_ports
 from tests.support.class_archive import archive_options
-from tests.support.java import run_kafka_tool
+from tests.support.java import run_kafka_tool, shared_tools
 from tests.support.maven import KAFKA, Release, kafka_classpath
 
 __all__ = ["KafkaCluster", "KafkaNode", "combined_node", "kafka_uuid", "quorum"]
 
-# A node is ready in 3 to 6 seconds on an idle machine; many run next to other tests.
+# A node is ready in 3 to 6 seconds on an idle machine; many run alongside other tests.
 READY_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 30
 
@@ -67,7 +67,7 @@ _SMALL = {
 
 
 def kafka_uuid() -> str:
-    """A random uuid in Kafka's base64 form; never one that starts like an option."""
+    """A random uuid in Kafka's base64 form; never one that looks like an option."""
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[:22]).startswith("-"):
         pass
     return text
@@ -119,7 +119,7 @@ class KafkaNode:
         return self.folder / "console.log"
 
     def write_config(self) -> Path:
-        """Write the properties file, and what Kafka logs by; returns the former."""
+        """Write the properties file and the logging configuration; returns the former."""
         self.folder.mkdir(parents=True, exist_ok=True)
         lines = [f"{key}={value}\n" for key, value in self.properties.items()]
         config = self.folder / "server.properties"
@@ -132,7 +132,11 @@ class KafkaNode:
         """Write the configuration and run kafka-storage format with it."""
         config = self.write_config()
         words = ("format", "-t", cluster_id, "-c", config, *options)
-        run_kafka_tool("kafka.tools.StorageTool", *words, release=self.release)
+        if self.release == KAFKA:
+            told = shared_tools().run("storage", *words)
+            assert told.returncode == 0, f"{told.stdout}\n{told.stderr}"
+        else:
+            run_kafka_tool("kafka.tools.StorageTool", *words, release=self.release)
 
     def start(self) -> None:
         """Start the process without waiting for it. Order: after `format`; also a restart."""
@@ -165,11 +169,11 @@ class KafkaNode:
         self, process: subprocess.Popen[str], is_decided: threading.Event
     ) -> None:
         assert process.stdout is not None
-        with process.stdout as lines, self.console.open("a") as console:
+        # Line by line, as tests look for lines of a node that runs.
+        with process.stdout as lines, self.console.open("a", buffering=1) as console:
             for line in lines:
                 console.write(line)
                 if _READY_LINE in line:
-                    console.flush()
                     is_decided.set()
         is_decided.set()
 
@@ -189,7 +193,7 @@ class KafkaNode:
         return self
 
     def stop(self) -> None:
-        """SIGTERM, and SIGKILL for a node that ignores it; nothing if it does not run."""
+        """SIGTERM, then SIGKILL for a node that ignores it; no effect if it is not running."""
         if self.process is None:
             return
         self.process.terminate()
@@ -200,7 +204,7 @@ class KafkaNode:
         self._reap()
 
     def kill(self) -> None:
-        """SIGKILL: the node gets no chance to say good-bye to its peers or to its disk."""
+        """SIGKILL: the node cannot notify its peers or flush its disk."""
         if self.process is not None:
             self.process.kill()
             self._reap()

@@ -1,9 +1,9 @@
 """Loopback relays in front of nodes, whose links can be cut, each direction by itself.
 
 Owns a listening socket for each node: peers know a node by its relay's port, so everything that
-they say to it passes here. Who speaks is read from the client id of the first request
-(``raft-client-<id>``, or the bare id). What a cut holds back arrives when it ends, as after a
-break of the network: TCP loses nothing.
+they send to it passes here. The sender is read from the client id of the first
+request (``raft-client-<id>``, or the bare id). Data held back by a cut arrives when the cut ends,
+as after a network failure: TCP loses nothing.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _GONE = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
 
 
 class Links:
-    """A relay for each node id; ended when left.
+    """A relay for each node id; use it as a context manager.
 
-    `ports` are those that the nodes have to advertise. Order: `aim` each relay before its node is
-    asked for. Cuts may be made from any thread.
+    `ports` are those that the nodes have to advertise. Order: `aim` each relay before a peer
+    connects to its node. Cuts may be made from any thread.
     """
 
     def __init__(self, node_ids: Iterable[int]) -> None:
@@ -60,7 +60,7 @@ class Links:
         self._thread.join()
 
     def aim(self, node_id: int, port: int) -> None:
-        """Say where a node listens."""
+        """Set where a node listens."""
         self._targets[node_id] = port
 
     def cut(self, *pairs: tuple[int, int]) -> None:
@@ -96,14 +96,14 @@ class Links:
 
     async def _listen(self, node_id: int, listener: trio.SocketListener) -> None:
         async def serve(caller: trio.SocketStream) -> None:
-            # Where a side is gone, the other learns it by the end of its stream.
+            # If one side is gone, the other notices by the end of its stream.
             with contextlib.suppress(*_GONE):
                 await self._relay(node_id, caller)
 
         await trio.serve_listeners(serve, [listener])
 
     async def _relay(self, node_id: int, caller: trio.SocketStream) -> None:
-        """Carry one connection. It is made only when the first bytes may pass."""
+        """Relay one connection. It is opened only when the first bytes may pass."""
         async with caller:
             first = await caller.receive_some(_CHUNK)
             source = _node_of(first)
@@ -121,7 +121,7 @@ class Links:
     async def _pump(
         self, giver: trio.SocketStream, taker: trio.SocketStream, source: int, target: int
     ) -> None:
-        """Carry one direction to its end."""
+        """Relay one direction to its end."""
         with contextlib.suppress(*_GONE):
             while data := await giver.receive_some(_CHUNK):
                 await self._passage(source, target)
@@ -135,7 +135,7 @@ class Links:
 
 
 def _node_of(first: bytes) -> int:
-    """The node id in the client id of a request; 0 for somebody who is no node."""
+    """The node id in the client id of a request; 0 if the client is not a node."""
     if len(first) < _FIRST.size:
         return _UNKNOWN
     length = _FIRST.unpack_from(first)[4]

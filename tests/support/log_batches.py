@@ -1,4 +1,4 @@
-"""Batches for tests of the log: consecutive offsets, timestamps that rise."""
+"""Batches for tests of the log: consecutive offsets, rising timestamps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIME = 1_700_000_000_000
 def batch(
     base_offset: int, count: int = 1, *, epoch: int = 1, size: int = 10, is_control: bool = False
 ) -> bytes:
-    """A batch of records that are told apart by their offsets. Units: `size` of each value."""
+    """A batch of records that differ by their offsets. Units: `size` of each value."""
     offsets = range(base_offset, base_offset + count)
     return build_columns(
         [TIME + offset for offset in offsets],

@@ -1,4 +1,4 @@
-"""Makes the bytes of record batches, by hand: what tests of damage start from."""
+"""Makes the bytes of record batches by hand, as input for tests of damage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def batch(
     leader_epoch: int = 0,
     attributes: int = 0,
 ) -> bytes:
-    """A batch of magic 2 with records without keys and headers, in a millisecond's distance."""
+    """A batch of magic 2 with records without keys and headers, a millisecond apart."""
     records = b"".join(_record(index, value) for index, value in enumerate(values))
     body = struct.pack(
         ">hiqqqhii",

@@ -1,6 +1,6 @@
 """A whole replica without a network: the shipped core, runner and directory, the only voter.
 
-Its disk is a simulated one, its time a number. Work that a node does in threads is done at the next
+Its disk is simulated, its time is a number. Work that a node does in threads is done at the next
 `settle`, or held back while `is_busy`.
 """
 
@@ -116,20 +116,20 @@ class LoneReplica:
     # What a runner needs
 
     def start(self, kind: Work, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
-        """Do it at the next occasion."""
+        """Do it at the next `settle`."""
         del kind
         self._jobs.append((work, done))
 
     def submit(self, event: ev.Event) -> None:
-        """Handle it at the next occasion."""
+        """Handle it at the next `settle`."""
         self._queue.append(event)
 
     def send(self, request: fx.SendRequest) -> None:
-        """Nobody is there."""
+        """There are no peers."""
         self._queue.append(ev.RequestFailed(request.request_id, 8))
 
     def wants_reply(self, token: int) -> bool:
-        """Somebody always waits."""
+        """There is always a waiting task."""
         del token
         return True
 
@@ -148,6 +148,6 @@ class LoneReplica:
         self.notes.append(effect.text)
 
     def ignore(self, *_: object) -> None:
-        """Nobody wants to know."""
+        """Ignore it."""
 
     reset_connections = committed = role_changed = voters_changed = shut_down = ignore

@@ -52,7 +52,7 @@ class Release:
 
     @property
     def name(self) -> str:
-        """Release and part, as folders of the cache are called."""
+        """Release and part, as in the names of cache folders."""
         return f"kafka-{self.version}" + (f"-{self.part}" if self.part else "")
 
     @property
@@ -127,7 +127,7 @@ def requires_java() -> None:
 
 
 def unavailable(reason: str) -> NoReturn:
-    """End the calling test: failed with CI=true, where everything has to run, else skipped."""
+    """End the calling test: failed with CI=true, where everything has to run, otherwise skipped."""
     if os.environ.get("CI") == "true":
         pytest.fail(f"{reason} (a failure because CI=true)", pytrace=False)
     pytest.skip(reason)
@@ -156,7 +156,7 @@ def exclusive(name: str) -> Iterator[None]:
 
 
 def _marker(release: Release) -> Path:
-    # Named by the pom's digest, so that a changed list of artifacts is fetched anew.
+    # Named by the pom's digest, so that a changed list of artifacts is fetched again.
     return release.directory / f"complete-{hashlib.sha256(release.pom.encode()).hexdigest()[:12]}"
 
 
@@ -165,7 +165,7 @@ def _is_complete(release: Release) -> bool:
 
 
 def _fetch(release: Release) -> None:
-    """Fill a folder of its own and rename it, so that a broken download is never taken for jars."""
+    """Fill a separate folder and rename it, so that an incomplete download never counts as jars."""
     folder = Path(tempfile.mkdtemp(prefix=f"{release.name}-", dir=CACHE))
     try:
         (folder / "pom.xml").write_text(release.pom)

@@ -1,6 +1,6 @@
-"""Made-up histories of a metadata log: every type of record, in the orders that Kafka writes.
+"""Invented histories of a metadata log: every type of record, in the orders that Kafka writes.
 
-Owns what exists at each moment, so that a history never speaks of a thing that is not there.
+Owns what exists at each moment, so that a history never refers to anything that does not exist.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ from kraftwire.wire.message import Message
 __all__ = ["History"]
 
 _ELR = "eligible.leader.replicas.version"
-# In batches of their own: within one delta, which Kafka's controller never writes so, Kafka's image
-# keeps the configurations of a topic that goes, and loses a user that comes where the last one of
-# the mechanism goes.
+# In separate batches: within one delta, which Kafka's controller never writes like this, Kafka's
+# image keeps the configurations of a deleted topic, and loses a user that is added where the last
+# one of the mechanism is deleted.
 _ALONE = (RemoveTopicRecord, RemoveUserScramCredentialRecord)
 
 _NO_DIRECTORY = bytes(15) + b"\1"
 
-# Levels of metadata.version with records of their own, and the newest of Kafka 4.3.
+# Levels of metadata.version that introduce records, and the newest of Kafka 4.3.
 _LEVELS = (7, 8, 12, 14, 15, 17, 22, 23, 26, 30)
 
 
 class History:
-    """A history that goes on with every `batch`. It is made by its seed alone."""
+    """A history that continues with every `batch`. It depends on its seed alone."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -211,7 +211,7 @@ class History:
 
     def _make_topic(self) -> None:
         topic_id = self._uuid()
-        # Names come again, as that of a topic that was deleted may.
+        # Names repeat, as that of a deleted topic may.
         name = f"t{self._random.randint(0, 9)}"
         if name in (known for known, _ in self._topics.values()):
             return

@@ -17,7 +17,7 @@ from kraftwire.wire.message import Message
 
 __all__ = ["FEATURES", "LogWriter"]
 
-# What a new cluster of Kafka 4.3 begins with.
+# The features that a new cluster of Kafka 4.3 begins with.
 FEATURES = {
     "metadata.version": 30,
     "eligible.leader.replicas.version": 1,
@@ -29,7 +29,7 @@ FEATURES = {
 
 
 class LogWriter:
-    """Appends to a log as its leader in one epoch. Units: `now_ms` moves on with each batch."""
+    """Appends to a log as its leader in one epoch. `now_ms` advances with each batch."""
 
     def __init__(self, log: MetadataLog, epoch: int, now_ms: int) -> None:
         self._log = log

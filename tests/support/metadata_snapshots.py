@@ -1,4 +1,4 @@
-"""Snapshots of metadata: written and read as files, compared by what they say."""
+"""Snapshots of metadata: written and read as files, compared by content."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _SETS = ("endPoints", "features", "logDirs", "cordonedLogDirs", "entity")
 
 
 def meaning(values: Iterable[bytes]) -> list[str]:
-    """The records in an order of their own, a line of JSON each.
+    """The records in a canonical order, a line of JSON each.
 
-    What Kafka writes in any order is sorted; who took the last block of producer ids is
+    What Kafka writes in any order is sorted; the owner of the last block of producer ids is
     left out, as Kafka leaves it out.
     """
     return sorted(json.dumps(_normal(value), sort_keys=True) for value in values)
@@ -43,7 +43,7 @@ def _normal(value: bytes) -> dict[str, Any]:
 
 
 def type_order(values: Iterable[bytes]) -> list[str]:
-    """The types of the records as they follow each other, topics and partitions as one."""
+    """The types of the records in order, topics and partitions as one."""
     types = (decode_metadata(value).type.replace("Partition", "Topic") for value in values)
     return [name for name, _ in groupby(types)]
 
@@ -74,6 +74,6 @@ def read_snapshot(path: Path) -> list[bytes]:
 
 
 def snapshot_id(path: Path) -> OffsetAndEpoch:
-    """Which snapshot a file is, by its name."""
+    """The id of a snapshot file, from its name."""
     offset, _, epoch = path.name.removesuffix(".checkpoint").partition("-")
     return OffsetAndEpoch(int(offset), int(epoch))

@@ -45,7 +45,7 @@ def _insert_piece(data: bytes, source: random.Random) -> bytes:
 
 
 def _change_byte_by_one(data: bytes, source: random.Random) -> bytes:
-    # Lengths and counts that are almost right reach deeper than absurd ones.
+    # Lengths and counts that are almost right reach deeper code than absurd ones.
     at = source.randrange(max(len(data), 1))
     changed = bytes(((data[at : at + 1] or b"\0")[0] + source.choice((-1, 1)) & 0xFF,))
     return data[:at] + changed + data[at + 1 :]

@@ -1,7 +1,7 @@
-"""Nodes of ours as real processes on loopback, and one question after the other to them.
+"""Nodes of ours as real processes on loopback, and single requests to them.
 
-Owns properties files, processes and their ends: every process is ended by its id. Tests wait for
-lines of a node's log, which tell what happened and when.
+Owns properties files and the lifetime of processes: every process is ended by its id. Tests wait
+for lines of a node's log, which say what happened and when.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ log.dirs={log_dir}
 def ask(
     port: int, message: Message, version: int, seconds: float = SECONDS_MAX
 ) -> Message:
-    """The answer to one request on a connection of its own."""
+    """The answer to one request on a separate connection."""
     header = RequestHeader(
         request_api_key=message.API_KEY, request_api_version=version, correlation_id=5
     )
@@ -57,7 +57,7 @@ def ask(
 
 
 def describe(port: int, seconds: float = SECONDS_MAX) -> DescribeQuorumResponse:
-    """What a node says of the quorum of the metadata log."""
+    """What a node reports about the quorum of the metadata log."""
     partition = PartitionData(partition_index=0)
     topic = TopicData(topic_name="__cluster_metadata", partitions=[partition])
     version = messages.API_VERSIONS[DescribeQuorumRequest.API_KEY][1]
@@ -79,7 +79,7 @@ class NodeProcess:
     """One `kraftwire node start`. `lines` are those of its standard error so far."""
 
     def __init__(self, config: Path, *overrides: str, copy: Path | None = None) -> None:
-        """Start it. `copy` is a file that gets the lines as well, for people to read."""
+        """Start it. `copy` is a file that also gets the lines, for people to read."""
         self.lines: list[str] = []
         self._copy = copy
         self._changed = threading.Condition()
@@ -91,7 +91,7 @@ class NodeProcess:
         self._reader.start()
 
     def wait_for(self, pattern: str, since: int = 0) -> str:
-        """The first line, from a number on, that a pattern is found in."""
+        """The first line from number `since` on that matches a pattern."""
         found: list[str] = []
 
         def is_there() -> bool:
@@ -123,17 +123,17 @@ class NodeProcess:
         self._process.send_signal(number)
 
     def kill(self) -> None:
-        """End the process without a warning."""
+        """End the process without warning."""
         self._process.kill()
         self._process.wait(SECONDS_MAX)
 
     def stop(self) -> int:
-        """End the process in good order; returns its exit code."""
+        """Stop the process cleanly; returns its exit code."""
         self.send(signal.SIGTERM)
         return self.wait()
 
     def wait(self) -> int:
-        """The exit code, as soon as the process has ended."""
+        """Wait until the process has ended; returns its exit code."""
         code = self._process.wait(SECONDS_MAX)
         self._reader.join(SECONDS_MAX)
         return code
@@ -162,7 +162,7 @@ class NodeProcess:
 
 
 class NodeQuorum:
-    """Nodes with the properties files of the raft module's README; ended when left."""
+    """Nodes with the properties files of the raft module's README; use it as a context manager."""
 
     def __init__(self, folder: Path, size: int = 3, *overrides: str) -> None:
         self.folder = folder

@@ -49,7 +49,7 @@ CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAg"
 
 
 def in_virtual_time(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
-    """Run a test on a clock that jumps to the next time that anybody waits for."""
+    """Run a test on a clock that jumps to the next deadline."""
 
     @functools.wraps(test)
     def run() -> None:
@@ -85,7 +85,7 @@ def control_batch(base_offset: int, *, epoch: int = 1, timestamp: int = 1000) ->
 
 @dataclass
 class RaftStub:
-    """What a core shows."""
+    """The visible state of a core."""
 
     role: str = "leader"
     epoch: int = 1
@@ -132,7 +132,7 @@ class StubNode:
         )
         self.raft = RaftStub(voters=VoterSet.of(*voters))
         self.endpoints = self.config.advertised
-        quorum: Any = self  # it shows as much of a quorum as handlers look at
+        quorum: Any = self  # it shows as much of a quorum as handlers use
         self.controller = Controller(self.config, quorum, bootstrap=())
         self.batches: list[RecordBatch] = []
         self.clock_ms = 1_000_000
@@ -146,7 +146,7 @@ class StubNode:
 
     @property
     def image(self) -> MetadataImage:
-        """The controller's."""
+        """The controller's image."""
         return self.controller.image
 
     def commit(self, batch: RecordBatch) -> None:
@@ -166,16 +166,16 @@ class StubNode:
         return self.clock_ms
 
     async def raft_request(self, _: Request) -> Message:
-        """The answer that the test has laid down for the core."""
+        """The answer that the test has set for the core."""
         assert self.core_answer is not None
         return self.core_answer
 
     def committed_size(self, offset: int, max_bytes: int) -> int:
-        """How many bytes these are."""
+        """How many bytes `read_committed` would return."""
         return len(self.read_committed(offset, max_bytes))
 
     async def forward(self, message: Message, version: int | None = None) -> Message:
-        """The answer that the test has laid down for the leader."""
+        """The answer that the test has set for the leader."""
         del version
         self.forwarded.append(message)
         if isinstance(self.forward_answer, ApiError):
@@ -184,7 +184,7 @@ class StubNode:
         return self.forward_answer
 
     def read_committed(self, offset: int, max_bytes: int) -> bytes:
-        """Whole batches from the one with the offset on."""
+        """Whole batches, beginning with the one that has the offset."""
         parts: list[bytes] = []
         size = 0
         for batch in self.batches:
@@ -215,13 +215,13 @@ class StubNode:
             raise ApiError(ErrorCode.NOT_CONTROLLER, "the leadership ended")
 
     async def wait_high_watermark(self, above: int, timeout_ms: int) -> int:
-        """Time passes at once."""
+        """Let the time pass at once."""
         del above
         self.clock_ms += timeout_ms
         return self.raft.high_watermark
 
     async def upgrade_kraft_version(self, version: int, *, validate_only: bool) -> None:
-        """What the test has laid down for the core."""
+        """The result that the test has set for the core."""
         self.upgrades.append((version, validate_only))
         if self.upgrade_refusal is not None:
             raise self.upgrade_refusal
@@ -229,7 +229,7 @@ class StubNode:
             self.raft.kraft_version = version
 
     def resign(self, epoch: int) -> None:
-        """Note who gave up."""
+        """Record which epoch was resigned."""
         self.resigned.append(epoch)
 
     def log_records(self) -> list[str]:
@@ -256,7 +256,7 @@ def request_of(message: Message, version: int, *, to: str = "client", **more: An
 
 
 async def answer_of(node: StubNode, request: Request) -> Any:
-    """What the right handler answers."""
+    """The answer of the right handler."""
     handler = handlers.route(request)
     assert handler is not None
     context: Any = node

@@ -1,4 +1,4 @@
-"""Payloads of requests and responses, made from JSON, and what the decode tool makes of them."""
+"""Payloads of requests and responses, made from JSON, and how the decode tool shows them."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Segment:
 
 @dataclass
 class Session:
-    """A connection between a client and a server; every segment comes a millisecond later."""
+    """A connection between a client and a server; segments are a millisecond apart."""
 
     client_end: tuple[str, int] = ("10.0.0.1", 40000)
     server_end: tuple[str, int] = ("10.0.0.2", 9092)
@@ -104,7 +104,7 @@ class Session:
         return self
 
     def close(self) -> Session:
-        """Both ends say goodbye."""
+        """Both ends close the connection."""
         self._add(True, FIN | ACK, b"")
         self._add(False, FIN | ACK, b"")
         return self
@@ -209,7 +209,7 @@ def decode(path: Path, content: bytes) -> tuple[list[Frame], Capture]:
     path.write_bytes(content)
     capture = Capture(str(path))
     frames = list(capture)
-    # Whatever a test is about, no byte may go missing without a word.
+    # Whatever a test is about, no byte may be dropped silently.
     assert capture.health.bytes.unaccounted == 0
     return frames, capture
 
@@ -244,6 +244,6 @@ def interface(
 
 
 def packet_block(packet: bytes, ticks: int, *, order: str = "<", interface_id: int = 0) -> bytes:
-    """A packet of pcapng, of a time in the interface's own unit."""
+    """A packet of pcapng, with a time in the interface's own unit."""
     head = (interface_id, ticks >> 32, ticks & MASK, len(packet), len(packet))
     return block(6, struct.pack(f"{order}IIIII", *head) + packet, order=order)

@@ -1,7 +1,7 @@
 """Raft test servers, ours and Kafka's, as processes of one quorum, and an observer of it.
 
-Owns properties files, processes and their ends. Both programs take the same files and flags, so a
-quorum may be of one make or mixed. The observer asks as a consumer would, and does not count.
+Owns properties files and the lifetime of processes. Both programs take the same files and flags,
+so a quorum may be mixed. The observer fetches as a consumer would, and is not counted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.support.maven import KAFKA
 
 __all__ = ["JAVA", "OURS", "PerfLoad", "PerfQuorum"]
 
-# Unthrottled, Kafka's keeps what it has not written yet without a bound: 1 GiB is too little.
+# Unthrottled, Kafka's keeps what is not written yet without a bound: 1 GiB is too little.
 JAVA = ("java", "-Xmx4g", "-cp", str(KAFKA.directory / "*"), "kafka.tools.TestRaftServer")
 OURS = (sys.executable, "-m", "kraftwire", "perf", "--json")
 
@@ -67,7 +67,7 @@ class PerfLoad:
 
 
 class PerfQuorum:
-    """Test servers with ids from 1 on, one for each command; ended when left.
+    """Test servers with ids from 1 on, one for each command; use it as a context manager.
 
     `lines` are those that the processes printed, each with the time of `time.monotonic`;
     `leader_id` is the node that answered last.
@@ -82,6 +82,7 @@ class PerfQuorum:
         self._load = load
         self._epoch = 0
         self._processes: dict[int, subprocess.Popen[str]] = {}
+        self._connections: dict[int, socket.socket] = {}
 
     def __enter__(self) -> Self:
         try:
@@ -96,7 +97,7 @@ class PerfQuorum:
         self._kill_all()
 
     def stop(self) -> None:
-        """End all in good order, as far as they can without each other."""
+        """Stop all of them cleanly, as far as they can without each other."""
         for process in self._processes.values():
             process.terminate()
         for process in self._processes.values():
@@ -108,9 +109,9 @@ class PerfQuorum:
         return self._log_dir(node_id) / f"{TOPIC.name}-0" / f"{0:020}.log"
 
     def wait_for(self, high_watermark: int, seconds: float = _START_SECONDS) -> float:
-        """Return once the high watermark is there; when that was.
+        """Wait until the high watermark is reached; returns when that was.
 
-        Raises: AssertionError with what was printed if it is not there in time.
+        Raises: AssertionError with what was printed if it is not reached in time.
         """
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -129,7 +130,7 @@ class PerfQuorum:
                 raise AssertionError(f"node {node_id} ended with {code}\n{self.last_lines()}")
 
     def high_watermark(self) -> int:
-        """The leader's. Raises: OSError, LookupError while there is none to ask."""
+        """The leader's high watermark. Raises: OSError, LookupError if there is no leader."""
         for node_id in (self.leader_id, *self.ports):
             for _ in range(2):
                 partition = self._look(node_id)
@@ -140,12 +141,19 @@ class PerfQuorum:
                 self._epoch = partition.current_leader.leader_epoch
         raise LookupError("no node leads")
 
+    def set_throughput(self, throughput: int) -> None:
+        """Send the processes another throughput, if they read their standard input."""
+        for process in self._processes.values():
+            assert process.stdin is not None
+            process.stdin.write(f"{throughput}\n")
+            process.stdin.flush()
+
     def last_lines(self) -> str:
         """The end of what was printed."""
         return "".join(line for _, line in self.lines[-_LAST_LINES:])
 
     def _look(self, node_id: int) -> PartitionData:
-        """What a node answers somebody who asks for no more than the first batch."""
+        """A node's answer to a Fetch of only the first batch."""
         partition = FetchPartition(
             current_leader_epoch=self._epoch,
             fetch_offset=0,
@@ -154,7 +162,21 @@ class PerfQuorum:
         )
         topic = FetchTopic(topic=TOPIC.name, topic_id=TOPIC.topic_id, partitions=[partition])
         request = FetchRequest(cluster_id=CLUSTER_ID, max_wait_ms=0, max_bytes=1, topics=[topic])
-        return _fetch(self.ports[node_id], request).responses[0].partitions[0]
+        return self._fetch(node_id, request).responses[0].partitions[0]
+
+    def _fetch(self, node_id: int, request: FetchRequest) -> FetchResponse:
+        """One answer, on a connection that is kept. Raises: OSError if there is no valid one."""
+        connection = self._connections.pop(node_id, None)
+        if connection is None:
+            address = _HOST, self.ports[node_id]
+            connection = socket.create_connection(address, timeout=_START_SECONDS)
+        try:
+            answer = _exchange(connection, request)
+        except BaseException:
+            connection.close()
+            raise
+        self._connections[node_id] = connection
+        return answer
 
     def _log_dir(self, node_id: int) -> Path:
         return self.folder / f"log-{node_id}"
@@ -168,6 +190,7 @@ class PerfQuorum:
         flags += ["--throughput", load.throughput, "--record-size", load.record_size]
         process = subprocess.Popen(
             [*self._commands[node_id], *map(str, flags)],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -194,24 +217,30 @@ class PerfQuorum:
                 self.lines.append((time.monotonic(), line))
 
     def _kill_all(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
         for process in self._processes.values():
             process.kill()
             process.wait()
+            assert process.stdin is not None
+            # What was not written yet stays in the buffer, and nothing reads it any more.
+            with suppress(OSError):
+                process.stdin.close()
 
 
-def _fetch(port: int, request: FetchRequest) -> FetchResponse:
-    """One answer. Raises: OSError if there is none that makes sense."""
+def _exchange(connection: socket.socket, request: FetchRequest) -> FetchResponse:
+    """One answer. Raises: OSError if there is no valid one."""
     header = RequestHeader(
         request_api_key=request.API_KEY, request_api_version=_FETCH_VERSION, client_id="observer"
     )
-    with socket.create_connection((_HOST, port), timeout=_START_SECONDS) as connection:
-        connection.sendall(frame(encode_request(header, request)))
-        with connection.makefile("rb") as stream:
-            (size,) = struct.unpack(">i", stream.read(4).ljust(4, b"\0"))
-            payload = stream.read(size)
+    connection.sendall(frame(encode_request(header, request)))
+    with connection.makefile("rb") as stream:
+        (size,) = struct.unpack(">i", stream.read(4).ljust(4, b"\0"))
+        payload = stream.read(size)
     try:
         answer = decode_response(payload, request.API_KEY, _FETCH_VERSION)[1]
     except KraftwireError as error:
-        raise ConnectionError(f"the node at port {port} answers nothing useful") from error
+        raise ConnectionError("the node gives no valid answer") from error
     assert isinstance(answer, FetchResponse)
     return answer

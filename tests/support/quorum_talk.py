@@ -1,4 +1,4 @@
-"""A quorum that says what a test wants: requests and responses of KRaft, one by one."""
+"""A quorum that sends what a test prescribes: requests and responses of KRaft, one by one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RTT_S = 0.01
 
 
 class QuorumTalk:
-    """Nodes that talk to each other on ports 9000 + id; a clock that only tests move."""
+    """Nodes that talk to each other on ports 9000 + id; a clock that only tests advance."""
 
     def __init__(self) -> None:
         self.timeline = Timeline()
@@ -94,7 +94,7 @@ class QuorumTalk:
         self, leader: int, voter: int, *, epoch: int, preferred: list[int],
         error: int = ErrorCode.NONE, newer: tuple[int, int] | None = None,
     ) -> None:
-        """A leader tells a voter that its epoch ends; `newer` are leader and epoch it hears of."""
+        """A leader tells a voter that its epoch ends; `newer`: leader and epoch in the answer."""
         ended = end_request.PartitionData(
             leader_id=leader, leader_epoch=epoch,
             preferred_candidates=[end_request.ReplicaInfo(candidate_id=n) for n in preferred],

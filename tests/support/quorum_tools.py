@@ -1,14 +1,12 @@
-"""`kraftwire quorum` and kafka-metadata-quorum, run to their ends, and what they print compared."""
+"""`kraftwire quorum` and kafka-metadata-quorum, run to their ends, and their output compared."""
 
 from __future__ import annotations
 
-import atexit
-import functools
 import re
 import subprocess
 import sys
 
-from tests.support.java import JavaTools
+from tests.support.java import shared_tools
 
 __all__ = ["masked", "ours", "reason", "theirs"]
 
@@ -20,16 +18,8 @@ def ours(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def theirs(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run Kafka's tool, which takes connection options in front only."""
-    return _tools().run("quorum", *arguments)
-
-
-@functools.cache
-def _tools() -> JavaTools:
-    """One JVM for all runs of this process."""
-    tools = JavaTools().__enter__()
-    atexit.register(tools.__exit__)
-    return tools
+    """Run Kafka's tool, which accepts connection options only in front."""
+    return shared_tools().run("quorum", *arguments)
 
 
 def reason(result: subprocess.CompletedProcess[str]) -> str:
@@ -39,7 +29,7 @@ def reason(result: subprocess.CompletedProcess[str]) -> str:
 
 
 def masked(output: str) -> str:
-    """An output without what changes from one moment to the next."""
+    """An output without what changes from moment to moment."""
     output = re.sub(r"\b\d{13}\b", "<timestamp>", output)
     output = re.sub(r"\d+ ms ago *", "<ms ago>", output)
     return re.sub(r"(MaxFollowerLagTimeMs: +)\d+", r"\1<ms>", output)

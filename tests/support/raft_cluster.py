@@ -1,7 +1,7 @@
-"""A few Raft cores in one process, on virtual time: every message and effect under a test's hand.
+"""A few Raft cores in one process, on virtual time: a test controls every message and effect.
 
-The simulator of the package hunts with random faults over real files; this is the small one for
-scenarios that a person reads. Disks are plain Python values; what was not flushed is lost in a
+The simulator of the package searches with random faults on real files; this is a small one for
+scenarios that people read. Disks are plain Python values; what was not flushed is lost in a
 crash.
 """
 
@@ -50,7 +50,7 @@ class Replica:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A request under way: who asked whom, and what takes the answer."""
+    """A request in flight: sender, addressee, and what handles the answer."""
 
     sender: int
     target: int
@@ -62,7 +62,7 @@ class Cluster:
     """Nodes, the messages between them, and virtual time. Units: milliseconds.
 
     `trace` collects a line for every change of role or voters and, with `verbose`, every message.
-    With `dynamic` the voters are those that a bootstrap checkpoint states, at kraft.version 1;
+    With `dynamic` a bootstrap checkpoint states the voters, at kraft.version 1;
     nodes of a class with `joins` become voters by themselves.
     """
 
@@ -77,7 +77,7 @@ class Cluster:
         timers: RaftTimers | None = None,
         dynamic: bool = False,
     ) -> None:
-        """Nodes that are not running yet."""
+        """Create nodes that are not running yet."""
         self.dynamic = dynamic
         self.voters = voters
         self.observers = observers or []
@@ -123,7 +123,7 @@ class Cluster:
             self._carry_out(node_id, core.start(self.now))
 
     def config(self, node_id: int) -> RaftConfig:
-        """What a node is told at its start."""
+        """The configuration of a node."""
         is_ours = self.software[node_id] == SOFTWARE
         servers = tuple(map(endpoint, self.voters)) if self.dynamic else ()
         return RaftConfig(
@@ -139,19 +139,19 @@ class Cluster:
         )
 
     def kill(self, node_id: int) -> None:
-        """End a node without warning; what it did not flush is gone."""
+        """End a node without warning; what it did not flush is lost."""
         del self.replicas[node_id]
         self.disks[node_id].crash()
         self._say(node_id, "is killed")
 
     def wipe(self, node_id: int) -> None:
-        """Replace the disk of a node that does not run: nothing is left, nor its directory id."""
+        """Replace the disk of a stopped node: everything is lost, including its directory id."""
         self.disks[node_id] = Disk()
         old = self.keys[node_id].directory_id
         self.keys[node_id] = ReplicaKey(node_id, bytes((old[0] + 1,)) + old[1:])
 
     def stop(self, node_id: int) -> None:
-        """Ask a node to leave in good order."""
+        """Ask a node to shut down gracefully."""
         self.handle(node_id, events.ShutdownRequested())
 
     def append(self, node_id: int, *values: bytes, expected: int | None = None) -> int:
@@ -166,7 +166,7 @@ class Cluster:
         return self.replicas[node_id].core
 
     def leaders(self) -> list[int]:
-        """Who thinks to lead now."""
+        """The nodes that believe they lead now."""
         return [one for one, replica in self.replicas.items() if replica.core.role == "leader"]
 
     # ---- network
@@ -185,7 +185,7 @@ class Cluster:
     # ---- time
 
     def handle(self, node_id: int, event: events.Event) -> None:
-        """Hand an event to a node now and carry out what it asks for."""
+        """Give an event to a node now and carry out its effects."""
         self._carry_out(node_id, self.core(node_id).handle(event, self.now))
 
     def run(self, duration_ms: int) -> None:
@@ -193,7 +193,7 @@ class Cluster:
         self.run_until(lambda: False, duration_ms)
 
     def run_until(self, condition: Callable[[], bool], limit_ms: int = 60_000) -> bool:
-        """Let time pass until something holds; returns whether it came to hold."""
+        """Let time pass until a condition holds; returns whether it does."""
         end = self.now + limit_ms
         while not condition():
             at = self._next_time()
@@ -278,7 +278,7 @@ class Cluster:
         replica: Replica,
         effect: effects.DeliverCommitted | effects.LoadSnapshot | effects.WriteSnapshot,
     ) -> None:
-        """Let a state machine do its work, and say so."""
+        """Let a state machine do its work, and report that."""
         disk = replica.disk
         machine = replica.machines.setdefault(effect.listener_id, Machine())
         match effect:
@@ -291,7 +291,7 @@ class Cluster:
                 self._answer_later(replica.id, lambda: disk.keep(effect.id, data))
 
     def _answer_later(self, node_id: int, work: Callable[[], events.Event]) -> None:
-        """Do something that takes time, and hand the event that says so to the node."""
+        """Do something that takes time, then give the event that reports it to the node."""
         run = self._runs[node_id]
 
         def finish() -> None:
@@ -352,7 +352,7 @@ class Cluster:
         if self.verbose:
             self._say(sender, f"{effect.message.NAME} to {target}")
         if isinstance(effect.message, ApiVersionsRequest):
-            # The shell of a node answers this one by itself.
+            # The shell of a node answers this request by itself.
             is_java = self.software[target] != SOFTWARE
             found = features(JAVA_FEATURES if is_java else FEATURES)
             self._carry_back(_Asked(sender, target, effect.timeout_ms, answer), found)
@@ -367,11 +367,11 @@ class Cluster:
         self.handle(target, event)
 
     def _reply(self, effect: effects.SendReply) -> None:
-        """Carry an answer back, with the records it asks for read at this moment."""
+        """Deliver an answer, with the records that it refers to as they are now."""
         message = effect.message
         asked = self._asked.pop(effect.token, None)
         if asked is None:
-            # A request that a test handed in itself.
+            # A request that a test made itself.
             self.replies[effect.token] = message
             return
         if effect.part is not None:
@@ -385,7 +385,7 @@ class Cluster:
             self._later(asked.timeout_ms, lambda: asked.answer(None))
 
     def ask(self, node_id: int, message: Message, version: int | None = None) -> Message:
-        """Hand a request to a node as a stranger; returns the answer, which must come at once."""
+        """Send a request to a node as a stranger; returns the answer, which must come at once."""
         self._serial += 1
         token = self._serial
         chosen = type(message).VERSIONS.high if version is None else version

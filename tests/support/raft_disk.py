@@ -1,7 +1,7 @@
 """The disk of a Raft core and the state machine on top of it, as plain Python values.
 
-A `Disk` carries out the effects that concern files, and says which event answers each. A snapshot
-is the bytes of its batches; a `Machine` keeps the values that it was given.
+A `Disk` carries out the effects that concern files, and returns the event that answers
+each. A snapshot is the bytes of its batches; a `Machine` keeps the values that it was given.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def snapshot_control(data: bytes) -> bytes:
     """
     batches = list(read_batches(data))
     if not all(batch.is_valid for batch in batches):
-        raise ValueError("a batch has another CRC than it says")
+        raise ValueError("a batch has a wrong CRC")
     if not batches or sum(batch.size for batch in batches) != len(data):
         raise ValueError("bytes are missing")
     kinds = [kind for one in batches for _, kind, _ in control_records(bytes(one.raw))]
@@ -63,7 +63,7 @@ def _values(data: bytes) -> list[bytes]:
 
 @dataclass
 class Disk:
-    """What a node finds when it starts.
+    """The files that a node finds when it starts.
 
     `batches` are bytes; the first `flushed` of them survive a crash. `parts` are snapshots that are
     being downloaded; a crash loses them.
@@ -152,7 +152,7 @@ class Disk:
     # ---- a core
 
     def image(self) -> LogImage:
-        """What a core is told of the log."""
+        """The picture of the log that a core gets."""
         parsed = [RecordBatch(one) for one in self.batches]
         return LogImage(
             start_offset=self.start_offset,
@@ -166,11 +166,11 @@ class Disk:
         )
 
     def stored(self) -> StoredState:
-        """What a core is told at its start."""
+        """The stored state that a core gets when it starts."""
         return StoredState(self.election, self.image())
 
     def perform(self, effect: effects.Effect) -> None:
-        """Carry out an effect that concerns files; all but flushes, which a test may hold back."""
+        """Carry out an effect on files; all except flushes, which a test may hold back."""
         match effect:
             case effects.PersistQuorumState(state=state):
                 self.election = state
@@ -189,7 +189,7 @@ class Disk:
             case effects.DiscardSnapshot(snapshot):
                 self.parts.pop(snapshot, None)
             case effects.ResetLog(start):
-                assert start in self.snapshots, "nothing is left of what is before the log"
+                assert start in self.snapshots, "nothing is left of what precedes the log"
                 self.reset(start)
             case effects.DropLogPrefix(start_offset, snapshots):
                 self.drop_prefix(start_offset, snapshots)
@@ -214,7 +214,7 @@ class Disk:
 class Machine:
     """A state machine whose state is all values, in order, up to `offset`.
 
-    It fails on a gap and on a repetition.
+    It fails on gaps and repetitions.
     """
 
     values: list[bytes] = field(default_factory=list)
@@ -237,6 +237,6 @@ class Machine:
         return events.ListenerConsumed(effect.listener_id, self.offset)
 
     def freeze(self, effect: effects.WriteSnapshot) -> bytes:
-        """The snapshot of the state as it is now, which `WriteSnapshot` asks for."""
+        """The snapshot of the present state that `WriteSnapshot` asks for."""
         assert effect.id.offset == self.offset, f"snapshot {effect.id} of a state at {self.offset}"
         return snapshot_bytes(effect.id, effect.control, self.values)

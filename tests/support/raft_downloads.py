@@ -1,4 +1,4 @@
-"""A follower that its leader sends to a snapshot, and a leader that hands it out in parts."""
+"""A follower that its leader sends to a snapshot, and a leader that serves it in parts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LEADER, EPOCH = 2, 3
 def file_of(
     snapshot: OffsetAndEpoch = SNAPSHOT, control: Control = (), values: Sequence[bytes] = (b"v",)
 ) -> bytes:
-    """What the leader has under that id."""
+    """The leader's file of this snapshot."""
     return snapshot_bytes(snapshot, control, values)
 
 
@@ -52,7 +52,7 @@ def behind(**config: Any) -> Lone:
 def sent_to(
     lone: Lone, snapshot: OffsetAndEpoch = SNAPSHOT, *, leader: int = LEADER, epoch: int = EPOCH
 ) -> list[effects.Effect]:
-    """Answer its fetch: what it lacks is in a snapshot only."""
+    """Answer its fetch: what it lacks is only in a snapshot."""
     return lone.fetch_gets(fetched(leader, epoch, snapshot=snapshot, high_watermark=12))
 
 
@@ -66,7 +66,7 @@ def part_asked_for(lone: Lone) -> tuple[OffsetAndEpoch, int]:
 
 
 def serve(lone: Lone, data: bytes, size: int, *, leader: int = LEADER, epoch: int = EPOCH) -> None:
-    """Answer the newest request with so many bytes of a file."""
+    """Answer the newest request with this many bytes of a file."""
     snapshot, position = part_asked_for(lone)
     part = data[position : position + size]
     answer = snapshot_part(
@@ -76,7 +76,7 @@ def serve(lone: Lone, data: bytes, size: int, *, leader: int = LEADER, epoch: in
 
 
 def take(lone: Lone, data: bytes, chunk: int = 1 << 20, **leader: int) -> list[effects.Effect]:
-    """Hand out the whole file and have it checked; returns what came of the check."""
+    """Serve the whole file and have it checked; returns the effects of the check."""
     before = len(lone.all_of(effects.FinishSnapshot))
     while len(lone.all_of(effects.FinishSnapshot)) == before:
         serve(lone, data, chunk, **leader)
@@ -93,14 +93,14 @@ def half_way(**config: Any) -> tuple[Lone, bytes]:
 
 
 def next_part(lone: Lone) -> tuple[OffsetAndEpoch, int]:
-    """Let others say that they do not lead, until a part is asked for again."""
+    """Let others answer that they do not lead, until a part is requested again."""
     for _ in range(20):
         if lone.last_asked.message.NAME == "FetchSnapshotRequest":
             return part_asked_for(lone)
         if lone.last_asked.destination.id != LEADER:
             lone.fetch_gets(fetched(LEADER, EPOCH, error=6))
         lone.wait(20)
-    raise AssertionError("no part is asked for")
+    raise AssertionError("no part is requested")
 
 
 def checking(**config: Any) -> Lone:

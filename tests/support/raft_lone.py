@@ -1,4 +1,4 @@
-"""One Raft core alone, whose peers, disk and clocks are a test: it sees every effect by itself."""
+"""One Raft core alone; a test is its peers, disk and clocks, and sees every effect."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def stored_log(*epochs: tuple[int, int]) -> list[bytes]:
 
 
 class Lone:
-    """A core and what it asked for. `effects` has all effects, `asked` the requests.
+    """A core and what it did. `effects` has all effects, `asked` the requests.
 
     Flushes are carried out and answered at once, unless `is_slow` holds them back.
     """
@@ -62,7 +62,7 @@ class Lone:
     ) -> None:
         """Start the core from this disk.
 
-        With `log_start` what is before that offset is in a snapshot only. With `is_dynamic` a
+        With `log_start`, what precedes that offset is only in a snapshot. With `is_dynamic` a
         bootstrap checkpoint states the voters, at kraft.version 1. With `is_slow` flushes are left
         to the test.
         """
@@ -121,13 +121,13 @@ class Lone:
     # ---- what happens
 
     def handle(self, event: events.Event) -> list[effects.Effect]:
-        """Hand over an event; returns all that came of it."""
+        """Handle an event; returns all its effects."""
         before = len(self.effects)
         self._carry_out(self.core.handle(event, self.now, self._wall))
         return self.effects[before:]
 
     def wait(self, duration_ms: int) -> None:
-        """Let time pass, with a look at every deadline."""
+        """Let time pass, stopping at every deadline."""
         end = self.now + duration_ms
         most = duration_ms + 100
         while (due := self.core.deadline_ms) is not None and due <= end:
@@ -138,7 +138,7 @@ class Lone:
         self.now = end
 
     def request(self, message: Message, version: int | None = None, software: str = "") -> Any:
-        """Let a peer ask; returns the answer, None if it has to wait for it."""
+        """Let a peer send a request; returns the answer, None if the peer has to wait for it."""
         self._token += 1
         token = self._token
         chosen = type(message).VERSIONS.high if version is None else version
@@ -154,7 +154,7 @@ class Lone:
         """Let a request of this core fail."""
         return self.handle(events.RequestFailed(sent.request_id, error))
 
-    # ---- what came of it
+    # ---- results
 
     def all_of(self, kind: type[_E]) -> list[_E]:
         """The effects of a kind so far."""
@@ -171,13 +171,13 @@ class Lone:
         return self.asked[-1]
 
     def epoch_before(self, offset: int) -> int:
-        """The epoch of the record before an offset of the log, 0 where there is none."""
+        """The epoch of the record before an offset of the log, 0 if there is none."""
         batches = (RecordBatch(one) for one in reversed(self.disk.batches))
         epochs = [one.partition_leader_epoch for one in batches if one.base_offset < offset]
         epochs += [one.epoch for one in sorted(self.disk.snapshots) if one.offset == offset]
         return next(iter(epochs), 0)
 
-    # ---- ways to get somewhere
+    # ---- reaching a state
 
     def follow(self, leader_id: int, epoch: int) -> None:
         """Let a leader announce itself, and leave the core's first fetch unanswered."""
@@ -185,13 +185,13 @@ class Lone:
         assert self.core.role == "follower", self.core.role
 
     def fetch_gets(self, message: Message) -> list[effects.Effect]:
-        """Answer the fetch that is under way."""
+        """Answer the fetch in flight."""
         sent = self.last_asked
         assert sent.message.NAME == "FetchRequest", sent
         return self.answer(sent, message)
 
     def lead(self) -> None:
-        """Let everybody vote for this core until it leads."""
+        """Let all voters vote for this core until it leads."""
         while self.core.role != "leader":
             before = len(self.asked)
             due = self.core.deadline_ms
@@ -215,10 +215,10 @@ class Lone:
             self.flush(flushes[-1])
 
     def finish_snapshot(self) -> list[effects.Effect]:
-        """Check the snapshot that was downloaded, and say so."""
+        """Check the downloaded snapshot, and report the result."""
         return self.handle(self.disk.finish(self.all_of(effects.FinishSnapshot)[-1].id))
 
     def flush(self, flush: effects.FlushLog) -> None:
-        """Carry out a flush and say so."""
+        """Carry out a flush and report it."""
         self.disk.flush(flush.end_offset)
         self.handle(events.LogFlushed(flush.end_offset, flush.generation))

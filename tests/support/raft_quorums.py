@@ -1,4 +1,4 @@
-"""A lone core brought to where most tests of voters and snapshots begin: it leads a quorum."""
+"""A lone core in the state in which most tests of voters and snapshots begin: it leads a quorum."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["append", "caught_up", "fetches", "follow_up", "keys", "leading", "re
 
 
 def keys(voters: VoterSet) -> list[ReplicaKey]:
-    """Who is in a set."""
+    """The replicas in a set."""
     return [one.key for one in voters]
 
 
 def fetches(lone: Lone, replica: int, offset: int | None = None, **fields: Any) -> Any:
-    """Let a replica fetch at an offset, by default the end of the leader's log: it has all before.
+    """Let a replica fetch at an offset, by default the leader's log end: it has everything before.
 
     Returns: the answer, which comes at once unless `fields` say otherwise.
     """
@@ -30,7 +30,7 @@ def fetches(lone: Lone, replica: int, offset: int | None = None, **fields: Any) 
 
 
 def follow_up(lone: Lone, *replicas: int) -> None:
-    """Let these replicas have everything; with a majority of voters all is committed then."""
+    """Let these replicas have everything; with a majority of voters, all is then committed."""
     for one in replicas:
         fetches(lone, one)
 
@@ -38,7 +38,7 @@ def follow_up(lone: Lone, *replicas: int) -> None:
 def leading(
     voters: Sequence[int] | VoterSet = (1, 2, 3), *, is_dynamic: bool = True, **config: Any
 ) -> Lone:
-    """Node 1 leads, and what opens its epoch is committed."""
+    """Node 1 leads, and the first batch of its epoch is committed."""
     lone = Lone(voters=voters, is_dynamic=is_dynamic, **config)
     lone.lead()
     follow_up(lone, *(one.key.id for one in lone.core.voters if one.key.id != lone.id))

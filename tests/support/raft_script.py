@@ -1,4 +1,4 @@
-"""Reads and runs text scenarios: commands for a small cluster, each with what came of it.
+"""Reads and runs text scenarios: commands for a small cluster, each with its output.
 
 A file is a sequence of blocks, separated by blank lines; a block is command lines, a line
 `----`, and the expected output. Lines that begin with `#` are for the reader.
@@ -21,14 +21,14 @@ __all__ = ["Block", "Script", "parse_script", "render_script"]
 
 _RULE = "----"
 
-# A request as it arrives, and so many alike in a row that they are told as one.
+# A request as it arrives, and how many equal ones in a row become one line.
 _REQUEST = re.compile(r" *(\d+) (\d+): (\w+Request) to \d+")
 _ALIKE_MIN = 5
 
 
 @dataclass
 class Block:
-    """Comments and commands, and the output that is expected of them."""
+    """Comments and commands, and their expected output."""
 
     lines: list[str]
     expected: list[str]
@@ -97,7 +97,7 @@ class Script:
         return self._cluster
 
     def run(self, commands: list[str]) -> list[str]:
-        """Carry out commands; returns the output: what happened since, then what was asked for."""
+        """Carry out commands; returns what happened since, then what the commands print."""
         output: list[str] = []
         for command in commands:
             name, *words = shlex.split(command)
@@ -143,11 +143,11 @@ class Script:
         self.cluster.stop(int(node))
 
     def do_verbose(self, state: str) -> None:
-        """`verbose on|off`: show every request that arrives; alike ones are counted."""
+        """`verbose on|off`: show every request that arrives; equal ones are counted."""
         self.cluster.verbose = state == "on"
 
     def do_run(self, duration: str) -> None:
-        """`run 500`: let so many milliseconds pass."""
+        """`run 500`: let this many milliseconds pass."""
         self.cluster.run(int(duration))
 
     def do_elect(self, *words: str) -> list[str]:
@@ -200,7 +200,7 @@ class Script:
         self.cluster.drop = lost
 
     def do_nofetch(self, node: str) -> None:
-        """`nofetch 2`: what node 2 fetches gets lost."""
+        """`nofetch 2`: lose the fetches of node 2."""
 
         def lost(sender: int, _target: int, message: Message) -> bool:
             return sender == int(node) and isinstance(message, FetchRequest)
@@ -217,11 +217,11 @@ class Script:
             self.cluster.software[int(one)] = "apache-kafka-java"
 
     def do_old(self, *ids: str) -> None:
-        """`old 2`: nodes that know no pre-votes, as before Kafka 4.0; who asks them learns that."""
+        """`old 2`: nodes without pre-votes, as before Kafka 4.0; peers learn that when they ask."""
         self.cluster.without_pre_votes |= {int(one) for one in ids}
 
     def do_status(self) -> list[str]:
-        """`status`: what every node thinks."""
+        """`status`: the state of every node."""
         lines = []
         for node_id, replica in sorted(self.cluster.replicas.items()):
             core = replica.core
@@ -240,7 +240,7 @@ class Script:
         ]
 
     def do_expect(self, node: str, offset: str, *values: str) -> list[str]:
-        """`expect 1 5 a`: append records that have to stand at offset 5."""
+        """`expect 1 5 a`: append records that must get offset 5."""
         encoded = [value.encode() for value in values]
         token = self.cluster.append(int(node), *encoded, expected=int(offset))
         return self._result(token)

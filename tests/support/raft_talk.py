@@ -1,4 +1,4 @@
-"""What peers and administrators say to a Raft core, made from the few values that matter."""
+"""What peers and administrators send to a Raft core, made from the few values that matter."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def vote(
     directory: bytes | None = None,
     cluster_id: str | None = CLUSTER_ID,
 ) -> vote_message.VoteRequest:
-    """Somebody asks for a vote. `last` is (epoch, end offset) of the candidate's log."""
+    """A Vote request. `last` is (epoch, end offset) of the candidate's log."""
     partition = vote_message.PartitionData(
         replica_epoch=epoch,
         replica_id=candidate,
@@ -261,7 +261,7 @@ def update_voter(
     versions: tuple[int, int] = (0, 1),
     cluster_id: str | None = CLUSTER_ID,
 ) -> update_message.UpdateRaftVoterRequest:
-    """A voter tells about itself."""
+    """A voter reports its versions and listeners."""
     return update_message.UpdateRaftVoterRequest(
         cluster_id=cluster_id,
         current_leader_epoch=epoch,

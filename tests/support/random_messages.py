@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kraftwire.wire.facts import FieldFacts, StructFacts
@@ -32,7 +32,7 @@ _UNKNOWN_TAG_MIN = 100  # above every tag that a schema uses
 
 
 def fresh_seed() -> int:
-    """The seed of this run: the value of KRAFTWIRE_SEED to replay one, else a new one."""
+    """The seed of this run: the value of KRAFTWIRE_SEED to replay one, otherwise a new one."""
     given = os.environ.get(SEED_VARIABLE)
     return int(given) if given else random.SystemRandom().getrandbits(32)
 
@@ -44,15 +44,17 @@ def random_message(
     *,
     unknown_tags: bool = False,
     foreign_versions: range = range(0),
+    letters: Sequence[str] = _LETTERS,
 ) -> Message:
-    """A message with random values in every field that the version carries.
+    """A message with random values in every field that the version carries; text of `letters`.
 
-    Also in some fields that the version does not carry but one of `foreign_versions` does.
+    Some fields that only one of `foreign_versions` carries have values too.
     """
     facts = message.facts()
     maker = _Maker(version, source)
     maker.has_unknown_tags = unknown_tags and version in facts.flexible
     maker.foreign_versions = foreign_versions
+    maker.letters = letters
     made: Message = maker.struct(facts.root)
     return made
 
@@ -62,6 +64,7 @@ class _Maker:
 
     has_unknown_tags = False
     foreign_versions = range(0)
+    letters: Sequence[str] = _LETTERS
 
     def __init__(self, version: int, source: random.Random) -> None:
         self.version = version
@@ -78,7 +81,7 @@ class _Maker:
         return made
 
     def is_filled(self, field: FieldFacts) -> bool:
-        """Whether to give a field a value of its own; a tagged one may keep its default."""
+        """Whether to give a field a random value; a tagged one may keep its default."""
         if self.version not in field.versions:
             is_known = any(version in field.versions for version in self.foreign_versions)
             return is_known and self.source.random() < 0.2
@@ -115,7 +118,7 @@ class _Maker:
         return self.source.choice([low, high, small, small, self.source.randint(low, high)])
 
     def text(self) -> str:
-        return "".join(self.source.choices(_LETTERS, k=self.length()))
+        return "".join(self.source.choices(self.letters, k=self.length()))
 
     def tags(self) -> dict[int, bytes]:
         return {
@@ -126,12 +129,12 @@ class _Maker:
         }
 
     def array_length(self, field: FieldFacts) -> int:
-        # 130 elements need a second length byte; only cheap elements come in bulk.
+        # 130 elements need a second length byte; only cheap elements come in such numbers.
         is_long = field.struct is None and self.source.random() < 0.03
         return 130 if is_long else self.source.randint(0, 3)
 
     def length(self) -> int:
-        """Mostly short; now and then long enough for a second or a third length byte."""
+        """Mostly short; sometimes long enough for a second or a third length byte."""
         choice = self.source.randrange(400)
         if choice == 0:
             return 11_500

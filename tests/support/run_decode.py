@@ -1,4 +1,4 @@
-"""`kraftwire` in a process of its own, as a user starts it."""
+"""`kraftwire` in a separate process, as a user starts it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A server that takes Kafka's clients over TLS, and keeps what was sent on the wire and in clear.
+"""A server that accepts Kafka's clients over TLS, and keeps what was sent, encrypted and in clear.
 
-It answers what a client asks first: ApiVersions, and Metadata of a cluster that has one broker,
+It answers the first requests of a client: ApiVersions, and Metadata of a cluster with one broker,
 this server, and no topics.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,7 +30,7 @@ _VERSIONS = {_API_VERSIONS: (0, 4), _METADATA: (0, 12)}
 
 @dataclass
 class TlsServer:
-    """The server; a context. Shape: `frames` are requests in clear, `sessions` one per client."""
+    """The server; a context. `frames` are requests in clear, `sessions` one per client."""
 
     folder: Path
     version: ssl.TLSVersion
@@ -37,7 +38,7 @@ class TlsServer:
     sessions: list[Session] = field(default_factory=list)
 
     def __enter__(self) -> TlsServer:
-        """Listen on any port of the loopback."""
+        """Listen on any loopback port."""
         self.certificate, key = certificate(self.folder)
         self.keylog = self.folder / "keys.log"
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -46,22 +47,24 @@ class TlsServer:
         self._context.keylog_filename = str(self.keylog)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
-        self._threads: list[threading.Thread] = []
+        self._serving: list[tuple[threading.Thread, socket.socket]] = []
         self._accepting = threading.Thread(target=self._accept)
         self._accepting.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop listening, and wait for the clients to go."""
+        """Stop listening, and read nothing more from clients that stay connected."""
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self._accepting.join(10)
-        for thread in self._threads:
-            thread.join(10)
+        self._accepting.join()
+        for thread, peer in self._serving:
+            with suppress(OSError):
+                peer.shutdown(socket.SHUT_RD)
+            thread.join()
 
     @property
     def segments(self) -> list[Segment]:
-        """What was on the wire, of one connection after the other."""
+        """What was on the wire, one connection after the other."""
         return [segment for session in self.sessions for segment in session.segments]
 
     def _accept(self) -> None:
@@ -73,22 +76,20 @@ class TlsServer:
             session = Session(("127.0.0.1", address[1]), ("127.0.0.1", self.port)).open()
             self.sessions.append(session)
             thread = threading.Thread(target=self._serve, args=(peer, session))
-            self._threads.append(thread)
+            self._serving.append((thread, peer))
             thread.start()
 
     def _serve(self, peer: socket.socket, session: Session) -> None:
         into, out = ssl.MemoryBIO(), ssl.MemoryBIO()
         end = self._context.wrap_bio(into, out, server_side=True)
         text = b""
-        peer.settimeout(10)
+        peer.settimeout(30)
         with peer:
             while True:
                 try:
-                    text += end.read(65536)
-                    while len(text) >= 4 and len(text) >= 4 + int.from_bytes(text[:4], "big"):
-                        size = 4 + int.from_bytes(text[:4], "big")
-                        end.write(self._answer(text[4:size]))
-                        text = text[size:]
+                    # A read returns one TLS record, and what arrived may hold several.
+                    while some := end.read(65536):
+                        text = self._take(text + some, end)
                 except ssl.SSLWantReadError:
                     pass
                 except (ssl.SSLError, OSError):
@@ -105,6 +106,14 @@ class TlsServer:
                     return
                 session.client(data)
                 into.write(data)
+
+    def _take(self, text: bytes, end: ssl.SSLObject) -> bytes:
+        """Answer the whole requests; returns what is left."""
+        while len(text) >= 4 and len(text) >= 4 + int.from_bytes(text[:4], "big"):
+            size = 4 + int.from_bytes(text[:4], "big")
+            end.write(self._answer(text[4:size]))
+            text = text[size:]
+        return text
 
     def _answer(self, request: bytes) -> bytes:
         self.frames.append(request)

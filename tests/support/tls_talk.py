@@ -19,7 +19,7 @@ __all__ = ["TlsTalk", "certificate"]
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
-    """A key and a certificate that it signs itself."""
+    """A key and a self-signed certificate."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "broker.example")])
     now = datetime(2026, 1, 1, tzinfo=UTC)
@@ -40,10 +40,10 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
 @dataclass
 class TlsTalk:
-    """A client and a server that have agreed on keys, and the session that they have had.
+    """A client and a server that have agreed on keys, and their session.
 
-    Shape: `cipher` is a name of OpenSSL for TLS 1.2; None stands for TLS 1.3. `keylog` is the file
-    with the secrets.
+    `cipher` is a name of OpenSSL for TLS 1.2; None stands for TLS 1.3. `keylog` is the file with
+    the secrets.
     """
 
     folder: Path
@@ -74,7 +74,7 @@ class TlsTalk:
                 self._pass_on()
 
     def _pass_on(self) -> None:
-        """What one end has written goes to the other one, and into the session."""
+        """Pass what one end has written to the other one, and add it to the session."""
         up_in, up_out, down_in, down_out = self._bios
         if data := up_out.read():
             self.session.client(data)
@@ -84,11 +84,11 @@ class TlsTalk:
             down_in.write(data)
 
     def client(self, text: bytes) -> None:
-        """The client says something."""
+        """The client sends something."""
         self._client.write(text)
         self._pass_on()
 
     def server(self, text: bytes) -> None:
-        """The server says something."""
+        """The server sends something."""
         self._server.write(text)
         self._pass_on()

@@ -18,8 +18,8 @@ _FOLDER = Path(__file__).resolve().parents[1] / "golden" / "vectors"
 class Vector:
     """One message as Kafka's serializer writes it.
 
-    Given is the JSON it was made from, printed what Kafka's converter makes of the bytes;
-    they differ only where given spells out the default of a tagged field.
+    `given` is the JSON it was made from, `printed` what Kafka's converter prints for the bytes;
+    they differ only where `given` spells out the default of a tagged field.
     """
 
     name: str
@@ -47,5 +47,5 @@ def vectors() -> dict[str, list[Vector]]:
 
 
 def canonical(value: Any) -> str:
-    """Text that is equal for equal JSON and tells true from 1 and 1 from 1.0, as == does not."""
+    """Text that is equal for equal JSON and, unlike ==, distinguishes true, 1 and 1.0."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False)

@@ -1,8 +1,8 @@
-"""How a snapshot file is laid out: record batches with offsets from 0 and the epoch of its id.
+"""The layout of a snapshot file: record batches with offsets from 0 and the epoch of its id.
 
-First stands a control batch that begins with the header record; kraft.version and voters follow in
-it where kraft.version is 1. Then come batches of data, each of at most 8 MiB, and last a control
-batch with the footer record (R-SNAP-3). Source: Kafka's `RecordsSnapshotWriter`.
+The first batch is a control batch that begins with the header record; if kraft.version is 1,
+kraft.version and voters follow in it. Batches of data come next, each of at most 8 MiB, and last a
+control batch with the footer record (R-SNAP-3). Source: Kafka's `RecordsSnapshotWriter`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ControlRecords = Sequence[tuple[ControlType, Message]]
 
 
 def header_batch(epoch: int, now_ms: int, timestamp: int, records: ControlRecords = ()) -> bytes:
-    """The first batch: the header record, then kraft.version and voters.
+    """Build the first batch: the header record, then kraft.version and voters.
 
     `timestamp` is that of the last record that the snapshot contains.
     """
@@ -29,6 +29,6 @@ def header_batch(epoch: int, now_ms: int, timestamp: int, records: ControlRecord
 
 
 def footer_batch(base_offset: int, epoch: int, now_ms: int) -> bytes:
-    """The last batch."""
+    """Build the last batch."""
     footer = SnapshotFooterRecord(version=0)
     return control_batch(base_offset, epoch, now_ms, [(ControlType.SNAPSHOT_FOOTER, footer)])

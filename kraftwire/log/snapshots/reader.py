@@ -1,7 +1,7 @@
 """Reading snapshot files, with every check and in bounded memory.
 
-Differs from Kafka, which looks neither at the footer nor at offsets and epochs: a file without its
-end, or with parts of another one, would be loaded.
+Differs from Kafka, which checks neither the footer nor offsets and epochs, and would load a
+truncated file or one with parts of another.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class SnapshotFile:
 class SnapshotReader:
     """Streams a snapshot's data batches in order; close it, or use it as a context manager.
 
-    Memory holds one batch, or a few MiB of smaller ones. What was read stays readable if the
-    snapshot is deleted meanwhile.
+    Memory holds one batch, or a few MiB of smaller ones. An open reader keeps working if the
+    snapshot is deleted.
     """
 
     def __init__(self, files: Files, directory: str, snapshot: SnapshotFile) -> None:
@@ -72,7 +72,7 @@ class SnapshotReader:
         self.close()
 
     def close(self) -> None:
-        """Give the file up; doing so again has no effect."""
+        """Close the file; closing it again has no effect."""
         self._file.close()
 
 
@@ -91,7 +91,7 @@ def check_snapshot(file: File, snapshot: OffsetAndEpoch) -> SnapshotFile:
 
 
 def _batches(file: File, snapshot: OffsetAndEpoch) -> Iterator[RecordBatch]:
-    """Every batch in order, checked; the end of the iteration says that the footer was there."""
+    """Yield every batch in order, checked; the iteration ends only after the footer."""
     offset = 0
     is_complete = False
     for batch, position in _whole_batches(file):
@@ -112,7 +112,7 @@ def _batches(file: File, snapshot: OffsetAndEpoch) -> Iterator[RecordBatch]:
 
 
 def _whole_batches(file: File) -> Iterator[tuple[RecordBatch, int]]:
-    """Batches with a right checksum and their positions in the file, read in large parts."""
+    """Yield batches with a correct checksum and their positions, reading in large chunks."""
     size, position = file.size(), 0
     buffer, start = b"", 0
     while position < size:
@@ -120,7 +120,7 @@ def _whole_batches(file: File) -> Iterator[tuple[RecordBatch, int]]:
         if len(buffer) - at < HEADER_SIZE:
             buffer, start, at = file.pread(LOG_SCAN_BYTES, position), position, 0
             if len(buffer) < HEADER_SIZE:
-                raise _damage(f"{len(buffer)} bytes are no batch", position)
+                raise _damage(f"{len(buffer)} bytes are not a batch", position)
         _, length, _, magic, crc, *_ = HEADER.unpack_from(buffer, at)
         whole = length + LOG_OVERHEAD
         if magic != MAGIC or length < LENGTH_MIN or whole > METADATA_BATCH_BYTES_MAX:
@@ -137,7 +137,7 @@ def _whole_batches(file: File) -> Iterator[tuple[RecordBatch, int]]:
 
 
 def _header_problem(batch: RecordBatch, offset: int, epoch: int) -> str:
-    """What is wrong with a batch at this offset; empty for nothing."""
+    """Return what is wrong with a batch at this offset; empty if it is valid."""
     if batch.base_offset != offset:
         return f"a batch begins at offset {batch.base_offset}, expected {offset}"
     if batch.partition_leader_epoch != epoch:
@@ -148,7 +148,7 @@ def _header_problem(batch: RecordBatch, offset: int, epoch: int) -> str:
 
 
 def _check_control(batch: RecordBatch, position: int, kinds: tuple[ControlType, ...]) -> None:
-    """Demand that a control batch holds these records, the first of them at least."""
+    """Check that a control batch holds these records, at least the first of them."""
     expected = ", ".join(kind.name for kind in kinds)
     if not batch.is_control:
         raise _damage(f"a batch of data where {expected} should be", position)

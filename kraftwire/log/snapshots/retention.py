@@ -1,7 +1,7 @@
-"""Which snapshot a log may start at, given what is kept.
+"""Which snapshot a log may start at, given the retention settings.
 
 Source: Kafka's `KafkaRaftLog.maybeClean`, rule R-SNAP-6. One snapshot is dropped at a time: the
-caller asks again with the sizes that are left.
+caller asks again with the remaining sizes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Retention", "log_start_candidate"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How much of log and snapshots is kept, at least one snapshot in any case.
+    """How much of log and snapshots is kept; at least one snapshot always is.
 
     `max_bytes` is metadata.max.retention.bytes, `max_ms` metadata.max.retention.ms; a negative one
     sets no limit.
@@ -30,12 +30,12 @@ class Retention:
 def log_start_candidate(
     retention: Retention, snapshots: Sequence[SnapshotFile], log_bytes: int, now_ms: int
 ) -> OffsetAndEpoch | None:
-    """The snapshot at whose end the log may start, None if nothing may go.
+    """Return the snapshot at whose end the log may start, None if nothing can be dropped.
 
-    `snapshots` are all that are stored, ascending, 0-0 included. The oldest of them goes, and the
-    log before the next one with it, if everything together takes too much room or the oldest one's
-    newest record is too old. Whether the log may start there the Raft core decides, which knows
-    what is committed.
+    `snapshots` are all that are stored, ascending, 0-0 included. The oldest is dropped, with the
+    log before the next one, if the total size exceeds the limit or the newest record of the oldest
+    one is too old. The Raft core, which knows what is committed, decides whether the log may start
+    there.
     """
     if len(snapshots) < 2:
         return None

@@ -1,8 +1,8 @@
-"""The snapshots of a replicated log's directory: which there are, and how they come and go.
+"""The snapshots in a replicated log's directory: listing, creating and deleting them.
 
-A file gets its name only when it is complete and durable, so whatever has a snapshot's name is
-whole. Source: Kafka's `KafkaRaftLog`, `FileRawSnapshotWriter` and `Snapshots`; rules R-SNAP-1 to
-R-SNAP-6, R-START-2, R-FSN-4.
+A file gets its final name only when it is complete and durable, so every file with a snapshot's
+name is complete. Source: Kafka's `KafkaRaftLog`, `FileRawSnapshotWriter` and `Snapshots`; rules
+R-SNAP-1 to R-SNAP-6, R-START-2, R-FSN-4.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class _Download:
 class SnapshotStore:
     """The snapshots of a directory; the bootstrap checkpoint 0-0 is one of them here.
 
-    One owner calls one method at a time. `finish`, the methods of a writer and of a reader may run
-    in a thread next to everything else.
+    One owner calls one method at a time. `finish` and the methods of a writer or reader may run in
+    another thread at the same time.
     """
 
     def __init__(self, files: Files, directory: str) -> None:
         """Look at every snapshot in a directory, which may be missing, and check it.
 
-        What a crash has left unfinished is removed. A damaged snapshot is not among `stored`;
-        `settle` says what becomes of it. Raises: StorageError if a file cannot be read.
+        Unfinished files of a crash are removed. A damaged snapshot is not in `stored`; `settle`
+        decides what to do with it. Raises: StorageError if a file cannot be read.
         """
         self._files = files
         self._directory = directory
@@ -79,7 +79,7 @@ class SnapshotStore:
                 file.close()
 
     def stored(self) -> list[SnapshotFile]:
-        """What is there, 0-0 included. Order: by end offset."""
+        """Return all snapshots, 0-0 included. Order: by end offset."""
         return sorted(self._stored.values(), key=lambda one: one.id)
 
     @property
@@ -89,7 +89,7 @@ class SnapshotStore:
         return newest if newest != BOOTSTRAP_SNAPSHOT else None
 
     def check_start(self, start_offset: int, log_name: str) -> None:
-        """Refuse a log that begins at an offset which no sound snapshot reaches (R-START-2).
+        """Refuse a log that begins at an offset that no valid snapshot reaches (R-START-2).
 
         Raises: StorageError.
         """
@@ -104,7 +104,7 @@ class SnapshotStore:
         for snapshot, damage in self._damaged.items():
             problem += f"; {checkpoint_name(snapshot)} is damaged ({damage})"
         problem += (
-            "; restore one that does, or let the replica come back from the quorum with a new "
+            "; restore one that does, or let the replica rejoin the quorum with a new "
             "directory"
         )
         raise StorageError(problem, file=log_name)
@@ -114,13 +114,13 @@ class SnapshotStore:
 
         These are snapshots that end below it (a crash came before they were deleted) and damaged
         ones: log and other snapshots hold what was in them, which `check_start` has made sure of.
-        Raises: StorageError if 0-0 is damaged and nothing else tells the first voters.
+        Raises: StorageError if 0-0 is damaged and nothing else has the first voters.
         """
         for snapshot, damage in self._damaged.items():
             path = self._path(snapshot)
             if snapshot == BOOTSTRAP_SNAPSHOT and self.newest is None:
                 raise StorageError(
-                    f"{damage}; the first voters of the quorum stand here: restore the file from "
+                    f"{damage}; this file holds the first voters of the quorum: restore it from "
                     "another controller, which has the same",
                     file=path,
                 )
@@ -157,8 +157,7 @@ class SnapshotStore:
     def finish(self, snapshot: OffsetAndEpoch) -> SnapshotFile:
         """Check a download and give it its name, durably.
 
-        Raises: WireError if it is damaged or was discarded, and nothing of it is left;
-        StorageError.
+        Raises: WireError if it is damaged or was discarded; it is then removed; StorageError.
         """
         download = self._downloads.pop(snapshot, None)
         if download is None:
@@ -173,7 +172,7 @@ class SnapshotStore:
         return found
 
     def discard(self, snapshot: OffsetAndEpoch) -> None:
-        """Throw an unfinished download away, if there is one of this id."""
+        """Discard the unfinished download with this id, if there is one."""
         download = self._downloads.pop(snapshot, None)
         if download is not None:
             download.file.close()
@@ -188,10 +187,10 @@ class SnapshotStore:
 
         `control` are the records of kraft.version and voters that go with it, none for version 0;
         `timestamp` is that of the last record contained, `now_ms` that of the snapshot's own
-        records. Raises: UsageError if it is there already; StorageError.
+        records. Raises: UsageError if it already exists; StorageError.
         """
         if snapshot in self._stored:
-            raise UsageError(f"the snapshot {snapshot} is there already")
+            raise UsageError(f"the snapshot {snapshot} already exists")
         file, path = self._create_part(snapshot)
 
         def publish(file: File) -> int:
@@ -213,13 +212,13 @@ class SnapshotStore:
     # ---- reading
 
     def reader(self, snapshot: OffsetAndEpoch) -> SnapshotReader:
-        """Open a snapshot to load it. Raises: UsageError if it is not there; StorageError."""
+        """Open a snapshot to load it. Raises: UsageError if it does not exist; StorageError."""
         return SnapshotReader(self._files, self._directory, self._known(snapshot))
 
     def read(self, snapshot: OffsetAndEpoch, position: int, max_bytes: int) -> bytes:
-        """Bytes of a snapshot to serve them: at most so many, fewer at its end.
+        """Return bytes of a snapshot: at most `max_bytes`, fewer at its end.
 
-        Raises: UsageError if it is not there, or no longer, or ends before the position;
+        Raises: UsageError if it does not exist, or no longer, or ends before the position;
         StorageError.
         """
         found = self._known(snapshot)
@@ -238,8 +237,8 @@ class SnapshotStore:
     def delete(self, snapshots: Iterable[OffsetAndEpoch], due_ms: int) -> None:
         """Forget snapshots; `purge` removes their files from `due_ms` on, when nobody reads them.
 
-        Order: the log's start is after them, or will be at the next start. Those that are not
-        there are passed over. Raises: StorageError.
+        Order: the log starts after them, or will after the next restart. Missing ones are ignored.
+        Raises: StorageError.
         """
         for snapshot in snapshots:
             if self._stored.pop(snapshot, None) is not None:
@@ -248,7 +247,7 @@ class SnapshotStore:
                 self._deleted.append((due_ms, path + DELETED_SUFFIX))
 
     def purge(self, now_ms: int) -> None:
-        """Remove the files of deleted snapshots whose time has come (R-SNAP-6).
+        """Remove the files of deleted snapshots that are due (R-SNAP-6).
 
         Raises: StorageError.
         """
@@ -275,7 +274,8 @@ class SnapshotStore:
         return self._files.open(path, create=True), path
 
     def _publish(self, file: File, path: str, found: SnapshotFile) -> None:
-        """Give a complete file its name: content first, then the name, each durable (R-SNAP-5)."""
+        """Rename a complete file to its final name: first the contents, then the name are made
+        durable (R-SNAP-5)."""
         try:
             file.fdatasync()
         finally:

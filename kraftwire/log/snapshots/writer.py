@@ -16,7 +16,7 @@ __all__ = ["SnapshotWriter"]
 
 
 class SnapshotWriter:
-    """A snapshot that is being written; memory holds one batch of it.
+    """A snapshot being written; memory holds one batch of it.
 
     Order: `append` as often as needed, then `freeze`; or `discard` at any time. All of them may run
     in a thread, one at a time.
@@ -42,20 +42,20 @@ class SnapshotWriter:
         self._base_offset = 0
         self._open: list[bytes] = []
         self._open_max = HEADER_SIZE
-        # Of so many open records the exact size is known.
+        # The number of open records for which the exact size is known.
         self._measured = self._measured_size = 0
         self._is_done = False
 
     def begin(self, timestamp: int, control: ControlRecords) -> None:
-        """Write the first batch; the store does that."""
+        """Write the first batch; called by the store."""
         self._write(header_batch(self.id.epoch, self._now_ms, timestamp, control))
         self._base_offset = 1 + len(control)
 
     def append(self, values: Sequence[bytes]) -> None:
         """Add records with these values, all in one batch if they fit into one.
 
-        Kafka writes out the batch that such a list has just begun together with the full one before
-        it, so batches end where lists do, and so do ours.
+        Kafka flushes the batch that a list has just begun together with the full one before it, so
+        batches end where lists do; this writer does the same.
 
         Raises: UsageError if a value is empty, does not fit into a batch, or comes after the end;
         StorageError.
@@ -83,7 +83,8 @@ class SnapshotWriter:
             )
 
     def freeze(self) -> int:
-        """Write the end, make the file durable, read-only and known; returns its size in bytes.
+        """Write the footer and make the file durable, read-only and published; returns its size in
+        bytes.
 
         Raises: StorageError, fatal if a sync fails.
         """
@@ -93,13 +94,13 @@ class SnapshotWriter:
         return self._publish(self._file)
 
     def discard(self) -> None:
-        """Remove what was written, unless it is complete; doing so again has no effect."""
+        """Remove an incomplete file; discarding it again has no effect."""
         if not self._is_done:
             self._is_done = True
             self._withdraw(self._file)
 
     def _fits(self, values: Sequence[bytes]) -> bool:
-        """Whether the open batch can take values too, to the byte."""
+        """Return whether the open batch has room for more values, exact to the byte."""
         count = len(self._open)
         self._measured_size += plain_size(self._open[self._measured :], self._measured)
         self._measured = count

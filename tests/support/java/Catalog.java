@@ -15,7 +15,7 @@ import java.util.jar.JarFile;
 final class Catalog {
     private static final String CONVERTER = "JsonConverter.class";
 
-    // Schema name to class name; a class is loaded when it is first asked for.
+    // Schema name to class name; a class is loaded on first use.
     private final Map<String, String> classNames = new TreeMap<>();
     private final Map<String, MessageClass> loaded = new TreeMap<>();
 

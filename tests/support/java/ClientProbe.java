@@ -22,7 +22,7 @@ import org.apache.kafka.common.utils.AppInfoParser;
 
 /**
  * Kafka's own admin client and consumer on a quorum, reported as JSON lines: one with the version,
- * then one per step. The only argument are the bootstrap servers.
+ * then one per step. The only argument is the list of bootstrap servers.
  */
 public final class ClientProbe {
     private static final String TOPIC = "__cluster_metadata";

@@ -22,7 +22,7 @@ import java.util.TreeSet;
 
 /**
  * Fills a generated class with random values. Which fields a version has, and which of them may be
- * null, comes from the Schema constants of the class itself and from nothing of ours.
+ * null, comes only from the Schema constants of the class itself.
  */
 final class RandomMessage {
     private static final String[] LETTERS =
@@ -126,7 +126,7 @@ final class RandomMessage {
         Collection<Object> all = isList
             ? new ArrayList<>()
             : (Collection<Object>) field.getType().getDeclaredConstructor().newInstance();
-        // A hundred and thirty elements need a second length byte; only cheap ones come in bulk.
+        // A hundred and thirty elements need a second length byte; only cheap ones come in such numbers.
         boolean isLong = !(element instanceof Schema) && random.nextInt(40) == 0;
         for (int count = isLong ? 130 : random.nextInt(4); count > 0; count--) {
             all.add(element instanceof Schema schema
@@ -198,7 +198,7 @@ final class RandomMessage {
         return bytes;
     }
 
-    /** Mostly short; now and then long enough for a second and a third length byte. */
+    /** Mostly short; sometimes long enough for a second and a third length byte. */
     private int length() {
         int choice = random.nextInt(400);
         if (choice == 0) {

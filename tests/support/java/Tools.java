@@ -15,11 +15,11 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Kafka's command line tools one after the other in one JVM, which spares the second that each
+ * Kafka's command line tools one after the other in one JVM, which saves the second that each
  * would need to start: one JSON line {"tool", "args"} in, one JSON line {"code", "out", "err"} out.
  *
- * The tools are "storage" and "quorum". What a tool throws is told as its main method tells it.
- * They are called by reflection, as not every release has them.
+ * The tools are "storage", "quorum" and "features". What a tool throws is reported as its
+ * main method reports it. They are called by reflection, as not every release has them.
  */
 public final class Tools {
     private static final ObjectMapper MAPPER = new ObjectMapper();
@@ -63,7 +63,8 @@ public final class Tools {
                 case "storage" -> Class.forName("kafka.tools.StorageTool")
                     .getMethod("execute", String[].class, PrintStream.class)
                     .invoke(null, args, System.out);
-                case "quorum" -> quorum(args);
+                case "quorum" -> command("MetadataQuorumCommand", args);
+                case "features" -> command("FeatureCommand", args);
                 default -> throw new IllegalArgumentException("unknown tool " + tool);
             };
             return (Integer) code;
@@ -77,8 +78,8 @@ public final class Tools {
         }
     }
 
-    private static Object quorum(String[] args) throws Exception {
-        var method = Class.forName("org.apache.kafka.tools.MetadataQuorumCommand")
+    private static Object command(String name, String[] args) throws Exception {
+        var method = Class.forName("org.apache.kafka.tools." + name)
             .getDeclaredMethod("mainNoExit", String[].class);
         method.setAccessible(true);
         return method.invoke(null, (Object) args);

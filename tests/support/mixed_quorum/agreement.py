@@ -13,8 +13,8 @@ __all__ = ["check_logs"]
 def check_logs(members: Iterable[Member], mark: int) -> int:
     """Compare logs byte for byte below the high watermark; returns how many batches there are.
 
-    Logs may begin at different offsets. Those of running members have to reach the mark. One of a
-    member that was killed may end early, and in batches of an older epoch that never were
+    Logs may begin at different offsets. Those of running members have to reach the mark. The log
+    of a killed member may end earlier, and in batches of an older epoch that were never
     committed. Raises: AssertionError with the node and the offset of the first difference.
     """
     known: dict[int, tuple[int, RecordBatch]] = {}
@@ -26,7 +26,7 @@ def check_logs(members: Iterable[Member], mark: int) -> int:
 
 
 def _check_one(member: Member, known: dict[int, tuple[int, RecordBatch]], mark: int) -> int:
-    """One log against what the others have; returns where it ends."""
+    """Compare one log with what the others have; returns where it ends."""
     end = member.folder.start_offset
     for batch in member.batches():
         offset = batch.base_offset

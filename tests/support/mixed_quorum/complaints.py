@@ -1,4 +1,4 @@
-"""Lines of logs that tell of something wrong, of either kind."""
+"""Log lines of either kind of node that report problems."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["error_kinds", "java_complaints", "our_complaints"]
+__all__ = ["error_kinds", "java_errors", "our_errors"]
 
 # What a Java node prints when something is wrong. Lost connections are warnings; that there is no
-# active controller is an error to those who ask for one, and they ask again. How long a commit took
-# says something of the machine, or of voters that are down. A Java leader cannot write its refusal
-# of a FetchSnapshot (R-FSN-3), and the asker is told of an unknown error. And 4.x asks 3.9, which
-# has no pre-vote, in vain for one before it stands for election without.
+# active controller is an error for those that look for one, and they retry. How long a commit took
+# depends on the machine, or on voters that are down. A Java leader cannot encode its refusal
+# of a FetchSnapshot (R-FSN-3), and the sender gets an unknown error. And 4.x asks 3.9, which does
+# not support pre-votes, for one in vain before it stands for election without.
 _HARMLESS = (
     r"\[Controller(Apis|RegistrationManager)",
     r".*\(EventPerformanceMonitor\)",
@@ -27,22 +27,22 @@ _JAVA = re.compile(
 )
 _JAVA_ERROR = re.compile(r" (?:FATAL|ERROR) (.*)")
 
-# What differs between two lines that tell of the same: uuids in base64, and numbers.
+# What differs between two lines about the same thing: uuids in base64, and numbers.
 _CHANGING = re.compile(r"(?<![\w-])[\w-]{22}(?![\w-])|\d+(?:\.\d+)*")
 
 
-def our_complaints(lines: Iterable[str]) -> list[str]:
+def our_errors(lines: Iterable[str]) -> list[str]:
     """Errors in the log of one of our nodes."""
     return [line for line in lines if "Traceback" in line or "level=error" in line]
 
 
-def java_complaints(console: Path) -> list[str]:
-    """Errors in what a Java node has printed, without those that any restart of a peer causes."""
+def java_errors(console: Path) -> list[str]:
+    """Errors that a Java node has printed, without those that any restart of a peer causes."""
     return [line for line in _lines(console) if _JAVA.search(line)]
 
 
 def error_kinds(consoles: Iterable[Path]) -> Counter[str]:
-    """How often Java nodes have printed which line of level ERROR or FATAL.
+    """How often Java nodes have printed each line of level ERROR or FATAL.
 
     Without those that any restart of a peer causes. Numbers and uuids are replaced, so that two
     runs of one script can be compared.

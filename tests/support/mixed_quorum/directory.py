@@ -1,4 +1,4 @@
-"""What is in the directory of a metadata log now, read while its owner writes."""
+"""The present contents of a metadata log's directory, read while its owner writes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LogFolder:
 
     @property
     def start_offset(self) -> int:
-        """The base offset of the oldest segment; 0 where there is none."""
+        """The base offset of the oldest segment; 0 if there is none."""
         return int(self.segments()[0].stem) if self.segments() else 0
 
     @property
@@ -78,7 +78,7 @@ def _batches(path: Path) -> list[RecordBatch]:
 
 
 def _again(read: Callable[[], _T]) -> _T:
-    """Read once more if a file was renamed meanwhile, as segments are before they go."""
+    """Read once more if a file was renamed meanwhile, as segments are before deletion."""
     while True:
         try:
             return read()

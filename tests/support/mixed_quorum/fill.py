@@ -1,4 +1,4 @@
-"""Many metadata records at once: client quotas, which any active Java controller takes."""
+"""Many metadata records at once: client quotas, which any active Java controller accepts."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tests.support.node_process import ask
 
 __all__ = ["fill"]
 
-# Few users, whose quotas change again and again: a long log of a small state.
+# Few users, whose quotas change again and again: a long log with a small state.
 _USERS = 500
 
-# What a change of the leader answers for changes that it cannot promise.
+# The error during a change of leader, when the outcome is unknown.
 _AGAIN = {ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT}
 
 
 def fill(quorum: MixedQuorum, count: int) -> None:
-    """Append as many records or a few more, one for each change of a made-up user's quota."""
+    """Append this many records or a few more, one for each change of an invented user's quota."""
     for rate in range(-(-count // _USERS)):
         wait_until(functools.partial(_alter, quorum, 1e6 + rate), "changed quotas")
 

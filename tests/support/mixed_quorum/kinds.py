@@ -17,20 +17,20 @@ _RELEASES = {JAVA: KAFKA, JAVA_4_1: KAFKA_4_1, JAVA_3_9: KAFKA_3_9}
 
 
 def is_java(kind: str) -> bool:
-    """Whether it is Kafka's node. Raises: AssertionError if it is no kind at all."""
-    assert kind in _RELEASES or kind == OURS, f"{kind!r} is no kind of a member"
+    """Whether it is Kafka's node. Raises: AssertionError for an unknown kind."""
+    assert kind in _RELEASES or kind == OURS, f"{kind!r} is not a kind of member"
     return kind != OURS
 
 
 def release_of(kind: str) -> Release:
-    """The release of Kafka that nodes of a kind are of; ours are formatted with the newest."""
+    """The release of Kafka of a kind; our nodes are formatted with the newest."""
     return _RELEASES.get(kind, KAFKA)
 
 
 def kind_under_test() -> str:
     """The kind that a test is about: ours, unless KRAFTWIRE_TESTED_KIND names another one.
 
-    With ``java`` the same script tells what Kafka's own controllers do in it.
+    With ``java`` the same script shows what Kafka's own controllers do.
     """
     kind = os.environ.get("KRAFTWIRE_TESTED_KIND", OURS)
     is_java(kind)

@@ -14,7 +14,7 @@ from kraftwire.messages.describe_quorum_response import PartitionData
 from kraftwire.records.batch import RecordBatch
 from kraftwire.wire.json_form import uuid_from_text
 from tests.support.kafka_process import KafkaNode
-from tests.support.mixed_quorum.complaints import java_complaints, our_complaints
+from tests.support.mixed_quorum.complaints import java_errors, our_errors
 from tests.support.mixed_quorum.directory import LogFolder
 from tests.support.mixed_quorum.kinds import is_java, release_of
 from tests.support.node_process import SECONDS_MAX, NodeProcess, describe
@@ -23,9 +23,9 @@ __all__ = ["Member"]
 
 
 class Member:
-    """One node, which may come back as another kind on the same directory.
+    """One node, which may return as another kind on the same directory.
 
-    `java` owns its files, of whatever kind it is; `ours` is the process while it is one of ours.
+    `java` owns its files, whatever its kind; `ours` is the process while it is one of ours.
     """
 
     def __init__(self, kind: str, node: KafkaNode) -> None:
@@ -36,7 +36,7 @@ class Member:
 
     @property
     def kind(self) -> str:
-        """What it is started as."""
+        """The kind that it is started as."""
         return self._kind
 
     @kind.setter
@@ -61,13 +61,13 @@ class Member:
 
     @property
     def port(self) -> int:
-        """Where it listens: for its peers if it is a controller, else for clients."""
+        """Where it listens: for its peers if it is a controller, otherwise for clients."""
         listeners = self.java.listeners
         return listeners["CONTROLLER"] if self.is_controller else listeners["PLAINTEXT"]
 
     @property
     def advertised_port(self) -> int:
-        """Where it says that it listens, which may be a relay's port."""
+        """The port that it advertises, which may be a relay's."""
         advertised = str(self.java.properties["advertised.listeners"])
         (port,) = re.findall(r"CONTROLLER://[^:]+:(\d+)", advertised)
         return int(port)
@@ -91,14 +91,14 @@ class Member:
 
     @property
     def directory_id(self) -> str:
-        """The id of the log directory, as its formatting has chosen it."""
+        """The id of the log directory, chosen when it was formatted."""
         text = (self.java.log_dir / "meta.properties").read_text()
         (found,) = re.findall(r"^directory\.id=(.+)$", text, re.MULTILINE)
         return str(found)
 
     @property
     def directory_uuid(self) -> bytes:
-        """The same as it stands in messages."""
+        """The same in the form that messages use."""
         return uuid_from_text(self.directory_id)
 
     # Life
@@ -115,7 +115,7 @@ class Member:
             assert code == 0, told.getvalue()
 
     def wipe(self) -> None:
-        """Throw the disk away. It has to be formatted before the next start."""
+        """Delete the disk. It has to be formatted before the next start."""
         assert not self.is_running, f"node {self.node_id} still runs"
         shutil.rmtree(self.java.log_dir)
 
@@ -137,7 +137,7 @@ class Member:
             self.java.wait_ready()
 
     def stop(self) -> None:
-        """SIGTERM, and wait for the end, which has to be in good order once it was ready."""
+        """SIGTERM, and wait for the end, which has to be clean once it was ready."""
         if self.ours is not None:
             code = self.ours.stop()
             was_ready = any(line.startswith("ready ") for line in self.ours.lines)
@@ -147,7 +147,7 @@ class Member:
             self.java.stop()
 
     def kill(self) -> None:
-        """SIGKILL; nothing if it does not run."""
+        """SIGKILL; no effect if it is not running."""
         if self.ours is not None:
             self.ours.kill()
             self._forget()
@@ -190,16 +190,16 @@ class Member:
         return self.java.last_lines(20) if self.java.console.exists() else ""
 
     def complaints(self) -> list[str]:
-        """Lines that tell of an error, of either kind."""
-        return our_complaints(self.lines) + java_complaints(self.java.console)
+        """Log lines that report errors."""
+        return our_errors(self.lines) + java_errors(self.java.console)
 
     def ended(self) -> bool:
-        """Whether the process has ended although nobody asked it to."""
+        """Whether the process has ended by itself."""
         if self.ours is not None:
             return self.ours.has_ended
         return self.java.process is not None and self.java.process.poll() is not None
 
-    # What it has, and what it says
+    # What it has, and what it reports
 
     @property
     def folder(self) -> LogFolder:
@@ -220,7 +220,7 @@ class Member:
         return self.folder.end_offset
 
     def describe(self, seconds: float = SECONDS_MAX) -> PartitionData | None:
-        """What it says of the quorum, None if it does not answer in time."""
+        """What it reports about the quorum; None if it does not answer in time."""
         try:
             answer = describe(self.port, seconds)
         except (OSError, AssertionError):

@@ -21,7 +21,7 @@ from tests.support.mixed_quorum.waiting import SECONDS_MAX, wait_until
 
 __all__ = ["SNAPSHOT_KNOBS", "MixedQuorum"]
 
-# Snapshots every few seconds, and no more of the log than a few of them, as far as Kafka allows.
+# Snapshots every few seconds, and a log no longer than a few of them, as far as Kafka allows.
 SNAPSHOT_KNOBS: Mapping[str, object] = {
     "metadata.log.max.record.bytes.between.snapshots": 3000,
     "metadata.log.max.snapshot.interval.ms": 15000,
@@ -32,15 +32,15 @@ SNAPSHOT_KNOBS: Mapping[str, object] = {
 }
 
 
-# One that sleeps never answers, and the others are to be asked as well.
+# A paused node never answers, and there must be time to ask the others.
 _ANSWER_SECONDS_MAX = 5.0
 
 
 class MixedQuorum:
-    """Controllers of both kinds by node id, and brokers; all ended when left.
+    """Controllers of both kinds by node id, and brokers; leaving ends all of them.
 
     Entering formats the directories; nothing is started. A static quorum has its voters in the
-    property controller.quorum.voters; a dynamic one has those in the log that are no `observers`.
+    property controller.quorum.voters; in a dynamic one the log has those that are not `observers`.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class MixedQuorum:
         voters = ",".join(f"{i}@{address}" for i, address in addresses.items())
         return {"controller.quorum.voters": voters}
 
-    # Life
+    # Life cycle
 
     def __enter__(self) -> Self:
         self.format(*self.members)
@@ -105,7 +105,7 @@ class MixedQuorum:
                 stack.callback(member.kill)
 
     def format(self, *node_ids: int) -> None:
-        """Format directories, as they were formatted first."""
+        """Format directories as they were formatted at first."""
         chosen = [self.members[node_id] for node_id in node_ids]
         with ThreadPoolExecutor(2) as pool:
             jobs = [
@@ -113,7 +113,7 @@ class MixedQuorum:
                 for one in chosen
                 if one.is_java
             ]
-            # Ours runs in this process, and prints.
+            # Our tool runs in this process, and prints.
             for one in chosen:
                 if not one.is_java:
                     one.format(self.cluster_id, *self.format_options(one.node_id))
@@ -121,7 +121,7 @@ class MixedQuorum:
                 job.result()
 
     def format_options(self, node_id: int) -> tuple[str, ...]:
-        """What kafka-storage format is told about the voters."""
+        """The options of kafka-storage format about the voters."""
         options = self._format_options
         if not self.is_dynamic or not self.members[node_id].is_controller:
             return options
@@ -137,14 +137,15 @@ class MixedQuorum:
         return (*options, "--initial-controllers", listed)
 
     def reformat(self, node_id: int) -> None:
-        """Give a stopped member an empty disk with a new directory id, outside of the voters."""
+        """Give a stopped member an empty disk with a new directory id, not among the voters."""
         member = self.members[node_id]
         member.wipe()
         options = ("--no-initial-controllers",) if self.is_dynamic else ()
         member.format(self.cluster_id, *self._format_options, *options)
 
     def add_member(self, node_id: int, kind: str, special: Mapping[str, object]) -> Member:
-        """One more controller that is no voter, formatted and not started; dynamic quorums only."""
+        """One more controller that is not a voter, formatted but not started; dynamic quorums
+        only."""
         assert self.is_dynamic, "the voters of a static quorum are those of its configuration"
         self.observers |= {node_id}
         self._special[node_id] = dict(special)
@@ -162,7 +163,7 @@ class MixedQuorum:
         for member in chosen:
             member.wait_ready()
 
-    # Who there is
+    # Members
 
     @property
     def controllers(self) -> list[Member]:
@@ -185,7 +186,7 @@ class MixedQuorum:
         return f"127.0.0.1:{self.members[node_id].port}"
 
     def running(self) -> list[Member]:
-        """The members that run."""
+        """The running members."""
         return [member for member in self.members.values() if member.is_running]
 
     def of_kind(self, *, ours: bool) -> list[int]:
@@ -197,7 +198,7 @@ class MixedQuorum:
     def leader(self, *, among: Iterable[int] = (), seconds: float = SECONDS_MAX) -> int:
         """The id of the leader with a committed record of its epoch, as soon as there is one.
 
-        `among` are the ids that will do, all by default.
+        `among` are the accepted ids, all by default.
         """
         wanted = set(among or self.members)
 
@@ -214,18 +215,18 @@ class MixedQuorum:
         return wait_until(look, f"a leader among {sorted(wanted)}", self.last_lines, seconds)
 
     def status(self) -> PartitionData:
-        """What the leader says of the quorum."""
+        """What the leader reports about the quorum."""
         told = None
         while told is None or told.error_code != ErrorCode.NONE:
             told = self.members[self.leader()].describe()
         return told
 
     def voters(self) -> list[int]:
-        """The ids of the voters, as the leader tells them."""
+        """The ids of the voters according to the leader."""
         return sorted(one.replica_id for one in self.status().current_voters)
 
     def replica(self, node_id: int) -> ReplicaState | None:
-        """What the leader says of a member with the directory that it has now."""
+        """What the leader reports about a member with its present directory."""
         told = self.status()
         known = (ZERO_UUID, self.members[node_id].directory_uuid)
         for one in told.current_voters + told.observers:
@@ -234,10 +235,10 @@ class MixedQuorum:
         return None
 
     def depose(self, node_id: int) -> int:
-        """Kill the leader so that this member has to be elected; returns the id of the former.
+        """Kill the leader so that this member has to be elected; returns the old leader's id.
 
-        The only other voter that is left sleeps until it lacks committed records, so it cannot win.
-        Where this member leads already, as happens on a slow machine, another voter is killed.
+        The only other voter left is paused until it lacks committed records, so it cannot win.
+        If this member already leads, as happens on a slow machine, another voter is killed.
         """
         former = self.leader()
         if former == node_id:
@@ -247,7 +248,7 @@ class MixedQuorum:
         (other,) = set(self.voters()) - {former, node_id}
         late, early = self.members[other], self.members[node_id]
         late.pause()
-        # One answer may wait in its socket; a paused node gets no more.
+        # One answer may wait in its socket; a paused node gets no others.
         start = late.end_offset
         wait_until(lambda: early.end_offset > start + 10, f"records that node {other} lacks")
         self.members[former].kill()
@@ -271,9 +272,9 @@ class MixedQuorum:
         return wait_until(look, f"a high watermark above {past}", self.last_lines)
 
     def wait_registered(self, *node_ids: int) -> None:
-        """Wait until these controllers stand in the leader's log with the features they support.
+        """Wait until these controllers are in the leader's log with the features they support.
 
-        Java's register only with an active controller of their own kind.
+        Java's register only with an active Java controller.
         """
 
         def look() -> bool:
@@ -285,21 +286,21 @@ class MixedQuorum:
         wait_until(look, f"registrations of controllers {node_ids}", self.last_lines)
 
     def last_lines(self) -> str:
-        """What the members printed last."""
+        """The last lines of all members."""
         return "\n".join(f"--- {one.node_id}\n{one.last_lines()}" for one in self.members.values())
 
-    # Whether all is well
+    # Health
 
     def check_logs_agree(self) -> int:
         """Compare all logs byte for byte below the high watermark; returns how many batches.
 
-        A member that runs has to have all of it from where its log begins.
+        A running member has to have all of it from the start of its log.
         """
         mark = self.wait_commit(0)
         return check_logs(self.members.values(), mark)
 
     def check_health(self) -> None:
-        """No process has ended by itself, and none has complained."""
+        """No process has ended by itself, and none has logged an error."""
         for member in self.members.values():
             assert not member.ended(), f"node {member.node_id} has ended"
             assert member.complaints() == [], f"node {member.node_id}"

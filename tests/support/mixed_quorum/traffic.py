@@ -28,11 +28,11 @@ _STOP_SECONDS_MAX = 60.0
 
 @dataclass(frozen=True, slots=True)
 class TrafficReport:
-    """What became of the produced records.
+    """The outcome for the produced records.
 
-    `lost` were acknowledged and never consumed, `produced_twice` stand at two offsets,
+    `lost` were acknowledged and never consumed, `produced_twice` are at two offsets,
     `consumed_twice` came twice from one offset. `gap_s` is the longest time between two
-    acknowledgements, in seconds. `failures` are what the producer gave up.
+    acknowledgements, in seconds. `failures` are the records that the producer gave up.
     """
 
     acknowledged: int
@@ -44,10 +44,10 @@ class TrafficReport:
 
 
 class Traffic:
-    """One producer and one consumer of one topic, ended when left."""
+    """One producer and one consumer of one topic; use it as a context manager."""
 
     def __init__(self, bootstrap_servers: str, topic: str, per_second: int = 50) -> None:
-        """Name the load in records per second."""
+        """`per_second` is the load in records per second."""
         server = ("--bootstrap-server", bootstrap_servers, "--topic", topic)
         self._producer = _Client("VerifiableProducer", *server, "--throughput", str(per_second))
         self._consumer = _Client("VerifiableConsumer", *server, "--group-id", "all", "--verbose")
@@ -66,11 +66,11 @@ class Traffic:
         return len(self._producer.named("producer_send_success"))
 
     def consumed(self) -> int:
-        """How many records came so far."""
+        """How many records were consumed so far."""
         return len(self._consumer.named("record_data"))
 
     def wait_flow(self, count: int = 50) -> None:
-        """Return once so many more records were acknowledged, and so many more came."""
+        """Return once this many more records were acknowledged, and as many more were consumed."""
         acknowledged, consumed = self.acknowledged() + count, self.consumed() + count
         wait_until(
             lambda: self.acknowledged() >= acknowledged and self.consumed() >= consumed,
@@ -79,7 +79,7 @@ class Traffic:
         )
 
     def finish(self) -> TrafficReport:
-        """Let the producer end in good order, the consumer catch up, and count."""
+        """Stop the producer cleanly, let the consumer catch up, and count."""
         self._producer.stop()
         acked = self._producer.named("producer_send_success")
         wanted = {(one["partition"], one["offset"]) for _, one in acked}
@@ -115,7 +115,7 @@ def _place(one: dict[str, Any]) -> tuple[int, int]:
 
 
 class _Client:
-    """A process that prints one JSON object per line, each kept with when it came."""
+    """A process that prints one JSON object per line, each kept with its time of arrival."""
 
     def __init__(self, tool: str, *words: str) -> None:
         self._command = [
@@ -128,7 +128,7 @@ class _Client:
         self._reader: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start the process and listen to it."""
+        """Start the process and read its output."""
         self._process = subprocess.Popen(
             self._command,
             stdin=subprocess.DEVNULL,
@@ -156,11 +156,11 @@ class _Client:
         return list(self._events.get(name, ()))
 
     def last_lines(self) -> list[str]:
-        """The end of what it printed other than events."""
+        """The last lines that it printed, without events."""
         return self._others[-20:]
 
     def stop(self) -> None:
-        """SIGTERM, and wait for the end; SIGKILL for one that ignores it."""
+        """SIGTERM, and wait for the end; SIGKILL if it ignores that."""
         assert self._process is not None
         self._process.terminate()
         try:
@@ -170,7 +170,7 @@ class _Client:
         self._join()
 
     def kill(self) -> None:
-        """SIGKILL; nothing if it has ended."""
+        """SIGKILL; no effect if it has ended."""
         if self._process is not None:
             self._process.kill()
             self._join()

@@ -1,4 +1,4 @@
-"""Looking again and again until there is something to see."""
+"""Polling until a condition holds."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def wait_until(
     tell: Callable[[], str] = str,
     seconds: float = SECONDS_MAX,
 ) -> _T:
-    """Look again and again until there is something to see; returns it.
+    """Call `look` until it returns something true; returns that.
 
-    Raises: AssertionError if it takes too long, with what `tell` has to say.
+    Raises: AssertionError if it takes too long, with what `tell` returns.
     """
     deadline = time.monotonic() + seconds
     pause = threading.Event()

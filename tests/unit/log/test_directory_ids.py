@@ -1,4 +1,4 @@
-"""Directory ids: whoever gets one must be the only one, or two replicas would be taken for one."""
+"""Directory ids are unique, or two replicas would be mistaken for one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_all_free_bits_are_random() -> None:
 
 
 def test_reserved_ids_are_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The generator is asked again where its answer has a meaning of its own."""
+    """The generator is asked again if its answer has a special meaning."""
     answers = [b"\xf8" + bytes(15), b"\x01" * 16]
     monkeypatch.setattr(os, "urandom", lambda _: answers.pop(0))
     assert random_uuid()[0] == 1

@@ -1,4 +1,4 @@
-"""The epochs of a log at the borders where it is cut, at its end and at its beginning."""
+"""The epochs of a log at the borders where it is cut, at its end and its beginning."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _stored(log: MetadataLog) -> object:
 def test_a_cut_takes_the_epochs_that_begin_at_its_border(
     log: MetadataLog, end: int, left: list[tuple[int, int]]
 ) -> None:
-    """An epoch without records would make followers ask for what never comes (KAFKA-10706)."""
+    """An epoch without records would make followers wait for what never comes (KAFKA-10706)."""
     log.truncate(end)
     assert log.epochs() == left
     assert _stored(log) == left
@@ -60,7 +60,7 @@ def test_a_cut_takes_the_epochs_that_begin_at_its_border(
 def test_the_epoch_in_force_at_a_new_start_begins_there(
     log: MetadataLog, start: int, left: list[tuple[int, int]]
 ) -> None:
-    """Where an epoch begins exactly there, the one before is gone as a whole."""
+    """If an epoch begins exactly there, the previous one is removed entirely."""
     assert epochs_from(_EPOCHS, start) == left
     if start:
         put_snapshot(log.directory, start)

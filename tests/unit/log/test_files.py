@@ -1,4 +1,4 @@
-"""Real files: what a failure says, and what a lock keeps out."""
+"""Real files: the errors of failures, and what a lock excludes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FILES = LocalFiles()
 
 
 def test_bytes_are_written_and_read_at_positions(tmp_path: Path) -> None:
-    """Behind the end as well: the gap is zeros."""
+    """Beyond the end as well: the gap is zeros."""
     file = _FILES.open(str(tmp_path / "f"), create=True)
     file.pwrite(b"abc", 0)
     file.pwrite(memoryview(b"xyz"), 6)
@@ -34,7 +34,7 @@ def test_bytes_are_written_and_read_at_positions(tmp_path: Path) -> None:
 
 
 def test_directories_list_rename_and_remove(tmp_path: Path) -> None:
-    """In order of name; the new name replaces what had it."""
+    """In order of name; a rename replaces the file that had the name."""
     folder = str(tmp_path / "a/b")
     _FILES.mkdir(folder)
     _FILES.mkdir(folder)
@@ -50,10 +50,10 @@ def test_directories_list_rename_and_remove(tmp_path: Path) -> None:
     assert _FILES.exists(folder)
 
 
-def test_writes_go_on_after_a_short_one(
+def test_writes_continue_after_a_short_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The system may take less than it was given; so it does for reads."""
+    """The system may write less than it was given, and read less than requested."""
     pwrite, pread = os.pwrite, os.pread
     monkeypatch.setattr(os, "pwrite", lambda fd, data, at: pwrite(fd, bytes(data)[:3], at))
     monkeypatch.setattr(os, "pread", lambda fd, count, at: pread(fd, min(count, 4), at))
@@ -80,7 +80,7 @@ def test_writes_go_on_after_a_short_one(
 def test_a_failure_names_file_and_operation(
     tmp_path: Path, operation: str, action: Callable[[str], object]
 ) -> None:
-    """Whoever reads the log line knows what to look at."""
+    """The log line shows an operator where to look."""
     with pytest.raises(StorageError, match=f"{operation} failed: ") as caught:
         action(str(tmp_path / "missing"))
     assert not caught.value.fatal
@@ -88,7 +88,7 @@ def test_a_failure_names_file_and_operation(
 
 
 def test_a_failed_sync_is_fatal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages may be gone and look clean: nothing may be tried again (D9)."""
+    """Pages may be lost and look clean: nothing may be retried (D9)."""
 
     def fail(_descriptor: int) -> None:
         raise OSError(5, "Input/output error")
@@ -108,7 +108,7 @@ def test_a_failed_sync_is_fatal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_other_systems_sync_with_what_they_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without fdatasync fsync has to do; macOS has a call of its own that reaches the drive."""
+    """Without fdatasync, fsync has to do; macOS has its own call that reaches the drive."""
     import fcntl
 
     calls: list[object] = []

@@ -1,6 +1,6 @@
 """Every single bit of every file of a directory, flipped: noticed, or without any consequence.
 
-Noticed is a start that is refused, or a repair that the log tells of. Without consequence means
+Noticed means that the start is refused, or that the log reports a repair. Without consequence means
 that the records, the vote and the identity after the start are the same.
 """
 
@@ -137,7 +137,7 @@ def _sweep(version: int, name: str, caplog: pytest.LogCaptureFixture) -> Counter
 def test_every_flipped_bit_is_noticed_or_harmless(
     version: int, name: str, outcomes: set[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Silent damage is what a replicated log must never have: it would be replicated."""
+    """A replicated log must never have silent damage: it would be replicated."""
     with caplog.at_level(logging.INFO):
         found = _sweep(version, name, caplog)
     print(f"{name}, version {version}: {dict(found)}")
@@ -146,7 +146,7 @@ def test_every_flipped_bit_is_noticed_or_harmless(
 
 
 def test_the_sweep_covers_every_kind_of_file() -> None:
-    """One that nobody flips would be one that nobody protects."""
+    """A kind of file that is not tested might have no protection."""
     kinds = {name.rpartition(".")[2] for name in _kinds(1)}
     assert kinds == {
         "log", "index", "timeindex", "snapshot", "checkpoint", "leader-epoch-checkpoint",

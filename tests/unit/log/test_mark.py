@@ -1,4 +1,4 @@
-"""The flush mark: nothing that was flushed is lost without a word, and nothing else is missed."""
+"""The flush mark: nothing that was flushed is lost silently, and nothing else is expected."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _state(partition: Path) -> QuorumStateFile:
 
 
 def _forget_checksum(partition: Path) -> None:
-    """Do to quorum-state what Java does at each start."""
+    """Rewrite quorum-state as Java does at each start."""
     path = partition / "quorum-state"
     path.write_bytes(path.read_bytes().split(b"\n")[0])
 
@@ -72,14 +72,14 @@ def _size(partition: Path) -> int:
 def test_a_flipped_bit_among_flushed_batches_is_refused(
     killed: Path, field: int, from_end: int
 ) -> None:
-    """Fields that are zero by nature made such a batch look torn: it was cut, with all after it."""
+    """Fields that are always zero made such a batch look torn: it was cut, with all after it."""
     last = max(killed.glob("*.log"))
     _flip(last, last.stat().st_size - from_end * _size(killed) + field)
     with pytest.raises(StorageError, match=_REFUSED):
         _open(killed.parent)
 
 
-def test_a_deleted_segment_is_missed(killed: Path) -> None:
+def test_a_deleted_segment_is_noticed(killed: Path) -> None:
     """Its index and producer snapshot may still be there, or not."""
     last = max(killed.glob("*.log"))
     last.unlink()
@@ -88,7 +88,7 @@ def test_a_deleted_segment_is_missed(killed: Path) -> None:
         _open(killed.parent)
 
 
-def test_a_cut_between_batches_is_missed(killed: Path) -> None:
+def test_a_cut_between_batches_is_noticed(killed: Path) -> None:
     """What is left is a perfect log, only shorter."""
     last = max(killed.glob("*.log"))
     _edit(last, lambda data: data.__delitem__(slice(-_size(killed), None)))
@@ -97,7 +97,7 @@ def test_a_cut_between_batches_is_missed(killed: Path) -> None:
 
 
 def test_another_log_of_the_same_length_is_refused(killed: Path, tmp_path: Path) -> None:
-    """Its last epochs, or the border of its last batch, are not those that were flushed."""
+    """Its last epochs, or the end of its last batch, are not the flushed ones."""
     (tmp_path / "other").mkdir()
     for problem, epoch, count in (("the leader epochs of", 2, 1), ("no batch ends", 3, 2)):
         last = max(killed.glob("*.log"))
@@ -113,7 +113,7 @@ def test_another_log_of_the_same_length_is_refused(killed: Path, tmp_path: Path)
 def test_what_was_never_flushed_is_cut_without_a_refusal(
     killed: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whatever it looks like, also if good batches or a segment come after the damage."""
+    """This holds whatever it looks like, even if good batches or a segment follow the damage."""
     log = _open(killed.parent)
     for _ in range(60):
         append(log, epoch=3)
@@ -131,7 +131,7 @@ def test_what_was_never_flushed_is_cut_without_a_refusal(
 
 
 @pytest.mark.parametrize("policy", ["none", "prefix", "sectors", "zeros"])
-def test_a_power_loss_in_the_midst_of_a_flush_is_no_damage(policy: str) -> None:
+def test_a_power_loss_during_a_flush_is_not_damage(policy: str) -> None:
     """At each of its steps: the mark is written after the log, so it never claims too much."""
     for steps in range(1, 8):
         for seed in range(20):
@@ -170,12 +170,12 @@ def test_a_directory_that_java_had_is_judged_without_the_mark(killed: Path) -> N
         _open(killed.parent)
 
 
-def test_a_mark_that_is_gone_is_missed(killed: Path) -> None:
+def test_a_missing_mark_is_noticed(killed: Path) -> None:
     """A file of votes with a checksum is written only where there is a mark."""
     mark = killed / "flushed-offset"
     content = mark.read_bytes()
     mark.unlink()
-    with pytest.raises(StorageError, match="flushed-offset: the file is missing, so nobody knows"):
+    with pytest.raises(StorageError, match="flushed-offset: the file is missing, so it is unknown"):
         _open(killed.parent)
     mark.write_bytes(bytes(len(content)))
     with pytest.raises(StorageError, match="flushed-offset: both copies are damaged"):
@@ -199,7 +199,7 @@ def test_one_copy_of_the_mark_is_enough(killed: Path, copy: int) -> None:
 
 @pytest.mark.parametrize("copy", [0, 1])
 def test_no_copy_claims_what_a_truncation_cut(killed: Path, copy: int) -> None:
-    """Whichever of them is damaged afterwards."""
+    """This holds whichever of them is damaged afterwards."""
     log = _open(killed.parent)
     log.truncate(70)
     _flip(killed / "flushed-offset", 4096 * copy + 20)
@@ -211,7 +211,7 @@ def test_no_copy_claims_what_a_truncation_cut(killed: Path, copy: int) -> None:
 def test_a_snapshot_makes_up_for_a_damaged_log(
     killed: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """If it is not older than the mark: all that was acknowledged is in it."""
+    """If it is not older than the mark, it holds everything that was acknowledged."""
     _flip(min(killed.glob("*.log")), 200)
     put_snapshot(killed, 90, 3)
     with pytest.raises(StorageError, match=_REFUSED):
@@ -224,10 +224,10 @@ def test_a_snapshot_makes_up_for_a_damaged_log(
     log.close()
 
 
-def test_a_log_whose_beginning_somebody_deleted_opens_behind_its_snapshot(
+def test_a_log_whose_beginning_was_deleted_opens_after_its_snapshot(
     killed: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nothing is lost, and it is told."""
+    """Nothing is lost, and it is logged."""
     put_snapshot(killed, 91, 3)
     for path in killed.glob(f"{_FIRST}.*"):
         path.unlink()
@@ -248,7 +248,7 @@ def test_a_log_whose_beginning_somebody_deleted_opens_behind_its_snapshot(
     ],
 )
 def test_a_log_knows_whose_it_is(tmp_path: Path, changed: MetaProperties, problem: str) -> None:
-    """A wrong bit in meta.properties would make another replica of it, or of another cluster."""
+    """A wrong bit in meta.properties would make it another replica, or one of another cluster."""
     path = str(tmp_path / "meta.properties")
     write_meta_properties(LocalFiles(), path, MetaProperties(None, 1, bytes([7]) * 16))
     _open(tmp_path).close()
@@ -269,7 +269,7 @@ def test_a_start_and_a_stop_without_records_leave_the_mark_alone(killed: Path) -
 
 
 def test_a_dropped_prefix_moves_the_marks_beginning(killed: Path) -> None:
-    """The first segments go, and no start misses them, nor the epochs that began in them."""
+    """The first segments are deleted, and no start misses them or the epochs that began in them."""
     log = _open(killed.parent)
     append(log, 60, epoch=4, size=70)
     put_snapshot(killed, 100, 4)

@@ -52,7 +52,7 @@ def test_unknown_keys_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_directory_without_the_file_is_not_formatted(tmp_path: Path) -> None:
-    """That is no error: `storage format` asks as well."""
+    """That is not an error: `storage format` checks for the file as well."""
     assert read_meta_properties(LocalFiles(), str(tmp_path / "meta.properties")) is None
 
 
@@ -72,7 +72,7 @@ def test_cluster_id_and_directory_id_may_be_missing(tmp_path: Path) -> None:
         ("version=1\nnode.id=99999999999\n", "a number for node.id"),
         ("version=1\nnode.id=1\ndirectory.id=short\n", "a uuid for directory.id"),
         ("version=1\nnode.id=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAA\n", "a uuid"),
-        ("version=1\nnode.id=\\u12\n", "no escape"),
+        ("version=1\nnode.id=\\u12\n", "not an escape"),
     ],
 )
 def test_what_cannot_be_understood_is_refused(

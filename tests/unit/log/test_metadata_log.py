@@ -21,7 +21,7 @@ def _open(folder: Path, settings: LogSettings = SMALL) -> MetadataLog:
 
 
 def test_a_new_log_is_empty(tmp_path: Path) -> None:
-    """A first start finds nothing, and leaves what Kafka's does."""
+    """A first start finds nothing, and creates the files that Kafka's does."""
     log = _open(tmp_path)
     assert (log.start_offset, log.end_offset, log.flushed_offset) == (0, 0, 0)
     assert list(log.batches()) == []
@@ -58,7 +58,7 @@ def test_batches_survive_reopening(tmp_path: Path) -> None:
 
 
 def test_a_read_ends_at_the_limit_the_offset_or_the_segment(tmp_path: Path) -> None:
-    """The rules of a log slice; Fetch answers are made of nothing else (R-FET-10)."""
+    """The rules of a log slice, of which Fetch answers consist (R-FET-10)."""
     log = _open(tmp_path)
     written = [append(log, 2) for _ in range(12)]
     size = len(written[0])
@@ -73,7 +73,7 @@ def test_a_read_ends_at_the_limit_the_offset_or_the_segment(tmp_path: Path) -> N
 
 
 def test_offsets_that_do_not_follow_are_our_own_mistake(tmp_path: Path) -> None:
-    """Whoever appends has checked a peer's batches; this is the last guard before the disk."""
+    """The caller has checked a peer's batches; this is the last check before the disk."""
     log = _open(tmp_path)
     append(log, 2)
     for data, base, end in [
@@ -88,7 +88,7 @@ def test_offsets_that_do_not_follow_are_our_own_mistake(tmp_path: Path) -> None:
     log.close()
 
 
-def test_control_batches_are_handed_out(tmp_path: Path) -> None:
+def test_control_batches_are_returned(tmp_path: Path) -> None:
     """A replica builds its voter sets from them at the start (R-ID-6)."""
     log = _open(tmp_path)
     append(log)
@@ -119,8 +119,8 @@ def test_a_truncation_leaves_whole_batches_in_front(tmp_path: Path, end: int) ->
     again.close()
 
 
-def test_a_truncation_behind_the_end_has_no_effect(tmp_path: Path) -> None:
-    """A follower may be told to end where it does, or later (R-FET-20)."""
+def test_a_truncation_beyond_the_end_has_no_effect(tmp_path: Path) -> None:
+    """A follower may be told to truncate at its end, or later (R-FET-20)."""
     log = _open(tmp_path)
     append(log, 3)
     assert log.truncate(3) == log.truncate(5) == 3

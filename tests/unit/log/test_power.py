@@ -1,4 +1,4 @@
-"""What is left of a log when the power fails: all that was flushed, by whatever names."""
+"""What is left of a log when the power fails: everything flushed, with the names of its files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _opened(files: SimFiles) -> MetadataLog:
 
 
 def _after_power_loss(files: SimFiles) -> MetadataLog:
-    """The log that is found when nothing has survived that nobody asked to be durable."""
+    """The log found when only what was made durable has survived."""
     files.lose_power(Random(1), "none")
     return _opened(files)
 

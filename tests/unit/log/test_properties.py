@@ -38,12 +38,12 @@ def _pairs(text: str) -> list[tuple[str, str]]:
     ],
 )
 def test_entries_are_those_java_reads(text: str, pairs: list[tuple[str, str]]) -> None:
-    """Somebody's server.properties must mean here what it means to Kafka."""
+    """A server.properties must mean the same here as in Kafka."""
     assert _pairs(text) == pairs
 
 
 def test_an_entry_knows_the_line_of_its_key() -> None:
-    """Messages about a bad value name the line, also behind continuation lines."""
+    """Errors about a bad value name the line, even after continuation lines."""
     text = "# c\na=1,\\\n  2\n\nb=3"
     assert parse_properties(text, "f") == [Property("a", "1,2", 2), Property("b", "3", 5)]
 

@@ -68,7 +68,7 @@ def test_a_vote_is_read_back(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, content: bytes) -> None:
-    """Starting as if there was none could mean a second vote in an epoch (KAFKA-15412)."""
+    """Starting as if there were none could mean a second vote in an epoch (KAFKA-15412)."""
     (tmp_path / "quorum-state").write_bytes(content)
     with pytest.raises(StorageError, match=r"quorum-state at byte 0: expected .* restore the file"):
         _file(tmp_path).read()
@@ -90,7 +90,7 @@ def test_every_wrong_bit_is_noticed(tmp_path: Path, version: int) -> None:
 
 
 def test_a_file_of_java_is_taken_and_given_a_checksum(tmp_path: Path) -> None:
-    """It writes one line; a line end after it says no more."""
+    """It writes one line; a line end after it has no meaning."""
     file = _file(tmp_path)
     assert not file.is_foreign
     file.write(_VOTED, 1, [])

@@ -46,7 +46,7 @@ def real(real_logs: Path) -> Path:
 
 
 def test_a_log_written_again_has_the_same_files(real: Path, tmp_path: Path) -> None:
-    """Segments end where Kafka ends them, and index entries stand where it puts them."""
+    """Segments end where Kafka ends them, and index entries are where Kafka puts them."""
     log = _open(tmp_path)
     for path in sorted((real / _PARTITION).glob("*.log")):
         for batch in read_batches(path.read_bytes()):
@@ -67,8 +67,9 @@ def test_a_log_written_again_has_the_same_files(real: Path, tmp_path: Path) -> N
 def test_opening_a_real_directory_changes_nothing(
     real_logs: Path, tmp_path: Path, name: str
 ) -> None:
-    """But for an epoch without records that a killed leader has noted, which is derived again, and
-    for our own files: the mark, and the checksum of quorum-state."""
+    """Except for an epoch without records that a killed leader noted, which is derived again, and
+    for our own files: the mark, and the checksum of quorum-state.
+    """
     copy = tmp_path / name
     shutil.copytree(real_logs / "metadata" / name, copy)
     before = _files(copy / _PARTITION)

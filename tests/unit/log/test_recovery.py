@@ -1,6 +1,6 @@
 """Opening damaged directories: a torn end is cut off, lost records are refused loudly.
 
-What is flushed is told by the mark, or, in a directory without one, by what else is there.
+The mark says what was flushed; in a directory without one, the other files do.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _TAILS = {
     "zeros": bytes(3000),
     "a batch with a hole": batch(20, size=2000)[:600] + bytes(1500),
     "a header without its records": batch(20, size=1000)[:61] + bytes(1000),
-    "a length of no sense": batch(20)[:8] + b"\x7f\xff\xff\xff" + batch(20)[12:],
+    "an impossible length": batch(20)[:8] + b"\x7f\xff\xff\xff" + batch(20)[12:],
     "noise": bytes(range(256)) * 3,
     "a good batch of an earlier life": b"\x01" * 40 + batch(3),
 }
@@ -92,7 +92,7 @@ def test_a_torn_end_is_cut_off(marked: Path, tail: str, is_marked: bool) -> None
 
 
 @pytest.mark.parametrize("cut", [1, 50, 88])
-def test_an_end_that_was_flushed_is_missed(partition: Path, cut: int) -> None:
+def test_the_loss_of_a_flushed_end_is_noticed(partition: Path, cut: int) -> None:
     """The closing producer snapshot says how far the log went."""
     _edit(_segment(partition), lambda data: data.__delitem__(slice(-cut, None)))
     with pytest.raises(StorageError) as caught:
@@ -101,11 +101,11 @@ def test_an_end_that_was_flushed_is_missed(partition: Path, cut: int) -> None:
     assert f"{_FIRST}.log at byte {19 * 88}: " in text
     assert "the log ends at offset 19" in text
     assert f"{20:020d}.snapshot was written at offset 20" in text
-    assert "bring the replica back from the quorum" in text
+    assert "let the replica rejoin the quorum" in text
 
 
-def test_an_epoch_beyond_the_end_is_missed(partition: Path) -> None:
-    """Epochs are noted behind a flush only."""
+def test_an_epoch_beyond_the_end_is_noticed(partition: Path) -> None:
+    """Epochs are written only after a flush."""
     (partition / f"{20:020d}.snapshot").unlink()
     size = _size(partition)
     _edit(_segment(partition), lambda data: data.__delitem__(slice(9 * size, None)))
@@ -113,8 +113,8 @@ def test_an_epoch_beyond_the_end_is_missed(partition: Path) -> None:
         _open(partition.parent)
 
 
-def test_an_index_entry_beyond_the_end_is_missed(partition: Path) -> None:
-    """Entries are written behind a flush only."""
+def test_an_index_entry_beyond_the_end_is_noticed(partition: Path) -> None:
+    """Entries are written only after a flush."""
     for path in (partition / f"{20:020d}.snapshot", partition / "leader-epoch-checkpoint"):
         path.unlink()
     size = _size(partition)
@@ -123,7 +123,7 @@ def test_an_index_entry_beyond_the_end_is_missed(partition: Path) -> None:
         _open(partition.parent)
 
 
-def test_a_rotten_index_entry_is_made_anew(partition: Path) -> None:
+def test_a_corrupt_index_entry_is_rebuilt(partition: Path) -> None:
     """An index is only a copy; one wrong bit in it must not keep a node from starting."""
     index = partition / f"{_FIRST}.index"
     before = index.read_bytes()
@@ -134,7 +134,7 @@ def test_a_rotten_index_entry_is_made_anew(partition: Path) -> None:
         assert index.read_bytes() == before
 
 
-def test_an_index_without_any_record_is_made_anew(partition: Path) -> None:
+def test_an_index_without_any_record_is_rebuilt(partition: Path) -> None:
     """Kafka may have written its entries before records that a power failure took."""
     _segment(partition).write_bytes(b"")
     for pattern in ("*.snapshot", "*.index", "leader-epoch-checkpoint"):
@@ -152,8 +152,8 @@ def test_an_index_without_any_record_is_made_anew(partition: Path) -> None:
 def test_a_flipped_bit_among_the_records_is_refused(
     partition: Path, number: int, position: int
 ) -> None:
-    """Good batches follow, so it was no torn write; every field of a batch, whatever else is
-    there to compare."""
+    """Good batches follow, so it was not a torn write; this covers every field of a batch, whatever
+    else there is to compare."""
     _forget(partition)
     at = number * _size(partition) + position
     _edit(_segment(partition), lambda data: data.__setitem__(at, data[at] ^ 0x10))
@@ -164,7 +164,7 @@ def test_a_flipped_bit_among_the_records_is_refused(
 
 
 def test_an_epoch_that_goes_back_is_refused(partition: Path) -> None:
-    """The checksum leaves the epoch out; a wrong one shows at the batch behind it."""
+    """The checksum does not cover the epoch; a wrong one shows at the next batch."""
     _forget(partition)
     at = 7 * _size(partition) + 12
     _edit(_segment(partition), lambda data: data.__setitem__(at, 0x10))
@@ -173,7 +173,7 @@ def test_an_epoch_that_goes_back_is_refused(partition: Path) -> None:
 
 
 def test_a_batch_of_another_place_is_refused(partition: Path) -> None:
-    """A misdirected write has a right checksum, so it was not torn."""
+    """A misdirected write has a correct checksum, so it was not torn."""
     _forget(partition)
     size = _size(partition)
     _edit(_segment(partition), lambda data: data.__setitem__(slice(-size, None), batch(5, size=20)))
@@ -181,7 +181,7 @@ def test_a_batch_of_another_place_is_refused(partition: Path) -> None:
         _open(partition.parent)
 
 
-def test_sectors_that_never_arrived_are_no_damage(tmp_path: Path) -> None:
+def test_sectors_that_were_never_written_are_not_damage(tmp_path: Path) -> None:
     """A power failure may let the later sectors of a write through and not the earlier ones."""
     log = _open(tmp_path)
     append(log, size=20)
@@ -209,7 +209,7 @@ def segments(tmp_path: Path) -> Path:
 
 
 def test_a_missing_segment_is_refused(segments: Path) -> None:
-    """In the middle it leaves a gap, at the front nothing that covers what was there."""
+    """In the middle it leaves a gap; at the front nothing covers its records."""
     names = sorted(segments.glob("*.log"))
     middle = names[1].read_bytes()
     names[1].unlink()
@@ -217,7 +217,7 @@ def test_a_missing_segment_is_refused(segments: Path) -> None:
         _open(segments.parent)
     names[1].write_bytes(middle)
     names[0].unlink()
-    remedy = "restore one that does, or let the replica come back from the quorum"
+    remedy = "restore one that does, or let the replica rejoin the quorum"
     with pytest.raises(StorageError, match=f"no snapshot covers what is before: .*; {remedy}"):
         _open(segments.parent)
 
@@ -277,7 +277,7 @@ def test_epochs_come_from_the_log(partition: Path, content: bytes) -> None:
 def test_a_directory_of_another_topic_is_refused(
     partition: Path, content: bytes, problem: str
 ) -> None:
-    """The raft test server's log is no metadata log."""
+    """The raft test server's log is not a metadata log."""
     (partition / "partition.metadata").write_bytes(content)
     with pytest.raises(StorageError, match=problem):
         _open(partition.parent)

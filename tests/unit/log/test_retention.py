@@ -33,7 +33,7 @@ def chosen(stored: list[SnapshotFile], log_bytes: int, **limits: int) -> int | N
 def test_the_oldest_goes_if_everything_is_too_large(
     log_bytes: int, limit: int, expected: int | None
 ) -> None:
-    """The log counts as well as all snapshots, also those that stay."""
+    """The log counts, and so do all snapshots, including those that stay."""
     assert chosen(snapshots(0, 0, 0), log_bytes, max_bytes=limit) == expected
 
 
@@ -42,19 +42,19 @@ def test_the_oldest_goes_if_everything_is_too_large(
     [(MINUTE, MINUTE, None), (MINUTE + 1, MINUTE, 100), (MINUTE, -1, None), (1, 0, 100)],
 )
 def test_the_oldest_goes_if_it_is_too_old(age: int, limit: int, expected: int | None) -> None:
-    """By the time of the newest record in it, not of the file."""
+    """Its age is that of its newest record, not of the file."""
     assert chosen(snapshots(age, 0), 0, max_ms=limit) == expected
     assert chosen(snapshots(0, age), 0, max_ms=limit) is None
 
 
 def test_the_only_snapshot_stays() -> None:
-    """Whatever its age and size: the log begins at it."""
+    """This holds whatever its age and size: the log begins at it."""
     assert chosen(snapshots(10 * MINUTE), 10**9, max_bytes=1, max_ms=1) is None
     assert chosen([], 10**9, max_bytes=1, max_ms=1) is None
 
 
 def test_one_snapshot_goes_at_a_time() -> None:
-    """With the sizes that are left the question is put again, until it fits."""
+    """The check is repeated with the remaining sizes until they fit."""
     stored, log_bytes = snapshots(0, 0, 0, 0), 400
     starts = []
     while (start := chosen(stored, log_bytes, max_bytes=450)) is not None:

@@ -68,7 +68,7 @@ def test_a_snapshot_is_laid_out_as_kafka_does(store: SnapshotStore, tmp_path: Pa
 
 
 def test_a_stored_snapshot_is_described(store: SnapshotStore) -> None:
-    """With all that a core and the rules of retention ask for; also by a store opened later."""
+    """It has all that a core and the retention rules need; also from a store opened later."""
     data = write(store)
     write(store, BOOTSTRAP_SNAPSHOT, 0)
     (bootstrap, found) = store.stored()
@@ -99,7 +99,7 @@ def test_a_missing_directory_holds_no_snapshot(tmp_path: Path) -> None:
 
 
 def test_values_fill_batches_to_the_byte(store: SnapshotStore, tmp_path: Path) -> None:
-    """A list stands in one batch; a value too large for any is refused, and nothing is left."""
+    """A list is in one batch; a value too large for any is refused, and nothing is left."""
     writer = store.writer(ID, (), LAST, NOW)
     value = b"x" * 1_000_000
     for _ in range(10):
@@ -110,7 +110,7 @@ def test_values_fill_batches_to_the_byte(store: SnapshotStore, tmp_path: Path) -
     writer.discard()
     assert names(tmp_path) == []
     writer = store.writer(ID, (), LAST, NOW)
-    most = (8 << 20) - 61 - 13  # the batch's header, and what a record has besides its value
+    most = (8 << 20) - 61 - 13  # the batch's header, and what a record has in addition to its value
     writer.append([b"x" * most])
     writer.append([b"y"])
     writer.append([value] * 20)
@@ -135,7 +135,7 @@ def test_nothing_is_added_to_a_complete_snapshot(store: SnapshotStore) -> None:
         writer.append([b"x"])
     writer.discard()
     assert store.newest == ID
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="already exists"):
         store.writer(ID, (), LAST, NOW)
 
 
@@ -156,7 +156,7 @@ def test_a_download_in_pieces_equals_the_original(
     assert values == VALUES
 
 
-def test_a_download_goes_on_only_where_it_stopped(store: SnapshotStore, tmp_path: Path) -> None:
+def test_a_download_resumes_only_where_it_stopped(store: SnapshotStore, tmp_path: Path) -> None:
     """Position 0 begins a new one, whatever was there."""
     data = write(store)
     newer = OffsetAndEpoch(1300, 3)
@@ -184,7 +184,7 @@ def _damages(data: bytes) -> Iterator[tuple[str, bytes, str]]:
     yield "a wrong checksum", bytes(flipped), "checksum of a batch is wrong"
     yield "no end", first + middle, "ends without a footer"
     yield "half a batch", data[:-5], "a batch of 75 bytes ends after 70"
-    yield "half a header", data[:-60], "15 bytes are no batch"
+    yield "half a header", data[:-60], "15 bytes are not a batch"
     yield "nothing", b"", "ends without a footer"
     yield "no beginning", middle + last, "begins at offset 3, expected 0"
     yield "a batch left out", first + last, "begins at offset 103, expected 3"
@@ -196,7 +196,7 @@ def _damages(data: bytes) -> Iterator[tuple[str, bytes, str]]:
     yield "another snapshot's end", first + first, "begins at offset 0, expected 3"
 
 
-def test_what_is_wrong_with_a_download_is_told(store: SnapshotStore, tmp_path: Path) -> None:
+def test_a_bad_download_is_reported(store: SnapshotStore, tmp_path: Path) -> None:
     """Damage of every kind is noticed before the snapshot gets its name, and nothing is left."""
     data = write(store)
     other = OffsetAndEpoch(1300, 3)
@@ -211,7 +211,7 @@ def test_what_is_wrong_with_a_download_is_told(store: SnapshotStore, tmp_path: P
 
 
 def test_a_snapshot_is_served_in_pieces(store: SnapshotStore) -> None:
-    """Never beyond its end; one that was deleted meanwhile is an error that says so."""
+    """Never beyond its end; a snapshot that was deleted meanwhile is an error that says so."""
     data = write(store)
     assert store.read(ID, 10, 20) == data[10:30]
     assert store.read(ID, len(data) - 3, 20) == data[-3:]
@@ -226,7 +226,7 @@ def test_a_snapshot_is_served_in_pieces(store: SnapshotStore) -> None:
 def test_a_deleted_snapshot_stays_readable_for_a_minute(
     store: SnapshotStore, tmp_path: Path
 ) -> None:
-    """Whoever reads it may finish (KAFKA-12205)."""
+    """A reader may finish (KAFKA-12205)."""
     write(store)
     reader = store.reader(ID)
     store.delete([ID, OffsetAndEpoch(1, 1)], NOW + 60_000)
@@ -242,7 +242,7 @@ def test_a_deleted_snapshot_stays_readable_for_a_minute(
         store.reader(ID)
 
 
-def test_a_file_that_somebody_removed_is_a_clear_error(
+def test_a_removed_file_is_a_clear_error(
     store: SnapshotStore, tmp_path: Path
 ) -> None:
     """It is served and loaded by name."""
@@ -253,7 +253,7 @@ def test_a_file_that_somebody_removed_is_a_clear_error(
 
 
 def test_a_damaged_snapshot_is_noticed_at_a_start(store: SnapshotStore, tmp_path: Path) -> None:
-    """Removed where the log can do without it, else refused with its name."""
+    """It is removed if the log can do without it; otherwise the start is refused with its name."""
     write(store, OffsetAndEpoch(900, 2))
     data = bytearray(write(store))
     data[200] ^= 4
@@ -276,7 +276,7 @@ def test_the_first_voters_are_not_given_up(store: SnapshotStore, tmp_path: Path)
     path.chmod(0o600)
     path.write_bytes(path.read_bytes()[:-1])
     again = SnapshotStore(LocalFiles(), str(tmp_path))
-    with pytest.raises(StorageError, match="first voters of the quorum stand here"):
+    with pytest.raises(StorageError, match="this file holds the first voters"):
         again.settle(0)
     assert path.exists()
     write(again)

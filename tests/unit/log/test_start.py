@@ -70,7 +70,7 @@ def test_a_prefix_goes_in_whole_segments(partition: Path) -> None:
 
 
 def test_the_segment_that_is_written_to_stays(partition: Path) -> None:
-    """Also if everything is below the start: the log goes on in it."""
+    """Even if everything is below the start: the log continues in it."""
     log = _open(partition.parent)
     put_snapshot(partition, 80, 4)
     log.drop_prefix(80)
@@ -97,7 +97,7 @@ def test_an_epoch_that_begins_where_the_dropped_prefix_ends(partition: Path, epo
 
 
 def test_producer_snapshots_go_with_their_segments(partition: Path) -> None:
-    """They would lie around for ever."""
+    """They would remain for ever."""
     bases = _bases(partition.parent)
     log = _open(partition.parent)
     put_snapshot(partition, bases[3], 1)
@@ -113,7 +113,7 @@ def test_a_start_outside_the_log_is_our_own_mistake(partition: Path) -> None:
     put_snapshot(partition, 40, 2)
     log.drop_prefix(40)
     for offset in (39, 81):
-        with pytest.raises(InvariantError, match=f"a start at {offset} of a log from 40 to 80"):
+        with pytest.raises(InvariantError, match=f"the log from 40 to 80 cannot start at {offset}"):
             log.drop_prefix(offset)
     with pytest.raises(InvariantError, match="below the log's start 40"):
         log.truncate(39)
@@ -198,7 +198,7 @@ def test_a_log_that_begins_above_its_snapshots_is_refused(partition: Path) -> No
     log.close()
 
 
-def test_a_directory_with_nothing_but_a_snapshot_begins_behind_it(tmp_path: Path) -> None:
+def test_a_directory_with_only_a_snapshot_begins_after_it(tmp_path: Path) -> None:
     """A replica that stopped right after it had fetched one; 0-0 is not such a snapshot."""
     partition = tmp_path / f"{TOPIC}-0"
     partition.mkdir()
@@ -214,7 +214,7 @@ def test_a_directory_with_nothing_but_a_snapshot_begins_behind_it(tmp_path: Path
     log.close()
 
 
-def test_a_log_that_starts_at_its_end_goes_on_in_a_new_epoch(partition: Path) -> None:
+def test_a_log_that_starts_at_its_end_continues_in_a_new_epoch(partition: Path) -> None:
     """A snapshot of everything, then another leader: no two epochs begin at one offset, and the
     flush mark of a log in which they did would refuse it at the next start."""
     folder = partition.parent
@@ -224,14 +224,14 @@ def test_a_log_that_starts_at_its_end_goes_on_in_a_new_epoch(partition: Path) ->
     append(log, 2, epoch=6)
     log.flush()
     assert log.epochs() == [(6, 80)]
-    # Killed: nothing is closed in good order.
+    # Killed: nothing is closed cleanly.
     again = _open(folder)
     assert (again.end_offset, again.epochs()[-1]) == (82, (6, 80))
     again.close()
 
 
-def test_a_batch_larger_than_a_segment_gets_one_of_its_own(tmp_path: Path) -> None:
-    """Also in an empty log: a second segment of the same name would go with the first one."""
+def test_a_batch_larger_than_a_segment_gets_a_separate_one(tmp_path: Path) -> None:
+    """Also in an empty log: a second segment of the same name would be deleted with the first."""
     log = _open(tmp_path)
     large = append(log, 3, epoch=1, size=2 * _SETTINGS.segment_bytes)
     assert _bases(tmp_path) == [0]

@@ -35,7 +35,7 @@ def flushed(tmp_path: Path) -> Path:
 
 
 def _write(folder: Path, data: bytes) -> None:
-    """Let the kernel have written this behind what was flushed."""
+    """Let the kernel have written this after what was flushed."""
     path = _segment(folder)
     whole = batch(0), batch(1), batch(2)
     end = sum(map(len, whole))
@@ -56,11 +56,11 @@ def _torn(change: slice, value: bytes) -> bytes:
         pytest.param(_torn(slice(512, 1024), bytes(512)), id="a sector of zeros"),
         pytest.param(_torn(slice(17, 512), bytes(495)), id="zeros from the crc on"),
         pytest.param(_torn(slice(CRC_START + 60, CRC_START + 61), b"?"), id="one byte"),
-        pytest.param(batch(3, 2, size=900)[:700], id="cut in the midst"),
+        pytest.param(batch(3, 2, size=900)[:700], id="cut in the middle"),
     ],
 )
 def test_a_torn_batch_is_cut_off(flushed: Path, tail: bytes) -> None:
-    """A zero is a checksum like any other: where it stands, it has to be right."""
+    """A zero is a checksum like any other: it has to be correct."""
     _write(flushed, tail)
     log = _open(flushed)
     assert log.end_offset == 3
@@ -69,7 +69,7 @@ def test_a_torn_batch_is_cut_off(flushed: Path, tail: bytes) -> None:
 
 
 def test_a_whole_batch_that_was_not_flushed_stays(flushed: Path) -> None:
-    """Nobody was told of it, and yet it is sound."""
+    """It was not acknowledged, yet it is sound."""
     _write(flushed, batch(3, 2, size=900))
     log = _open(flushed)
     assert log.end_offset == 5

@@ -1,4 +1,4 @@
-"""Building batches: what callers may say, what follows from the records, what is refused."""
+"""Building batches: what callers may set, what follows from the records, what is refused."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_offsets_and_timestamps_follow_from_the_records() -> None:
 
 
 def test_every_field_of_the_header_is_the_callers() -> None:
-    """A log, a producer and a compactor each set others."""
+    """A log, a producer and a compactor each set different ones."""
     header = BatchHeader(
         base_offset=2,
         last_offset=12,
@@ -88,7 +88,7 @@ def test_the_builder_numbers_records_one_by_one() -> None:
 
 
 def test_columns_give_the_same_bytes_as_records() -> None:
-    """Three ways in, one batch."""
+    """Three ways of building give one batch."""
     header = BatchHeader(base_offset=7, producer_id=4, base_sequence=0)
     headers = [(), (("h", b"x"),), ()]
     keys, values = [b"a", None, b""], [None, b"b", b"c"]
@@ -145,7 +145,7 @@ def test_bytes_like_payloads_are_written() -> None:
         (Record(0, 0, None, None), BatchHeader(producer_epoch=40_000)),
         (Record(0, 0, None, None), BatchHeader(base_sequence=-(2**31) - 1)),
         (Record(0, None, None, None), BatchHeader()),  # type: ignore[arg-type]
-        # Looking for a float in a range of 2**64 numbers takes for ever.
+        # Searching a range of 2**64 numbers for a float takes for ever.
         (Record(0, 1.5, None, None), BatchHeader(append_time=0)),  # type: ignore[arg-type]
         (Record(1.5, 0, None, None), BatchHeader(base_offset=0, last_offset=0)),  # type: ignore[arg-type]
     ],
@@ -157,15 +157,15 @@ def test_values_that_do_not_fit_are_refused(row: Record, header: BatchHeader) ->
 
 
 def test_a_value_that_does_not_fit_is_named() -> None:
-    """Of a thousand records the caller looks for one."""
+    """The caller has to find one of a thousand records."""
     rows = [Record(number, number, b"k", b"v") for number in range(5)]
     rows[3] = rows[3]._replace(value="text")  # type: ignore[arg-type]
     with pytest.raises(WireError, match="the value of record 3 is 'text', not bytes"):
         build_batch(rows)
 
 
-def test_a_mistake_of_ours_is_not_called_a_wrong_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The caller would look for it in the records."""
+def test_our_own_mistake_is_not_reported_as_a_wrong_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller would search the records for it."""
 
     def broken(*_: object) -> bytes:
         raise AttributeError("no such attribute")

@@ -13,8 +13,8 @@ import cramjam
 import pytest
 
 from kraftwire.errors import UsageError, WireError
-from kraftwire.limits import RECORDS_SIZE_FREE
 from kraftwire.records.compression import codec_id, compress, decompress, size_limit
+from kraftwire.records.limits import RECORDS_SIZE_FREE
 
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 CODECS = {"gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
@@ -27,8 +27,8 @@ TEXT = b"all work and no play " * 20_000
 
 @every_codec
 @pytest.mark.parametrize("data", [b"", b"x", TEXT, NOISE, TEXT + NOISE], ids=len)
-def test_what_is_compressed_comes_back(codec: int, data: bytes) -> None:
-    """Also what does not shrink, and what spans several blocks."""
+def test_compressed_data_comes_back(codec: int, data: bytes) -> None:
+    """This includes what does not shrink, and what spans several blocks."""
     assert decompress(codec, compress(codec, data)) == data
     assert decompress(codec, memoryview(compress(codec, memoryview(data)))) == data
 
@@ -40,14 +40,14 @@ def test_compressed_data_is_smaller(codec: int) -> None:
 
 
 def test_levels_reach_the_codecs_that_have_them() -> None:
-    """Whoever pays for a higher level expects fewer bytes."""
+    """A higher level must give fewer bytes."""
     data = bytes(random.Random(3).choices(b"abcdef", k=100_000))
     assert len(compress(GZIP, data, level=9)) < len(compress(GZIP, data, level=1))
     assert len(compress(ZSTD, data, level=19)) < len(compress(ZSTD, data, level=1))
 
 
 def test_gzip_members_in_a_row_are_one_stream() -> None:
-    """As Java reads them; what follows the last member and is none is ignored."""
+    """As Java reads them; trailing bytes that are not a member are ignored."""
     data = gzip.compress(b"one ") + gzip.compress(b"") + gzip.compress(b"two")
     assert decompress(GZIP, data) == b"one two"
     assert decompress(GZIP, data + b"rest") == b"one two"
@@ -76,7 +76,7 @@ def test_snappy_streams_in_a_row_are_one_stream() -> None:
 
 
 def test_snappy_has_the_framing_of_javas_client() -> None:
-    """Its reader wants the magic and both versions."""
+    """Its reader requires the magic and both versions."""
     assert compress(SNAPPY, b"x").hex().startswith("82534e41505059000000000100000001")
 
 
@@ -98,7 +98,7 @@ def test_lz4_has_the_frame_of_javas_client() -> None:
     assert frame.endswith(bytes(4))
 
 
-def test_lz4_header_checksums_are_not_looked_at() -> None:
+def test_lz4_header_checksums_are_ignored() -> None:
     """Clients of magic 0 computed them over the wrong bytes."""
     assert decompress(LZ4, lz4_frame(0x60, lz4_block(TEXT[:1000]), bytes(4))) == TEXT[:1000]
 
@@ -131,7 +131,7 @@ def test_what_follows_an_lz4_frame_is_ignored() -> None:
     ],
 )
 def test_damaged_lz4_frames_are_refused(frame: bytes, problem: str) -> None:
-    """Each in words that say what is wrong."""
+    """Each error says what is wrong."""
     with pytest.raises(WireError, match=problem):
         decompress(LZ4, frame)
 
@@ -148,7 +148,7 @@ def test_damaged_lz4_frames_are_refused(frame: bytes, problem: str) -> None:
     ],
 )
 def test_damaged_snappy_data_is_refused(data: bytes, problem: str) -> None:
-    """Above all a size that is not true, before a buffer of that size is made."""
+    """Above all a false size, before a buffer of that size is made."""
     with pytest.raises(WireError, match=problem):
         decompress(SNAPPY, data)
 
@@ -219,7 +219,7 @@ def test_a_small_bomb_has_a_small_limit() -> None:
 
 
 @every_codec
-def test_a_limit_that_fits_exactly_is_no_error(codec: int) -> None:
+def test_a_limit_that_fits_exactly_is_not_an_error(codec: int) -> None:
     """The limit is a size that is allowed."""
     data = compress(codec, TEXT)
     assert decompress(codec, data, limit=len(TEXT)) == TEXT

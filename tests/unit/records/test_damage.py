@@ -13,6 +13,7 @@ from kraftwire.errors import WireError
 from kraftwire.records import BatchHeader, Record, RecordBatch, build_batch, read_batches
 from kraftwire.records.cursor import RecordCursor
 from kraftwire.records.explain import read_records
+from kraftwire.records.limits import HEADERS_COUNT_FREE
 from kraftwire.records.record import Section
 from kraftwire.wire.varint import varint
 
@@ -20,7 +21,7 @@ SEED = 20_26
 
 
 def section(data: bytes, **changes: object) -> Section:
-    """A section of records behind some other bytes."""
+    """A section of records after some other bytes."""
     fields: dict[str, object] = {
         "data": b"before" + data,
         "start": 6,
@@ -31,6 +32,7 @@ def section(data: bytes, **changes: object) -> Section:
         "base_sequence": -1,
         "origin": 0,
         "position": 0,
+        "headers_max": HEADERS_COUNT_FREE,
     }
     return Section(**(fields | changes))  # type: ignore[arg-type]
 
@@ -49,7 +51,7 @@ def body(
 
 
 def batch_of(records: bytes, count: int) -> bytes:
-    """A batch with a right CRC around any bytes."""
+    """A batch with a correct CRC around any bytes."""
     raw = bytearray(build_batch([Record(0, 0, None, None)]))[:61] + records
     raw[8:12] = (len(raw) - 12).to_bytes(4)
     raw[57:61] = count.to_bytes(4, signed=True)
@@ -77,7 +79,7 @@ def batch_of(records: bytes, count: int) -> bytes:
     ],
 )
 def test_a_damaged_record_is_named_with_its_field(record: bytes, path: str, problem: str) -> None:
-    """Record, field and byte: whoever debugs a client of their own needs all three."""
+    """Record, field and byte: debugging a client requires all three."""
     data = body() + record + bytes(3)
     with pytest.raises(WireError) as caught:
         RecordCursor(section(data)).take(2)
@@ -91,7 +93,7 @@ def test_a_damaged_record_is_named_with_its_field(record: bytes, path: str, prob
 
 
 def test_damage_inside_compressed_data_has_the_byte_in_the_decompressed_records() -> None:
-    """An offset into bytes that nobody has would mislead."""
+    """An offset into bytes that are not in the file would mislead."""
     from kraftwire.records.compression import compress
 
     records = compress(1, body() + b"\x40" + bytes(20))
@@ -103,7 +105,7 @@ def test_damage_inside_compressed_data_has_the_byte_in_the_decompressed_records(
 
 
 @pytest.mark.parametrize("count", [-1, 3, 2**31 - 1])
-def test_a_lying_count_is_refused_before_anything_is_read(count: int) -> None:
+def test_an_impossible_count_is_refused_before_anything_is_read(count: int) -> None:
     """A count of two billion must not become a loop, let alone a list."""
     (batch,) = read_batches(batch_of(body() + body(), count))
     with pytest.raises(WireError) as caught:
@@ -114,7 +116,7 @@ def test_a_lying_count_is_refused_before_anything_is_read(count: int) -> None:
     assert caught.value.found in (str(count), "the end after 0 bytes")
 
 
-def test_bytes_behind_the_last_record_are_an_error() -> None:
+def test_bytes_after_the_last_record_are_an_error() -> None:
     """They would be lost when the batch is written again."""
     (batch,) = read_batches(batch_of(body() * 3, 2))
     for read in (batch.records, lambda: list(batch.iter_records())):
@@ -135,14 +137,14 @@ def test_a_record_cut_at_the_end_of_the_batch_is_named() -> None:
 
 
 def test_an_empty_batch_has_no_records_whatever_follows_its_header() -> None:
-    """Compaction leaves empty batches behind, and Java looks at nothing but their count."""
+    """Compaction leaves empty batches behind, and Java looks only at their count."""
     (batch,) = read_batches(batch_of(b"", 0))
     assert batch.records() == []
     (batch,) = read_batches(batch_of(b"rest", 0))
     assert list(batch.iter_records()) == []
 
 
-def test_salvage_keeps_what_stands_in_front_of_the_damage() -> None:
+def test_salvage_keeps_what_precedes_the_damage() -> None:
     """A damaged batch still shows the records that were good."""
     good = [body(offset=varint(index)) for index in range(30)]
     good[20] = b"\x40" + good[20][1:]
@@ -174,7 +176,7 @@ def test_negative_deltas_count_backwards() -> None:
 
 
 def test_deltas_of_any_size_follow_each_other() -> None:
-    """What was seen in one size must not be taken for the same bytes in another."""
+    """A delta seen in one size must not be taken for the same bytes in another."""
     sizes = [0, 5, 63, 64, 0, 8191, 8192, 1, 2**20, 70, 2**21, 0, 2**30, 127, 2**31 - 1, 2, 300]
     sizes += [-1, -64, 3, -65, -(2**20), 0, 2**40, 1, -(2**40), 100]
     rows = [body(time=varint(sizes[n]), offset=varint(n * 400)) for n in range(len(sizes))]
@@ -190,7 +192,7 @@ def test_deltas_of_any_size_follow_each_other() -> None:
 
 
 def test_a_stamped_batch_is_read_whatever_its_deltas_are() -> None:
-    """The broker's timestamp counts, but a delta of another size still moves what stands after it.
+    """The broker's timestamp counts, but a delta of another size still moves what follows it.
 
     Read with the first record's shape, the second of these has other fields of the right length.
     """
@@ -208,7 +210,7 @@ def test_sums_beyond_64_bits_wrap_around_as_in_java() -> None:
     assert (row.offset, row.timestamp) == (-(2**63) + 3, -(2**63))
 
 
-def test_header_keys_that_are_no_text_are_replaced_as_in_java() -> None:
+def test_header_keys_that_are_not_text_are_replaced_as_in_java() -> None:
     """Kafka's client shows replacement characters instead of failing."""
     data = body(headers=b"\x02\x04\xff\xfe\x02x")
     (row,) = RecordCursor(section(data)).take(1)
@@ -246,7 +248,7 @@ def mutations(count: int, kinds: tuple[str, ...], *, resize: bool) -> Iterator[b
 
 
 def _refusal(read: Callable[[], object]) -> str | None:
-    """With what words a batch is refused."""
+    """The text of the error that refuses a batch."""
     try:
         read()
     except WireError as error:
@@ -269,7 +271,7 @@ def test_mutated_batches_read_or_fail_with_a_wire_error() -> None:
 
 
 def test_fast_and_slow_reading_agree_on_mutated_records() -> None:
-    """Two readers of one format stay one reader only if something compares them."""
+    """Two readers of one format stay equal only if something compares them."""
     compared = 0
     for raw in mutations(2000, ("none",), resize=False):
         batch = RecordBatch(raw)
@@ -290,7 +292,7 @@ def test_fast_and_slow_reading_agree_on_mutated_records() -> None:
 
 @pytest.mark.parametrize("codec", ["gzip", "lz4", "zstd"])
 def test_a_batch_of_tiny_records_is_iterated_in_bounded_memory(codec: str) -> None:
-    """Seven bytes become an object of two hundred; a list of them all is not always wanted."""
+    """Seven bytes become an object of two hundred; a list of all of them is not always needed."""
     count = 60_000
     rows = [Record(0, 0, None, None)] * count
     (batch,) = read_batches(build_batch(rows, BatchHeader(compression=codec, last_offset=0)))

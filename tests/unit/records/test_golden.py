@@ -26,7 +26,7 @@ def cases() -> dict[str, dict[str, Any]]:
 
 
 def payload(data: bytes | None) -> str | None:
-    """A key or value as the golden file has it."""
+    """A key or value in the form of the golden file."""
     if data is not None and len(data) > PRINTED_BYTES_MAX:
         return f"{len(data)} bytes, CRC-32 {zlib.crc32(data)}"
     return None if data is None else data.hex()
@@ -109,8 +109,8 @@ def test_kafkas_batches_read_as_kafka_reads_them(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", cases())
-def test_where_the_bytes_lie_makes_no_difference(name: str) -> None:
-    """A view into something longer, as of a mapped file, reads like bytes of its own."""
+def test_where_the_bytes_are_makes_no_difference(name: str) -> None:
+    """A view into something longer, such as a mapped file, reads like separate bytes."""
     data = bytes.fromhex(cases()[name]["hex"])
     here = [as_kafka_prints(batch) for batch in read_batches(data)]
     there = read_batches(memoryview(bytearray(b"before" + data)), 6)

@@ -1,4 +1,4 @@
-"""Batches as JSON: the keys that outside programs rely on, and what becomes of damage."""
+"""Batches as JSON: the keys that other programs rely on, and how damage is shown."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_headers_alone_need_no_decompression() -> None:
 
 
 def test_records_that_cannot_be_read_are_null_with_a_reason() -> None:
-    """The line is there all the same, and the exit code can tell."""
+    """The line is still printed, and the exit code can tell."""
     values = [TOPIC, b"\x01\x7f\x00", None]
     rows = [Record(offset, 5, None, value) for offset, value in enumerate(values)]
     (batch,) = read_batches(b"." * 9 + build_batch(rows), 9)
@@ -100,7 +100,7 @@ def test_records_that_cannot_be_read_are_null_with_a_reason() -> None:
 
 
 def test_damage_ends_the_list_of_records() -> None:
-    """What stands in front of it is shown; the CRC is the first reason."""
+    """What precedes it is shown; the CRC is the first reason."""
     rows = [Record(offset, 0, None, b"value") for offset in range(3)]
     raw = bytearray(build_batch(rows))
     raw[-12] = 0x7E
@@ -112,7 +112,7 @@ def test_damage_ends_the_list_of_records() -> None:
 
 
 def test_control_batches_are_decoded_in_any_topic() -> None:
-    """Transactions end in everybody's topics."""
+    """Transactions end in any topic."""
     row = Record(0, 5, control_key(ControlType.COMMIT), b"\x00\x00\x00\x00\x00\x03")
     (batch,) = read_batches(build_batch([row], BatchHeader(is_control=True)))
     for family in (None, "group", "metadata"):

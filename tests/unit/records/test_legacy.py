@@ -26,7 +26,7 @@ def message(
     attributes: int = 0,
     timestamp: int = 1000,
 ) -> bytes:
-    """One message with a right CRC."""
+    """One message with a correct CRC."""
     body = struct.pack(">bb", magic, attributes)
     if magic:
         body += struct.pack(">q", timestamp)
@@ -50,7 +50,7 @@ def test_offsets_inside_a_wrapper_of_magic_1_count_from_zero() -> None:
 
 
 def test_offsets_inside_a_wrapper_of_magic_0_are_absolute() -> None:
-    """There the broker rewrote every message."""
+    """In that version the broker rewrote every message."""
     inner = (message(7, b"a", magic=0), message(9, b"b", magic=0))
     (batch,) = read_batches(wrapper(9, *inner, magic=0))
     assert batch.records() == [Record(7, -1, None, b"a"), Record(9, -1, None, b"b")]
@@ -74,7 +74,7 @@ def test_a_wrapper_stamped_by_the_broker_stamps_its_messages() -> None:
 
 
 def test_a_message_cut_inside_a_wrapper_ends_it() -> None:
-    """Old brokers filled wrappers from cut reads; Java stops there too."""
+    """Old brokers filled wrappers from truncated reads; Java stops there too."""
     inner = message(0, b"a") + message(1, b"b")
     (batch,) = read_batches(wrapper(11, inner[:-1]))
     assert [record.value for record in batch.records()] == [b"a"]

@@ -1,4 +1,4 @@
-"""Real log directories against what kafka-dump-log prints for them."""
+"""Real log directories compared with what kafka-dump-log prints for them."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_payloads_mean_what_kafka_prints(files: dict[str, bytes]) -> None:
 
 
 def test_every_batch_of_every_file_is_whole(files: dict[str, bytes]) -> None:
-    """All codecs, transactions, stamped batches and headers, without a single complaint."""
+    """All codecs, transactions, stamped batches and headers, without a single error."""
     count = 0
     for name, data in files.items():
         family = family_of_topic(name.split("/")[-2].rpartition("-")[0])

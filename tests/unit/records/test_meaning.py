@@ -1,4 +1,4 @@
-"""Control, metadata and coordinator records: which message is inside, and how it is put there."""
+"""Control, metadata and coordinator records: which message is inside, and how it is encoded."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_control_records_that_cannot_be_read_say_why(
 
 
 def test_only_control_messages_become_control_values() -> None:
-    """And only in the version that they state themselves."""
+    """This works only in the version that they state themselves."""
     with pytest.raises(UsageError):
         control_value(TOPIC)
     with pytest.raises(UsageError):
@@ -115,7 +115,7 @@ def test_only_control_messages_become_control_values() -> None:
 
 
 def test_a_metadata_record_round_trips() -> None:
-    """Frame version, type and version stand in front, one byte each."""
+    """Frame version, type and version precede it, one byte each."""
     value = encode_metadata(TOPIC, 0)
     assert value[:3] == b"\x01\x02\x00"
     decoded = decode_metadata(value)
@@ -153,13 +153,13 @@ def test_every_metadata_record_is_found_by_its_type() -> None:
     ],
 )
 def test_metadata_records_that_cannot_be_read_say_why(value: bytes | None, problem: str) -> None:
-    """A controller stops at such a record; a tool goes on to the next."""
+    """A controller stops at such a record; a tool continues with the next."""
     with pytest.raises(WireError, match=problem):
         decode_metadata(value)
 
 
 def test_a_coordinator_record_round_trips() -> None:
-    """Type in front of the key, version in front of the value."""
+    """The type precedes the key, the version precedes the value."""
     key = OffsetCommitKey(group="g", topic="t", partition=3)
     value = OffsetCommitValue(offset=99, metadata="", commit_timestamp=5)
     raw_key, raw_value = coordinator_key(key), coordinator_value(value, 3)
@@ -203,7 +203,7 @@ def test_coordinator_records_that_cannot_be_read_say_why(
 
 
 def test_the_topic_tells_the_family() -> None:
-    """Nobody else's topic is taken for one of Kafka's own."""
+    """No other topic is taken for one of Kafka's own."""
     assert family_of_topic("__consumer_offsets") == "group"
     assert family_of_topic("consumer_offsets") is None
     assert set(FAMILIES.values()) == {"metadata", "remote-log", *messages.COORDINATOR_RECORDS}

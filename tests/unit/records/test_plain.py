@@ -32,13 +32,13 @@ def test_lengths_of_every_width_are_right(size: int) -> None:
 
 @pytest.mark.parametrize("before", [0, 1, 60, 64, 8190, 8192, 9000])
 def test_sizes_are_known_without_making_the_bytes(before: int) -> None:
-    """So a batch is filled to the byte; a record's size depends on those before it."""
+    """A batch can then be filled to the byte; a record's size depends on those before it."""
     values = [bytes([1 + number % 200]) * (1 + number % 90) for number in range(9100)]
     rest = len(plain_records(values)) - len(plain_records(values[:before]))
     assert plain_size(values[before:], before) == rest
 
 
-def test_more_deltas_than_are_kept_are_written_all_the_same() -> None:
-    """What is kept for the next batch is bounded; a batch of short values has more."""
+def test_more_deltas_than_are_kept_are_still_written() -> None:
+    """The cache for the next batch is bounded; a batch of short values has more."""
     values = [b"v"] * 135_000
     assert plain_records(values) == _built(values)

@@ -1,4 +1,4 @@
-"""Walking over batches: boundaries, cuts, damage, and going on behind it."""
+"""Walking over batches: boundaries, cuts, damage, and continuing after it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ALL = ONE + TWO + THREE
 
 
 def test_batches_follow_each_other_without_a_gap() -> None:
-    """Positions and sizes are what the log layer and the indexes are made of."""
+    """The log layer and the indexes are built on positions and sizes."""
     batches = list(read_batches(ALL))
     assert [batch.position for batch in batches] == [0, len(ONE), len(ONE) + len(TWO)]
     assert [batch.end for batch in batches][-1] == len(ALL)
@@ -23,14 +23,14 @@ def test_batches_follow_each_other_without_a_gap() -> None:
 
 
 def test_a_walk_can_start_in_the_middle() -> None:
-    """An index points to a position, not to a file's begin."""
+    """An index points to a position, not to the start of a file."""
     (batch, _) = read_batches(ALL, len(ONE))
     assert batch.base_offset == 8
     assert batch.position == len(ONE)
 
 
 def test_a_cut_at_any_byte_ends_the_walk_without_an_error() -> None:
-    """Fetch responses end in the middle of a batch; the rest is counted, not complained about."""
+    """Fetch responses end in the middle of a batch; the rest is counted, not an error."""
     for size in range(len(ALL) + 1):
         reader = read_batches(ALL[:size])
         whole = sum(batch.size for batch in reader)
@@ -49,7 +49,7 @@ def test_reading_the_header_touches_no_record() -> None:
 
 
 def test_a_wrong_crc_names_both_values_and_the_place() -> None:
-    """Whoever looks for the damage needs to see what was expected."""
+    """A user who looks for the damage needs to see what was expected."""
     damaged = bytearray(ONE + TWO)
     damaged[len(ONE) + 17] ^= 0x01
     batch = list(read_batches(damaged))[1]
@@ -68,7 +68,7 @@ def test_a_wrong_crc_names_both_values_and_the_place() -> None:
 def test_an_impossible_header_names_the_field(
     place: int, byte: int, path: str, found: str
 ) -> None:
-    """A walk cannot pass over a length that it cannot believe."""
+    """A walk cannot skip a batch whose length is impossible."""
     damaged = bytearray(ONE + TWO)
     damaged[len(ONE) + place] = byte
     reader = read_batches(damaged)
@@ -88,7 +88,7 @@ def test_a_length_below_the_header_is_impossible(size: int) -> None:
         next(read_batches(damaged))
 
 
-def test_a_walk_goes_on_behind_damage() -> None:
+def test_a_walk_continues_after_damage() -> None:
     """One bad block must not hide the rest of a log."""
     damaged = bytearray(ALL)
     damaged[len(ONE) + 16] = 9
@@ -101,7 +101,7 @@ def test_a_walk_goes_on_behind_damage() -> None:
     assert reader.remaining == 0
 
 
-def test_going_on_where_nothing_follows_ends_the_walk() -> None:
+def test_continuing_where_nothing_follows_ends_the_walk() -> None:
     """The last bytes of a damaged log hold no batch."""
     reader = read_batches(bytes(range(256)) * 4)
     with pytest.raises(WireError):
@@ -112,7 +112,7 @@ def test_going_on_where_nothing_follows_ends_the_walk() -> None:
 
 
 def test_planted_headers_do_not_make_the_search_quadratic() -> None:
-    """Each of these headers announces all the rest, whose CRC would be computed each time."""
+    """Each of these headers claims all the rest, whose CRC would be computed each time."""
     count = 20_000
     size = count * 61
     planted = bytearray()
@@ -124,8 +124,8 @@ def test_planted_headers_do_not_make_the_search_quadratic() -> None:
     assert reader.resume() == size
 
 
-def test_a_batch_behind_a_cut_one_is_found() -> None:
-    """A crash can leave half a batch with a new one behind it."""
+def test_a_batch_after_a_cut_one_is_found() -> None:
+    """A crash can leave half a batch with a new one after it."""
     reader = read_batches(TWO[:70] + ONE)
     first = next(reader)
     assert not first.is_valid

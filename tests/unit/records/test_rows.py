@@ -1,4 +1,4 @@
-"""Long lists of records that are made while somebody iterates, and plain lists of them."""
+"""Long lists of records that are made during iteration, and plain lists of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_long_list_without_meaning_is_walked_through_only_once() -> None:
 
 
 def test_a_long_list_is_made_plain_where_a_program_asks_for_it() -> None:
-    """The same objects as those of a short list, wherever it stands."""
+    """The objects are the same as those of a short list, wherever it is."""
     data = build_batch([Record(offset, 0, None, b"v") for offset in range(5)])
     (batch,) = BatchReader(data)
     short, _ = batch_to_json(batch)

@@ -1,4 +1,4 @@
-"""A flush that runs in a thread, beside appends."""
+"""A flush that runs in a thread, during appends."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from kraftwire.log.settings import LogSettings
 from tests.support.log_batches import TOPIC, TOPIC_ID, append
 
 
-@pytest.mark.parametrize("before", [True, False], ids=["before the write", "behind the write"])
-def test_what_is_called_durable_was_synced_behind_its_write(
+@pytest.mark.parametrize("before", [True, False], ids=["before the write", "after the write"])
+def test_what_is_reported_durable_was_synced_after_its_write(
     before: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """D2, D3: a flush that begins in the middle of an append must not swallow the append's mark."""

@@ -1,0 +1,53 @@
+"""Limits of batches and their records, each with its reason."""
+
+from __future__ import annotations
+
+__all__ = [
+    "HEADERS_COUNT_FREE",
+    "HEADER_BYTES_MIN",
+    "RECORDS_CHUNK_BYTES",
+    "RECORDS_CHUNK_COUNT",
+    "RECORDS_COUNT_FREE",
+    "RECORDS_COUNT_RATIO_MAX",
+    "RECORDS_RATIO_MAX",
+    "RECORDS_SIZE_FREE",
+    "RECORDS_SIZE_MAX",
+    "RECORD_PROBLEMS_MAX",
+    "RECORD_SHOWN_FREE",
+]
+
+# One batch may not expand beyond this when decompressed. Kafka has no such limit; a batch is at
+# most message.max.bytes (1 MiB by default) on the wire, and honest data shrinks far less than
+# this allows.
+RECORDS_SIZE_MAX = 256 * 1024 * 1024
+
+# Below that, a batch may expand to RECORDS_SIZE_FREE and RECORDS_RATIO_MAX bytes more for each of
+# its own: a producer's batch and a snapshot's hold at most a few MiB, however tightly they are
+# packed, and longer ones shrink less. A tool that holds one such batch stays below 64 MiB and
+# eight times its input.
+RECORDS_SIZE_FREE = 14 * 1024 * 1024
+RECORDS_RATIO_MAX = 8
+
+# A compressed batch may hold RECORDS_COUNT_FREE records and RECORDS_COUNT_RATIO_MAX more for each
+# of its bytes. Records of a real batch differ at least in their offsets, which no codec packs into
+# less than a byte or two; seven bytes repeated by the million are a bomb.
+RECORDS_COUNT_FREE = 64 * 1024
+RECORDS_COUNT_RATIO_MAX = 2
+
+# Tools show a record of a compressed batch if it has at most this many bytes more than its batch:
+# each of its bytes takes ten in JSON and as text. Few producers send longer ones.
+RECORD_SHOWN_FREE = 1024 * 1024
+
+# Reasons to keep why records of one batch cannot be decoded; the rest are only counted.
+RECORD_PROBLEMS_MAX = 1000
+
+# A record may have HEADERS_COUNT_FREE headers and one more for each HEADER_BYTES_MIN bytes that its
+# batch takes on the wire. Kafka has no such limit, but uses have some dozens; a header of two bytes
+# takes a hundred as an object.
+HEADERS_COUNT_FREE = 32 * 1024
+HEADER_BYTES_MIN = 256
+
+# Iterating over a batch turns this many records at a time into objects, or records of this many
+# bytes, so that the memory of a batch with millions of tiny ones stays near that of its bytes.
+RECORDS_CHUNK_COUNT = 4096
+RECORDS_CHUNK_BYTES = 256 * 1024

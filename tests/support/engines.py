@@ -1,0 +1,18 @@
+"""Which tests run once for each available engine."""
+
+from __future__ import annotations
+
+__all__ = ["FOR_EACH_ENGINE"]
+
+# Path prefixes, under `tests`, of the tests of what the engine in C does as well.
+FOR_EACH_ENGINE = (
+    "engine/test_choice",
+    "unit/records/",
+    "unit/test_vectors",
+    "unit/wire/test_",
+    "unit/decode/test_short_line",
+    "fuzz/test_damage",
+    "fuzz/test_memory",
+    "spark/logs/test_columns",
+    "spark/logs/test_log_tables",
+)

@@ -1,0 +1,47 @@
+"""Which process of pytest-xdist takes which test files, so that the processors are always busy.
+
+Tests with real Kafka mostly wait, tests with Spark and most others compute. So each process begins
+with files of one kind, and those that wait run next to those that compute. One process alone begins
+with Spark: a session takes seconds to start, and the longer it runs the faster it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
+
+__all__ = ["BEGINS_WITH", "LEFT_FOR_LAST", "Shifts", "chosen"]
+
+# The folder that the first process begins with, the second, and so on, again and again; an empty
+# name stands for all other folders.
+BEGINS_WITH = ("tests/interop/", "tests/spark/", "tests/interop/", "")
+
+# What a process runs, in this order, once none of its own files are left: no second session of
+# Spark starts while there is anything else to do.
+LEFT_FOR_LAST = ("", "tests/interop/", "tests/spark/")
+
+
+def chosen(waiting: Iterable[str], process: int) -> str:
+    """The file that a process, counted from 0, takes next of those that wait, in their order."""
+    begins = BEGINS_WITH[process % len(BEGINS_WITH)]
+    order = [begins, *(kind for kind in LEFT_FOR_LAST if kind != begins)]
+    return min(waiting, key=lambda file: order.index(_kind(file)))
+
+
+def _kind(file: str) -> str:
+    return next((kind for kind in BEGINS_WITH if kind and file.startswith(kind)), "")
+
+
+class Shifts(LoadFileScheduling):  # type: ignore[misc]
+    """Assigns whole files, as ``--dist loadfile`` does, in the order of `chosen`."""
+
+    def __init__(self, config: pytest.Config, log: object = None) -> None:
+        super().__init__(config, log)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        process = int(node.gateway.id.removeprefix("gw"))
+        self.workqueue.move_to_end(chosen(self.workqueue, process), last=False)
+        super()._assign_work_unit(node)
