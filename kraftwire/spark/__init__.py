@@ -14,10 +14,10 @@ __all__ = ["register"]
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("kafka-capture")`, `format("kafka-log")` and `format("kraft-metadata")` known.
+    """Register `format("kafka-capture")`, `format("kafka-log")` and `format("kraft-metadata")`.
 
-    Switches filter pushdown for Python data sources on; these sources look at filters only with
-    their option `filterPushdown`.
+    Enables filter pushdown for Python data sources; these sources use filters only with their
+    option `filterPushdown`.
     """
     from kraftwire.spark.sources.known import SOURCES
 

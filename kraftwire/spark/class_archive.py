@@ -1,7 +1,7 @@
-"""A class-data archive, so that the JVM of a short run finds Spark's classes read and checked.
+"""A class-data archive, so that the JVM of a short run finds Spark's classes loaded and verified.
 
-Owns the archives in the user's cache folder: where one is, how it is made by the first run that
-finds none, and when old ones go. Whatever is wrong with it, a run goes on without.
+Owns the archives in the user's cache folder: where they are, how the first run makes one, and when
+old ones are deleted. If an archive is unusable, the run continues without it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from pathlib import Path
 __all__ = ["ClassArchive", "cache_folder"]
 
 _PATTERN = "spark-*.jsa"
-# Another Python with another Spark may use one of its own.
+# Another Python with another Spark may use its own archive.
 _KEPT = 2
 
-# The JVM writes for some seconds; one that hangs is left alone.
+# The JVM writes for a few seconds; one that hangs is left alone.
 _SECONDS_MAX = 120
 _STALE_S = 3600
+# How long a JVM has to end when its archive is not wanted.
+_GRACE_S = 5
 
-# A JVM that cannot use an archive, or does not know the option, says nothing and goes on.
+# A JVM that cannot use an archive, or does not know the option, continues silently.
 _QUIET = "-XX:+IgnoreUnrecognizedVMOptions -Xlog:disable -Xlog:all=error:stderr"
 
 
@@ -36,41 +38,55 @@ _QUIET = "-XX:+IgnoreUnrecognizedVMOptions -Xlog:disable -Xlog:all=error:stderr"
 class ClassArchive:
     """Where the archive of this Java and this Spark is, or will be.
 
-    Shape: `fresh` is what the JVM writes at its end, None if the archive is there already.
+    `fresh` is the file that the JVM writes when it ends, None if the archive exists already.
     """
 
     path: Path
     fresh: Path | None
 
     @classmethod
-    def find(cls) -> ClassArchive | None:
-        """The archive to use or to make; None if there can be none, or Spark's JVM runs already."""
+    def find(cls, *, has_stages: bool = True) -> ClassArchive | None:
+        """Return the archive to use or to make; None if impossible, or if Spark's JVM already runs.
+
+        A run without stages needs half of the classes. It may use the archive of a run with stages,
+        but the one that it leaves is useful only for runs without them.
+        """
         java = _java()
         spark = find_spec("pyspark")
         if _running() is not None or java is None or spark is None or spark.origin is None:
             return None
         path = cache_folder() / f"spark-{_digest(java, Path(spark.origin))}.jsa"
         try:
+            _sweep(path.parent)
             if path.exists():
                 return cls(path, None)
+            if not has_stages:
+                path = _without_stages(path)
+                if path.exists():
+                    return cls(path, None)
             path.parent.mkdir(parents=True, exist_ok=True)
-            _sweep(path.parent)
         except OSError:
             return None
         if not os.access(path.parent, os.W_OK):
             return None
         return cls(path, path.with_suffix(f".{os.getpid()}.new"))
 
+    @classmethod
+    def kept(cls) -> ClassArchive | None:
+        """Return the archive that an earlier run has made; None if there is none."""
+        found = cls.find(has_stages=False)
+        return None if found is None or found.fresh is not None else found
+
     @property
     def options(self) -> str:
-        """What the JVM is told, as Spark takes options."""
+        """Return the JVM options, in the form that Spark expects."""
         name, path = "SharedArchiveFile", self.path
         if self.fresh is not None:
             name, path = "ArchiveClassesAtExit", self.fresh
         return f'{_QUIET} "-XX:{name}={path}"'
 
     def keep(self) -> None:
-        """Let Spark's JVM end if it is to make an archive, and keep what it writes then.
+        """Stop Spark's JVM if it is to write an archive, and keep what it writes.
 
         Order: after Spark was stopped; this process cannot start it again.
         """
@@ -79,7 +95,7 @@ class ClassArchive:
             self.keep_from(jvm)
 
     def keep_from(self, jvm: subprocess.Popen[bytes]) -> bool:
-        """The same for a JVM that ends when its input does; whether there is a new archive."""
+        """Keep what a JVM writes when its input ends; return whether there is a new archive."""
         if self.fresh is None:
             return False
         with suppress(OSError, subprocess.TimeoutExpired):
@@ -87,9 +103,36 @@ class ClassArchive:
                 jvm.stdin.close()
             if jvm.wait(_SECONDS_MAX) == 0:
                 self.fresh.replace(self.path)
+                _without_stages(self.path).unlink(missing_ok=True)
                 self._forget_others()
                 return True
         return False
+
+    def abandon(self) -> None:
+        """End Spark's JVM without an archive, if it is to write one: the run has ended early.
+
+        Order: after Spark was stopped, if it can be.
+        """
+        jvm = _running()
+        if self.fresh is not None and jvm is not None:
+            self.abandon_from(jvm)
+
+    def abandon_from(self, jvm: subprocess.Popen[bytes]) -> None:
+        """Do the same for a JVM that ends with its input."""
+        if self.fresh is None:
+            return
+        try:
+            with suppress(OSError, subprocess.TimeoutExpired):
+                if jvm.stdin is not None:
+                    jvm.stdin.close()
+                # It removes its temporary files first, and then writes.
+                jvm.wait(_GRACE_S)
+        finally:
+            jvm.kill()
+            with suppress(OSError, subprocess.TimeoutExpired):
+                jvm.wait(_GRACE_S)
+            with suppress(OSError):
+                self.fresh.unlink()
 
     def _forget_others(self) -> None:
         others = [path for path in self.path.parent.glob(_PATTERN) if path != self.path]
@@ -98,8 +141,13 @@ class ClassArchive:
             path.unlink()
 
 
+def _without_stages(path: Path) -> Path:
+    """Return where the smaller archive of the same Java and Spark is."""
+    return path.with_name(f"{path.stem}-tables{path.suffix}")
+
+
 def cache_folder() -> Path:
-    """The folder for what can be made again, by the custom of the platform."""
+    """Return the platform's folder for cached files."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
     elif sys.platform == "darwin":
@@ -110,7 +158,7 @@ def cache_folder() -> Path:
 
 
 def _running() -> subprocess.Popen[bytes] | None:
-    """The JVM that this process has started for Spark."""
+    """Return the JVM that this process has started for Spark."""
     from pyspark import SparkContext
 
     jvm: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
@@ -118,7 +166,7 @@ def _running() -> subprocess.Popen[bytes] | None:
 
 
 def _java() -> Path | None:
-    """The Java that Spark's scripts start."""
+    """Return the Java that Spark's scripts start."""
     home = os.environ.get("JAVA_HOME")
     found = Path(home) / "bin" / "java" if home else shutil.which("java")
     with suppress(OSError):
@@ -127,13 +175,15 @@ def _java() -> Path | None:
 
 
 def _digest(java: Path, spark: Path) -> str:
-    """What an archive depends on; the JVM itself checks the rest, as the times of jars."""
+    """Return a digest of what an archive depends on; the JVM checks the rest, such as jar times."""
     facts = [version("pyspark"), str(spark), str(java), str(java.stat().st_mtime_ns)]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what JVMs that were killed have left."""
+    """Remove the leftovers of killed JVMs."""
     for path in folder.glob("*.new"):
-        if path.stat().st_mtime < time.time() - _STALE_S:
-            path.unlink()
+        # Another run may sweep as well, or nobody may write here.
+        with suppress(OSError):
+            if path.stat().st_mtime < time.time() - _STALE_S:
+                path.unlink()

@@ -1,6 +1,7 @@
-"""The process that Spark's Python workers are forked from, with our libraries loaded already.
+"""The process from which Spark's Python workers are forked, with our libraries already loaded.
 
-Run by the JVM in place of `pyspark.daemon`, whose workers would each load them for half a second.
+The JVM runs it in place of `pyspark.daemon`, whose workers would each take half a second to load
+them.
 """
 
 from __future__ import annotations

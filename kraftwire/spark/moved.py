@@ -1,4 +1,4 @@
-"""The error of every reader that goes on where it stopped: what was read is not there any more."""
+"""The error of readers that resume: the records read before are no longer there."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ __all__ = ["LogMovedError"]
 
 
 class LogMovedError(StorageError):
-    """The log is not the one that was read before: truncated, or begun anew after our offset."""
+    """The log is not the one that was read before: it was truncated, or starts after our offset."""

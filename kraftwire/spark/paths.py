@@ -8,5 +8,5 @@ __all__ = ["readable"]
 
 
 def readable(path: str | os.PathLike[str]) -> str:
-    """A path as UTF-8: bytes of a name that are none are written as `\\xff`."""
+    """Return a path as UTF-8: invalid bytes of a name are written as `\\xff`."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""A Spark session as the pipeline wants it: on this machine by default, quiet, small."""
+"""A Spark session for the pipeline: local by default, quiet, small."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kraftwire.spark.class_archive import ClassArchive
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from kraftwire.spark.class_archive import ClassArchive
 
 __all__ = ["local_session"]
 
 _LOOPBACK = "127.0.0.1"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
-# What a session of ours needs; the caller's settings win.
+# Settings of our sessions; the caller's settings win.
 _SETTINGS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
@@ -29,8 +29,11 @@ _SETTINGS: Mapping[str, str] = {
 }
 
 _JVM = f"-XX:+UseSerialGC -Dlog4j2.configurationFile={_LOGGING.as_uri()}"
-# A job of some seconds gains nothing by the optimizing compiler, a long one is twice as fast.
+# A job of a few seconds gains nothing from the optimizing compiler, a long one is twice as fast.
 _SHORT_JVM = f"-XX:TieredStopAtLevel=1 {_JVM}"
+
+# In these locales Java, unlike Python, finds only files with ASCII names.
+_ASCII_LOCALES = ("C", "POSIX")
 
 # Only where driver and executors share a machine.
 _LOOPBACK_ONLY: Mapping[str, str] = {
@@ -40,8 +43,10 @@ _LOOPBACK_ONLY: Mapping[str, str] = {
 
 # Only where they share a process.
 _LOCAL: Mapping[str, str] = {
-    # Executors find it only where the package is installed, not in an archive.
+    # Executors find it only if the package is installed, not in an archive.
     "spark.python.daemon.module": "kraftwire.spark.daemon",
+    # As in the stages: workers with another environment would be forked from another daemon.
+    "spark.executorEnv.SPARK_SIMPLIFIED_TRACEBACK": "1",
 }
 
 
@@ -54,19 +59,23 @@ def local_session(
     with_sources: bool = True,
     archive: ClassArchive | None = None,
 ) -> SparkSession:
-    """A session with this Python on its workers, and our data sources registered.
+    """Return a session with this Python on its workers, and our data sources registered.
 
-    `master` is a Spark master URL; `settings` are Spark properties that win over ours. A JVM for
-    work of some seconds (`is_short`) starts sooner and goes without its optimizing compiler. Who
-    only runs the pipeline needs no data sources, and saves a CPU second without them. A new JVM
-    uses the `archive`, or makes it.
+    `master` is a Spark master URL; `settings` are Spark properties that win over ours. For work of
+    a few seconds (`is_short`) the JVM starts faster, without its optimizing compiler. A caller that
+    only runs the pipeline needs no data sources; leaving them out saves a CPU second. A new JVM on
+    this machine uses the `archive`, or makes it; without one it uses the archive of an earlier run.
     """
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if os.environ.get("LC_ALL") in _ASCII_LOCALES:
+        os.environ["LC_ALL"] = "C.UTF-8"
     chosen = dict(_SETTINGS)
     jvm = _SHORT_JVM if is_short else _JVM
+    if master.startswith("local"):
+        archive = archive or ClassArchive.kept()
     chosen["spark.driver.extraJavaOptions"] = f"{jvm} {archive.options}" if archive else jvm
     if master.startswith("local") or f"//{_LOOPBACK}" in master:
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)

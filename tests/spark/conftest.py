@@ -26,6 +26,7 @@ def spark() -> Iterator[SparkSession]:
         pytest.skip("Spark needs Java 17")
     from kraftwire.spark.session import local_session
 
-    session = local_session("local[2]", {"spark.sql.shuffle.partitions": "2"})
+    # Hundreds of small jobs: the optimizing compiler would take a third of the time for itself.
+    session = local_session("local[2]", {"spark.sql.shuffle.partitions": "2"}, is_short=True)
     yield session
     session.stop()

@@ -1,18 +1,16 @@
 """`kraftwire pipeline`: captures and log directories into tables and a report, on Spark.
 
-Owns the arguments and what is said on the way. What is done is the business of `kraftwire.spark`,
-whose libraries are loaded by the commands that need them alone.
+Owns the arguments and the messages. The work is done by `kraftwire.spark`, whose libraries are
+loaded only by the commands that need them.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 from glob import glob
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +18,8 @@ import click
 
 from kraftwire import messages
 from kraftwire.cli.output import say
+from kraftwire.cli.pipeline.ending import Ending
+from kraftwire.cli.pipeline.installed import check_installed
 from kraftwire.cli.pipeline.report import interval, report
 from kraftwire.cli.pipeline.tables import tables
 from kraftwire.cli.tables import heading, show, table
@@ -33,9 +33,9 @@ __all__ = ["pipeline"]
 
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 _FAILED = 1
-_API_HELP = "Frames of these APIs; repeatable, or with commas."
-_TAG_HELP = "A word for the column tags of every table; repeatable."
-_TABLES_HELP = "Only these: names, patterns, all; repeatable, or with commas."
+_API_HELP = "Only frames of these APIs; repeatable, or separated by commas."
+_TAG_HELP = "A tag for the column tags of every table; repeatable."
+_TABLES_HELP = "Only these: names, patterns, all; repeatable, or separated by commas."
 
 # Of local[...]: cores, and how often a task may fail.
 _MASTER = re.compile(r"local(\[(\*|0*[1-9]\d*)(, *0*[1-9]\d*)?\])?|yarn|(spark|k8s)://.+")
@@ -74,7 +74,7 @@ pipeline.add_command(tables)
 @click.option("--api", multiple=True, metavar="NAME", help=_API_HELP)
 @click.option("--tables", "wanted", multiple=True, metavar="NAME", help=_TABLES_HELP)
 @click.option("--tag", multiple=True, metavar="KEY=VALUE", help=_TAG_HELP)
-@click.option("--resume", is_flag=True, help="Go on, or add new files to the tables.")
+@click.option("--resume", is_flag=True, help="Continue a run, or add new files.")
 @click.option("--records", is_flag=True, help="The table records too, of log files.")
 @click.option("--csv", "as_csv", is_flag=True, help="Tables as CSV too, in csv/.")
 @click.option("--jsonl", "as_jsonl", is_flag=True, help="Tables as JSON lines too, in jsonl/.")
@@ -83,22 +83,22 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
     """Read captures and log files into the tables of a folder.
 
     INPUT is a capture, a file of a log directory, a folder of such or a glob. Everything is
-    decoded once; a run that was killed goes on with --resume. Captures in one folder whose names
-    differ in numbers alone, and whose times follow each other, are read as one.
+    decoded once; --resume continues a run that was killed. Captures in one folder whose names
+    differ only in numbers, and whose times follow each other, are read as one.
 
-    With --tables only those are written, and what they are made from. Names are those of
+    With --tables, only those are written, and the tables they are made from. Names are those of
     `kraftwire pipeline tables`, and of each request and response: fetch_request, vote_response.
 
     \b
-    Exit code: 0 if every byte is accounted for, 1 if not or if the run failed, 2 for wrong usage.
+    Exit code: 0 if everything was read and every byte is accounted for, 1 if not or if the run
+    failed, 2 for wrong usage.
     """
-    _check_installed()
+    check_installed()
     from kraftwire.cli.pipeline.progress import Progress
     from kraftwire.spark.captures.selection import Selection
     from kraftwire.spark.class_archive import ClassArchive
-    from kraftwire.spark.run import OnSpark, RunOptions, choose_tables
+    from kraftwire.spark.run import RunOptions, choose_tables, spark_runner
     from kraftwire.spark.run import run as run_pipeline
-    from kraftwire.spark.run.failure import told
     from kraftwire.spark.run.small import is_small
     from kraftwire.spark.session import local_session
 
@@ -111,28 +111,30 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
     if not options["resume"]:
         _check_inputs(inputs)
     properties = {"spark.ui.showConsoleProgress": "false"} | dict(map(_property, options["conf"]))
-    is_short, master = is_small(inputs), _master(options["master"])
-    archive = ClassArchive.find() if is_short and master.startswith("local") else None
-    with told("the start of Spark"):
-        spark = local_session(
-            master, properties, is_short=is_short, with_sources=False, archive=archive
-        )
-    try:
-        with Progress(chosen.folder, is_wanted=not options["quiet"]) as progress:
+    master = _master(options["master"])
+    has_stages = chosen.derived != frozenset()
+    is_local = master.startswith("local")
+    archive = ClassArchive.find(has_stages=has_stages) if is_local else None
+    start = partial(
+        local_session, master, properties,
+        is_short=not has_stages or is_small(inputs), with_sources=False, archive=archive,
+    )  # fmt: skip
+    with Ending(archive):
+        with (
+            spark_runner(start, master) as runner,
+            Progress(chosen.folder, is_wanted=not options["quiet"]) as progress,
+        ):
             outcome = run_pipeline(
-                inputs, chosen, OnSpark(spark),
-                resume=options["resume"], tell=_say, begin=progress.begin,
-            )  # fmt: skip
-    finally:
-        spark.stop()
-    if archive is not None:
-        archive.keep()
+                inputs, chosen, runner, resume=options["resume"], tell=_say, begin=progress.begin
+            )
+        if archive is not None:
+            archive.keep()
     _export(chosen.folder, options)
     if not options["quiet"]:
         show(_summary(chosen.folder, outcome))
     for wrong in outcome.unbalanced:
         _say(f"bytes are not accounted for: {wrong}")
-    return _FAILED if outcome.unbalanced else 0
+    return _FAILED if outcome.unbalanced or outcome.unread else 0
 
 
 @pipeline.command(context_settings=_CONTEXT)
@@ -144,9 +146,9 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
 )
 @click.option(
     "--interval", default=30.0, show_default=True, metavar="SECONDS",
-    type=click.FloatRange(min=0), help="From one round to the next.",
+    type=click.FloatRange(min=0), help="Time from one round to the next.",
 )
-@click.option("--once", is_flag=True, help="One round: read what is there, and end.")
+@click.option("--once", is_flag=True, help="Run a single round, then exit.")
 @click.option("--master", default="local[*]", show_default=True, help="Master URL of Spark.")
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="Spark property; repeatable.")
 @click.option("--api", multiple=True, metavar="NAME", help=_API_HELP)
@@ -154,62 +156,48 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
 @click.option("--records", is_flag=True, help="The table records too, of log files.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
 def tail(inputs: tuple[str, ...], **options: Any) -> int:
-    """Keep the tables of a folder growing, round after round.
+    """Keep the tables of a folder up to date, round after round.
 
     INPUT is a folder, a file or a glob: log directories that brokers write to, folders of captures
-    in which files grow, appear or are rotated. A round reads what is new and makes the derived
-    tables anew. Ctrl-C ends it after the round. Killed at any moment and started again, it leaves
-    the tables of one run over all that is there.
+    in which files grow, appear or are rotated. A round reads new data and rebuilds the derived
+    tables. Ctrl-C stops the command after the round. If it is killed at any moment and started
+    again, the tables are those of one run over all inputs.
 
     \b
-    Exit code: 0 if every byte is accounted for, 1 if not or if a round failed, 2 for wrong usage.
+    Exit code: 0 if everything was read and every byte is accounted for, 1 if not or if a round
+    failed, 2 for wrong usage.
     """  # fmt: skip
     if not inputs and not options["quorums"]:
-        raise UsageError("there is nothing to follow: name inputs or --bootstrap-controller")
-    _check_installed()
+        raise UsageError("nothing to follow: name inputs or --bootstrap-controller")
+    check_installed()
     from kraftwire.cli.pipeline.progress import Progress
     from kraftwire.cli.pipeline.tail import Stop
     from kraftwire.spark.captures.selection import Selection
-    from kraftwire.spark.run import OnSpark, Rhythm, RunOptions
+    from kraftwire.spark.run import LateSpark, Rhythm, RunOptions
     from kraftwire.spark.run import tail as tail_pipeline
-    from kraftwire.spark.run.failure import told
     from kraftwire.spark.session import local_session
 
     selection = Selection(apis=_apis(options["api"]))
     tags = _tags(options["tag"])
     chosen = RunOptions(options["out"], selection, options["records"], tags)
     properties = {"spark.ui.showConsoleProgress": "false"} | dict(map(_property, options["conf"]))
-    master = _master(options["master"])
-    with told("the start of Spark"):
-        spark = local_session(master, properties)
-    try:
-        bars = Progress(chosen.folder, is_wanted=not options["quiet"])
-        with bars as progress, Stop(_say) as stop:
-            rhythm = Rhythm(options["interval"], stop.wait, options["once"])
-            outcome = tail_pipeline(
-                inputs, chosen, OnSpark(spark), rhythm,
-                quorums=options["quorums"], tell=_say, begin=progress.begin,
-            )  # fmt: skip
-    finally:
-        spark.stop()
+    start = partial(local_session, _master(options["master"]), properties)
+    with (
+        LateSpark(start) as runner,
+        Progress(chosen.folder, is_wanted=not options["quiet"]) as progress,
+        Stop(_say) as stop,
+    ):
+        rhythm = Rhythm(options["interval"], stop.wait, options["once"])
+        outcome = tail_pipeline(
+            inputs, chosen, runner, rhythm,
+            quorums=options["quorums"], tell=_say, begin=progress.begin,
+        )  # fmt: skip
     if not options["quiet"]:
         show(_summary(chosen.folder, outcome))
     for wrong in outcome.unbalanced:
         _say(f"bytes are not accounted for: {wrong}")
-    is_failed = bool(outcome.unbalanced or (options["once"] and outcome.unreachable))
-    return _FAILED if is_failed else 0
-
-
-def _check_installed() -> None:
-    """Raises: ClickException where Spark cannot be started, with what to do about it."""
-    missing = [name for name in ("pyspark", "pyarrow", "numpy") if find_spec(name) is None]
-    if missing:
-        names = ", ".join(missing)
-        raise click.ClickException(f"{names} not installed: pip install 'kraftwire[spark]'")
-    home = os.environ.get("JAVA_HOME")
-    has_java = (Path(home) / "bin" / "java").exists() if home else shutil.which("java")
-    if not has_java:
-        raise click.ClickException("there is no Java: install Java 17, or set JAVA_HOME")
+    is_failed = outcome.unbalanced or outcome.unread
+    return _FAILED if is_failed or (options["once"] and outcome.unreachable) else 0
 
 
 def _check_inputs(names: Iterable[str]) -> None:
@@ -220,9 +208,9 @@ def _check_inputs(names: Iterable[str]) -> None:
 
 
 def _master(text: str) -> str:
-    """Raises: UsageError for what Spark would answer with a stack of Java's."""
+    """Raises: UsageError for a value that Spark would answer with a Java stack trace."""
     if not _MASTER.fullmatch(text):
-        raise UsageError(f"{text!r} is no master of Spark: local[*], spark://HOST:PORT, yarn, ...")
+        raise UsageError(f"{text!r} is not a Spark master: local[*], spark://HOST:PORT, yarn, ...")
     return text
 
 
@@ -270,7 +258,7 @@ def _export(folder: Path, options: dict[str, Any]) -> None:
 
 
 def _summary(folder: Path, outcome: Outcome) -> list[str]:
-    """What was read, what the tables have, and what to look at first."""
+    """Print what was read, the number of rows, and what to look at first."""
     from kraftwire.spark.run.attention import attention
 
     read = f"{_files(outcome.files)}, {outcome.size / 1e6:,.1f} MB in {outcome.seconds:,.1f} s"
@@ -278,7 +266,7 @@ def _summary(folder: Path, outcome: Outcome) -> list[str]:
     if rate >= _RATE_MIN:
         read += f" ({rate:,.1f} MB/s)"
     if outcome.again:
-        read += f"; {_files(outcome.again)} again, because a recording goes on"
+        read += f"; {_files(outcome.again)} again, because a recording continues"
     if outcome.known:
         read += f"; {_files(outcome.known)} read before"
     rows = [(name, f"{count:,}", "") for name, count in outcome.rows.items()]
@@ -294,5 +282,5 @@ def _files(count: int) -> str:
 
 
 def _say(text: object) -> None:
-    """One line on standard error."""
+    """Print one line on standard error."""
     say(f"kraftwire: {text}")

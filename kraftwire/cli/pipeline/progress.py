@@ -1,4 +1,4 @@
-"""How far a run of the pipeline has come: bytes, rate and time left, on a terminal."""
+"""The progress of a run of the pipeline: bytes, rate and time left, on a terminal."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class Progress(Shown):
         super().__init__(is_wanted=is_wanted and sys.stderr.isatty())
 
     def begin(self, name: str, size: int) -> None:
-        """Begin a phase that will read so many bytes, 0 if nobody knows."""
+        """Begin a phase that will read `size` bytes, 0 if unknown."""
         self._phase = name, size
 
     def _done(self) -> int:
-        """Bytes of the units that are done."""
+        """Return the bytes of the finished units."""
         try:
             return sum(int(path.name.rpartition(".")[2]) for path in self._marks.iterdir())
         except (OSError, ValueError):
             return 0
 
     def show(self) -> None:
-        """Show it on standard error until it is over."""
+        """Show the phase on standard error until it ends."""
         from rich.console import Console
         from rich.progress import (
             BarColumn,

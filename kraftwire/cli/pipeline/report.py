@@ -1,4 +1,4 @@
-"""`kraftwire pipeline report`: one HTML file out of the tables of a folder. Needs no Spark."""
+"""`kraftwire pipeline report`: one HTML file from the tables of a folder, without Spark."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _NEEDED = ("pyarrow", "numpy", "bokeh")
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--since", metavar="TIME", help="ISO 8601 (UTC) or seconds since the epoch.")
-@click.option("--until", metavar="TIME", help="As --since; only what was before.")
+@click.option("--until", metavar="TIME", help="As --since; only what was before this time.")
 def report(folder: Path, since: str | None, until: str | None) -> None:
     """Write report.html from the tables of DIR, and a CSV for each of its plots.
 
-    The page holds all that it needs and asks the network for nothing. Prints its path.
+    The page is self-contained and loads nothing from the network. Prints its path.
 
     \b
       kraftwire pipeline report tables
@@ -39,9 +39,10 @@ def report(folder: Path, since: str | None, until: str | None) -> None:
 
 
 def interval(since: str | None, until: str | None) -> tuple[int | None, int | None]:
-    """Both times in nanoseconds since the epoch. Raises: UsageError if nothing is between them."""
+    """Return both times in nanoseconds since the epoch. Raises: UsageError for an empty interval.
+    """
     start = None if since is None else parse_time(since)
     end = None if until is None else parse_time(until)
     if start is not None and end is not None and start >= end:
-        raise UsageError(f"nothing is between --since {since} and --until {until}")
+        raise UsageError(f"--since {since} is not before --until {until}")
     return start, end

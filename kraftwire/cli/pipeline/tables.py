@@ -1,4 +1,4 @@
-"""`kraftwire pipeline tables`: what the tables hold, in words."""
+"""`kraftwire pipeline tables`: the columns of the tables."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 __all__ = ["tables"]
 
 _TAGS = (
-    "Every table that a run writes ends with tags, map<string,string>: the words that "
-    "`kraftwire pipeline run --tag KEY=VALUE` was given."
+    "The last column of every table is tags, map<string,string>: the values of "
+    "`kraftwire pipeline run --tag KEY=VALUE`."
 )
 _TYPED = (
-    "And {count} typed ones, a request or a response of one API each, with all of its fields: "
-    "fetch_request, fetch_response, ... They are made if `kraftwire pipeline run --tables` names "
-    "them."
+    "There are also {count} typed tables, one for each request and response, with all its fields: "
+    "fetch_request, fetch_response, ... A run writes those that `kraftwire pipeline run --tables` "
+    "names."
 )
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("names", nargs=-1, metavar="[NAME...]")
 def tables(names: tuple[str, ...]) -> None:
-    """Say what the tables hold, column by column.
+    """Describe the tables, column by column.
 
     NAME is a table, a pattern such as '*_lag', or all. Without a name: all but the typed tables,
     of which there is one for each request and response.

@@ -1,48 +1,39 @@
-"""The end of `kraftwire pipeline tail`: Ctrl-C, and the wait between two rounds."""
+"""Stops `kraftwire pipeline tail` on Ctrl-C, and waits between two rounds."""
 
 from __future__ import annotations
 
-import signal
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, Self
+
+from kraftwire.cli.pipeline.ending import Ending
 
 __all__ = ["Stop"]
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
+class Stop(Ending):
+    """A context in which Ctrl-C (or SIGTERM) stops the tail after the present round.
 
-class Stop:
-    """A context in which Ctrl-C (or SIGTERM) ends the tail after the present round.
-
-    The second one ends it at once, which loses nothing but that round. `tell` hears of the first.
+    A second one stops it at once, which loses only that round. `tell` reports both.
     """
 
     def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__()
         self._tell = tell
         self._is_wanted = threading.Event()
         self._is_waiting = False
-        self._before: list[tuple[int, Any]] = []
-
-    def __enter__(self) -> Self:
-        self._before = [(each, signal.signal(each, self._hear)) for each in _SIGNALS]
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for each, handler in self._before:
-            signal.signal(each, handler)
 
     def wait(self, seconds: float) -> bool:
-        """Wait, unless it is time to end; returns whether to go on."""
+        """Wait, unless it is time to stop; return whether to continue."""
         self._is_waiting = True
         is_over = self._is_wanted.wait(seconds)
         self._is_waiting = False
         return not is_over
 
-    def _hear(self, _number: int, _frame: FrameType | None) -> None:
+    def _hear(self, number: int, _frame: FrameType | None) -> None:
         if self._is_wanted.is_set():
-            raise KeyboardInterrupt
+            self._tell("stopped; the next start does this round again")
+            self._interrupt(number)
         if not self._is_waiting:
-            self._tell("ending after this round; Ctrl-C again ends at once")
+            self._tell("stopping after this round; Ctrl-C again stops at once")
         self._is_wanted.set()

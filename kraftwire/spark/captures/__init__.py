@@ -1,4 +1,4 @@
-"""From a capture to the tables of the pipeline; no Spark in here."""
+"""From a capture to the tables of the pipeline, without Spark."""
 
 from __future__ import annotations
 

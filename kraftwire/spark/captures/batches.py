@@ -18,7 +18,7 @@ _RECORDS = "records"
 # The version of Fetch and of Produce that names topics by their ids.
 _IDS_SINCE = 13
 
-# Their partition stands next to the records under one of these names.
+# The field next to the records that holds their partition has one of these names.
 _PARTITION_NAMES = ("partition_index", "index", "partition")
 
 
@@ -26,7 +26,7 @@ _PARTITION_NAMES = ("partition_index", "index", "partition")
 class FieldRecords:
     """The batches of one field.
 
-    Shape: `own` are the records of a topic of Kafka's own, secrets hidden. `is_cut` tells that
+    `own` are the records of a topic of Kafka's own, secrets hidden. `is_cut` tells that
     bytes are left after the last whole batch, `has_problems` that something in the field could not
     be read or that a CRC is wrong.
     """
@@ -47,7 +47,7 @@ class FieldRecords:
 
 
 def fields_of(body: Any, version: int) -> list[RecordsField]:
-    """The fields of record batches in a message; of the two most frequent ones without a search."""
+    """Return the fields of a message that hold record batches; two common ones need no search."""
     if body.NAME == "FetchResponse":
         return [
             RecordsField(("responses", at, "partitions", i), _RECORDS, part, _RECORDS, *topic)
@@ -66,7 +66,7 @@ def fields_of(body: Any, version: int) -> list[RecordsField]:
 
 
 def is_plain(field: FieldRecords) -> bool:
-    """Whether there is nothing to tell about the field but its batches."""
+    """Whether the field has nothing to report but its batches."""
     return not field.is_cut and not field.has_problems
 
 
@@ -76,7 +76,7 @@ def read_records(
     topic: str | None,
     family: str | None,
 ) -> FieldRecords:
-    """The batches of a field, as far as they can be read."""
+    """Return the batches of a field, as far as they can be read."""
     holder = where.holder
     partition = next(
         (getattr(holder, name) for name in _PARTITION_NAMES if hasattr(holder, name)), None

@@ -1,7 +1,7 @@
 """The index of a capture, made for a block of packets at once.
 
-Owns what packets of plain TCP have in common: they only add to what is known of their connection.
-All others are looked at one by one, in their order among those that begin a connection.
+Owns what plain TCP packets have in common: they only add to the counts of their connection. All
+other packets are read one by one, in order among those that open a connection.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["BlockWalk"]
 _BLOCK_BYTES = 2048 * 1024
 _NONE = -1
 
-# What multiplies addresses and ports before they are added up: any odd numbers.
+# Factors for addresses and ports in the sum that identifies a connection: any odd numbers.
 _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 
 
@@ -108,7 +108,7 @@ class BlockWalk(Walk):
             self._gather(block)
 
     def _take_odd(self, block: _Block, at: int) -> None:
-        """Read a packet that is not plain."""
+        """Read a packet that is not plain TCP."""
         records, data = block.records, block.data
         begin, end = int(records.begins[at]), int(records.ends[at])
         time_ns, captured = int(records.times[at]), int(records.captured[at])
@@ -128,15 +128,15 @@ class BlockWalk(Walk):
         return first
 
     def _add_up(self, block: _Block, taken: Ints) -> None:
-        """Add packets to what is known of their directions."""
+        """Add packets to the counts of their directions."""
         records = block.records
-        # Of each direction the first one from the end.
+        # The last packet of each direction.
         ids, last, inverse = np.unique(
             block.ways[taken][::-1], return_index=True, return_inverse=True
         )
         inverse = inverse[::-1]
         packets = np.bincount(inverse)
-        # As doubles, which count bytes of a block without loss.
+        # Doubles count the bytes of a block exactly.
         sizes = np.bincount(inverse, (records.ends - records.begins)[taken])
         payload = np.bincount(inverse, block.counts[taken])
         times = records.times[taken[len(taken) - 1 - last]]
@@ -168,7 +168,7 @@ class BlockWalk(Walk):
         self._hand_over_many()
 
     def _gather(self, block: _Block) -> None:
-        """Let the packets be looked at that may tell something, in order."""
+        """Inspect the packets that may be informative, in order."""
         tokens = windows(block.data, block.begins + 4, 4).view(">u4")[:, 0]
         carries = (block.ways >= 0) & (block.counts > 0)
         asks = carries & np.isin(tokens, self._telling)
@@ -185,9 +185,9 @@ class BlockWalk(Walk):
 
 
 class _Block:
-    """The packets of a block, and what is found out about them.
+    """The packets of a block, and the facts found about them.
 
-    Shape: `ways` are the directions they are of, -1 for none, `counts` the sizes of their payloads;
+    `ways` are their directions, -1 for none, `counts` the sizes of their payloads;
     `odd` has those that were read one by one: sequence number, and where the payload is.
     """
 
@@ -210,12 +210,12 @@ class _Block:
 
 
 def _distinct(keys: Bytes) -> tuple[list[bytes], Ints, Ints]:
-    """Keys without repetition, in any order, where each comes first, and which ones all are."""
+    """Return the distinct keys, where each occurs first, and the number of every key among them."""
     keys = np.ascontiguousarray(keys)
     words = keys.view("<u4").astype(np.uint64)
     mixed = (words[:, 0] << np.uint64(32) | words[:, 1]) * _MIX[0] + words[:, 2] * _MIX[1]
     _, first, inverse = np.unique(mixed, return_index=True, return_inverse=True)
     if not (keys == keys[first][inverse]).all():
-        # Different keys with the same sum.
+        # Different keys have the same hash.
         _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     return [row.tobytes() for row in keys[first]], first, inverse.reshape(-1)

@@ -1,7 +1,7 @@
-"""The body of a frame and what is odd about it, decoded once for all tables.
+"""The body of a frame and its findings, decoded once for all tables.
 
-Owns the choice between the short way (whole frames of known layouts with sound batches) and the
-decoder that remembers and explains.
+Owns the choice between the fast path (whole frames of known layouts with valid batches) and the
+decoder that keeps state and explains.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ __all__ = ["Bodies", "Greetings", "Read"]
 _API_VERSIONS = 18
 _GREETINGS_MAX = 1024
 
-# Whether Kafka would have written a body in other bytes is nothing that a table should tell: it
-# costs as much as decoding, and harms nobody.
+# Tables do not report that Kafka would have encoded a body differently: the check costs as much as
+# decoding, and the difference is harmless.
 _NOT_TOLD = "not-canonical"
 
 
@@ -35,8 +35,8 @@ _NOT_TOLD = "not-canonical"
 class Read:
     """A frame that was read.
 
-    Shape: `body` is None where it could not be decoded as a whole. `fields` are its fields of
-    record batches, `show_bytes` whether bytes of it may stand in a table. `memo` is shared by
+    `body` is None where it could not be decoded as a whole. `fields` are its fields of
+    record batches, `show_bytes` whether its bytes may appear in a table. `memo` is shared by
     frames that differ in offsets alone.
     """
 
@@ -56,13 +56,13 @@ Greetings = dict[tuple[bool, int | None, bytes], Read]
 
 
 class Bodies:
-    """Reads the bodies of frames, in their order, and learns what they tell about later ones.
+    """Reads the bodies of frames in order, and keeps what later frames need.
 
-    Shape: `greetings` may be shared by all connections.
+    `greetings` may be shared by all connections.
     """
 
     def __init__(self, memory: Memory | None = None) -> None:
-        # Of users' records a batch tells enough; of Kafka's own all is wanted, elsewhere.
+        # The batch header is enough for users' records; Kafka's own are decoded elsewhere.
         self._decoder = FrameDecoder(Settings(RecordsForm("summary")), memory)
         self._templates = Templates()
         # What callers work out of frames with one pattern; names of topics may be part of it.
@@ -71,7 +71,7 @@ class Bodies:
         self.topic_name = self._decoder.memory.topics.name
 
     def __getstate__(self) -> FrameDecoder:
-        """What must not be lost on the way to another process; templates are learned anew."""
+        """Return what another process needs; it learns templates again."""
         return self._decoder
 
     def __setstate__(self, decoder: FrameDecoder) -> None:
@@ -91,11 +91,11 @@ class Bodies:
         return read
 
     def memo(self, pattern: Any) -> dict[str, Any]:
-        """What is known to be the same for all frames of a pattern of this connection."""
+        """Return what is the same for all frames of a pattern on this connection."""
         return self._memos.setdefault(pattern, {})
 
     def read_plainly(self, frame: Frame) -> Read | None:
-        """An ordinary frame, of which nothing is to be said and nothing learnt; None for others."""
+        """Read a frame without findings or effect on later ones; None for any other frame."""
         version = frame.api_version or 0
         body = quick_body(frame)
         if body is None:
@@ -108,7 +108,7 @@ class Bodies:
     def _read_slowly(self, frame: Frame) -> Read:
         if frame.api_key != _API_VERSIONS or frame.findings or frame.missing or not frame.request:
             return self._read_anew(frame)
-        # The same bytes but for the correlation id.
+        # The bytes differ only in the correlation id.
         at = 4 if frame.direction == "request" else 0
         data = frame.data
         key = at == 4, frame.api_version, data[:at] + data[at + 4 :]

@@ -1,4 +1,4 @@
-"""What is told of a connection as a whole: the table connections."""
+"""The rows of the table connections."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ CLUSTER_APIS = frozenset({1, 3, 52, 53, 54, 59, 60, 62, 80, 81, 82})
 
 
 class Connection:
-    """A connection, as its packets and its frames tell it.
+    """A connection, as seen in its packets and frames.
 
-    Shape: `protocol` is kafka, tls or other. Units: `kafka`, `tls`, `other`, `duplicates` and
+    `protocol` is kafka, tls or other. Units: `kafka`, `tls`, `other`, `duplicates` and
     `undecoded` are bytes of payload, each in one of these places; `gap_bytes` were never captured.
     """
 
@@ -42,7 +42,7 @@ class Connection:
         self.gap_bytes = 0
 
     def finish(self, health: Health) -> None:
-        """Take the totals of its decoding."""
+        """Add the totals of its decoding."""
         counts = health.bytes
         self.kafka, self.tls, self.other = counts.frames, counts.tls, counts.other
         self.duplicates, self.undecoded = counts.duplicates, counts.undecoded
@@ -56,7 +56,9 @@ class Connection:
 
 
 def _name(talk: Talk) -> str:
-    """Client and server by who opened it; by the larger port where nobody did."""
+    """Return client and server: by the SYN if it was captured, else the larger port is the
+    client's.
+    """
     key = talk.key
     size = (len(key) - 4) // 2
     first = end_name(key[:size], key[-4:-2])
@@ -68,7 +70,7 @@ def _name(talk: Talk) -> str:
 
 
 def may_be_called(talk: Talk, names: Collection[str]) -> bool:
-    """Whether a connection has one of some names, in either direction."""
+    """Whether the connection may have one of these names, in either direction."""
     size = (len(talk.key) - 4) // 2
     first = end_name(talk.key[:size], talk.key[-4:-2])
     second = end_name(talk.key[size : 2 * size], talk.key[-2:])
@@ -76,7 +78,7 @@ def may_be_called(talk: Talk, names: Collection[str]) -> bool:
 
 
 def connection_cells(about: Connection, path: str, position: int) -> tuple[Any, ...]:
-    """The row of a connection; the file is that of its first packet."""
+    """Return the row of a connection; its file is that of its first packet."""
     talk = about.talk
     client, server = ends(about.name)
     key = talk.key

@@ -1,8 +1,8 @@
-"""Long connections, cut into parts that are decoded by themselves.
+"""Long connections, cut into parts that are decoded independently.
 
-Owns the scout: one pass over the frames of a connection that finds out, for each place where it is
-cut, all that the part after it has to know. It reassembles and pairs as decoding does, so nothing
-is guessed, but it leaves out what takes most time: the bodies that carry records of users.
+Owns the scout: one pass over the frames of a connection that collects, for each cut, the state that
+the next part needs. It reassembles and pairs as the decoder does, so nothing is guessed, but it
+skips what takes most time: the bodies that carry records of users.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kraftwire.spark.captures.tables import CAPTURE_TABLES, Carried, Pass, Table
 
 __all__ = ["CUT_BYTES", "Part", "decode_part", "parts", "to_cut"]
 
-# A longer connection is cut, where there are other cores to decode its parts. Steady traffic of
+# A longer connection is cut if there are other cores to decode its parts. Steady traffic of
 # that size takes a second as a whole, and the scout hardly less; traffic without a lane takes ten.
 CUT_BYTES = 256 * 1024 * 1024
 
@@ -33,9 +33,9 @@ _METADATA_NAME = METADATA_TOPIC.encode()
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a connection: the packets in a span, and what those before them mean for it.
+    """A part of a connection: the packets in a span, and the state before them.
 
-    Shape: `carried` is empty for the first part.
+    `carried` is empty for the first part.
     """
 
     number: int
@@ -45,9 +45,9 @@ class Part:
 
 
 def to_cut(series: Series, size_max: float) -> list[int]:
-    """The connections that are longer than so many bytes and can be cut.
+    """Return the connections that are longer than `size_max` bytes and can be cut.
 
-    Shape: none where packets cannot be told apart by connection. Of a packed file every part would
+    None where packets cannot be told apart by connection. Of a packed file every part would
     have to unpack all before it, so its connections stay whole as well.
     """
     if any(file.has_fragments or file.is_packed for file in series.files):
@@ -82,10 +82,10 @@ def decode_part(tables: Tables, series: Series, part: Part) -> Iterator[tuple[st
 
 
 class _Scout(Pass):
-    """Goes over a connection, and makes no rows.
+    """Passes over a connection without writing rows.
 
-    All frames are read that may mean something for later ones. Produce, and Fetch of users' topics,
-    never do; of these only the requests are read that are open at a cut.
+    It reads all frames that may affect later ones. Produce, and Fetch of users' topics, never do;
+    of these it reads only the requests that are open at a cut.
     """
 
     def __init__(
@@ -97,11 +97,11 @@ class _Scout(Pass):
         self._rows = {}
         self._typed = {}
         self._wants_records = False
-        # Requests that nobody has read yet, in order.
+        # Requests that were not read yet, in order.
         self._unread: dict[Request, Frame] = {}
 
     def pass_over(self, span: Span) -> bytes:
-        """Go on over a span; returns what is carried on to the next."""
+        """Pass over a span; return the state for the next one."""
         selection = self._selection
         about = self._about
         with rare_collection():
@@ -124,12 +124,11 @@ class _Scout(Pass):
         return _pickled(self._carried)
 
     def _matters(self, frame: Frame) -> bool:
-        """Whether a frame that tells nothing of others has to be read now; if it is a request that
-        need not be, it is kept.
+        """Whether a frame has to be read now; a request that need not be is kept.
         """
         request = frame.request
         if not frame.is_request:
-            # What was read is completed, what was not is forgotten.
+            # A request that was read is completed, one that was not is dropped.
             return request is None or self._unread.pop(request, None) is None
         if not _is_of_users(frame):
             return True
@@ -138,9 +137,9 @@ class _Scout(Pass):
         return False
 
     def _read_all(self) -> None:
-        """Read the requests that are open, with what is known by now.
+        """Read the requests that are open, with the present state.
 
-        Order: before anything is learned that was not known when they came.
+        Order: before the state changes from what it was when they arrived.
         """
         about, name = self._about, self._about.name
         unread, self._unread = self._unread, {}
@@ -158,7 +157,7 @@ def _is_of_users(frame: Frame) -> bool:
 
 
 def _nowhere(_table: str, _cells: tuple[Any, ...]) -> None:
-    """Make no row."""
+    """Discard a row."""
 
 
 class _Pickler(pickle.Pickler):

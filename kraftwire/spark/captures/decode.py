@@ -16,7 +16,7 @@ from kraftwire.spark.tables import find_table
 
 __all__ = ["BIN_BYTES", "decode_tables"]
 
-# What a task decodes at once, and holds in memory.
+# A task decodes this much at once, and holds it in memory.
 BIN_BYTES = 32 * 1024 * 1024
 
 CaptureName = str | os.PathLike[str]
@@ -29,12 +29,11 @@ def decode_tables(
     bin_bytes: int = BIN_BYTES,
     cut_bytes: int | None = None,
 ) -> dict[str, pa.Table]:
-    """The tables of a capture, or of the files of a rotated one in the order of time, by name.
+    """Return the tables of a capture, or of a rotated one's files in order of time, by name.
 
-    Shape: all of `tables`, typed ones too, are there, perhaps without rows; rows are in order of
-    connections. Not more than about `bin_bytes` of packets are held at once, unless one connection
-    has more.
-    Raises: StorageError if a file cannot be opened or is no capture.
+    The result has all of `tables`, typed ones too, perhaps without rows; rows are in order of
+    connections. At most about `bin_bytes` of packets are held at once, unless one connection has
+    more. Raises: StorageError if a file cannot be opened or is not a capture.
     """
     paths = [source] if isinstance(source, str | os.PathLike) else source
     series = Series([index_capture(path) for path in paths])

@@ -1,4 +1,4 @@
-"""Requests and their responses, as they are handed to the tables."""
+"""Requests and their responses, as the tables receive them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kraftwire.decode.body.quick import quick_errors
-from kraftwire.decode.body.scan import topics
+from kraftwire.decode.body.scan import error_codes, topics
 from kraftwire.decode.exchange.wait import FETCH_APIS, wait_ms
 from kraftwire.decode.framing.frames import Request
 from kraftwire.limits import PENDING_REQUESTS_MAX
@@ -32,24 +31,24 @@ class Exchange:
 
     @property
     def first(self) -> Read:
-        """The one that tells time, connection and API."""
+        """Return the frame that determines time, connection and API."""
         first = self.request or self.response
         assert first is not None
         return first
 
     @property
     def latency_ns(self) -> int | None:
-        """Between the last packets of both; None unless both are there."""
+        """The time between the last packets of request and response; None if either is missing."""
         if self.request is None or self.response is None:
             return None
         return self.response.frame.time_ns - self.request.frame.time_ns
 
 
 class Exchanges:
-    """Keeps requests of a connection until their responses come.
+    """Keeps requests of a connection until their responses arrive.
 
-    Shape: no more than can be paired at all, and so many bytes of them; those that wait longest
-    give way, so that a capture of one direction is not held in memory.
+    The number and size of open requests are limited; the oldest are dropped, so that a capture of
+    one direction is not held in memory.
     """
 
     def __init__(self) -> None:
@@ -57,7 +56,7 @@ class Exchanges:
         self._bytes = 0
 
     def add(self, read: Read) -> Iterator[Exchange]:
-        """The exchanges that a frame completes."""
+        """Return the exchanges that a frame completes."""
         frame = read.frame
         request = frame.request
         if not frame.is_request:
@@ -79,7 +78,7 @@ class Exchanges:
         return count > PENDING_REQUESTS_MAX or (count > 1 and self._bytes > PENDING_BYTES_MAX)
 
     def rest(self) -> Iterator[Exchange]:
-        """The requests that stay without a response."""
+        """Return the requests without a response."""
         waiting, self._waiting, self._bytes = self._waiting, {}, 0
         for read in waiting.values():
             yield Exchange(read, None)
@@ -97,6 +96,7 @@ def exchange_cells(exchange: Exchange, bodies: Bodies, api_name: str | None) -> 
     return (
         frame.file,
         frame.position,
+        None if response is None else response.frame.file,
         None if response is None else response.frame.position,
         frame.connection,
         client,
@@ -121,7 +121,7 @@ def exchange_cells(exchange: Exchange, bodies: Bodies, api_name: str | None) -> 
 
 
 def _wait_ns(exchange: Exchange, latency: int | None) -> int | None:
-    """How long a Fetch was parked; None where that is not known, 0 for all other requests."""
+    """Return how long the broker parked a Fetch; None if unknown, 0 for all other requests."""
     request, response = exchange.request, exchange.response
     if latency is None or request is None or response is None:
         return None
@@ -145,15 +145,15 @@ def _errors(response: Read | None) -> list[int]:
         return response.decoded.error_codes
     memo = response.memo
     if memo is None:
-        return quick_errors(response.body, response.version)
+        return error_codes(response.body, response.version)
     if "errors" not in memo:
-        memo["errors"] = quick_errors(response.body, response.version)
+        memo["errors"] = error_codes(response.body, response.version)
     codes: list[int] = memo["errors"]
     return codes
 
 
 def _topics(request: Read | None, bodies: Bodies) -> list[tuple[Any, ...]]:
-    """The partitions that a request names; a topic without partitions has a null one."""
+    """Return the partitions that a request names; null for a topic without partitions."""
     if request is None or request.body is None:
         return []
     if request.memo is not None and "topics" in request.memo:
@@ -174,7 +174,7 @@ def _topics(request: Read | None, bodies: Bodies) -> list[tuple[Any, ...]]:
 
 
 def _produced(body: Any, bodies: Bodies) -> list[tuple[Any, ...]]:
-    """The same of a Produce request, of which there are many."""
+    """Return the partitions that a Produce request names; faster than the general search."""
     found: list[tuple[Any, ...]] = []
     for topic in body.topic_data:
         id_text = uuid_text(topic.topic_id)

@@ -1,4 +1,4 @@
-"""What is told of files as a whole: the table files."""
+"""The rows of the table files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ __all__ = ["file_rows"]
 def file_rows(
     series: Series, sums: Mapping[str, FileSums]
 ) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """The rows of a recording's files, and of what could not be read of them, with their tables.
+    """Return the rows of a recording's files and of what could not be read in them, with table
+    names.
 
-    Shape: `bad_bytes` are undecoded payload and what follows the last packet of a file that is
+    `bad_bytes` are undecoded payload and what follows the last packet of a file that is
     cut or damaged.
     """
     for file in series.files:

@@ -1,4 +1,4 @@
-"""What is odd about frames, as cells, and the bytes that could not be decoded, as rows."""
+"""The findings of frames, as cells, and the bytes that could not be decoded, as rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["bad_rows", "finding_cells"]
 
 _FIRST_BYTES_MAX = 32
 
-# Id -> stage at which bytes were lost. All others are those of a body.
+# Id -> stage at which bytes were lost. All other findings are about a body.
 _STAGES = {
     "batch-crc": "batch",
     "batch-damaged": "batch",
@@ -26,7 +26,7 @@ _STAGES = {
 
 
 def finding_cells(read: Any) -> list[tuple[str, int | None, str, str]]:
-    """The findings of a frame as structs."""
+    """Return the findings of a frame as structs."""
     if not read.findings:
         return []
     show = read.show_bytes
@@ -47,7 +47,7 @@ def bad_rows(read: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _length(read: Any, finding: Finding) -> int:
-    """How many bytes of the file a finding is about; 0 for those that the capture lacks."""
+    """Return how many bytes of the file a finding covers; 0 for bytes that were not captured."""
     frame = read.frame
     if finding.id in ("undecoded", "header-undecoded", "unknown-api", "unmatched-response"):
         return max(0, len(frame.data) - (finding.offset or 0))
@@ -60,7 +60,7 @@ _OF_BATCHES = frozenset({"batch-crc", "batch-damaged", "record-undecoded"})
 def _first_bytes(read: Any, finding: Finding) -> bytes | None:
     if finding.rest:
         return finding.rest[:_FIRST_BYTES_MAX]
-    # The bytes of batches are left out where they may be secrets.
+    # The bytes of batches are omitted where they may hold secrets.
     if finding.offset is None or finding.id in _OF_BATCHES:
         return None
     data: bytes = read.frame.data

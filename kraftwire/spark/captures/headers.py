@@ -40,7 +40,7 @@ FILE_HEADER_SIZE = 24
 RECORD_HEADER_SIZE = 16
 ETHERNET = 1
 
-# What classic captures begin with -> nanoseconds of the second half of a timestamp.
+# Magic number of classic captures -> nanoseconds per unit of a timestamp's second half.
 _LITTLE = {b"\xd4\xc3\xb2\xa1": 1000, b"\x4d\x3c\xb2\xa1": 1}
 _CAPTURED = struct.Struct("<8xI").unpack_from
 _SECOND_NS = 1_000_000_000
@@ -49,7 +49,7 @@ _ETHERNET_SIZE = 14
 _TCP_AT = 34
 _IPV4 = 0x0800
 
-# The fields of `FAST`, and what Ethernet says about its content.
+# The fields of `FAST`, and Ethernet's type for IPv4.
 _FIELDS = np.dtype(
     {
         "names": ["kind", "total", "mix", "key", "seq", "header"],
@@ -61,9 +61,9 @@ _FIELDS = np.dtype(
 
 
 def fraction_of(head: bytes) -> int | None:
-    """Nanoseconds of the second half of a timestamp, by the header of a file.
+    """Return the nanoseconds per unit of a timestamp's second half, by the file header.
 
-    Shape: None unless it is a classic capture with numbers in little-endian order.
+    None unless it is a classic capture with numbers in little-endian order.
     """
     return _LITTLE.get(head[:4]) if len(head) >= FILE_HEADER_SIZE else None
 
@@ -74,9 +74,9 @@ def link_of(head: bytes) -> int:
 
 
 def record_places(data: bytes, at: int) -> Ints:
-    """Where whole records begin, from one on.
+    """Return where whole records begin, from the one at `at` on.
 
-    Shape: a record that is larger than any can be ends them, as one does that is cut off.
+    The list ends before a record of impossible size, and before one that is cut off.
     """
     if engine.core is not None:
         found = engine.core.packet_places(data, at, PACKET_BYTES_MAX)
@@ -95,7 +95,7 @@ def record_places(data: bytes, at: int) -> Ints:
 
 
 def join_ranges(data: bytes, starts: Ints, sizes: Ints) -> bytes:
-    """Ranges of the data, which are all there, one after the other."""
+    """Return ranges of the data, all of which exist, one after the other."""
     if engine.core is not None:
         joined: bytes = engine.core.join_ranges(
             data, np.ascontiguousarray(starts), np.ascontiguousarray(sizes)
@@ -106,7 +106,7 @@ def join_ranges(data: bytes, starts: Ints, sizes: Ints) -> bytes:
 
 
 def windows(data: bytes, starts: Ints, size: int) -> Bytes:
-    """So many bytes from each start on; other bytes where these are not all there."""
+    """Return `size` bytes from each start; other bytes where the data ends before."""
     last = len(data) - size
     if not len(starts) or last < 0:
         return np.zeros((len(starts), size), np.uint8)
@@ -118,7 +118,7 @@ def windows(data: bytes, starts: Ints, size: int) -> Bytes:
 class Records:
     """The records of packets.
 
-    Shape: `begins` and `ends` are indexes in the data, `starts` those of the packets themselves,
+    `begins` and `ends` are indexes in the data, `starts` those of the packets themselves,
     `captured` how many bytes of each are there. Units: `times` nanoseconds since the epoch.
     """
 
@@ -134,9 +134,9 @@ class Records:
 class Headers:
     """The headers of packets, read as if they were plain TCP.
 
-    Shape: `begins` is the index of the payload in the data, `counts` its size; `keys` has a row
-    for each packet. `is_plain` tells which are whole packets of TCP without SYN, FIN and RST, if
-    they are of IPv4, and `is_ipv4` which are of that.
+    `begins` is the index of the payload in the data, `counts` its size; `keys` has a row
+    for each packet. `is_plain` tells which are whole packets of TCP without SYN, FIN and RST,
+    provided that they are IPv4, and `is_ipv4` which are.
     """
 
     def __init__(self, data: bytes, starts: Ints, captured: Ints) -> None:

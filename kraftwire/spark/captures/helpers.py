@@ -1,4 +1,4 @@
-"""Whole exchanges of quorums and groups, for those who tell their story later."""
+"""Complete exchanges of quorums and groups, for the stages that read their bodies."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ GROUP_APIS = frozenset({8, 10, 11, 12, 13, 14, 68, 76, 88})
 
 
 class RaftTalk:
-    """Tells which exchanges are a quorum's, and of which cluster.
+    """Determines which exchanges belong to a quorum, and to which cluster.
 
-    Shape: ApiVersions is asked before it is clear what a connection is for, so the first exchanges
-    of a connection are kept until it speaks Raft.
+    ApiVersions comes before it is clear what a connection is for, so the first exchanges of a
+    connection are kept until it speaks Raft.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class RaftTalk:
         self._early: dict[str, list[Exchange]] = {}
 
     def cluster(self, exchange: Exchange) -> str | None:
-        """The cluster of an exchange; what the requests of its connection said last."""
+        """Return the cluster of an exchange: the last one named by requests of its connection."""
         request = exchange.request
         connection = exchange.first.frame.connection
         told = getattr(request.body, "cluster_id", None) if request is not None else None
@@ -48,7 +48,7 @@ class RaftTalk:
         return told or self._clusters.get(connection)
 
     def speaks(self, connection: str) -> bool:
-        """Whether a connection is known to be a quorum's."""
+        """Whether a connection is known to belong to a quorum."""
         return connection in self._speaks
 
     def tell(self, connection: str, cluster: str) -> None:
@@ -56,7 +56,7 @@ class RaftTalk:
         self._clusters[connection] = cluster
 
     def add(self, exchange: Exchange) -> Iterator[Exchange]:
-        """The exchanges of quorums that are known by now to be such."""
+        """Return the exchanges that are now known to belong to quorums."""
         frame = exchange.first.frame
         if frame.api_key == _API_VERSIONS and frame.connection not in self._speaks:
             self._early.setdefault(frame.connection, []).append(exchange)
@@ -90,6 +90,7 @@ def helper_cells(exchange: Exchange, *cluster: str | None) -> tuple[Any, ...]:
     return (
         frame.file,
         frame.position,
+        None if response is None else response.frame.file,
         None if response is None else response.frame.position,
         micros(frame.time_ns),
         frame.time_ns,
@@ -106,7 +107,7 @@ def helper_cells(exchange: Exchange, *cluster: str | None) -> tuple[Any, ...]:
 
 
 def _payload(read: Read) -> bytes | None:
-    """Header and body of a frame, without records and secrets; None if bytes are missing."""
+    """Return header and body of a frame without records and secrets; None if bytes are missing."""
     frame = read.frame
     if frame.missing:
         return None
@@ -120,16 +121,16 @@ def _payload(read: Read) -> bytes | None:
 
 
 def _body_start(read: Read) -> int:
-    """Where the body begins in a frame; only responses have records that are cut away."""
+    """Return where the body begins in a frame; records are removed only from responses."""
     if read.decoded is not None:
         return read.decoded.payload.header_end
-    # Of those that were decoded the short way the header has no tagged fields.
+    # The header of a frame from the fast path has no tagged fields.
     api = read.frame.api_key or 0, read.frame.api_version or 0
     return 5 if response_header_version(*api) else 4
 
 
 def _without_records(read: Read) -> bytes | None:
-    """The same message with empty records."""
+    """Return the same message with empty records."""
     frame = read.frame
     start = _body_start(read)
     held = [getattr(field.where.holder, field.where.attribute) for field in read.fields]

@@ -1,7 +1,7 @@
-"""Which packets of a capture belong to which connection, found by their headers alone.
+"""The first pass: which packets of a capture belong to which connection, by their headers.
 
-Owns the first of two passes. Nothing is reassembled here: the second pass reads the packets of a
-connection again, by their positions.
+Nothing is reassembled here: the second pass reads the packets of a connection again, by their
+positions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def index_capture(
 ) -> FileIndex:
     """Walk the packets of a capture.
 
-    Shape: with `keep` the runs go there, some at a time, and the index has none. Raises:
-    StorageError if the capture cannot be opened or is none.
+    With `keep`, runs are passed to it in batches, and the index has none. Raises: StorageError if
+    the file cannot be opened or is not a capture.
     """
     return BlockWalk(os.fspath(path), keep).index()

@@ -1,8 +1,8 @@
 """What connections learn from each other: names of topics, protocol types of groups, clusters.
 
-Owns finding it among packets before anything is decoded, so that every connection can be decoded
-alone, in any order, and knows the same. Requests that tell something mostly begin a packet of their
-own; of those that do not, their own connection still learns.
+Owns the search for these among packets before anything is decoded, so that connections can be
+decoded independently, in any order, with the same knowledge. Informative requests mostly start a
+packet; the others are still used by their own connection.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from kraftwire.decode.body.topics import TopicNames
 __all__ = ["Gatherer", "Memory", "Way"]
 
 _JOIN_GROUP = 11
-# Metadata, CreateTopics, DeleteTopics and DescribeTopicPartitions tell the names of topics,
-# Metadata and DescribeCluster the brokers of a cluster.
+# Metadata, CreateTopics, DeleteTopics and DescribeTopicPartitions carry topic names, Metadata and
+# DescribeCluster the brokers of a cluster.
 _ANSWER_APIS = (3, 19, 20, 60, 75)
 _HEAD_SIZE = 14
 _AWAITED_MAX = 64
@@ -30,9 +30,9 @@ _MASK = 0xFFFFFFFF
 
 @dataclass(slots=True)
 class Memory:
-    """What was learnt; picklable, and larger by merging.
+    """What was learned; can be pickled and merged.
 
-    Shape: names of topics by id, protocol types by group, ids of clusters by "host:port".
+    Names of topics by id, protocol types by group, ids of clusters by "host:port".
     """
 
     topics: dict[bytes, str] = field(default_factory=dict)
@@ -40,33 +40,33 @@ class Memory:
     clusters: dict[str, str] = field(default_factory=dict)
 
     def merge(self, other: Memory) -> None:
-        """Learn what another memory knows; what is known already stays."""
+        """Add what another memory knows; known entries stay."""
         self.topics = other.topics | self.topics
         self.protocols = other.protocols | self.protocols
         self.clusters = other.clusters | self.clusters
 
     def start(self) -> decoding.Memory:
-        """What the decoding of one connection starts from, and learns more in."""
+        """Return the initial state for decoding one connection, which adds to it."""
         return decoding.Memory(_Names(self.topics), dict(self.protocols))
 
 
 class _Names(TopicNames):
-    """Names that a connection learns by itself, then those that all of them know."""
+    """Names that a connection learned itself, then those that all connections share."""
 
     def __init__(self, known: dict[bytes, str]) -> None:
         super().__init__()
         self._known = known
 
     def name(self, name: str | None, topic_id: bytes | None) -> str | None:
-        """The name itself, or the one that belongs to the id; None if nobody has told it."""
+        """Return the name itself, or the one of the id; None if it is unknown."""
         found = super().name(name, topic_id)
         return self._known.get(topic_id) if found is None and topic_id is not None else found
 
 
 class Way:
-    """One direction of a connection, as packets show it.
+    """One direction of a connection, as seen in packets.
 
-    Shape: `at` counts the directions of a file; `awaited` are correlation ids of requests in the
+    `at` counts the directions of a file; `awaited` are correlation ids of requests in the
     other direction whose responses are wanted, with key and version.
     """
 
@@ -87,12 +87,12 @@ class Way:
 
 
 class Gatherer:
-    """Looks at payloads of packets; `memory` is what they told."""
+    """Reads the payloads of packets; `memory` is what it learned."""
 
     def __init__(self) -> None:
         self.memory = Memory()
         apis = (*_ANSWER_APIS, _JOIN_GROUP)
-        # API key and version as they stand in a request.
+        # API key and version as encoded in a request.
         self.telling = frozenset(
             key.to_bytes(2, "big") + version.to_bytes(2, "big")
             for key in apis
@@ -100,14 +100,14 @@ class Gatherer:
         )
 
     def look(self, way: Way, seq: int, data: bytes, start: int, end: int) -> None:
-        """Take a packet with payload, of any direction."""
+        """Read a packet with payload, in either direction."""
         if data[start + 4 : start + 8] in self.telling:
             self.request(way, data, start, end)
         if way.awaited:
             self.response(way, seq, data, start, end)
 
     def request(self, way: Way, data: bytes, start: int, end: int) -> None:
-        """Take a packet that begins like a request that tells something."""
+        """Read a packet that begins like an informative request."""
         size = int.from_bytes(data[start : start + 4], "big")
         if size < _HEAD_SIZE - 4:
             return
@@ -125,7 +125,7 @@ class Gatherer:
         awaited[data[start + 8 : start + 12]] = key, version
 
     def response(self, way: Way, seq: int, data: bytes, start: int, end: int) -> None:
-        """Take a packet of a direction that has to answer such a request."""
+        """Read a packet of a direction in which the response to such a request is due."""
         if way.parts:
             if seq != way.seq:
                 way.parts.clear()

@@ -1,6 +1,6 @@
-"""Records that Kafka itself wrote: what they mean, without secrets, each value decoded once.
+"""Records that Kafka itself wrote, decoded without secrets, each distinct value once.
 
-A quorum sends each record to every replica, and most of them are the same few bytes again.
+A quorum sends each record to every replica, and most records repeat the same few bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KNOWN_MAX = 4096
 
 
 class OwnRecord(NamedTuple):
-    """A decoded record. Units: `time_ms` milliseconds since the epoch. Shape: `data` is JSON."""
+    """A decoded record. Units: `time_ms` milliseconds since the epoch. `data` is JSON."""
 
     offset: int
     epoch: int | None
@@ -32,7 +32,7 @@ class OwnRecord(NamedTuple):
 
 
 def own_records(batch: Batch, family: str) -> tuple[list[OwnRecord], bool]:
-    """The records of a batch that can be decoded, and whether these are not all."""
+    """Return the records of a batch that can be decoded, and whether some could not."""
     rows, damage = batch.salvage()
     has_problems = damage is not None
     epoch = batch.partition_leader_epoch
@@ -53,7 +53,7 @@ def own_records(batch: Batch, family: str) -> tuple[list[OwnRecord], bool]:
 def _meaning(
     family: str, is_control: bool, key: bytes | None, value: bytes | None
 ) -> tuple[str, int | None, str] | None:
-    """Type, version and JSON of a record; None if only its users know. Raises: WireError."""
+    """Return type, version and JSON of a record; None for a user's record. Raises: WireError."""
     decoded = decode_record(Record(0, 0, key, value), family, is_control=is_control)
     if decoded is None:
         return None

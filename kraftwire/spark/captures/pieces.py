@@ -1,8 +1,8 @@
 """The files of a recording as one, and the packets of its connections.
 
-Owns bins (connections that are decoded in one go, about equal in size) and which runs of an index
-are wanted. The files of a rotated series count as one: a position in it is that in a file plus the
-sizes of all files before.
+Owns bins (connections that are decoded together, about equal in size) and the choice of runs of an
+index. The files of a rotated series count as one: a position in it is that in a file plus the sizes
+of all files before.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PORTION_BYTES = 32 * 1024 * 1024
 class Series:
     """Files that are one recording, with the index of each, in the order of time.
 
-    Shape: `talks` are the connections of all files, `offsets` where each file begins; `memory` is
+    `talks` are the connections of all files, `offsets` where each file begins; `memory` is
     what they learn from each other.
     """
 
@@ -67,7 +67,7 @@ class Series:
             at += file.size
 
     def _number(self, known: dict[bytes, int], talk: Talk, at: int) -> int:
-        """The number of a file's connection in the series."""
+        """Return the number of a file's connection in the series."""
         size = (len(talk.key) - 4) // 2
         first = talk.key[:size] + talk.key[-4:-2]
         ends = sorted((first, talk.key[size : 2 * size] + talk.key[-2:]))
@@ -82,8 +82,8 @@ class Series:
     def share(self, number: int, about: Connection, sums: dict[str, FileSums]) -> None:
         """Add the bytes of a connection to the files that hold them.
 
-        Shape: what kind of bytes stand in which of several files is told by their order: what was
-        skipped first, then copies, then the rest.
+        The order of bytes decides which of several files they are in: skipped bytes first, then
+        copies, then the rest.
         """
         places = [
             ("undecoded", about.undecoded), ("duplicates", about.duplicates), ("tls", about.tls),
@@ -99,7 +99,7 @@ class Series:
                 left = None if left is None else left - part
 
     def place(self, position: int) -> tuple[FileIndex, int]:
-        """The file of a position in the series, and the position in it."""
+        """Return the file of a position in the series, and the position in it."""
         which = bisect_right(self.offsets, position) - 1
         return self.files[which], position - self.offsets[which]
 
@@ -114,8 +114,8 @@ class Series:
         return any(file.is_packed for file in self.files)
 
     def only(self, wanted: Collection[int], span: Span | None = None) -> tuple[FileIndex, ...]:
-        """The indexes of the files with the packets of some connections alone, or with those of
-        them that are in a span, and what the files tell of all packets.
+        """Return the indexes of the files, limited to the packets of some connections (and of a
+        span) and to what applies to all packets.
         """
         made = []
         for which, file in enumerate(self.files):
@@ -133,16 +133,16 @@ class Series:
         return tuple(made)
 
     def mask(self, which: int, wanted: Collection[int]) -> Flags:
-        """By the numbers of connections in the index of a file, whether they are wanted here; what
-        belongs to all of them is.
+        """Return which connections of a file's index are wanted; data that belongs to all always
+        is.
         """
         found: Flags = np.isin(self.numbers[which], list(wanted))
         found[SHARED] = True
         return found
 
     def read(self, wanted: Collection[int], span: Span | None = None) -> dict[int, Held]:
-        """The packets of connections, by their numbers; with a span those in it, after what the
-        files tell of all packets.
+        """Return the packets of connections, by their numbers; with a span those in it, after what
+        applies to all packets.
         """
         holders = {number: Holder() for number in wanted}
         for which, (file, offset) in enumerate(zip(self.files, self.offsets, strict=True)):
@@ -150,23 +150,22 @@ class Series:
         return {number: holder.held() for number, holder in holders.items()}
 
     def portions(self, number: int, span: Span | None = None) -> Iterator[Held]:
-        """The packets of a connection, as many at once as memory should hold; as `read`."""
+        """Yield the packets of a connection in portions of bounded size; as `read`."""
         for each in self.spans(number, _PORTION_BYTES, span):
             yield self.read({number}, each)[number]
 
     def stream(self, number: int, span: Span | None = None) -> Iterator[Piece]:
-        """The packets of a connection that is too long to be held in memory, one run after the
-        other; as `read`.
+        """Yield the packets of a connection that is too long for memory, run by run; as `read`.
         """
         for which, (file, offset) in enumerate(zip(self.files, self.offsets, strict=True)):
             for position, data in read_runs(file.path, self._chosen(which, {number}, span)):
                 yield offset + position, data
 
     def spans(self, number: int, size_max: int, span: Span | None = None) -> list[Span]:
-        """Spans that cut a connection into about equal parts between packets.
+        """Return spans that cut a connection into about equal parts between packets.
 
-        Shape: none of them has more than `size_max` bytes of the connection, but for what one run
-        may have. Together they cover the span, or the recording.
+        Each has at most `size_max` bytes of the connection, plus at most one run. Together they
+        cover the span, or the recording.
         """
         first, end = (0, self.size) if span is None else span
         starts, seen, size = self._own_runs(number, (first, end))
@@ -181,7 +180,8 @@ class Series:
         return list(pairwise([*borders, end]))
 
     def _own_runs(self, number: int, span: Span) -> tuple[Ints, Ints, int]:
-        """Where the runs of a connection begin, how much of it is before each, and its size."""
+        """Return where the runs of a connection begin, how much of it precedes each, and its size.
+        """
         found = []
         for which, offset in enumerate(self.offsets):
             chosen = self._chosen(which, {number}, span)
@@ -191,13 +191,13 @@ class Series:
         return starts, np.cumsum(sizes) - sizes, int(sizes.sum())
 
     def within(self, which: int, span: Span | None) -> range:
-        """The positions in a file that are in a span."""
+        """Return the positions in a file that are in a span."""
         begin, end = (0, self.size) if span is None else span
         return range(max(0, begin - self.offsets[which]), max(0, end - self.offsets[which]))
 
     def _chosen(self, which: int, wanted: Collection[int], span: Span | None) -> Chosen:
-        """Runs of a file with the numbers of this series: those of connections that begin in a
-        span, and those before its end that all connections need.
+        """Return runs of a file with the numbers of this series: those of connections that begin in
+        a span, and those before its end that all connections need.
         """
         file = self.files[which]
         within = self.within(which, span)
@@ -222,7 +222,7 @@ def _moved(talk: Talk, at: int) -> Talk:
 
 
 def _join(talk: Talk, later: Talk) -> None:
-    """Add what a later file has of the same connection."""
+    """Add the same connection's packets in a later file."""
     first, second = later.payload if later.key == talk.key else later.payload[::-1]
     talk.payload = talk.payload[0] + first, talk.payload[1] + second
     talk.packets += later.packets
@@ -233,10 +233,10 @@ def _join(talk: Talk, later: Talk) -> None:
 
 
 def bins(talks: Sequence[Talk], size_max: int) -> list[list[int]]:
-    """Numbers of connections, in bins of at most so many bytes where a connection allows it.
+    """Return numbers of connections in bins of at most `size_max` bytes, unless one is longer.
 
-    Shape: the longest first, each into the bin that has least; the number of bins is that of full
-    bins.
+    The longest come first, each into the bin with the fewest bytes; the number of bins is that of
+    full bins.
     """
     total = sum(talk.size for talk in talks)
     count = max(1, min(len(talks), -(-total // size_max)))

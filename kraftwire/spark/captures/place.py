@@ -1,4 +1,4 @@
-"""Where and when a frame was: the cells that every table begins with."""
+"""File, position and time of a frame: the first cells of every table."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _ZERO = bytes(16)
 
 
 def micros(time_ns: int | None) -> int | None:
-    """A time as Spark's timestamps count it; None if unknown."""
+    """Convert a time to the microseconds of Spark's timestamps; None if unknown."""
     return None if time_ns is None or time_ns < 0 else time_ns // 1000
 
 
 def ends(connection: str) -> tuple[str, str]:
-    """Client and server of a connection by its name."""
+    """Return client and server of a connection by its name."""
     client, _, server = connection.partition("-")
     return client, server
 
 
 @lru_cache(maxsize=4096)
 def uuid_text(value: bytes | None) -> str | None:
-    """A topic id as Kafka prints it; None for none."""
+    """Return a topic id as Kafka prints it; None for none."""
     return None if value is None or value == _ZERO else uuid_to_text(value)

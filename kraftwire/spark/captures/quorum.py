@@ -1,4 +1,4 @@
-"""What exchanges tell of the replicas of the metadata log."""
+"""What exchanges report about the replicas of the metadata log."""
 
 from __future__ import annotations
 
@@ -24,18 +24,20 @@ def is_of_metadata(topic: Any) -> bool:
 class Observer:
     """Makes rows of `quorum_observations`; remembers the last Fetch of each replica.
 
-    A replica was caught up when it asked for all that the leader had: at a Fetch whose answer has
-    no records, or at the Fetch before, if it now asks for what came after its answer.
+    A replica was caught up when it asked for everything that the leader had: at a Fetch whose
+    response has no records, or at the previous Fetch, if it now asks for what follows that
+    response.
 
     Source: KIP-836.
     """
 
     def __init__(self) -> None:
-        # (Connection, replica) -> time of the last Fetch, end of what it got, last caught up.
+        # (Connection, replica) -> time of the last Fetch, end of the records received, last caught
+        # up.
         self._seen: dict[tuple[str, int], tuple[int, int | None, int | None]] = {}
 
     def rows(self, exchange: Exchange, cluster: str | None) -> Iterator[tuple[Any, ...]]:
-        """The rows of an exchange, in order."""
+        """Return the rows of an exchange, in order."""
         request, response = exchange.request, exchange.response
         if request is None or response is None or request.body is None or response.body is None:
             return
@@ -72,10 +74,10 @@ class Observer:
     def caught_up(
         self, key: tuple[str, int], time_ns: int, fetch_offset: int, end: int | None, answer: Any
     ) -> int | None:
-        """Take a Fetch of a replica; when it was caught up last.
+        """Add a Fetch of a replica; return when it was last caught up.
 
-        Shape: `key` are connection and replica; `end` is the offset after the records that it got,
-        None if it got none, and `answer` the partition in the response. Units: nanoseconds.
+        `key` is connection and replica; `end` is the offset after the records that it received,
+        None if it received none, and `answer` the partition in the response. Units: nanoseconds.
         """
         is_refused = answer.error_code or answer.diverging_epoch or answer.snapshot_id
         before, before_end, caught_up = self._seen.get(key, (-1, None, None))

@@ -1,7 +1,7 @@
 """The packets of connections, read again from one file by the runs of its index.
 
-Owns how much is read at once: where the runs that are wanted lie close together the bytes between
-them are read as well, elsewhere each run is read by itself.
+Owns how much is read at once: where wanted runs lie close together, the bytes between them are read
+as well; elsewhere each run is read by itself.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import os
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 
 from kraftwire.decode.capture.source import CaptureSource
+from kraftwire.errors import StorageError
 from kraftwire.spark.captures.headers import Ints, join_ranges
 from kraftwire.spark.captures.talks import SHARED
 from kraftwire.spark.captures.walk import PACKED
@@ -27,20 +29,20 @@ Piece = tuple[int, bytes]
 
 # Runs that begin in the same block of a file may be read at once.
 _BLOCK_BYTES = 4 * 1024 * 1024
-# What could be read in the time that a call takes.
+# Bytes that could be read in the time that one call takes.
 _CALL_BYTES = 8 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Runs of a file that are wanted, in its order, with the numbers of their connections."""
+    """Wanted runs of a file, in file order, with the numbers of their connections."""
 
     numbers: Ints
     starts: Ints
     sizes: Ints
 
     def groups(self) -> Iterator[Chosen]:
-        """Runs that may be read at once; what belongs to all connections is a group of its own."""
+        """Return runs that may be read at once; data of all connections is a group of its own."""
         if not len(self.starts):
             return
         block = self.starts // _BLOCK_BYTES
@@ -64,10 +66,9 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Packets of a connection as one, after what the files tell of all packets.
+    """Packets of a connection in one buffer, after what applies to all packets.
 
-    Shape: what begins at the index `begins[i]` of the data stands at `positions[i]` of the
-    recording.
+    The data from index `begins[i]` on is at `positions[i]` of the recording.
     """
 
     data: bytes
@@ -75,7 +76,7 @@ class Held:
     positions: Ints
 
     def shifts(self, at: Ints) -> Ints:
-        """What makes positions of indexes."""
+        """Return what to add to indexes to get positions."""
         which = np.searchsorted(self.begins, at, "right") - 1
         found: Ints = (self.positions - self.begins)[which]
         return found
@@ -90,7 +91,7 @@ class Holder:
     sizes: list[Ints] = field(default_factory=list)
 
     def held(self) -> Held:
-        """All of them; none are left here."""
+        """Return all of them, and keep none."""
         data = b"".join(self.parts)
         self.parts.clear()
         sizes = np.concatenate(self.sizes) if self.sizes else np.empty(0, np.int64)
@@ -99,7 +100,7 @@ class Holder:
 
 
 class Places:
-    """Where the bytes of a connection that is held stand in the recording."""
+    """Positions in the recording of the bytes of a connection in memory."""
 
     def __init__(self, held: Held) -> None:
         self._begins = array("q", held.begins.tobytes())
@@ -111,8 +112,11 @@ class Places:
 
 
 def read_runs(path: str, chosen: Chosen) -> Iterator[Piece]:
-    """Runs with their positions in the file, one after the other."""
-    with _Blocks(path) as blocks:
+    """Yield runs with their positions in the file, one after the other.
+
+    Raises: StorageError if the file cannot be read, or was deleted since it was indexed.
+    """
+    with _opened(path) as blocks:
         for group in chosen.groups():
             yield from zip(group.starts.tolist(), blocks.parts(group), strict=True)
 
@@ -120,13 +124,13 @@ def read_runs(path: str, chosen: Chosen) -> Iterator[Piece]:
 def hold_runs(
     path: str, chosen: Chosen, offset: int, holders: dict[int, Holder]
 ) -> None:
-    """Add runs to those who collect them, by the numbers of connections.
+    """Add runs to the holders that collect them, by the numbers of connections.
 
-    Shape: the file begins at `offset` in the recording.
+    The file begins at `offset` in the recording. Raises: as `read_runs`.
     """
     if not len(chosen.starts):
         return
-    with _Blocks(path) as blocks:
+    with _opened(path) as blocks:
         for group in chosen.groups():
             if group.numbers[0] == SHARED:
                 wanting: Iterable[tuple[Holder, Ints]] = (
@@ -160,6 +164,15 @@ def _hold(
         holder.sizes.append(sizes)
 
 
+@contextmanager
+def _opened(path: str) -> Iterator[_Blocks]:
+    try:
+        with _Blocks(path) as blocks:
+            yield blocks
+    except OSError as error:
+        raise StorageError(f"cannot read: {error.strerror}", file=path) from error
+
+
 class _Blocks:
     """Reads ranges of a file in order; a packed file is unpacked once on the way."""
 
@@ -177,14 +190,14 @@ class _Blocks:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give the file back."""
+        """Close the file."""
         if self._plain is not None:
             self._plain.close()
         if self._packed is not None:
             self._packed.__exit__()
 
     def block(self, group: Chosen) -> tuple[int, bytes | None]:
-        """Where a group begins, and all bytes from there to its end; None if that is too much."""
+        """Return where a group begins and all its bytes; None if they are too many."""
         begin = int(group.starts[0])
         end = int(group.starts[-1] + group.sizes[-1])
         if self._plain is not None and end - begin > len(group.starts) * _CALL_BYTES:
@@ -194,7 +207,7 @@ class _Blocks:
         return begin, self.read(begin, end)
 
     def parts(self, group: Chosen) -> list[bytes]:
-        """The runs of a group."""
+        """Yield the runs of a group."""
         begin, data = self.block(group)
         if data is None:
             return self.single(group.starts, group.sizes)
@@ -203,18 +216,18 @@ class _Blocks:
         return [data[a:b] for a, b in zip(starts.tolist(), stops.tolist(), strict=True)]
 
     def single(self, starts: Ints, sizes: Ints) -> list[bytes]:
-        """Runs of a plain file, each by a call of its own."""
+        """Yield runs of a plain file, each read by its own call."""
         assert self._plain is not None
         read, file = os.pread, self._plain.fileno()
         places = list(zip(sizes.tolist(), starts.tolist(), strict=True))
         found = [read(file, size, start) for size, start in places]
         if sum(map(len, found)) < int(sizes.sum()):
-            # A system call may give fewer bytes than there are.
+            # A system call may return fewer bytes than there are.
             return [self.read(start, start + size) for size, start in places]
         return found
 
     def read(self, begin: int, end: int) -> bytes:
-        """The bytes of a range, fewer where the file has become shorter."""
+        """Return the bytes of a range, fewer where the file has become shorter."""
         if self._plain is not None:
             self._plain.seek(begin)
             return _read_all(self._plain, end - begin)
@@ -232,7 +245,7 @@ class _Blocks:
 
 
 def _read_all(file: io.FileIO, size: int) -> bytes:
-    """So many bytes; a system call may give fewer."""
+    """Read `size` bytes; a single system call may return fewer."""
     data = file.read(size)
     while len(data) < size and (more := file.read(size - len(data))):
         data += more

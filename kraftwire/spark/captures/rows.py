@@ -1,4 +1,4 @@
-"""Rows on their way into Arrow: kept as tuples, or as columns of many rows that are alike."""
+"""Rows before they become Arrow: tuples, or columns of many similar rows."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ CHUNK_ROWS = 65_536
 
 Ints: TypeAlias = "npt.NDArray[np.int64]"
 
-# Numbers, of which some may be null, or bytes.
+# Numbers, some of which may be null, or bytes.
 Cells: TypeAlias = "Ints | tuple[Ints, npt.NDArray[np.bool_]] | list[bytes]"
 
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """Rows that differ in some columns alone.
+    """Rows that differ only in some columns.
 
-    Shape: row i is like `samples[which[i]]`, but for the columns that are in `cells` by their
-    names; it comes after as many of the rows that were added one by one as `after[i]` says, which
-    never gets less.
+    Row i equals `samples[which[i]]`, except for the columns in `cells`, by name; it comes after
+    `after[i]` of the rows that were added one by one, where `after` never decreases.
     """
 
     samples: Sequence[tuple[Any, ...]]
@@ -41,7 +40,7 @@ class Alike:
 class Rows:
     """The rows of one table.
 
-    Shape: `add` takes a tuple with the cells of a row, in the order of the table's columns; cells
+    `add` takes a tuple with the cells of a row, in the order of the table's columns; cells
     of structs are tuples in the order of their fields.
     """
 
@@ -54,7 +53,7 @@ class Rows:
         self.add: Callable[[tuple[Any, ...]], None] = self._rows.append
 
     def __len__(self) -> int:
-        """How many rows were added one by one and are not packed yet."""
+        """Return how many rows were added one by one and are not packed yet."""
         return len(self._rows)
 
     def add_alike(self, rows: Alike) -> None:
@@ -64,7 +63,7 @@ class Rows:
             self._alike_count += len(rows.which)
 
     def pack(self, *, at_least: int = CHUNK_ROWS) -> None:
-        """Turn the rows into Arrow if there are enough of them."""
+        """Convert the rows to Arrow if there are enough of them."""
         count = len(self._rows) + self._alike_count
         if count < max(at_least, 1):
             return
@@ -79,7 +78,7 @@ class Rows:
         self._chunks.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
 
     def take(self) -> list[pa.RecordBatch]:
-        """What was packed since the last call."""
+        """Return what was packed since the last call."""
         taken, self._chunks = self._chunks, []
         return taken
 
@@ -87,7 +86,7 @@ class Rows:
 def _merged(
     arrays: list[pa.Array], count: int, alike: list[Alike], schema: pa.Schema
 ) -> list[pa.Array]:
-    """The columns of `count` rows with those of rows that are alike among them."""
+    """Return the columns of `count` rows, merged with those of similar rows."""
     after = np.concatenate([each.after for each in alike])
     order = np.empty(count + len(after), np.int64)
     is_single = np.ones(len(order), np.bool_)
@@ -104,7 +103,7 @@ def _merged(
 
 
 def _columns(alike: list[Alike], at: int, field: pa.Field) -> Iterator[pa.Array]:
-    """A column of rows that are alike, in pieces."""
+    """Return a column of similar rows, in pieces."""
     if field.name in alike[0].cells:
         for each in alike:
             yield _array(each.cells[field.name], field.type)
@@ -116,7 +115,7 @@ def _columns(alike: list[Alike], at: int, field: pa.Field) -> Iterator[pa.Array]
 
 
 def _single(cells: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """A column of single cells; damaged numbers that no column can hold are null."""
+    """Return a column of single cells; damaged numbers out of range are null."""
     try:
         return pa.array(cells, kind)
     except (OverflowError, pa.ArrowInvalid):

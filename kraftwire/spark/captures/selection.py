@@ -1,4 +1,4 @@
-"""Which frames of captures are wanted in tables."""
+"""The frames of captures that tables are to hold."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["ALL", "Selection"]
 class Selection:
     """Bounds of time and a choice of APIs; None for no bound.
 
-    Units: nanoseconds since the epoch, `since` included and `until` not. Shape: `apis` are keys of
-    APIs. A response is judged by the time of its request, so that exchanges stay whole.
+    Units: nanoseconds since the epoch, `since` included and `until` excluded. `apis` are API keys.
+    A response is judged by the time of its request, so that exchanges stay whole.
     """
 
     since: int | None = None
@@ -26,11 +26,11 @@ class Selection:
 
     @property
     def is_all(self) -> bool:
-        """Whether every frame passes."""
+        """Whether every frame is selected."""
         return self.since is None and self.until is None and self.apis is None
 
     def passes(self, frame: Frame) -> bool:
-        """Whether a frame is wanted."""
+        """Whether a frame is selected."""
         if self.apis is not None and frame.api_key not in self.apis:
             return False
         request = frame.request
@@ -42,7 +42,8 @@ class Selection:
         )
 
     def pass_all(self, apis: Ints, times: Ints) -> Flags:
-        """Which frames are wanted, by their APIs and the times by which they are judged."""
+        """Return which frames are selected, by their APIs and the times by which they are judged.
+        """
         found = np.ones(len(apis), np.bool_)
         if self.apis is not None:
             found &= np.isin(apis, list(self.apis))

@@ -1,4 +1,4 @@
-"""Where the bytes of payload are, each in one place."""
+"""Byte counts of payload; every byte is counted once."""
 
 from __future__ import annotations
 

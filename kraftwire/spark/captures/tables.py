@@ -1,4 +1,4 @@
-"""What becomes of a frame: it is decoded once and goes to all the tables it has a part in."""
+"""The rows of a frame: it is decoded once and added to every table that it concerns."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = ["CAPTURE_TABLES", "Carried", "Pass", "Tables"]
 
 _API_VERSIONS = 18
 
-# What a capture gives.
+# The tables of a capture.
 CAPTURE_TABLES = (
     "frames",
     "exchanges",
@@ -55,15 +55,15 @@ CAPTURE_TABLES = (
     "files",
 )
 
-# Tables by what they are made of.
+# Tables by their source.
 _OF_RECORDS = frozenset({"batches", "metadata_records"})
 _OF_RAFT = frozenset({"raft_exchanges", "quorum_observations"})
 _OF_EXCHANGES = _OF_RAFT | {"exchanges", "partition_traffic", "group_exchanges"}
 
-# A longer connection is decoded while it is read.
+# A longer connection is decoded as it is read.
 _HELD_BYTES_MAX = 64 * 1024 * 1024
 
-# Frames after which rows may go to Arrow.
+# Frames after which rows may be converted to Arrow.
 _PAUSE_FRAMES = 10_000
 
 # Addresses of IPv4 and ports.
@@ -73,10 +73,10 @@ _SKIPPED = "bytes of Kafka that belong to no frame"
 
 
 class Tables:
-    """Collects the rows of captures; `rows` has the tables that are wanted, by name.
+    """Collects the rows of captures; `rows` has the requested tables, by name.
 
-    Shape: `typed` has the typed ones, by API key and whether it is a request; `sums` are where the
-    bytes of each file are, by its path.
+    `typed` has the typed ones, by API key and whether it is a request; `sums` has the byte counts
+    of each file, by its path.
     """
 
     def __init__(
@@ -92,8 +92,8 @@ class Tables:
     def bin(self, series: Series, numbers: Sequence[int]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Decode connections of a recording, one after the other.
 
-        Shape: yields batches of rows with the names of their tables as soon as there are enough;
-        `take` has the rest.
+        Yields batches of rows with the names of their tables as soon as there are enough; `take`
+        returns the rest.
         """
         talks = series.talks
         found = series.read([each for each in numbers if talks[each - 1].size <= _HELD_BYTES_MAX])
@@ -107,16 +107,16 @@ class Tables:
     def part(
         self, series: Series, carried: Carried, span: Span, *, is_last: bool
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Decode a part of a connection that was cut; the last one tells of it as a whole.
+        """Decode a part of a connection that was cut; the last one adds the row of the connection.
 
-        Shape: as `bin`.
+        As `bin`.
         """
         with rare_collection():
             for _ in Pass(self, carried, series).streamed(span, is_last=is_last):
                 yield from self.take(at_least=CHUNK_ROWS)
 
     def take(self, *, at_least: int = 1) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """The rows of all tables that have at least so many."""
+        """Return the rows of all tables that have at least `at_least`."""
         every: list[Rows | TypedRows] = [*self.rows.values(), *self.typed.values()]
         for rows in every:
             rows.pack(at_least=at_least)
@@ -124,7 +124,7 @@ class Tables:
                 yield rows.table.name, batch
 
     def add(self, name: str, cells: tuple[Any, ...]) -> None:
-        """Add a row to a table, if it is wanted."""
+        """Add a row to a table, if the table was requested."""
         rows = self.rows.get(name)
         if rows is not None:
             rows.add(cells)
@@ -132,7 +132,7 @@ class Tables:
 
 @dataclass(slots=True)
 class Carried:
-    """All that the frames of a connection so far mean for its later ones and for its totals."""
+    """The state of a connection between its frames: what later frames need, and the totals."""
 
     about: Connection
     bodies: Bodies
@@ -143,13 +143,13 @@ class Carried:
 
     @classmethod
     def start(cls, series: Series, number: int) -> Carried:
-        """What is known before the first frame."""
+        """Return the state before the first frame."""
         talk = series.talks[number - 1]
         return cls(Connection(number, talk), Bodies(series.memory.start()))
 
 
 class Pass:
-    """One connection: what its frames tell of later ones, and of it."""
+    """One connection, frame by frame."""
 
     def __init__(self, tables: Tables, carried: Carried, series: Series) -> None:
         self._tables = tables
@@ -180,7 +180,7 @@ class Pass:
         return self._run(Capture(held.data, name=name, on_ending=self._end))
 
     def _lane(self) -> Lane | None:
-        """The lane for what is the same again and again; None where it is not worth it."""
+        """Return the lane for repetitive traffic; None where it is not worth it."""
         talk = self._about.talk
         if talk.packets < PACKETS_MIN or len(talk.key) != _KEY_SIZE:
             return None
@@ -193,7 +193,7 @@ class Pass:
     def _steady(
         self, lane: Lane, portions: Iterator[Held], *, is_last: bool = True
     ) -> SteadyCapture:
-        """The packets in portions, after those that were decoded before."""
+        """Yield the packets in portions, after those that were decoded before."""
         carried = self._carried
         name, after = self._series.files[0].name, carried.open
         capture = SteadyCapture(
@@ -203,19 +203,19 @@ class Pass:
         return capture
 
     def frame(self, frame: Frame) -> None:
-        """Take a frame whose file and positions are right."""
+        """Add a frame with correct file and positions."""
         if self._selection.is_all or self._selection.passes(frame):
             self._frame(self._bodies.read(frame))
         elif needs_learning(frame.api_key):
             self._bodies.read(frame)
 
     def read(self, read: Read) -> None:
-        """Take such a frame that was read already, and tells nothing about others."""
+        """Add such a frame that was read already and does not affect others."""
         if self._selection.is_all or self._selection.passes(read.frame):
             self._frame(read)
 
     def sample(self, frames: Sequence[Frame]) -> dict[str, list[tuple[Any, ...]]]:
-        """The rows that frames would give if they were all there is, by table."""
+        """Return the rows that these frames alone would give, by table."""
         found: dict[str, list[tuple[Any, ...]]] = {}
 
         def add(name: str, cells: tuple[Any, ...]) -> None:
@@ -242,7 +242,7 @@ class Pass:
         return self._run(self._steady(lane, portions, is_last=is_last), is_last=is_last)
 
     def _capture(self, span: Span | None, *, is_last: bool) -> Capture:
-        """The packets in a span, after those that were decoded before."""
+        """Return the packets in a span, after those that were decoded before."""
         carried = self._carried
         capture = Capture(
             self._series.stream(self._about.number, span),
@@ -255,7 +255,7 @@ class Pass:
         return capture
 
     def _run(self, capture: Capture, *, is_last: bool = True) -> Iterator[None]:
-        """Take all frames, and what is left when the connection ends; pauses now and then."""
+        """Decode all frames, and what is left when the connection ends; yield now and then."""
         for count, frame in enumerate(capture, 1):
             self.frame(self._placed(frame))
             if count % _PAUSE_FRAMES == 0:
@@ -267,7 +267,7 @@ class Pass:
         yield
 
     def _finish(self, capture: Capture) -> None:
-        """Tell of the connection as a whole."""
+        """Add the rows of the connection as a whole."""
         about = self._about
         about.finish(capture.health)
         if about.cluster is None:
@@ -280,7 +280,7 @@ class Pass:
         self._series.share(about.number, about, self._tables.sums)
 
     def _placed(self, frame: Frame) -> Frame:
-        """The frame with file and positions in it, instead of those among the packets."""
+        """Return the frame with its positions in the file instead of among the packets."""
         if self._places is not None:
             frame.position = self._places.find(frame.position)
             frame.end_position = self._places.find(frame.end_position - 1) + 1
@@ -357,7 +357,7 @@ class Pass:
 
 
 class _Host:
-    """What a lane needs of the connection that it is part of."""
+    """What a lane needs from the decoder of its connection."""
 
     def __init__(self, one: Pass) -> None:
         self.bodies, self.raft, self.observer = one._bodies, one._raft, one._observer
@@ -367,7 +367,7 @@ class _Host:
         self._about = one._about
 
     def count(self, frames: int, connection: str) -> None:
-        """Take note of frames that do not come one by one."""
+        """Count frames that are not added one by one."""
         self._about.frames += frames
         self._about.name = connection
 

@@ -1,4 +1,4 @@
-"""What an index tells of a capture: its connections, and where their packets are."""
+"""The index of a capture: its connections, and where their packets are."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["SHARED", "FileIndex", "Runs", "Talk"]
 # Numbers of connections, starts and sizes of runs.
 Runs = tuple["array[int]", "array[int]", "array[int]"]
 
-# The number of what belongs to all connections: headers of files, blocks that are no packets.
+# The number of data that belongs to all connections: file headers, blocks other than packets.
 SHARED = 0
 
 
 @dataclass(slots=True)
 class Talk:
-    """What an index knows of a connection.
+    """A connection in an index.
 
-    Shape: `key` are addresses and ports of the first packet and its direction; `payload` counts
+    `key` is addresses and ports of the first packet and its direction; `payload` counts
     the captured bytes of that direction and the other, copies included; `is_first_client` is None
-    where nobody opened the connection. Units: times in nanoseconds, `size` bytes in the file.
+    if no SYN was captured. Units: times in nanoseconds, `size` bytes in the file.
     """
 
     key: bytes
@@ -41,12 +41,12 @@ class Talk:
 class FileIndex:
     """The packets of one file.
 
-    Shape: run i of bytes is of the connection `numbers[i]`, begins at `starts[i]` and has
-    `sizes[i]` bytes; number n > 0 is that of `talks[n - 1]`, 0 marks what all connections need.
-    `size` counts all bytes of the file, unpacked, `end` those up to the last packet; `payload`
-    those that TCP carries; `head` is the header of a pcap file. `has_fragments` tells that
-    packets cannot be told apart by connection, `is_packed` that the file is read from its start
-    to wherever something is wanted.
+    Run i of bytes belongs to connection `numbers[i]`, begins at `starts[i]` and has
+    `sizes[i]` bytes; number n > 0 is that of `talks[n - 1]`, 0 marks data that all connections
+    need. `size` counts all bytes of the file, unpacked, `end` those up to the last packet;
+    `payload` those that TCP carries; `head` is the header of a pcap file. With `has_fragments`,
+    packets cannot be assigned to connections; with `is_packed`, the file has to be read from its
+    start.
     """
 
     path: str
@@ -67,5 +67,5 @@ class FileIndex:
 
     @property
     def name(self) -> str:
-        """The path as tables have it."""
+        """The path as tables show it."""
         return readable(self.path)

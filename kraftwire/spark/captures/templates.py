@@ -1,9 +1,9 @@
-"""Messages that differ from earlier ones in a few numbers alone: the talk of an idle quorum.
+"""Messages that differ from earlier ones only in a few numbers: the traffic of an idle quorum.
 
 Owns a shortcut past the decoder. A template is a message that was decoded in the usual way, with
 the places of the numbers that change; a frame that agrees with it in all other bytes is the same
-message with other numbers. Where the places are is found out by writing the message again with
-other numbers, so nothing here knows a layout.
+message with other numbers. The places are found by encoding the message again with other numbers,
+so this module knows no layout.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ANSWERED = ("high_watermark",)
 class Template:
     """One message and the places in its frame where numbers change.
 
-    Shape: `memo` keeps what callers work out of a message and these numbers do not change.
+    `memo` keeps results of callers that do not depend on these numbers.
     """
 
     __slots__ = ("_body", "_parts", "_places", "_size", "memo")
@@ -58,7 +58,7 @@ class Template:
         self._parts = parts
 
     def match(self, data: bytes) -> Any:
-        """The message in a frame's bytes; None if it is another one."""
+        """Return the message in a frame's bytes; None if it is another one."""
         for begin, end, part in self._parts:
             if data[begin:end] != part:
                 return None
@@ -73,19 +73,19 @@ class Template:
 
 
 class Templates:
-    """The templates of a connection, those used last first.
+    """The templates of a connection, most recently used first.
 
-    Shape: a template costs more than the decoding that it saves once, so one is made of the second
-    frame of a kind that has none, and then after ever more of them, until one is used.
+    Making a template costs more than decoding one frame, so one is made from the second frame of a
+    kind, and then after ever more of them, until one is used.
     """
 
     def __init__(self) -> None:
         self._known: dict[_Kind, list[Template]] = {}
-        # Kind -> frames without a template, and how many there have to be for the next one.
+        # Kind -> frames without a template, and how many of them lead to the next attempt.
         self._missed: dict[_Kind, tuple[int, int]] = {}
 
     def find(self, frame: Frame) -> tuple[Any, Template] | None:
-        """The body of a frame, and the template that gave it."""
+        """Return the body of a frame, and the template that matched."""
         if frame.api_key != _FETCH or frame.findings or frame.missing:
             return None
         data = frame.data
@@ -104,7 +104,7 @@ class Templates:
         return None
 
     def learn(self, frame: Frame, body: Any, version: int) -> None:
-        """Make a template of a frame without records that was decoded as a whole."""
+        """Make a template from a frame without records that was decoded completely."""
         if frame.api_key != _FETCH or frame.findings or frame.missing:
             return
         key = frame.direction == "request", frame.api_version, len(frame.data)
@@ -142,7 +142,7 @@ def _set_topics(body: Any, topics: list[Any]) -> None:
 
 
 def _copied(body: Any) -> Any:
-    """A body of its own, since those in use may be changed for a moment."""
+    """Return a copy, since the original is changed for a moment while places are sought."""
     made = copy_struct(body)
     _set_topics(made, [copy_struct(topic) for topic in _topics(body)])
     for topic in _topics(made):
@@ -154,7 +154,7 @@ _COPIERS: dict[type[Any], Callable[[Any], Any]] = {}
 
 
 def copy_struct(struct_: Any) -> Any:
-    """A struct with the same fields; what they hold is shared."""
+    """Return a shallow copy of a struct."""
     cls = struct_.__class__
     copier = _COPIERS.get(cls)
     if copier is None:
@@ -178,7 +178,7 @@ def _copier(cls: type[Any]) -> Callable[[Any], Any]:
 def _places(
     data: bytes, body: Any, version: int, partition: Any, names: tuple[str, ...]
 ) -> list[tuple[str, int]] | None:
-    """Where in a frame some numbers of a partition stand; None if that cannot be found out."""
+    """Return the places of a partition's numbers in a frame; None if they cannot be found."""
     places = []
     try:
         written = body.encode(version)
@@ -197,7 +197,7 @@ def _places(
             if changed == written:
                 continue  # this version does not have it
             if len(changed) != len(written):
-                continue  # left out where it has its default, so it has no place
+                continue  # omitted at its default, so it has no place
             at = next(at for at, byte in enumerate(written) if byte != changed[at])
             end = at + _OFFSET.size
             if changed[at:end] != _OFFSET.pack(other) or changed[end:] != written[end:]:

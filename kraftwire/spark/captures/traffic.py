@@ -1,4 +1,4 @@
-"""What an exchange did to partitions: produced to them, or fetched from them."""
+"""The effect of an exchange on partitions: produced to them, or fetched from them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _UNKNOWN = -1
 
 
 def replica_of(request: Any) -> int:
-    """The replica that sends a Fetch, -1 for clients."""
+    """Return the replica that sent a Fetch, -1 for clients."""
     state = request.replica_state
     return state.replica_id if state is not None else request.replica_id
 
 
 def traffic_rows(exchange: Exchange, bodies: Bodies) -> Iterator[tuple[Any, ...]]:
-    """A row for each partition that the response (or, without one, the request) names."""
+    """Return a row for each partition that the response (or, without one, the request) names."""
     request = exchange.request
     if request is None or request.body is None:
         return
@@ -45,7 +45,7 @@ def traffic_rows(exchange: Exchange, bodies: Bodies) -> Iterator[tuple[Any, ...]
 
 
 def _sizes(read: Read) -> dict[int, tuple[int, int, tuple[Batch, ...]]]:
-    """Bytes, records and batches of each struct that holds records, by its identity."""
+    """Return bytes, records and batches of each struct that holds records, by its identity."""
     return {
         id(field.where.holder): (
             field.size,
@@ -57,7 +57,7 @@ def _sizes(read: Read) -> dict[int, tuple[int, int, tuple[Batch, ...]]]:
 
 
 def _begin(batches: tuple[Batch, ...]) -> int | None:
-    """The first timestamp of the first batch in microseconds, where a header tells it."""
+    """Return the base timestamp of the first batch in microseconds, if its header has one."""
     if not batches or batches[0].magic < 2:
         return None
     time: int = batches[0].base_timestamp
@@ -115,7 +115,7 @@ def _fetched(exchange: Exchange, bodies: Bodies, replica: int) -> Iterator[tuple
 
 
 def _first(batches: tuple[Batch, ...]) -> int | None:
-    """A session does not say again what it fetches; what came back does."""
+    """Return the first offset in the response; requests of a fetch session may not name it."""
     return batches[0].base_offset if batches else None
 
 
@@ -124,8 +124,8 @@ def _known(offset: int) -> int | None:
 
 
 def _end(part: Any, batches: tuple[Batch, ...], offset: int | None) -> int | None:
-    """The leader's log end offset: at least that after what it sent; what was asked for if
-    nothing came.
+    """Return the leader's log end offset: at least the one after the records sent, or the fetch
+    offset if there are none.
     """
     if part.error_code:
         return None

@@ -15,12 +15,12 @@ from kraftwire.wire.message import Message
 
 __all__ = ["TypedRows", "typed_rows"]
 
-# Messages refer to the bytes of their frames, so they are not kept for long.
+# Messages hold references to the bytes of their frames, so they are not kept for long.
 _HELD_BYTES_MAX = 8 * 1024 * 1024
 
 
 class TypedRows:
-    """The rows of one typed table, on their way into Arrow."""
+    """The rows of one typed table, before they become Arrow."""
 
     def __init__(self, table: TypedTable) -> None:
         self.table = table
@@ -30,7 +30,7 @@ class TypedRows:
         self._chunks: list[pa.RecordBatch] = []
 
     def add(self, read: Read) -> None:
-        """Add a frame, if its body could be decoded as a whole."""
+        """Add a frame, if its body could be decoded completely."""
         if read.body is None:
             return
         frame = read.frame
@@ -48,7 +48,7 @@ class TypedRows:
             self.pack(at_least=1)
 
     def pack(self, *, at_least: int = CHUNK_ROWS) -> None:
-        """Turn the rows into Arrow if there are enough of them."""
+        """Convert the rows to Arrow if there are enough of them."""
         if len(self._held) < max(at_least, 1):
             return
         self._chunks.append(self.table.rows(self._evidence, self._held))
@@ -57,12 +57,12 @@ class TypedRows:
         self._bytes = 0
 
     def take(self) -> list[pa.RecordBatch]:
-        """What was packed since the last call."""
+        """Return what was packed since the last call."""
         taken, self._chunks = self._chunks, []
         return taken
 
 
 def typed_rows(wanted: Collection[str]) -> dict[tuple[int, bool], TypedRows]:
-    """Rows for those of some tables that are typed, by API key and whether it is a request."""
+    """Return rows for the typed tables among some, by API key and whether it is a request."""
     tables = [typed_table(name) for name in wanted if name in TYPED_TABLES]
     return {(table.api_key, table.is_request): TypedRows(table) for table in tables}

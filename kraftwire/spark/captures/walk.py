@@ -27,7 +27,7 @@ __all__ = ["PACKED", "Walk"]
 
 # gzip, xz and zstd.
 PACKED = (b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
-# Runs that are held before they are handed over: 16 bytes each.
+# Runs that are held before they are passed on: 16 bytes each.
 _RUNS_MAX = 1_000_000
 
 _PACKED_SIZE = 6
@@ -38,7 +38,7 @@ _ACK = 16
 class Walk:
     """One pass over the headers of a file, packet by packet."""
 
-    # A run is read at once, and a long connection can only be cut between two runs.
+    # A run is read at once, and a long connection can be cut only between two runs.
     run_bytes_max = 256 * 1024
 
     def __init__(self, path: str, keep: Callable[[Runs], None] | None) -> None:
@@ -51,7 +51,7 @@ class Walk:
         self._run = -1  # the number of the run that the next packet may extend
 
     def index(self) -> FileIndex:
-        """Walk, and sum up."""
+        """Walk the file and return its index."""
         index = self._index
         with CaptureSource(index.path) as source:
             head = source.read_exactly(FILE_HEADER_SIZE)
@@ -118,7 +118,7 @@ class Walk:
         self._index.end = end
 
     def _way(self, segment: Segment, position: int, time_ns: int) -> Way:
-        """The direction of any segment, which may open it."""
+        """Return the direction of a segment, which may be new."""
         _, key, _, _, flags, *_ = segment
         way = self._ways.get(key)
         if way is None:
@@ -134,7 +134,7 @@ class Walk:
         self._note(way.number, position, size)
 
     def _note(self, number: int, position: int, size: int) -> None:
-        """Add a run of bytes, or make the last one longer."""
+        """Add a run of bytes, or extend the last one."""
         index = self._index
         if (
             number == self._run
@@ -150,7 +150,7 @@ class Walk:
         index.sizes.append(size)
 
     def _hand_over_many(self) -> None:
-        """Let go of the runs so far, if there are enough of them."""
+        """Pass on the runs so far, if there are enough of them."""
         if self._keep is not None and len(self._index.numbers) >= _RUNS_MAX:
             self._hand_over(self._keep)
 
@@ -174,7 +174,7 @@ class Walk:
         return first
 
     def _open(self, way: Way, time_ns: int, *, is_client: bool) -> None:
-        """Take a SYN; the first one in each direction counts."""
+        """Handle a SYN; the first one in each direction counts."""
         if way.syn_ns < 0:
             way.syn_ns = time_ns
             talk = self._index.talks[way.number - 1]

@@ -1,7 +1,7 @@
-"""Arrow arrays of spans of a buffer, without an object for each.
+"""Arrow arrays of spans of a buffer, without a Python object for each.
 
-A `BinaryArray` is laid over the whole buffer, with what is wanted and the gaps between as its
-elements; `take` then copies what is wanted. Lists of bytes cost ten times as much.
+A `BinaryArray` covers the whole buffer, with wanted spans and gaps as its elements; `take` then
+copies the wanted ones. Lists of bytes cost ten times as much.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ HEADERS = pa.list_(_HEADER)
 
 
 def key_value_arrays(data: Any, edges: Any, has_key: Any, has_value: Any) -> tuple[Any, Any]:
-    """Two binary arrays of the spans that rows of four edges enclose.
+    """Return two binary arrays of the spans between the four edges of each row.
 
-    Shape: `edges` ascend from row to row, below 2 GiB; null where `has_key` or `has_value` is
+    `edges` ascend from row to row, below 2 GiB; a cell is null where `has_key` or `has_value` is
     false.
     """
     count = len(edges)
@@ -34,9 +34,9 @@ def key_value_arrays(data: Any, edges: Any, has_key: Any, has_value: Any) -> tup
 
 
 def header_array(data: Any, counts: Any, edges: Any, has_value: Any) -> Any:
-    """Lists of headers; `counts` says how many each row has, the rest has a row for each header.
+    """Return lists of headers: `counts` for each record, the other arrays for each header.
 
-    Shape: as in the reader, names that are no UTF-8 have replacement characters.
+    As in the reader, invalid UTF-8 in names becomes replacement characters.
     """
     offsets = np.zeros(len(counts) + 1, np.int32)
     np.cumsum(counts, out=offsets[1:])
@@ -46,7 +46,7 @@ def header_array(data: Any, counts: Any, edges: Any, has_value: Any) -> Any:
 
 
 def _taken(laid: Any, first: int, is_there: Any) -> Any:
-    """Every fourth element from the first on, null where it is not there."""
+    """Return every fourth element from the first on, null where `is_there` is false."""
     count = len(is_there)
     if not is_there.any():
         return pa.nulls(count, pa.binary())

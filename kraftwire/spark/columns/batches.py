@@ -1,7 +1,7 @@
 """The headers of all batches of a buffer at once, and their CRCs.
 
-Only magic 2 is cut here, and only what looks like it; the caller gives the rest to a reader that
-judges bytes.
+Only batches that look like magic 2 are cut here; the caller passes the rest to a reader that judges
+bytes.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ _START_SIZE = struct.calcsize(_START.format)
 class Batches:
     """Batches of magic 2 in a buffer, by columns.
 
-    Shape: `positions` are where they begin, ascending; `header` has a row for each, with the
-    fields of `kraftwire.records.header` (`leader_epoch` for the partition's leader epoch). What
-    follows the last one is not looked at; it begins at `end`.
+    `positions` are where they begin, ascending; `header` has a row for each, with the
+    fields of `kraftwire.records.header` (`leader_epoch` for the partition's leader epoch). The
+    bytes after the last batch begin at `end`; they are not examined.
     """
 
     buffer: bytes
@@ -67,17 +67,17 @@ class Batches:
 
     @cached_property
     def sizes(self) -> Any:
-        """Bytes of each batch, header included."""
+        """Return the size of each batch, header included."""
         return self.header["batch_length"].astype(np.int64) + LOG_OVERHEAD
 
     @cached_property
     def last_offsets(self) -> Any:
-        """Offset of the last record of each."""
+        """Return the last offset of each batch."""
         return self.header["base_offset"].astype(np.int64) + self.header["last_offset_delta"]
 
     @cached_property
     def is_valid(self) -> Any:
-        """Whether the CRC of each is right."""
+        """Return whether the CRC of each batch is correct."""
         view = memoryview(self.buffer)
         starts = self.positions + CRC_START
         spans = zip(starts.tolist(), (self.positions + self.sizes).tolist(), strict=True)
@@ -88,32 +88,32 @@ class Batches:
 
     @property
     def codecs(self) -> Any:
-        """Id of the compression codec of each."""
+        """Return the id of each batch's compression codec."""
         return self.header["attributes"] & CODEC_MASK
 
     @cached_property
     def has_too_many(self) -> Any:
-        """Whether each is compressed and says that it has more records than its bytes may hold."""
+        """Return which batches are compressed and claim more records than their bytes can hold."""
         return (self.codecs != 0) & (self.header["count"] > count_limit(self.sizes))
 
     @property
     def is_control(self) -> Any:
-        """Whether each holds control records."""
+        """Return whether each batch holds control records."""
         return self.header["attributes"] & CONTROL != 0
 
     @property
     def is_transactional(self) -> Any:
-        """Whether each belongs to a transaction."""
+        """Return whether each batch belongs to a transaction."""
         return self.header["attributes"] & TRANSACTIONAL != 0
 
     def first(self, count: int) -> Batches:
-        """The first so many of them."""
+        """Return the first `count` batches."""
         if count >= len(self):
             return self
         return self._some(slice(0, count), int(self.positions[count]))
 
     def chosen(self, mask: Any) -> Batches:
-        """Those that a mask selects."""
+        """Return the batches that a mask selects."""
         return self if mask.all() else self._some(mask, self.end)
 
     def _some(self, which: Any, end: int) -> Batches:
@@ -125,10 +125,10 @@ class Batches:
 
 
 def cut(buffer: bytes, position: int = 0, end: int | None = None) -> Batches:
-    """The batches from a position on that follow each other without a gap.
+    """Return the contiguous batches from a position on.
 
-    Shape: stops in front of a batch that is cut off, of another magic or with a header that cannot
-    be right, and of the first that begins at `end` or later.
+    Stops before a batch that is cut off, has another magic or an impossible header, and before the
+    first that begins at `end` or later.
     """
     size = len(buffer)
     last = min(size - HEADER_SIZE, size if end is None else end - 1)
@@ -146,7 +146,7 @@ def cut(buffer: bytes, position: int = 0, end: int | None = None) -> Batches:
 
 
 def unpacked(batches: Batches, index: int) -> bytes | None:
-    """The records of a compressed batch; None if the reader has to say what is wrong with them."""
+    """Return the records of a compressed batch; None if the reader has to explain what is wrong."""
     if batches.has_too_many[index]:
         return None
     start = int(batches.positions[index])
@@ -158,7 +158,7 @@ def unpacked(batches: Batches, index: int) -> bytes | None:
 
 
 def _headers(buffer: bytes, positions: Any) -> Any:
-    """The headers at some positions, in this machine's byte order."""
+    """Return the headers at some positions, in native byte order."""
     if not len(positions):
         return np.empty(0, _LAYOUT.newbyteorder("="))
     data = np.frombuffer(buffer, np.uint8)
@@ -170,7 +170,7 @@ def _headers(buffer: bytes, positions: Any) -> Any:
 
 
 def _plausible_count(batches: Batches) -> int:
-    """How many come before the first header that cannot be right."""
+    """Return how many batches precede the first impossible header."""
     header = batches.header
     wrong = (
         (header["base_offset"] < 0)

@@ -1,7 +1,6 @@
-"""The fields of records whose places are known, in a few vector steps for all of them.
+"""The fields of records at known positions, in a few vector steps for all of them.
 
-Accepts only what is usual; where anything else stands, the record is marked and the reader of
-`kraftwire.records` decides.
+Accepts only ordinary records; any other is marked, and the reader of `kraftwire.records` decides.
 
 Source: Kafka's `DefaultRecord`.
 """
@@ -17,14 +16,17 @@ from kraftwire.spark.columns.words import Words, shift, split, unzigzag
 
 __all__ = ["Fields", "HeaderSpans", "fields_of"]
 
-# So many records at a time, so that the vectors of a step stay in the processor's cache.
+# Records at a time, so that the vectors of a step stay in the processor's cache.
 _BLOCK_COUNT = 16_384
 
 _ONE = np.uint64(1)
-# Records with more headers are left to the reader: a vector step for each costs too much.
+# Records with more headers are left to the reader: a vector step per header costs too much.
 _HEADERS_MAX = 256
+# The most headers of records that are read together; the records after these are left to the reader
+# as well, which reads them in portions. A header needs a hundred bytes in the vectors of a step.
+_HEADERS_TOTAL_MAX = 512 * 1024
 
-# The longest varints that are taken: times within 400 days of the batch's, lengths to 128 MiB.
+# The longest accepted varints: times within 400 days of the batch's, lengths up to 128 MiB.
 _TIME_BYTES = 5
 _DELTA_BYTES = 4
 _WORD_BYTES = np.uint64(8)
@@ -34,8 +36,8 @@ _WORD_BYTES = np.uint64(8)
 class Fields:
     """Columns of records.
 
-    Shape: deltas as in the batch; `edges` has begin and end of key and value of each record, four
-    numbers a row; begin and end of a null are the same. `is_wrong` marks records that the caller
+    Deltas are as in the batch; `edges` has begin and end of key and value of each record, four
+    numbers per row; begin and end of a null are equal. `is_wrong` marks records that the caller
     must not use. `headers` is None where no record has any.
     """
 
@@ -53,7 +55,7 @@ class Fields:
 class HeaderSpans:
     """Headers of records, in the order of the records.
 
-    Shape: `row` is the record of each; `edges` has begin and end of name and value.
+    `row` is the record of each; `edges` has begin and end of name and value.
     """
 
     row: Any
@@ -62,7 +64,7 @@ class HeaderSpans:
 
 
 def fields_of(words: Words, starts: Any, ends: Any) -> Fields:
-    """The fields of the records between `starts` and `ends`."""
+    """Return the fields of the records between `starts` and `ends`."""
     count = len(starts)
     fields = Fields(
         time_delta=np.empty(count, np.int64),
@@ -82,10 +84,10 @@ def fields_of(words: Words, starts: Any, ends: Any) -> Fields:
 
 
 def _read_block(words: Words, starts: Any, ends: Any, fields: Fields, block: slice) -> Any:
-    """Fill a block of the columns; returns where the headers of each record begin."""
+    """Fill a block of the columns; return where the headers of each record begin."""
     length, size, wrong = split(words.at(starts), _DELTA_BYTES)
     wrong = wrong | length & _ONE
-    # Attributes are a byte that means nothing.
+    # Attributes are an unused byte.
     position = starts + size.view(np.int64) + 1
     word = words.at(position)
     time, size, long = split(word, _TIME_BYTES)
@@ -97,7 +99,7 @@ def _read_block(words: Words, starts: Any, ends: Any, fields: Fields, block: sli
     word = shift(word, delta_size)
     key_length, key_size, long = split(word, _DELTA_BYTES)
     used += key_size
-    # What does not fit in a word is read from where it begins.
+    # Whatever does not fit in a word is read from its own start.
     beyond = np.flatnonzero(used > _WORD_BYTES)
     if len(beyond):
         at = position[beyond] + size[beyond].view(np.int64)
@@ -129,7 +131,7 @@ def _read_block(words: Words, starts: Any, ends: Any, fields: Fields, block: sli
 
 
 def _bytes_of(length: Any, is_there: Any) -> Any:
-    """How many bytes follow a raw length; fills `is_there`: a negative length is a null."""
+    """Return how many bytes follow a raw length; fill `is_there`: a negative length is a null."""
     is_null = length & _ONE
     is_there[:] = is_null == 0
     return (length >> _ONE).view(np.int64) * is_there
@@ -138,9 +140,11 @@ def _bytes_of(length: Any, is_there: Any) -> Any:
 def _with_headers(words: Words, fields: Fields, positions: Any, ends: Any) -> Fields:
     """Read header j of every record that has one, for all j."""
     counts = fields.header_count
-    # Each takes two bytes at least, so a number that the record cannot hold is wrong.
+    # Each takes at least two bytes, so a count that the record cannot hold is wrong.
     fields.is_wrong[:] |= counts * 2 > np.maximum(ends - positions, 0)
     fields.is_wrong[:] |= counts > _HEADERS_MAX
+    usual = np.where(fields.is_wrong, 0, counts)
+    fields.is_wrong[:] |= np.cumsum(usual) > _HEADERS_TOTAL_MAX
     rows = np.flatnonzero((counts > 0) & ~fields.is_wrong)
     if not len(rows):
         return fields
@@ -162,7 +166,7 @@ def _with_headers(words: Words, fields: Fields, positions: Any, ends: Any) -> Fi
 
 
 def _header(words: Words, position: Any) -> tuple[Any, Any, Any, Any]:
-    """One header of each record: edges, whether it has a value, where it ends, what is wrong."""
+    """Return a header of each record: edges, whether it has a value, its end, and errors."""
     edges = np.empty((len(position), 4), np.int64)
     has_value = np.empty(len(position), bool)
     length, size, long = split(words.at(position), _DELTA_BYTES)

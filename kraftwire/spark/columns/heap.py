@@ -1,7 +1,7 @@
-"""Gives memory back to the system after batches that became very long.
+"""Returns memory to the system after very long batches.
 
-Allocators keep what was freed for the next time. That makes usual batches fast, but after one of
-many megabytes it doubles what a process takes.
+Allocators keep freed memory for reuse. That makes ordinary batches fast, but after one of many
+megabytes it doubles the memory of the process.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import pyarrow as pa
 
 __all__ = ["LONG_BYTES", "give_back"]
 
-# What an allocator keeps of shorter ones does not count.
+# The memory that an allocator keeps after shorter ones does not matter.
 LONG_BYTES = 4 * 1024 * 1024
 
 
 def give_back() -> None:
-    """Give back what the C library (glibc only) and Arrow have no use for."""
+    """Release unused memory of the C library (glibc only) and Arrow."""
     pa.default_memory_pool().release_unused()
     with contextlib.suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kraftwire.limits import RECORDS_SIZE_MAX
 from kraftwire.records.header import HEADER_SIZE
+from kraftwire.records.limits import RECORDS_SIZE_MAX
 from kraftwire.records.record import RECORD_SIZE_MIN
 from kraftwire.spark.columns.batches import Batches, unpacked
 from kraftwire.spark.columns.heap import LONG_BYTES, give_back
@@ -17,14 +17,14 @@ from kraftwire.spark.columns.result import BYTES_MAX
 
 __all__ = ["Lanes", "lanes_of"]
 
-# About so many records are read at a time; a batch that has more is left to the reader, which takes
-# them bit by bit. A record needs some 150 bytes in the vectors of a step.
+# About this many records are read at a time; a batch with more is left to the reader, which reads
+# it in parts. A record needs some 150 bytes in the vectors of a step.
 _COUNT_MAX = 32 * 1024
 
-# So a buffer of one tiny record is long enough to be read in words.
+# With this padding, a buffer of one tiny record is long enough to be read in words.
 _PADDING = 8
 
-# Nearer to the edge than any delta: sums may leave 64 bits, where Java wraps around.
+# Within a delta of the limit: sums may overflow 64 bits, where Java wraps around.
 _BASE_OFFSET_MAX = 2**63 - 2**32
 _BASE_TIMESTAMP_MAX = 2**62
 
@@ -33,8 +33,8 @@ _BASE_TIMESTAMP_MAX = 2**62
 class Lanes:
     """Batches whose records are in one buffer.
 
-    Shape: `data` is at least eight bytes long; `indexes` are those of the batches; the records of
-    each are `data[begins:ends]`. `odd` are batches that only the reader can judge.
+    `data` is at least eight bytes long; `indexes` identify the batches; the records of each are
+    `data[begins:ends]`. `odd` are batches that only the reader can judge.
     """
 
     batches: Batches
@@ -46,13 +46,12 @@ class Lanes:
 
 
 def lanes_of(batches: Batches, indexes: Any) -> Iterator[list[Lanes]]:
-    """The batches with these indexes, in groups that follow each other.
+    """Return the batches with these indexes, in consecutive groups.
 
-    Shape: a group has those that are not compressed first, then the others; one of the two may
-    be missing.
+    A group has the uncompressed batches first, then the others; either part may be empty.
     """
     counts = batches.header["count"][indexes].astype(np.int64)
-    # What a count says that cannot be is found out before anything is made for it.
+    # An impossible count is detected before anything is allocated for it.
     counts[(counts < 0) | (counts * RECORD_SIZE_MIN > _sizes_max(batches)[indexes])] = 0
     part = np.cumsum(counts) // _COUNT_MAX
     for each in np.split(indexes, np.flatnonzero(np.diff(part)) + 1):
@@ -60,7 +59,7 @@ def lanes_of(batches: Batches, indexes: Any) -> Iterator[list[Lanes]]:
 
 
 def _sizes_max(batches: Batches) -> Any:
-    """Bytes of records that each may have when it is decompressed."""
+    """Return the largest possible decompressed size of each batch."""
     return np.where(batches.codecs == 0, batches.sizes, RECORDS_SIZE_MAX)
 
 
@@ -88,7 +87,7 @@ def _lanes_of(batches: Batches, indexes: Any) -> Iterator[list[Lanes]]:
 
 
 def _plain(batches: Batches, plain: Any, odd: Any) -> Lanes:
-    """Lanes of batches that are not compressed, and the odd ones among all."""
+    """Return the lanes of uncompressed batches, and the odd ones among all."""
     begins = batches.positions[plain]
     ends = begins + batches.sizes[plain]
     lanes = Lanes(batches, batches.buffer, plain, begins + HEADER_SIZE, ends, odd.tolist())
@@ -98,9 +97,9 @@ def _plain(batches: Batches, plain: Any, odd: Any) -> Lanes:
 def _unpacked(
     batches: Batches, indexes: Any, places: list[int]
 ) -> Iterator[tuple[int, list[Lanes]]]:
-    """Lanes of the compressed batches at some places of the indexes, each with where it ends.
+    """Yield lanes of the compressed batches at some places of the indexes, each with its end.
 
-    Shape: one in a list, which the caller empties, so that nobody holds its bytes for longer.
+    Each comes in a list, which the caller empties, so that its bytes are released early.
     """
     parts: list[bytes] = []
     done: list[int] = []
@@ -138,7 +137,7 @@ def _joined(batches: Batches, parts: list[bytes], done: list[int], odd: list[int
 
 
 def _bounded(lanes: Lanes) -> Lanes:
-    """Leave out the batches that announce more records than their bytes can hold."""
+    """Drop the batches that claim more records than their bytes can hold."""
     counts = lanes.batches.header["count"][lanes.indexes]
     fits = counts <= (lanes.ends - lanes.begins) // RECORD_SIZE_MIN
     if fits.all():

@@ -1,4 +1,4 @@
-"""The records of gathered batches as a table."""
+"""The records of several batches as a table."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["read_in_lockstep"]
 
 
 def read_in_lockstep(batches: Batches, indexes: Any) -> Iterator[Columns]:
-    """The records of the batches with these indexes; those that are odd are read one by one."""
+    """Yield the records of the batches with these indexes; odd batches are read one by one."""
     for group in lanes_of(batches, indexes):
         parts: list[Any] = []
         odd: list[int] = []
-        # Bytes of lanes go as soon as they are read.
+        # The bytes of lanes are released as soon as they are read.
         while group:
             is_long = group[0].data is not batches.buffer and len(group[0].data) >= LONG_BYTES
             tables, judged = _read_lanes(group.pop(0))
@@ -41,7 +41,7 @@ def read_in_lockstep(batches: Batches, indexes: Any) -> Iterator[Columns]:
 
 
 def _in_order(batches: Batches, parts: list[Any], odd: list[int]) -> Iterator[Columns]:
-    """Tables of parts by batch, with the odd batches in their places."""
+    """Yield tables of parts by batch, with the odd batches in their places."""
     if not odd and len(parts) == 1:
         yield Columns(parts.pop(), ())
         return
@@ -62,7 +62,9 @@ def _in_order(batches: Batches, parts: list[Any], odd: list[int]) -> Iterator[Co
 
 
 def _read_lanes(lanes: Lanes) -> tuple[list[Any], list[int]]:
-    """A list of one table, or none, and the indexes of batches that only the reader can judge."""
+    """Return a list of one table or none, and the indexes of batches that only the reader can
+    judge.
+    """
     odd = list(lanes.odd)
     if not len(lanes.indexes):
         return [], odd
@@ -86,7 +88,7 @@ def _read_lanes(lanes: Lanes) -> tuple[list[Any], list[int]]:
 
 
 def _table(lanes: Lanes, fields: Fields, lane: Any, rows: Any) -> Any:
-    """The table of the rows that a mask selects, or of all."""
+    """Return the table of the rows that a mask selects, or of all."""
     data = pa.py_buffer(lanes.data)
     headers = _headers(data, fields, rows)
     columns = [fields.time_delta, fields.offset_delta, fields.edges, fields.has_key]

@@ -1,4 +1,4 @@
-"""The records of batches by the engine in C, which fills the buffers of Arrow's arrays."""
+"""The records of batches, by the engine in C, which fills the buffers of Arrow's arrays."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["read_natively"]
 
 @dataclass(frozen=True)
 class _Group:
-    """Batches that follow each other.
+    """Consecutive batches.
 
-    Shape: for each batch its place in the buffer, its index, and the decompressed bytes of its
-    records; None if they are in the buffer, or if only the reader can say why there are none.
+    For each batch: its position in the buffer, its index, and its decompressed records; None if
+    they are in the buffer, or if only the reader can say why there are none.
     """
 
     positions: Any
@@ -34,10 +34,10 @@ class _Group:
 
 
 def read_natively(batches: Batches, indexes: Any) -> Iterator[Columns]:
-    """The records of the batches with these indexes, by the engine, which must be there."""
+    """Yield the records of the batches with these indexes, by the engine, which must be present."""
     for group in _groups(batches, indexes):
         yield from _read_group(batches, group)
-        # Its bytes go before those of the next one come.
+        # Its bytes are released before those of the next one are read.
         del group
 
 
@@ -46,7 +46,7 @@ def _read_group(batches: Batches, group: _Group) -> Iterator[Columns]:
     while place[0] < count:
         place, is_odd, found = _read_some(batches, group, place)
         if place[0] == count:
-            # Nothing of them is needed any more, and the caller may need the memory.
+            # They are no longer needed, and the caller may need the memory.
             is_long = any(section and len(section) >= LONG_BYTES for section in group.sections)
             group.sections.clear()
             if is_long:
@@ -62,7 +62,7 @@ def _read_group(batches: Batches, group: _Group) -> Iterator[Columns]:
 def _read_some(
     batches: Batches, group: _Group, place: tuple[int, int, int]
 ) -> tuple[tuple[int, int, int], bool, list[Columns]]:
-    """One table of records from a place on, or none; where it ends, and whether at an odd batch."""
+    """Return a table of records from a place on, or none; its end; whether an odd batch is next."""
     rows_max = min(ROWS_MAX, max(1, group.count))
     place, is_odd, rows, columns = engine.core.read_columns(
         batches.buffer, group.positions, group.numbers, group.sections, place, rows_max, BYTES_MAX
@@ -71,7 +71,7 @@ def _read_some(
 
 
 def _groups(batches: Batches, indexes: Any) -> Iterator[_Group]:
-    """The batches in groups, each with a bounded number of decompressed bytes."""
+    """Yield the batches in groups, each with a bounded number of decompressed bytes."""
     sections: list[bytes | None] = [None] * len(indexes)
     begin = size = 0
     is_long = False

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kraftwire.limits import RECORDS_CHUNK_COUNT
 from kraftwire.records.batch import RecordBatch
+from kraftwire.records.limits import RECORDS_CHUNK_COUNT
 from kraftwire.records.reader import Batch
 from kraftwire.records.record import Record
 from kraftwire.spark.columns.arrays import HEADERS
@@ -21,15 +21,15 @@ __all__ = ["read_odd", "read_slowly"]
 
 
 def read_odd(batches: Batches, number: int, done: int = 0) -> Iterator[Columns]:
-    """The records of a batch from one on, and what is wrong with it; see `read_slowly`."""
+    """Yield the records of a batch, after the first `done`, and its problem; see `read_slowly`."""
     return read_slowly(RecordBatch(batches.buffer, int(batches.positions[number])), number, done)
 
 
 def read_slowly(batch: Batch, number: int, done: int = 0) -> Iterator[Columns]:
-    """The records of a batch of any magic, and what is wrong with it.
+    """Yield the records of a batch of any magic, and its problem.
 
-    Shape: `number` is the batch's index in the tables; of its records the first `done` are left
-    out. A table has few thousand records.
+    `number` is the batch's index in the tables; the first `done` of its records are skipped. A
+    table has a few thousand records.
     """
     found = batch.iter_salvage()
     records = islice(found, done, None)
@@ -40,7 +40,7 @@ def read_slowly(batch: Batch, number: int, done: int = 0) -> Iterator[Columns]:
 
 
 def _some(records: Iterator[Record]) -> Iterator[list[Record]]:
-    """The next records, fewer where they are long; nothing after the last."""
+    """Return the next records, fewer where they are long; nothing after the last."""
     rows: list[Record] = []
     size = 0
     for record in islice(records, RECORDS_CHUNK_COUNT):
@@ -67,7 +67,7 @@ def _table(rows: list[Record], number: int) -> Any:
 
 
 def _headers(rows: list[Record]) -> Any:
-    """Without an object for each header besides those that the reader has made."""
+    """Build the lists of headers without more objects than the reader has made."""
     ends = np.cumsum([0, *(len(row.headers) for row in rows)], dtype=np.int32)
     pairs = pa.StructArray.from_arrays(
         [

@@ -1,7 +1,7 @@
-"""Batches to Arrow arrays of their records.
+"""Converts batches to Arrow arrays of their records.
 
 The columns are made for all batches at once; where a batch is damaged or unusual, the reader of
-`kraftwire.records` reads it and says what is wrong, and the others are not concerned.
+`kraftwire.records` reads it and explains what is wrong, without affecting the others.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _BUFFER_BYTES_MAX = 2**31 - 64
 
 
 def read_cut(batches: Batches, wanted: Any = None) -> Iterator[Columns]:
-    """The records of batches, in tables of bounded size.
+    """Yield the records of batches, in tables of bounded size.
 
-    Shape: `wanted` is a mask of the batches whose records are asked for; of the others not even
-    the CRC is looked at. Raises: UsageError for a buffer of 2 GiB or more.
+    `wanted` is a mask of the batches to read; not even the CRC of the others is checked. Raises:
+    UsageError for a buffer of 2 GiB or more.
     """
     if len(batches.buffer) > _BUFFER_BYTES_MAX:
         raise UsageError("a buffer of 2 GiB or more; give records in smaller chunks")
@@ -52,7 +52,7 @@ def read_cut(batches: Batches, wanted: Any = None) -> Iterator[Columns]:
 
 
 def read_batch(batch: Batch, *, check_crc: bool = True) -> Iterator[Columns]:
-    """The records of one batch of any magic, by the reader; its index is 0."""
+    """Yield the records of one batch of any magic, by the reader; its index is 0."""
     if check_crc:
         try:
             batch.ensure_valid()
@@ -63,9 +63,9 @@ def read_batch(batch: Batch, *, check_crc: bool = True) -> Iterator[Columns]:
 
 
 def read_columns(buffer: bytes) -> Iterator[tuple[Any, tuple[WireError, ...]]]:
-    """The records of a whole buffer, as `read_batches` finds its batches.
+    """Yield the records of a whole buffer, cut into batches as by `read_batches`.
 
-    Shape: tables of `SCHEMA`, each with what is wrong with its batches; `batch` counts from the
+    Tables have `SCHEMA` and come with the problems of their batches; `batch` counts from the
     buffer's first batch. Raises: WireError where a header is impossible.
     """
     position, before = 0, 0
@@ -93,7 +93,7 @@ def _numbered(columns: Columns, before: int) -> tuple[Any, tuple[WireError, ...]
 
 
 def _valid_among(batches: Batches, chosen: Any) -> Any:
-    """Whether the CRC is right, for chosen batches only."""
+    """Return whether the CRC is correct, for chosen batches only."""
     is_valid = np.zeros(len(batches), bool)
     is_valid[chosen] = batches.chosen(chosen).is_valid
     return is_valid

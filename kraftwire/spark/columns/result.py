@@ -1,4 +1,4 @@
-"""What reading by columns gives: tables of records, and what is wrong with batches."""
+"""The results of reading by columns: tables of records, and the problems of batches."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ SCHEMA = pa.schema(
     ]
 )
 
-# About so many rows, and so many bytes of records, make one table: a record of seven bytes takes
-# 40 in the columns and well over a hundred in the rows that Spark gets.
+# Rows, and bytes of records, in one table, about: a record of seven bytes takes 40 in the columns
+# and well over a hundred in the rows that Spark receives.
 ROWS_MAX = 16 * 1024
 BYTES_MAX = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Why a batch has no records in the columns, or not all; `batch` is its index."""
+    """Why the columns lack records of a batch; `batch` is its index."""
 
     batch: int
     error: WireError
@@ -40,11 +40,11 @@ class Problem:
 
 @dataclass(frozen=True)
 class Columns:
-    """Records of some batches, in their order.
+    """Records of some batches, in order.
 
-    Shape: the columns of `table` are those of `SCHEMA`: `batch` is the index of the record's batch
+    The columns of `table` are those of `SCHEMA`: `batch` is the index of the record's batch
     among those that were given, `timestamp` is in milliseconds, `sequence` -1 without a producer.
-    A batch with a wrong CRC has no records here, and a damaged one those before the damage.
+    A batch with a wrong CRC has no records here; a damaged one has those before the damage.
     """
 
     table: Any

@@ -1,4 +1,4 @@
-"""Where every record of many batches begins: their lengths, followed in lockstep.
+"""The positions of all records of many batches: their lengths, followed in lockstep.
 
 Record i of every batch is passed in one vector step. When few batches are left, a loop over their
 bytes is faster than vectors of few elements.
@@ -14,21 +14,21 @@ from kraftwire.spark.columns.words import Words, split
 
 __all__ = ["starts_of"]
 
-# From so many batches on a vector step costs less than as many steps of a loop.
+# From this many batches on, a vector step costs less than as many steps of a loop.
 _LANES_MIN = 160
 
 _LENGTH_BYTES = 4
 
-# Half of a raw varint, which is what a length means; one that is negative leads nowhere, which
-# shows at the end of the batch.
+# A length is half of the raw varint; a negative one leads nowhere, which shows at the end of the
+# batch.
 _HALF = tuple((byte & 0x7F) >> 1 for byte in range(256))
 _HALF_HIGH = tuple((byte & 0x7F) << 6 for byte in range(256))
 
 
 def starts_of(data: bytes, words: Words, begins: Any, counts: Any) -> tuple[Any, Any]:
-    """The positions of all records, batch after batch, and where each batch's last one ends.
+    """Return the positions of all records, batch after batch, and each batch's end.
 
-    Shape: `begins` are where the records of each batch begin, `counts` how many there are, at
+    `begins` are where the records of each batch begin, `counts` how many there are, at
     least one. Lengths are not checked: whatever leads outside is wrong where it ends.
     """
     order = np.argsort(-counts, kind="stable")
@@ -57,7 +57,7 @@ def starts_of(data: bytes, words: Words, begins: Any, counts: Any) -> tuple[Any,
 
 
 def _follow(data: bytes, position: int, count: int) -> tuple[list[int], int]:
-    """The positions of `count` records from one on, and where the last one ends."""
+    """Return the positions of `count` records from one on, and where the last one ends."""
     half, half_high = _HALF, _HALF_HIGH
     starts: list[int] = []
     note = starts.append
@@ -71,14 +71,14 @@ def _follow(data: bytes, position: int, count: int) -> tuple[list[int], int]:
             else:
                 position = _far(data, position)
     except IndexError:
-        # A length led outside; the end is no batch's then.
+        # A length led outside the bytes; then the end is invalid.
         position = len(data) + 1
         starts += [position] * (count - len(starts))
     return starts, position
 
 
 def _far(data: bytes, position: int) -> int:
-    """The end of a record whose length takes more than two bytes."""
+    """Return the end of a record whose length takes more than two bytes."""
     length = 0
     for index in range(_LENGTH_BYTES):
         byte = data[position + index]

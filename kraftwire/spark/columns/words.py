@@ -1,6 +1,6 @@
-"""Varints by columns: eight bytes from each position in one step, and the numbers in them.
+"""Varints by columns: reads eight bytes at each position in one step, and decodes them.
 
-Shape: positions are int64 arrays, words uint64 arrays, little-endian whatever the machine.
+Positions are int64 arrays, words uint64 arrays, little-endian on every machine.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _EIGHT = np.uint64(8)
 
 
 class Words:
-    """The eight bytes from any position of a buffer of at least eight bytes.
+    """The eight bytes at any position of a buffer of at least eight bytes.
 
-    Shape: zeros stand for what lies after its end, however far a wrong length leads.
+    Zeros stand for bytes after its end, however far a wrong length leads.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -32,7 +32,7 @@ class Words:
         self._view = np.ndarray((self._last + 1,), "<u8", buffer=data, strides=(1,))
 
     def at(self, positions: Any) -> Any:
-        """The words at some positions."""
+        """Return the words at some positions."""
         if positions.max(initial=0) <= self._last:
             return self._view[positions].view(np.uint64)
         places = np.minimum(positions, self._last)
@@ -42,9 +42,9 @@ class Words:
 
 
 def split(words: Any, bytes_max: int) -> tuple[Any, Any, Any]:
-    """The unsigned varint that each word begins with.
+    """Decode the unsigned varint at the start of each word.
 
-    Shape: returns the values, how many bytes they take (uint64), and 1 where the varint is longer
+    Returns the values, how many bytes they take (uint64), and 1 where the varint is longer
     than `bytes_max` (at most 5) and 0 elsewhere.
     """
     values = words & _PARTS[0]
@@ -60,11 +60,11 @@ def split(words: Any, bytes_max: int) -> tuple[Any, Any, Any]:
 
 
 def shift(words: Any, sizes: Any) -> Any:
-    """The words without their first bytes; `sizes` below 8."""
+    """Return the words without their first bytes; `sizes` below 8."""
     return words >> sizes * _EIGHT
 
 
 def unzigzag(values: Any) -> Any:
-    """The signed numbers that unsigned varints stand for, as int64."""
+    """Convert unsigned varints to signed numbers, as int64."""
     signed = values.view(np.int64)
     return signed >> 1 ^ -(signed & 1)

@@ -14,7 +14,7 @@ from kraftwire.spark.tables import TABLES
 
 __all__ = ["Accounts", "bad_rows", "file_row"]
 
-# Findings that are about bytes, with the stage that stumbled over them; the others are about
+# Findings about bytes, with the stage that detected them; the others are about
 # order, or about files of other kinds.
 _STAGES = {
     "batch-bomb": "batch",
@@ -27,7 +27,7 @@ _STAGES = {
     "unreadable-file": "file",
     "wrong-length": "batch",
 }
-# Of these, the bytes are those of a batch that has a row of its own.
+# The bytes of these findings are those of a batch that has a separate row.
 _IN_BATCHES = frozenset(
     {"batch-bomb", "batch-crc", "batch-damaged", "record-undecoded", "wrong-length"}
 )
@@ -45,8 +45,8 @@ class Accounts:
         self.zero_bytes = 0
         self._bad_in_batches = 0
 
-    def hear(self, finding: FileFinding) -> None:
-        """Note a finding of the scan."""
+    def note(self, finding: FileFinding) -> None:
+        """Record a finding of the scan."""
         if finding.id == "zero-tail":
             self.zero_bytes += finding.size
         elif finding.id in _STAGES:
@@ -67,17 +67,17 @@ class Accounts:
 
     @property
     def kafka_bytes(self) -> int:
-        """Bytes of batches, without those that `bad_input` has."""
+        """The bytes of batches, except those reported in `bad_input`."""
         return self.batch_bytes - self._bad_in_batches
 
     def take_rows(self) -> Any:
-        """The rows of `bad_input` since the last call."""
+        """Return the rows of `bad_input` since the last call."""
         rows, self.rows = self.rows, []
         return bad_rows(rows)
 
 
 def bad_rows(rows: list[dict[str, Any]]) -> Any:
-    """A table of `bad_input`."""
+    """Convert rows to a table of `bad_input`."""
     return pa.Table.from_pylist(rows, TABLES["bad_input"].arrow)
 
 
@@ -88,7 +88,7 @@ def file_row(
     accounts: Accounts | None = None,
     cluster: str | None = None,
 ) -> Any:
-    """The row of `files`; without accounts the file is of a kind that has no batches."""
+    """Return the row of `files`; None as accounts stands for a kind of file without batches."""
     row: dict[str, Any] = dict.fromkeys(TABLES["files"].arrow.names, 0)
     row |= {"file": file, "kind": kind, "size": size, "cluster": cluster}
     if accounts is None:

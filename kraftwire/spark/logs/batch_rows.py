@@ -22,12 +22,13 @@ _MILLISECONDS_MAX = (2**63 - 1) // 1000
 
 
 def constant(value: Any, kind: Any, count: int) -> Any:
-    """An array of one value, which may be None."""
+    """Return an array that repeats one value, which may be None."""
     return pa.nulls(count, kind) if value is None else pa.repeat(pa.scalar(value, kind), count)
 
 
 def timestamps(milliseconds: Any) -> Any:
-    """Arrow timestamps of int64 milliseconds; null where they do not fit in microseconds."""
+    """Convert int64 milliseconds to Arrow timestamps; null where they do not fit in microseconds.
+    """
     kind = pa.timestamp("us", tz="UTC")
     is_far = np.abs(milliseconds) > _MILLISECONDS_MAX
     if not is_far.any():
@@ -37,7 +38,7 @@ def timestamps(milliseconds: Any) -> Any:
 
 
 def batch_rows(place: Place, batches: Batches, position: int) -> Any:
-    """A row for each batch, all of which have right CRCs; `position` is the buffer's place."""
+    """Return a row for each batch, all with correct CRCs; `position` is the buffer's place."""
     header, count = batches.header, len(batches)
     columns = {
         "position": batches.positions + position,
@@ -60,7 +61,7 @@ def batch_rows(place: Place, batches: Batches, position: int) -> Any:
 
 
 def batch_row(place: Place, batch: Batch, position: int, *, is_valid: bool) -> Any:
-    """The row of one batch of any magic; what a damaged old one does not tell is null."""
+    """Return the row of one batch of any magic; null stands for what a damaged old batch lacks."""
     base_offset, count = _beginning(batch)
     columns = {
         "position": [position],

@@ -19,9 +19,9 @@ _MIN, _MAX = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Leaves out batches that cannot hold what is asked for.
+    """Excludes batches that cannot hold the requested records.
 
-    Shape: offsets and milliseconds, both ends included. A batch that is kept may hold other
+    Offsets and milliseconds, both ends included. A batch that is kept may hold other
     records too. With `transactions` only committed data is kept: no control batch, nothing of an
     aborted transaction, nothing from the last stable offset on.
     """
@@ -33,11 +33,11 @@ class Choice:
 
     @property
     def is_all(self) -> bool:
-        """Whether it leaves nothing out."""
+        """Whether it excludes nothing."""
         return self == Choice()
 
     def mask(self, batches: Batches) -> Any:
-        """Which of some batches are kept."""
+        """Return which batches are kept."""
         header = batches.header
         kept = (batches.last_offsets >= self.offset_min) & (
             header["base_offset"] <= self.offset_max
@@ -64,7 +64,7 @@ class Choice:
             return False
         if not (self.offset_min <= batch.last_offset and base_offset <= self.offset_max):
             return False
-        # Messages of the first format have no time.
+        # Messages of the first format have no timestamp.
         if 0 <= batch.max_timestamp < self.timestamp_min:
             return False
         if self.transactions is None:

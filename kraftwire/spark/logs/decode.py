@@ -1,4 +1,5 @@
-"""A file of a log directory to Arrow tables: batches, records, their meaning, and the sums."""
+"""Converts a file of a log directory to Arrow tables: batches, records, their meaning, byte counts.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +24,7 @@ from kraftwire.spark.logs.accounts import Accounts, bad_rows, file_row
 from kraftwire.spark.logs.batch_rows import batch_row, batch_rows
 from kraftwire.spark.logs.choice import Choice
 from kraftwire.spark.logs.meaning import meaning_of, without_secrets
+from kraftwire.spark.logs.packed import packing_of
 from kraftwire.spark.logs.pieces import CHUNK_BYTES, Piece, pieces_of
 from kraftwire.spark.logs.place import Place, cluster_of, place_of
 from kraftwire.spark.logs.record_rows import BatchFacts, record_rows
@@ -35,18 +37,18 @@ Tables = dict[str, Any]
 
 _NAMES = ("batches", "records", "metadata_records", "bad_input", "files")
 
-# What may be asked of a file, besides what always comes.
+# The optional tables of a file.
 LOG_TABLES = frozenset(_NAMES) - {"bad_input", "files"}
 
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """What is asked of a file.
+    """What to decode from a file.
 
-    Shape: `tables` are names of what is wanted, `bad_input` and `files` come always; `family`
-    overrides what the folder's name says of the records, as of `family_of_topic`; `choice` leaves
-    batches out of the tables, and never out of the sums; a file that grows is read as if it ended
-    at `size_max`. Of `records` only the columns with the names in `columns` are made.
+    `tables` names the requested tables, `bad_input` and `files` are always included; `family`
+    overrides the family that the folder's name implies, as of `family_of_topic`; `choice` excludes
+    batches from the tables, but never from the byte counts; a growing file is read as if it ended
+    at `size_max`. Only the columns of `records` in `columns` are made.
     """
 
     tables: frozenset[str] = frozenset({"batches", "metadata_records"})
@@ -66,12 +68,12 @@ def decode_tables(
     end: int | None = None,
     options: LogOptions | None = None,
 ) -> Tables:
-    """The tables of a file by name: `batches`, `metadata_records`, `bad_input`, `files`.
+    """Return the tables of a file by name: `batches`, `metadata_records`, `bad_input`, `files`.
 
-    Shape: with `records` that table too. Of a segment or snapshot, the batches that begin in
-    `[start, end)`, where a batch begins at `start` (see `plan`), and the row of `files` is about
-    this range; other kinds of files give that row alone. What is wrong is in `bad_input`: nothing
-    is raised for a file in any state. Memory: that of the tables; see `decode_pieces`.
+    With `records`, that table too. For a segment or snapshot, the batches that begin in `[start,
+    end)` are decoded, where a batch begins at `start` (see `plan`), and the row of `files` is about
+    this range; other kinds of files give only that row. Problems are in `bad_input`: no state of a
+    file raises an error. Memory: that of the tables; see `decode_pieces`.
     """
     options = options or LogOptions()
     if records:
@@ -89,23 +91,24 @@ def decode_tables(
 def decode_pieces(
     path: str | Path, options: LogOptions, start: int = 0, end: int | None = None
 ) -> Iterator[Tables]:
-    """The same in pieces, each of about one chunk; the row of `files` comes last."""
+    """Yield the same in pieces, each of about one chunk; the row of `files` comes last."""
     file = readable(path)
     try:
         with open_source(Path(path)) as source:
             if not source.kind.has_batches:
                 cluster = cluster_of(Path(path))
-                yield {"files": file_row(file, str(source.kind), source.size, None, cluster)}
+                kind = _named(source)
+                yield {"files": file_row(file, kind, source.size, None, cluster)}
                 return
             if options.size_max is not None:
                 source.shorten(options.size_max)
             yield from _Decoder(source, file, options, start, end).tables()
     except StorageError as error:
-        yield _unreadable(path, file, error)
+        yield _unreadable(path, file, error, max(0, (end or 0) - start))
 
 
 class _Decoder:
-    """Makes the tables of one segment or snapshot, piece by piece."""
+    """Builds the tables of one segment or snapshot, piece by piece."""
 
     def __init__(
         self, source: ByteSource, file: str, options: LogOptions, start: int, end: int | None
@@ -116,14 +119,14 @@ class _Decoder:
         self._start = start
         self._end = source.size if end is None else min(end, source.size)
         self._accounts = Accounts(file)
-        self._sink = FileReport(self._accounts.hear).sink(file)
+        self._sink = FileReport(self._accounts.note).sink(file)
         self._hides = not options.show_secrets
         self._is_metadata = self._place.family == "metadata"
         is_unknown = self._place.family is None and self._place.topic is None
         self._sink.hides_bytes = self._hides and (self._is_metadata or is_unknown)
 
     def tables(self) -> Iterator[Tables]:
-        """All tables, and the row of `files`."""
+        """Yield all tables, and the row of `files`."""
         for piece in self._pieces():
             yield from self._piece(piece)
         kind = self._place.source
@@ -143,7 +146,7 @@ class _Decoder:
             yield from self._judged(piece.found)
 
     def _sound(self, batches: Batches, position: int) -> Iterator[Tables]:
-        """Batches with right CRCs."""
+        """Yield the tables of batches with correct CRCs."""
         self._accounts.batch_bytes += int(batches.sizes.sum())
         if self._options.choice is not None:
             batches = batches.chosen(self._options.choice.mask(batches))
@@ -162,13 +165,13 @@ class _Decoder:
             for columns in read_cut(batches):
                 yield tables | self._record_tables(columns, facts, batches.sizes, told)
                 tables = {}
-                # What one table holds goes before the next one is made.
+                # One table is released before the next one is made.
                 del columns
         if tables:
             yield tables
 
     def _judged(self, found: FoundBatch) -> Iterator[Tables]:
-        """One batch that the scan handed out."""
+        """Yield the tables of one batch from the scan."""
         self._accounts.batch_bytes += found.header.size
         try:
             batch: Batch = next(read_batches(found.buffer, found.start))
@@ -215,7 +218,7 @@ class _Decoder:
     def _record_tables(
         self, columns: Columns, facts: BatchFacts, sizes: Any, told: set[int]
     ) -> Tables:
-        """Tables of some records; `told` notes the batches that count as bad already."""
+        """Yield tables of some records; `told` has the batches that already count as bad."""
         tables = {}
         for problem in columns.problems:
             if problem.batch in told:
@@ -245,12 +248,18 @@ class _Decoder:
         return tables
 
     def _tell(self, id: str, position: int, size: int, detail: str) -> None:
-        """Count the bytes of a batch as bad, once, but for those that are counted already."""
+        """Count the bytes of a batch as bad, unless they are counted already."""
         rows = self._accounts.rows
         if rows and rows[-1]["id"] == "wrong-length" and rows[-1]["position"] == position:
             size -= rows[-1]["length"]
         head = self._source.read(position, min(size, 64))
         self._sink.add(id, position, detail, size=size, rest=head)
+
+
+def _named(source: ByteSource) -> str:
+    """Return the kind of a file, or what it is compressed with if that is not read."""
+    packing = packing_of(bytes(source.read(0, 4))) if source.kind is FileKind.UNKNOWN else None
+    return packing or str(source.kind)
 
 
 def _placed(place: Place, options: LogOptions) -> Place:
@@ -262,14 +271,15 @@ def _placed(place: Place, options: LogOptions) -> Place:
     )
 
 
-def _unreadable(path: str | Path, file: str, error: StorageError) -> Tables:
+def _unreadable(path: str | Path, file: str, error: StorageError, wanted: int) -> Tables:
+    """Return the tables of a file that cannot be read; one that is gone had the wanted bytes."""
     try:
         size = os.path.getsize(path)
     except OSError:
-        size = 0
+        size = wanted
     accounts = Accounts(file)
     detail = str(error).removeprefix(error.file).lstrip(": ")
-    FindingSink(file, accounts.hear).add("unreadable-file", 0, detail, size=size)
+    FindingSink(file, accounts.note).add("unreadable-file", 0, detail, size=size)
     return {
         "bad_input": bad_rows(accounts.rows),
         "files": file_row(file, str(FileKind.UNKNOWN), size, accounts),

@@ -1,4 +1,4 @@
-"""Segments and snapshots among paths, folders and patterns, with what their names say."""
+"""Segments and snapshots among paths, folders and patterns, with the facts in their names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["LogFile", "list_files"]
 class LogFile:
     """A file that may hold batches.
 
-    Shape: `topic` and `partition` are those of its folder, None if it is no partition's;
+    `topic` and `partition` are those of its folder, None outside a partition's folder;
     `base_offset` is in its name, and `next_offset` in that of the segment after it.
     """
 
@@ -33,11 +33,12 @@ class LogFile:
 
 
 def list_files(paths: Iterable[str], *, with_snapshots: bool = True) -> Iterator[LogFile]:
-    """Every segment and snapshot, each once, in a stable order.
+    """Return every segment and snapshot once, in a stable order.
 
-    Shape: in folders, files on their way out or in (``.deleted``, ``.swap``, ...) are passed over,
-    and so is what is neither; a file that is named is taken whatever its name. Raises: UsageError
-    for a path or pattern that leads to nothing, StorageError for a folder that cannot be read.
+    In folders, files that are being removed or swapped in (``.deleted``, ``.swap``, ...) and other
+    kinds of files are skipped; a file named explicitly is taken whatever its name. Raises:
+    UsageError for a path or pattern that leads to nothing, StorageError for a folder that cannot be
+    read.
     """
     seen: set[Path] = set()
     next_offsets = cache(_next_offsets)
@@ -72,7 +73,7 @@ def _has_batches(path: Path, with_snapshots: bool) -> bool:
 
 
 def _next_offsets(folder: Path) -> dict[int, int]:
-    """The base offset of the segment after each segment of a folder."""
+    """Return, for each segment of a folder, the base offset of the next one."""
     names = (parse_file_name(path.name) for path in folder.iterdir())
     bases = sorted(
         name.base_offset

@@ -1,4 +1,4 @@
-"""What records of Kafka's own topics mean: rows of the table `metadata_records`, and secrets."""
+"""Decodes records of Kafka's own topics: rows of the table `metadata_records`, and secrets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FIRST_BYTE_MAX = max(head[0] for head in SECRET_HEADS)
 
 
 class Meaning:
-    """Rows of `metadata_records`, and what no schema fits: (index of the batch, error)."""
+    """Rows of `metadata_records`, and records that fit no schema: (index of the batch, error)."""
 
     __slots__ = ("problems", "table")
 
@@ -37,10 +37,10 @@ class Meaning:
 
 
 def data_of(decoded: Decoded, *, show_secrets: bool = False) -> str:
-    """The JSON text of a decoded record, without secrets.
+    """Return the JSON text of a decoded record, without secrets.
 
-    Shape: as Kafka's converters print it; of the end of a transaction with `controlType`, since
-    commit and abort have one schema.
+    The text is that of Kafka's converters; the end of a transaction also has `controlType`, since
+    commit and abort share a schema.
     """
     data = decoded.to_json()["data"]
     if isinstance(data, dict):
@@ -52,7 +52,7 @@ def data_of(decoded: Decoded, *, show_secrets: bool = False) -> str:
 
 
 def meaning_of(place: Place, table: Any, facts: Any, *, show_secrets: bool) -> Meaning:
-    """The rows of records by columns, in a topic of Kafka's own."""
+    """Return the rows of records by columns, in one of Kafka's own topics."""
     lanes = np.asarray(table["batch"])
     control = facts.attributes & 0x20 != 0
     rows: list[int] = []
@@ -97,10 +97,10 @@ def meaning_of(place: Place, table: Any, facts: Any, *, show_secrets: bool) -> M
 
 
 def without_secrets(values: Any, *, is_metadata: bool) -> Any:
-    """The values of records, with a mark in place of those of metadata records with secrets.
+    """Return the values of records, with a mark in place of metadata records with secrets.
 
-    Shape: with `is_metadata` a value that looks like such a record but cannot be decoded is taken
-    for one. Those that do not look like one are not touched.
+    With `is_metadata`, a value that looks like such a record but cannot be decoded is treated as
+    one. Other values are not touched.
     """
     if not any(_may_begin(part) for part in values.chunks):
         return values
@@ -122,6 +122,6 @@ def _may_begin(values: Any) -> bool:
     if data is None or not data.size:
         return False
     starts = np.frombuffer(ends, np.int32)[values.offset : values.offset + len(values)]
-    # Where a value of no bytes stands at the end, any other byte will do.
+    # For an empty value at the end, any other byte will do.
     firsts = np.frombuffer(data, np.uint8)[np.minimum(starts, data.size - 1)]
     return bool((firsts <= _FIRST_BYTE_MAX).any())

@@ -1,6 +1,6 @@
-"""A segment in pieces: many sound batches at once, or one that had to be judged by itself.
+"""A segment in pieces: many valid batches at once, or one that had to be judged by itself.
 
-Sound batches of the current format are cut by columns. Everything else is left to the scanner of
+Valid batches of the current format are cut by columns. Everything else is left to the scanner of
 `kraftwire.decode.files`, one step at a time, so every byte ends up in a batch or in a finding, and
 both ways of reading a log agree on which.
 """
@@ -21,16 +21,16 @@ __all__ = ["CHUNK_BYTES", "Piece", "pieces_of"]
 
 CHUNK_BYTES = 8 * 1024 * 1024
 
-# After damage, a chunk begins this small and doubles: reading much for a step of the scan would
-# make a file with damage everywhere take forever.
+# After damage, a chunk starts this small and doubles: large reads for each step of the scan would
+# take forever on a file that is damaged everywhere.
 _CHUNK_BYTES_MIN = 1024 * 1024
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Batches of a file: `batches` with right CRCs, or `found`, one of any kind.
+    """Batches of a file: `batches` with correct CRCs, or `found`, one of any kind.
 
-    Shape: `position` is the place in the file of the buffer's first byte.
+    `position` is the file position of the buffer's first byte.
     """
 
     position: int
@@ -45,7 +45,7 @@ def pieces_of(
     end: int | None = None,
     chunk: int = CHUNK_BYTES,
 ) -> Iterator[Piece]:
-    """The batches that begin in `[start, end)`, in order; a batch must begin at `start`."""
+    """Yield the batches that begin in `[start, end)`, in order; a batch must begin at `start`."""
     scanner = Scanner(source, sink)
     end = source.size if end is None else min(end, source.size)
     position, size = start, chunk
@@ -68,6 +68,6 @@ def pieces_of(
 
 
 def _sound(batches: Batches) -> Batches:
-    """Those before the first with a wrong CRC."""
+    """Return the batches before the first with a wrong CRC."""
     is_wrong = ~batches.is_valid
     return batches.first(int(is_wrong.argmax())) if is_wrong.any() else batches

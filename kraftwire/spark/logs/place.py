@@ -1,4 +1,4 @@
-"""What a file's place in a log directory says of its records: topic, partition, family."""
+"""What a file's place in a log directory implies for its records: topic, partition, family."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _KRAFT_TYPES = frozenset(ControlType) - {ControlType.ABORT, ControlType.COMMIT}
 class Place:
     """A segment or snapshot: its path as given, and whose records it holds.
 
-    Shape: `source` is ``log`` or ``snapshot``; `topic`, `topic_id` and `partition` are None where
-    the folder does not tell; `family` as of `family_of_topic`.
+    `source` is ``log`` or ``snapshot``; `topic`, `topic_id` and `partition` are None where
+    the folder does not name them; `family` as of `family_of_topic`.
     """
 
     file: str
@@ -44,10 +44,10 @@ class Place:
 
 
 def place_of(source: ByteSource, file: str) -> Place:
-    """The place of an open file.
+    """Return the place of an open file.
 
-    Shape: snapshots are metadata; a segment outside of a partition's folder is taken for the
-    metadata log if it begins with a record that only KRaft writes.
+    Snapshots are metadata; a segment outside a partition's folder is taken for the metadata log if
+    it begins with a record that only KRaft writes.
     """
     path = source.path
     found = partition_of(path)
@@ -65,7 +65,7 @@ def place_of(source: ByteSource, file: str) -> Place:
 
 
 def cluster_of(path: Path) -> str | None:
-    """The cluster that a file belongs to: meta.properties in its folder or the one above."""
+    """Return the cluster of a file, from meta.properties in its folder or the one above."""
     folder = path.absolute().parent
     for each in (folder, folder.parent):
         try:

@@ -1,8 +1,8 @@
-"""Ranges of a segment that can be decoded apart from each other.
+"""Ranges of a segment that can be decoded independently.
 
-A cut is made only between two batches whose CRCs are right, the first of which ends where the
-second begins, on the chain of lengths from the file's start. So a scan of the whole file passes
-through every cut, and the ranges together give what the whole gives.
+A cut is made only between two adjacent batches with correct CRCs, on the chain of lengths from the
+start of the file. So a scan of the whole file passes through every cut, and the ranges together
+give the same result as the whole.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ SPLIT_BYTES = 64 * 1024 * 1024
 def plan(
     path: str | Path, split: int = SPLIT_BYTES, start: int = 0, end: int | None = None
 ) -> list[tuple[int, int]]:
-    """Ranges `[start, end)` of a file, in order, that together are the whole of it.
+    """Return ranges `[start, end)` of a file, in order, that together cover it.
 
-    Shape: each is about `split` bytes; one range for a file that has no batches, that is
-    compressed (it is unpacked at every opening), or after the first damage to the chain. With
-    `start` and `end`, which are borders of batches, only what lies between them.
+    Each is about `split` bytes; there is one range for a file without batches, for a compressed
+    file (it is unpacked each time it is opened), and for everything after the first damage to the
+    chain. With `start` and `end`, which are borders of batches, only what lies between them.
     """
     path = Path(path)
     try:
@@ -43,7 +43,7 @@ def plan(
 
 
 def chain(source: ByteSource, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-    """Batches by their lengths alone, up to the first header that cannot be right."""
+    """Yield batches by their lengths alone, up to the first impossible header."""
     while (header := read_header(source.read(position, HEADER_SIZE))) is not None:
         if position + header.size > source.size:
             return

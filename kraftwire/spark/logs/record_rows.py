@@ -18,7 +18,7 @@ _SCHEMA = TABLES["records"].arrow
 
 
 class BatchFacts:
-    """What the rows of records take from their batches, by the batch's index."""
+    """The columns that rows of records take from their batches, by batch index."""
 
     __slots__ = ("attributes", "leader_epoch", "position", "producer_id")
 
@@ -38,9 +38,10 @@ def record_rows(
     names: frozenset[str] | None = None,
     values: Any = None,
 ) -> Any:
-    """Rows of records by columns; `values` stand for the records' own where secrets are hidden.
+    """Return rows of records by columns; `values` replace the records' own where secrets are
+    hidden.
 
-    Shape: `names` are the columns that are wanted, None all of them; the order is the table's.
+    `names` are the requested columns, None for all; the order is the table's.
     """
     made = _Columns(place, table, facts, values)
     fields = [field for field in _SCHEMA if names is None or field.name in names]
@@ -62,7 +63,7 @@ class _Columns:
         }
 
     def column(self, name: str) -> Any:
-        """A column by its name."""
+        """Return a column by its name."""
         if name in self._same:
             return constant(*self._same[name], len(self._lane))
         if name == "value" and self._values is not None:

@@ -1,8 +1,8 @@
-"""Which transactions of a partition were aborted and which are open, over all of its segments.
+"""The aborted and open transactions of a partition, over all of its segments.
 
-A transaction may begin in one segment and end in another, so what a reader of one range leaves
-out is found out before, from the headers of the whole partition and from the indexes of aborted
-transactions that lie next to the segments.
+A transaction may begin in one segment and end in another. So what the reader of one range omits is
+determined beforehand, from the headers of the whole partition and from the indexes of aborted
+transactions next to the segments.
 
 Source: Kafka's `ProducerStateManager` and `TransactionIndex`; `read_committed` of its consumer.
 """
@@ -33,9 +33,9 @@ _CHUNK_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Transactions:
-    """What `read_committed` must know of a partition.
+    """What `read_committed` must know about a partition.
 
-    Shape: `aborted` has first and last offset of each aborted transaction, by producer id;
+    `aborted` has the first and last offset of each aborted transaction, by producer id;
     `last_stable` is where the first open transaction begins, None if none is open.
     """
 
@@ -45,13 +45,13 @@ class Transactions:
     def is_aborted(self, producer_id: int, base_offset: int) -> bool:
         """Whether a transactional batch belongs to an aborted transaction."""
         spans = self.aborted.get(producer_id, ())
-        # They ascend and do not overlap, so the last that begins before the batch tells.
+        # They ascend and do not overlap, so the last that begins before the batch decides.
         place = bisect_right(spans, base_offset, key=itemgetter(0))
         return place > 0 and base_offset <= spans[place - 1][1]
 
 
 def transactions_of(folder: Path) -> Transactions:
-    """The transactions of a partition's folder; what cannot be read is passed over."""
+    """Return the transactions of a partition's folder; unreadable files are skipped."""
     names = sorted(path for path in folder.iterdir() if not parse_file_name(path.name).state)
     indexed = set(_indexed(names))
     walk = _Walk(indexed)
@@ -62,7 +62,7 @@ def transactions_of(folder: Path) -> Transactions:
 
 
 def _indexed(paths: Iterable[Path]) -> Iterator[tuple[int, int, int]]:
-    """Producer id, first and last offset of every entry of the indexes."""
+    """Return producer id, first and last offset of every entry of the indexes."""
     for path in paths:
         if parse_file_name(path.name).suffix != "txnindex":
             continue
@@ -77,7 +77,7 @@ def _indexed(paths: Iterable[Path]) -> Iterator[tuple[int, int, int]]:
 
 
 class _Walk:
-    """Goes over the batches of all segments, in order."""
+    """Walks the batches of all segments, in order."""
 
     def __init__(self, indexed: set[tuple[int, int, int]]) -> None:
         self._aborted = set(indexed)
@@ -86,7 +86,7 @@ class _Walk:
         self._ends = {(producer, first): last for producer, first, last in indexed}
 
     def segment(self, path: Path) -> None:
-        """Take in a segment."""
+        """Add a segment."""
         try:
             with open_source(path) as source:
                 sink = FileReport().sink(str(path))
@@ -97,7 +97,7 @@ class _Walk:
             return
 
     def result(self) -> Transactions:
-        """All of it."""
+        """Return the transactions."""
         by_producer: dict[int, list[tuple[int, int]]] = {}
         for producer, first, last in sorted(self._aborted):
             by_producer.setdefault(producer, []).append((first, last))

@@ -1,4 +1,4 @@
-"""The metadata log of a live quorum, read from outside; see README.md."""
+"""The metadata log of a live quorum, read over the network; see README.md."""
 
 from __future__ import annotations
 

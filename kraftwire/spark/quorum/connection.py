@@ -17,11 +17,11 @@ _READ_BYTES = 256 * 1024
 
 
 class Connection:
-    """A blocking connection that negotiates its versions first.
+    """A blocking connection that first negotiates its versions.
 
     Units: seconds. Order: `close` at the end, or ``with``. Raises: ApiError NETWORK_EXCEPTION or
-    REQUEST_TIMED_OUT, after which the connection is of no more use; WireError for answers that
-    cannot be read.
+    REQUEST_TIMED_OUT, after which the connection is unusable; WireError for responses that cannot
+    be read.
     """
 
     def __init__(self, address: Address, *, client_id: str, timeout_s: float) -> None:
@@ -51,7 +51,7 @@ class Connection:
         self._socket.close()
 
     def request(self, message: Message) -> Message:
-        """Send a request and wait for its answer; error codes inside are the caller's business."""
+        """Send a request and wait for its response; the caller handles error codes in it."""
         correlation_id, data = self._session.request(message)
         self._send(data)
         while True:
@@ -59,7 +59,7 @@ class Connection:
                 if isinstance(answer, WireError):
                     raise answer
                 if found_id != correlation_id:
-                    raise WireError("an answer out of turn", message=answer.NAME)
+                    raise WireError("a response out of order", message=answer.NAME)
                 return answer
 
     def _send(self, data: bytes) -> None:

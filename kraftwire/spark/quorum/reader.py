@@ -1,4 +1,4 @@
-"""Reading a quorum's metadata log: the leader, Fetch up to the high watermark, FetchSnapshot.
+"""Reads a quorum's metadata log: finds the leader, fetches up to the high watermark, FetchSnapshot.
 
 Source: R-FET-7, R-FET-12; KIP-595, KIP-630.
 """
@@ -33,7 +33,7 @@ _FETCH_BYTES = 8 * 1024 * 1024
 _SNAPSHOT_BYTES = 4 * 1024 * 1024
 _TIMEOUT_S = 10.0
 _PAUSE_S = 0.2
-# So long a quorum may be without a leader.
+# How long a quorum may be without a leader.
 PATIENCE_S = 60.0
 
 # The leader has changed, or this node does not know yet that it leads.
@@ -43,14 +43,14 @@ _MOVED = frozenset(
         ErrorCode.FENCED_LEADER_EPOCH,
         ErrorCode.UNKNOWN_LEADER_EPOCH,
         ErrorCode.LEADER_NOT_AVAILABLE,
-        # Kafka's controllers answer so until they have read their metadata.version.
+        # Kafka's controllers return this until they have read their metadata.version.
         ErrorCode.UNSUPPORTED_VERSION,
     }
 )
 
 
 class Position(NamedTuple):
-    """Where reading goes on: an offset, and the epoch of the record before it (0 at offset 0)."""
+    """Where reading continues: an offset, and the epoch of the record before it (0 at offset 0)."""
 
     epoch: int
     next_offset: int
@@ -64,13 +64,13 @@ class SnapshotId(NamedTuple):
 
     @property
     def file_name(self) -> str:
-        """The name of its file."""
+        """Return the name of its file."""
         return f"{self.end_offset:020}-{self.epoch:010}.checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """An answer to a Fetch; `snapshot` is set where the log no longer has the offset."""
+    """A response to a Fetch; `snapshot` is set if the log no longer has the offset."""
 
     high_watermark: int
     log_start_offset: int
@@ -79,7 +79,7 @@ class Fetched:
 
 
 class _BehindError(ApiError):
-    """A leader of an earlier epoch than that of records that were read already."""
+    """The leader's epoch is earlier than that of records already read."""
 
     def __init__(self, epoch: int, position: Position) -> None:
         self.final = LogMovedError(
@@ -97,10 +97,10 @@ class _Leader:
 
 
 class QuorumReader:
-    """Reads from the leader of a quorum, and follows when it changes.
+    """Reads from the leader of a quorum, and follows a change of leader.
 
-    Shape: `bootstrap` are addresses of controllers, comma-separated. Order: ``with``, or `close` at
-    the end. Raises: LogMovedError where the log is not the one that was read before; ApiError
+    `bootstrap` are addresses of controllers, comma-separated. Order: ``with``, or `close` at
+    the end. Raises: LogMovedError if the log is not the one that was read before; ApiError
     REQUEST_TIMED_OUT if no leader is found within `patience_s` seconds, a minute by default.
     """
 
@@ -129,22 +129,23 @@ class QuorumReader:
             self._leader = None
 
     def high_watermark(self, position: Position) -> int:
-        """The end of what is committed, -1 if the leader does not know it yet.
+        """Return the end of the committed log, -1 if the leader does not know it yet.
 
         Raises: LogMovedError unless the log still has the record before the position.
         """
         return self.fetch(position, bytes_max=1).high_watermark
 
     def begin(self) -> tuple[Position, SnapshotId | None]:
-        """Where the log can be read from, and the snapshot to read first if that is not 0."""
+        """Return where the log can be read from, and the snapshot to read first if that is not 0.
+        """
         found = self._fetch(Position(0, 0), 1)
-        # The snapshot that formatting leaves covers nothing of the log.
+        # The snapshot written by formatting covers no part of the log.
         if found.snapshot is None or found.snapshot.end_offset == 0:
             return Position(0, 0), None
         return Position(found.snapshot.epoch, found.snapshot.end_offset), found.snapshot
 
     def epoch_before(self, offset: int) -> int:
-        """The epoch of the record before an offset that is committed; 0 before offset 0."""
+        """Return the epoch of the record before a committed offset; 0 before offset 0."""
         if offset == 0:
             return 0
         while True:
@@ -158,7 +159,7 @@ class QuorumReader:
             time.sleep(_PAUSE_S)
 
     def fetch(self, position: Position, bytes_max: int = _FETCH_BYTES) -> Fetched:
-        """The records from a position on, beyond the high watermark too.
+        """Fetch the records from a position on, also beyond the high watermark.
 
         Raises: LogMovedError if the log diverges before the position or begins after it.
         """
@@ -168,10 +169,10 @@ class QuorumReader:
         return found
 
     def batches(self, start: Position, end: Position) -> Iterator[tuple[bytes, Batch]]:
-        """The batches that hold the records from `start` up to `end`, which is committed.
+        """Yield the batches that hold the records from `start` up to `end`, which is committed.
 
-        Shape: each with the buffer it lies in. Raises: LogMovedError, also if the last record is
-        not of the epoch that `end` says.
+        Each comes with its buffer. Raises: LogMovedError, also if the last record is not of the
+        epoch in `end`.
         """
         position = start
         while position.next_offset < end.next_offset:
@@ -196,7 +197,7 @@ class QuorumReader:
             )
 
     def snapshot(self, id: SnapshotId) -> bytes:
-        """The bytes of a snapshot. Raises: LogMovedError if the leader has it no more."""
+        """Return the bytes of a snapshot. Raises: LogMovedError if the leader no longer has it."""
         parts: list[bytes] = []
         size = 0
         while True:
@@ -221,7 +222,7 @@ class QuorumReader:
         found = response.topics[0].partitions[0]
         if found.error_code == ErrorCode.SNAPSHOT_NOT_FOUND:
             raise LogMovedError(
-                "the leader has this snapshot no more; begin anew", file=id.file_name
+                "the leader no longer has this snapshot; start again", file=id.file_name
             )
         self._check(found.error_code)
         return bytes(found.unaligned_records), found.size
@@ -273,7 +274,7 @@ class QuorumReader:
         return self._until_done(lambda: self._connected().epoch)
 
     def _until_done(self, attempt: Callable[[], _Result]) -> _Result:
-        """Try until it succeeds, fails for good, or patience ends."""
+        """Retry until it succeeds, fails for good, or the time is up."""
         deadline = time.monotonic() + self._patience_s
         while True:
             try:
@@ -293,7 +294,7 @@ class QuorumReader:
         return self._leader
 
     def _find_leader(self) -> tuple[Address, int]:
-        """Address and epoch of the leader."""
+        """Return address and epoch of the leader."""
         admin = Admin(
             bootstrap_controllers=self._bootstrap,
             client_id=self._client_id,
@@ -303,7 +304,7 @@ class QuorumReader:
         endpoints = quorum.endpoints.get(quorum.leader_id)
         if endpoints:
             return (endpoints[0].host, endpoints[0].port), quorum.leader_epoch
-        # Before Kafka 3.9 the answer has no addresses.
+        # Before Kafka 3.9 the response has no addresses.
         node = admin.describe_cluster().node(quorum.leader_id)
         if node is None:
             raise refusal(ErrorCode.LEADER_NOT_AVAILABLE, None)
@@ -314,14 +315,14 @@ def _partition(response: FetchResponse) -> PartitionData:
     for topic in response.responses:
         for partition in topic.partitions:
             return partition
-    raise refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer says nothing of the metadata log")
+    raise refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "the response lacks the metadata log")
 
 
 def _gone(offset: int, found: Fetched) -> LogMovedError:
     id = found.snapshot
     where = f"; its snapshot ends at {id.end_offset}" if id else ""
     return LogMovedError(
-        f"the log begins at {found.log_start_offset} now{where}, so records from offset "
-        f"{offset} on cannot be had; begin anew from the snapshot",
+        f"the log now begins at {found.log_start_offset}{where}, so records from offset "
+        f"{offset} on are gone; start again from the snapshot",
         file=METADATA_TOPIC,
     )

@@ -1,8 +1,8 @@
-"""Fetched bytes to rows of `metadata_records`.
+"""Converts fetched bytes to rows of `metadata_records`.
 
 A live log has no file: `file` is the topic partition, or the name of the snapshot, and `position`
-null, or the batch's place in the snapshot. A record that fits no schema is a row too, of the type
-``undecoded`` with the reason as its data: a stream must not lose one in silence.
+null, or the batch's place in the snapshot. A record that fits no schema is a row too, of type
+``undecoded`` with the reason as its data: a stream must not lose records silently.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _Row = tuple[int, int, int, str, int | None, str, int | None]
 
 
 def log_rows(reader: QuorumReader, start: Position, end: Position) -> Iterator[Any]:
-    """Tables of the records from `start` up to `end`."""
+    """Yield tables of the records from `start` up to `end`."""
     rows: list[_Row] = []
     for _, batch in reader.batches(start, end):
         rows += [
@@ -50,7 +50,7 @@ def log_rows(reader: QuorumReader, start: Position, end: Position) -> Iterator[A
 
 
 def snapshot_rows(reader: QuorumReader, id: SnapshotId) -> Iterator[Any]:
-    """Tables of the records of a snapshot."""
+    """Yield tables of the records of a snapshot."""
     data = reader.snapshot(id)
     for batch in read_batches(data):
         batch.ensure_valid()

@@ -1,4 +1,4 @@
-"""The report on a folder of tables: one HTML file, made without Spark; see README.md."""
+"""The report about a folder of tables: one HTML file, written without Spark; see README.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of clusters on the page: said only where there is more than one."""
+"""Names of clusters on the page, shown only if there is more than one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LETTERS = 6
 
 
 class ClusterNames:
-    """The clusters that the tables of a folder tell of."""
+    """The clusters in the tables of a folder."""
 
     def __init__(self, folder: Folder) -> None:
         self._all: set[str | None] = set()
@@ -20,11 +20,11 @@ class ClusterNames:
 
     @property
     def are_several(self) -> bool:
-        """Whether things of two clusters could be taken for each other's."""
+        """Whether there is more than one cluster."""
         return len(self._all - {None}) > 1
 
     def after(self, cluster: str | None) -> str:
-        """What to say after the name of a thing of a cluster; nothing if there is only one."""
+        """Return the words after the name of something in a cluster; none if there is only one."""
         if not self.are_several:
             return ""
         return f" in {cluster[:_LETTERS]}…" if cluster else " in an unknown cluster"

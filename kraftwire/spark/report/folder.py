@@ -1,6 +1,6 @@
-"""The tables of a folder, read in pieces: only columns that are wanted, only the chosen interval.
+"""The tables of a folder, read in pieces: only the requested columns and the chosen interval.
 
-Owns how a table is found. One that is not there has no rows; a report is made of what there is.
+Owns how a table is found. A missing table has no rows, so a report shows whatever there is.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ __all__ = ["Folder", "Interval", "span_of"]
 
 _BATCH_ROWS = 131_072
 
-# How many spans a plot has at most.
+# The largest number of spans in a plot.
 _SPANS_MAX = 400
 _SPAN_STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 86_400)
 _SECOND_NS = 1_000_000_000
 
-# Rows that last: the columns of their begin and end. One belongs to every interval that it touches.
+# Rows with a duration: the columns of their start and end. They belong to every interval that they
+# overlap.
 _LASTING = {
     "anomalies": ("time", "end_time"),
     "connections": ("first_time", "last_time"),
     "groups": ("start", "end"),
 }
-# What is only a place on the axis of time: without it there is nothing to draw.
+# Columns that place a row on the time axis: without them there is nothing to draw.
 _NEEDED = {
     "group_lag": ("bucket",),
     "groups": ("start", "end"),
@@ -46,7 +47,7 @@ _NEEDED = {
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """From `start` to before `end`, nanoseconds since the epoch; None where it is open."""
+    """From `start` to before `end`, nanoseconds since the epoch; None for no limit."""
 
     start: int | None = None
     end: int | None = None
@@ -55,8 +56,8 @@ class Interval:
 class Folder:
     """The tables of a run.
 
-    Shape: `path` is the folder of the tables; all reading keeps to the `interval`. Rows that lack
-    the time by which they are drawn are left out.
+    `path` is the folder of the tables; only rows in the `interval` are read. Rows without the time
+    at which they are drawn are omitted.
     """
 
     def __init__(self, path: Path, interval: Interval | None = None) -> None:
@@ -68,7 +69,7 @@ class Folder:
         return any(batch.num_rows for batch in self.batches(name, TABLES[name].arrow.names[:1]))
 
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Some columns of a table, in pieces of bounded size."""
+        """Yield some columns of a table, in pieces of bounded size."""
         files = sorted(str(each) for each in (self.path / name).glob("*.parquet"))
         if not files:
             return
@@ -79,32 +80,32 @@ class Folder:
                 columns=list(columns),
                 filter=self._filter(name, schema),
                 batch_size=_BATCH_ROWS,
-                # Sixteen pieces of four files by default; memory is to stay flat.
+                # The default is sixteen pieces of four files; this keeps memory flat.
                 batch_readahead=1,
                 fragment_readahead=1,
             )
         except pa.ArrowException as error:
             where, problem = str(self.path / name), str(error).splitlines()[0]
-            raise StorageError(f"is no table of the pipeline: {problem}", file=where) from error
+            raise StorageError(f"not a table of the pipeline: {problem}", file=where) from error
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """Some columns of a table at once; for tables that are small by nature."""
+        """Return some columns of a table at once; for tables that are small by nature."""
         names = list(columns or TABLES[name].arrow.names)
         schema = pa.schema([TABLES[name].arrow.field(each) for each in names])
         return pa.Table.from_batches(self.batches(name, names), schema)
 
     def rows(self, name: str, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """The rows of a table that is small by nature."""
+        """Return the rows of a table that is small by nature."""
         rows: list[dict[str, Any]] = self.table(name, columns).to_pylist()
         return rows
 
     def count(self, name: str) -> int:
-        """How many rows a table has, those outside the interval too."""
+        """Return the number of rows in a table, including those outside the interval."""
         files = sorted(str(each) for each in (self.path / name).glob("*.parquet"))
         return int(ds.dataset(files, format="parquet").count_rows()) if files else 0
 
     def manifest(self) -> dict[str, Any]:
-        """What the run wrote about itself; empty if it wrote nothing.
+        """Return the manifest of the run; empty if there is none.
 
         Raises: StorageError if it is damaged.
         """
@@ -114,13 +115,14 @@ class Folder:
         except FileNotFoundError:
             return {}
         except ValueError as error:
-            raise StorageError(f"is no manifest: {error}", file=str(path)) from error
+            raise StorageError(f"not a manifest: {error}", file=str(path)) from error
         if not isinstance(found, dict):
-            raise StorageError("is no manifest: expected a JSON object", file=str(path))
+            raise StorageError("not a manifest: expected a JSON object", file=str(path))
         return found
 
     def extent(self) -> tuple[int, int] | None:
-        """First and last time of exchanges, or else of events; None where there are none."""
+        """Return the first and last time of exchanges, or else of events; None if there are none.
+        """
         for name in ("exchanges", "raft_timeline"):
             ends = [_min_max(batch.column(0)) for batch in self.batches(name, ["time_ns"])]
             known = [each for each in ends if each is not None]
@@ -129,7 +131,7 @@ class Folder:
         return None
 
     def _filter(self, name: str, schema: pa.Schema) -> Any:
-        """Which rows of a table are wanted; None for all."""
+        """Return the filter for a table's rows; None for all."""
         needed = [ds.field(column).is_valid() for column in _NEEDED.get(name, ())]
         begin, end = _LASTING.get(name) or (_time_column(schema),) * 2
         if begin is not None and end is not None and self.interval != Interval():
@@ -137,7 +139,7 @@ class Folder:
         return reduce(and_, needed) if needed else None
 
     def _touched(self, schema: pa.Schema, begin: str, end: str) -> Any:
-        """What begins before the end of the interval, and does not end before its start."""
+        """Select what begins before the end of the interval and does not end before its start."""
         found = ds.field(begin).is_valid()
         kind, start, stop = schema.field(begin).type, self.interval.start, self.interval.end
         if start is not None:
@@ -149,13 +151,13 @@ class Folder:
 
 
 def _time_column(schema: pa.Schema) -> str | None:
-    """The column that tells when a row was."""
+    """Return the column with the time of a row."""
     names = ("time_ns", "bucket", "time")
     return next((name for name in names if name in schema.names), None)
 
 
 def _scalar(limit: int, kind: pa.DataType) -> pa.Scalar:
-    """Nanoseconds in the unit of a column: of a timestamp, microseconds."""
+    """Convert nanoseconds to the unit of a column: microseconds for a timestamp."""
     return pa.scalar(limit // (1000 if pa.types.is_timestamp(kind) else 1), pa.int64()).cast(kind)
 
 
@@ -165,6 +167,6 @@ def _min_max(column: pa.Array) -> tuple[int, int] | None:
 
 
 def span_of(extent: tuple[int, int]) -> int:
-    """The width of the spans of a plot, in seconds: round, and not too many of them."""
+    """Return the width of a plot's spans in seconds: a round number, and not too many spans."""
     seconds = (extent[1] - extent[0]) / _SECOND_NS
     return next((s for s in _SPAN_STEPS_S if seconds / s <= _SPANS_MAX), _SPAN_STEPS_S[-1])

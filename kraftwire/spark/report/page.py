@@ -1,4 +1,4 @@
-"""The page: one file with everything in it, for screens of any width, and for paper."""
+"""The page: one self-contained file, for screens of any width and for print."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def page(
 ) -> str:
     """The HTML of the report.
 
-    Shape: `title` and `when` are text; `verdict`, `numbers`, `overview` and `footer` are HTML;
+    `title` and `when` are text; `verdict`, `numbers`, `overview` and `footer` are HTML;
     ``{{name}}`` in HTML stands for the plot of that name in `plots`, those of parts among them.
     """
     script, divs = components(plots) if plots else ("", {})
@@ -94,8 +94,8 @@ def page(
 
 
 def _filled(html: str, divs: dict[str, str]) -> str:
-    """Plots in their places. Names of plots come from us, and text in between has no braces left
-    that could be taken for one, since only whole known names are replaced.
+    """Put plots in their places. Only known names of plots are replaced, and text from files has
+    its braces escaped.
     """
     for name, div in divs.items():
         html = html.replace(f"{{{{{name}}}}}", f'<div class="plot">{div}</div>')
@@ -103,5 +103,5 @@ def _filled(html: str, divs: dict[str, str]) -> str:
 
 
 def _ids(plots: dict[str, Any]) -> list[str]:
-    """The axes, whose colours follow those of the page."""
+    """Return the ids of axes, whose colours follow those of the page."""
     return [each.id for plot in plots.values() for each in plot.select(Axis)]

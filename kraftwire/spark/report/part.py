@@ -1,4 +1,4 @@
-"""What a part of the report is: HTML with plots in it, and the tables that the plots show."""
+"""A part of the report: HTML with plots in it, and the tables that the plots show."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["Context", "Part"]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What all parts share.
+    """Data that all parts share.
 
-    Shape: `extent` is the time that the report covers, in nanoseconds since the epoch, and `span`
+    `extent` is the time that the report covers, in nanoseconds since the epoch, and `span`
     the width of the spans in plots, in seconds; `times` is the x range of every plot over time, so
-    that they move together. Without anything that has a time, extent is None.
+    that they move together. If nothing has a time, extent is None.
     """
 
     folder: Folder
@@ -32,7 +32,7 @@ class Context:
 class Part:
     """A part of the report.
 
-    Shape: `plots` are bokeh models by name; ``{{name}}`` in `html` is where one goes. `data` are
+    `plots` are bokeh models by name; ``{{name}}`` in `html` is where one goes. `data` are
     the tables of the plots by the names of their CSV files.
     """
 

@@ -1,6 +1,6 @@
-"""How plots look: one style, one axis of time, colours that work on light and dark paper.
+"""The look of plots: one style, one time axis, colours for light and dark backgrounds.
 
-Lines stop where there is nothing: a value that nobody saw is no value.
+Lines stop where nothing was seen.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ __all__ = [
     "value_figure",
 ]
 
-# Told apart by those who see few colours, too (after Okabe and Ito), on white and on black.
+# Distinguishable with colour blindness too (after Okabe and Ito), on white and on black.
 COLOURS = ("#0a84c6", "#e08a00", "#14a37a", "#c66aa0", "#c8560a", "#6f86d6", "#8c8c2a", "#4fb0d0")
 GAP = "#d33c3c"
-# Readable on both; a script in the page sets it to the page's own ink.
+# Readable on both; a script in the page sets it to the page's own text colour.
 INK = "#7d7d7d"
 
 _MS = 1_000_000
@@ -49,10 +49,10 @@ _NAN = float("nan")
 _BORDERS: dict[str, Any] = {
     "min_border_left": 8, "min_border_right": 12, "min_border_top": 6, "min_border_bottom": 4,
 }  # fmt: skip
-# As wide for all plots below each other, so that equal times stand below each other too.
+# The same width for all plots, so that equal times are aligned.
 LEFT = 66
 
-# Thousands as k, millions as M, as everybody writes them.
+# Thousands as k, millions as M.
 _SHORT = """
 const size = Math.abs(tick)
 const [factor, unit] = size >= 1e9 ? [1e9, " G"] : size >= 1e6 ? [1e6, " M"]
@@ -62,7 +62,7 @@ return +(tick / factor).toPrecision(4) + unit
 
 
 def _clock() -> DatetimeTickFormatter:
-    """A formatter for axes of time."""
+    """Return a formatter for time axes."""
     return DatetimeTickFormatter(
         milliseconds="%H:%M:%S.%3N", seconds="%H:%M:%S", minsec="%H:%M:%S", minutes="%H:%M",
         hourmin="%H:%M", hours="%H:%M", days="%m-%d", months="%Y-%m", years="%Y",
@@ -70,7 +70,7 @@ def _clock() -> DatetimeTickFormatter:
 
 
 def short_numbers() -> CustomJSTickFormatter:
-    """A formatter for axes with counts."""
+    """Return a formatter for axes with counts."""
     return CustomJSTickFormatter(code=_SHORT)
 
 
@@ -93,11 +93,11 @@ def _figure(height: int, **more: Any) -> Any:
 
 
 def time_figure(context: Context, height: int, *, label: str = "", **more: Any) -> Any:
-    """An empty plot over time that moves with the others."""
+    """Return an empty plot over time that moves with the others."""
     tools = [PanTool(dimensions="width"), BoxZoomTool(dimensions="width"), ResetTool()]
     tools.append(WheelZoomTool(dimensions="width", modifiers={"ctrl": True}))
     made = _figure(height, x_range=context.times, x_axis_type="datetime", tools=tools, **more)
-    # A finger scrolls the page; dragging across is for the overview.
+    # Touch scrolls the page; only the overview can be dragged.
     made.toolbar.active_drag = None
     made.xaxis.formatter = _clock()
     made.xaxis.ticker.desired_num_ticks = 5
@@ -107,14 +107,14 @@ def time_figure(context: Context, height: int, *, label: str = "", **more: Any) 
 
 
 def value_figure(height: int, **more: Any) -> Any:
-    """An empty plot without a time."""
+    """Return an empty plot without a time axis."""
     made = _figure(height, tools="", **more)
     made.toolbar.active_drag = None
     return made
 
 
 def overview(context: Context, times: Sequence[int], values: Sequence[float]) -> Any:
-    """All of the time in a strip, on which an interval can be chosen for all plots."""
+    """Return a strip of the whole time, in which an interval can be selected for all plots."""
     extent = context.extent or (0, 1)
     made = _figure(
         92, x_range=(extent[0] / _MS, extent[1] / _MS), x_axis_type="datetime", tools="",
@@ -137,9 +137,9 @@ def overview(context: Context, times: Sequence[int], values: Sequence[float]) ->
 def broken(
     points: Iterable[tuple[int, float | None]], pause_ns: float
 ) -> tuple[list[float], list[float]]:
-    """Times and values of a line that stops at gaps: not a number stands where nothing was seen.
+    """Return times and values of a line that stops at gaps: NaN where nothing was seen.
 
-    Shape: points by time, in nanoseconds; a gap is longer than `pause_ns` or a value that is None.
+    Points by time, in nanoseconds; a gap is longer than `pause_ns` or a value that is None.
     """
     times: list[float] = []
     values: list[float] = []
@@ -162,7 +162,7 @@ def line_plot(
     *,
     holds: bool = False,
 ) -> Any:
-    """A line that stops at gaps, with a dot at every point that has no neighbour.
+    """Draw a line that stops at gaps, with a dot at every point without a neighbour.
 
     A value that `holds` until the next one makes steps.
     """
@@ -186,9 +186,9 @@ def line_plot(
 
 
 def spans(made: Any, rows: Sequence[dict[str, Any]], tips: Sequence[tuple[str, str]]) -> Any:
-    """Bars over time: rows with name, start and end in nanoseconds, colour, and what tips show.
+    """Draw bars over time: rows with name, start and end in nanoseconds, colour, and tooltips.
 
-    A bar is at least as wide as can be seen.
+    A bar is always wide enough to be visible.
     """
     names = [name for name in rows[0] if name not in ("start", "end")]
     columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in names}

@@ -1,4 +1,4 @@
-"""Style sheet and script of the page. Neither asks the network for anything."""
+"""Style sheet and script of the page. Neither uses the network."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ footer { margin-top: 40px; border-top: 1px solid var(--rule); padding-top: 10px;
 }
 """
 
-# Plots live in shadow trees, where the style sheet does not reach: the script hands them the ink of
-# the page, and tells which interval is chosen.
+# Plots live in shadow trees, where the style sheet does not apply: the script sets their text
+# colour, and shows which interval is selected.
 SCRIPT = """
 "use strict";
 const dark = window.matchMedia("(prefers-color-scheme: dark)");

@@ -1,4 +1,4 @@
-"""The verdict in a sentence, and five numbers."""
+"""The verdict in one sentence, and five numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MANY = 3
 
 
 def verdict(context: Context, traffic: Traffic) -> str:
-    """What to know if nothing else is read. Shape: HTML."""
+    """Return the verdict. HTML."""
     return _found(context, traffic) + _unfinished(context)
 
 
@@ -51,12 +51,12 @@ def _found(context: Context, traffic: Traffic) -> str:
 
 
 def _unfinished(context: Context) -> str:
-    """A run that was killed, or that is still at work, has not made all of its tables."""
+    """Return a warning if the run was killed or is still running: tables are missing then."""
     if context.folder.manifest().get("is_derived", True):
         return ""
     return (
-        ' <b class="warning">The run has not ended:</b> these tables are not those of all inputs. '
-        "One that was killed goes on with kraftwire pipeline run --resume."
+        ' <b class="warning">The run has not finished:</b> these tables do not cover all inputs. '
+        "To continue a killed run, use kraftwire pipeline run --resume."
     )
 
 
@@ -79,13 +79,13 @@ def _without_leader(found: list[dict[str, Any]]) -> int:
 
 def _gap(found: list[dict[str, Any]], traffic: Traffic) -> str:
     if not traffic.count:
-        return "logs tell of no gaps"
+        return "logs show no gaps"
     without = _without_leader(found)
     return f"{duration(without)} without one" if without else "at no time without one"
 
 
 def numbers(context: Context, traffic: Traffic) -> list[tuple[str, str, str]]:
-    """Value, what it counts, and a remark. Shape: HTML."""
+    """Return each number with its meaning and a remark. HTML."""
     found = reigns(context)
     elected = [row for row in found if row["node"] is not None]
     severities = Counter(row["severity"] for row in found_anomalies(context))
@@ -123,9 +123,9 @@ def _slowest(traffic: Traffic) -> tuple[str, str]:
         into = merged.setdefault(api, Latencies())
         into.counts.update(one.counts)
         into.highest = max(into.highest, one.highest)
-    # A few exchanges have no 99th percentile worth the name.
+    # A 99th percentile of a few exchanges means nothing.
     busy = {api: one for api, one in merged.items() if one.total >= 100} or merged
     if not busy:
-        return "–", "no answer seen"
+        return "–", "no response seen"
     api = max(busy, key=lambda name: busy[name].quantile(0.99) or 0)
     return duration(busy[api].quantile(0.99)), api

@@ -1,4 +1,4 @@
-"""Numbers, times and names as a reader wants them, and HTML that nothing can break out of."""
+"""Formats numbers, times and names for readers, as escaped HTML."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
     "text",
 ]
 
-# As segments, snapshots and indexes are named.
+# The names of segments, snapshots and indexes.
 _OFFSET = re.compile(r"\d{20}")
 
 _SECOND_NS = 1_000_000_000
@@ -34,7 +34,7 @@ _NBSP = "\u00a0"
 
 
 def text(value: object) -> str:
-    """Anything, safe inside HTML; an empty string for None.
+    """Return any value as escaped HTML; an empty string for None.
 
     Braces are escaped too: in the page they mark the places of plots.
     """
@@ -42,14 +42,14 @@ def text(value: object) -> str:
 
 
 def clip(value: object, width: int = _NAME_MAX) -> str:
-    """The middle of a long name left out. Shape: no HTML."""
+    """Shorten a long name in its centre. Not HTML."""
     name = "" if value is None else str(value)
     half = (width - 1) // 2
     return name if len(name) <= width else f"{name[:half]}…{name[-half:]}"
 
 
 def count(value: float | None) -> str:
-    """A number with thousands apart; a dash where there is none."""
+    """Return a number with thousands separators; a dash for None."""
     return "–" if value is None else f"{value:,.0f}"
 
 
@@ -59,7 +59,7 @@ def plural(number: int, noun: str) -> str:
 
 
 def duration(nanoseconds: float | None) -> str:
-    """A length of time with the unit that suits it."""
+    """Return a duration in a suitable unit."""
     if nanoseconds is None:
         return "–"
     seconds = nanoseconds / _SECOND_NS
@@ -74,7 +74,7 @@ def duration(nanoseconds: float | None) -> str:
 
 
 def size(number: float | None) -> str:
-    """Bytes with the unit that suits them."""
+    """Return a size in a suitable unit."""
     if number is None:
         return "–"
     value = float(number)
@@ -86,7 +86,7 @@ def size(number: float | None) -> str:
 
 
 def clock(time_ns: int | None, *, with_date: bool = False) -> str:
-    """A moment in UTC, milliseconds included."""
+    """Return a time in UTC, with milliseconds."""
     if time_ns is None:
         return ""
     moment = datetime.fromtimestamp(time_ns // _SECOND_NS, UTC)
@@ -95,9 +95,9 @@ def clock(time_ns: int | None, *, with_date: bool = False) -> str:
 
 
 def evidence(file: object, position: int | None) -> str:
-    """Where to look: the end of the path, the whole of it when pointed at. Shape: HTML.
+    """Return the evidence: the end of the path, with the whole path as a tooltip. HTML.
 
-    Files of logs are named by an offset, in the folder of a partition, in that of a node.
+    Log files are named by an offset, in the folder of a partition, in that of a node.
     """
     if not file:
         return ""
@@ -110,7 +110,7 @@ def evidence(file: object, position: int | None) -> str:
 
 
 def key(items: Iterable[tuple[str, str]]) -> str:
-    """What the colours of a plot stand for: names with their colours. Shape: HTML."""
+    """Return the legend of a plot: names with their colours. HTML."""
     chips = "".join(
         f'<span><i style="background:{colour}"></i>{text(clip(name, 28))}</span>'
         for name, colour in items
@@ -119,15 +119,15 @@ def key(items: Iterable[tuple[str, str]]) -> str:
 
 
 def link(name: str) -> str:
-    """The link to a CSV file. Shape: HTML."""
+    """Return the link to a CSV file. HTML."""
     return f'<a class="csv" href="report/{text(name)}.csv">CSV</a>'
 
 
 def table(
     head: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[int] = (), rest: int = 0
 ) -> str:
-    """A table. Shape: cells are HTML already; columns `right` hold numbers; `rest` rows are left
-    out, which a last line says.
+    """Return a table. Cells are HTML already; columns `right` hold numbers; a last line names the
+    number of omitted rows, `rest`.
     """
     cells = "".join(
         f'<th{_class(index, right)} scope="col">{text(name)}</th>'

@@ -40,14 +40,14 @@ _OVERVIEW = "overview"
 
 
 def write(folder: Path, interval: Interval | None = None) -> Path:
-    """Write `report.html` and `report/*.csv` into a folder of tables; returns the path of the page.
+    """Write `report.html` and `report/*.csv` into a folder of tables; return the path of the page.
 
-    Shape: only what is inside the `interval` counts; what lasts counts where it touches it. CSV
+    Only the `interval` counts; anything with a duration counts if it overlaps the interval. CSV
     files of an earlier report are removed. Raises: StorageError if the folder has no table, or if
     one cannot be read.
     """
     if not any(any((folder / name).glob("*.parquet")) for name in TABLES):
-        raise StorageError("no tables: kraftwire pipeline run makes them", file=str(folder))
+        raise StorageError("no tables; kraftwire pipeline run writes them", file=str(folder))
     context = _context(Folder(folder, interval))
     traffic = read_traffic(context)
     parts = [
@@ -113,7 +113,7 @@ def _overview(context: Context, traffic: Traffic) -> Any:
 
 def _when(context: Context) -> str:
     if context.extent is None:
-        return "No frame tells a time."
+        return "No frame has a time."
     first, last = context.extent
     chosen = context.folder.interval
     only = " (a chosen interval)" if chosen != Interval() else ""
@@ -132,7 +132,7 @@ def _write_data(folder: Path, parts: list[Part]) -> None:
 
 
 def _flat(table: pa.Table) -> pa.Table:
-    """CSV knows neither lists nor bytes; no table of a plot has any but for evidence."""
+    """Return a table without lists and bytes, which CSV lacks; only evidence has any."""
     keep = [
         field.name
         for field in table.schema

@@ -6,8 +6,10 @@ from kraftwire.spark.run.options import RunOptions, choose_tables
 from kraftwire.spark.run.pipeline import Following, Outcome, run
 from kraftwire.spark.run.rounds import Rhythm, tail
 from kraftwire.spark.run.runner import InProcess, OnSpark, Runner
+from kraftwire.spark.run.starting import LateSpark, spark_runner
 
 __all__ = [
-    "Following", "InProcess", "OnSpark", "Outcome", "Rhythm", "RunOptions", "Runner",
-    "choose_tables", "run", "tail",
+    "Following", "InProcess", "LateSpark", "OnSpark", "Outcome", "Rhythm", "RunOptions", "Runner",
+    "choose_tables", "run", "spark_runner",
+    "tail",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a reader of the tables should look at first."""
+"""The most important findings in the tables."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from kraftwire.spark.logs.packed import UNREAD_PACKINGS
+
 __all__ = ["attention"]
 
 _LINES_MAX = 10
@@ -17,13 +19,13 @@ _SEVERITIES = ("error", "warning", "info")
 
 
 def attention(folder: Path) -> list[str]:
-    """A few lines, the worst first; none where nothing stands out."""
-    lines = [*_anomalies(folder), *_bad_input(folder), *_errors(folder)]
+    """Return a few lines, worst first; none if nothing stands out."""
+    lines = [*_anomalies(folder), *_bad_input(folder), *_packed(folder), *_errors(folder)]
     return lines[:_LINES_MAX]
 
 
 def _rows(folder: Path, table: str, columns: list[str]) -> list[dict[str, Any]]:
-    """Some columns of a table, without rows if it is not there."""
+    """Return some columns of a table, without rows if it does not exist."""
     path = folder / table
     if not any(path.glob("*.parquet")):
         return []
@@ -47,16 +49,28 @@ def _anomalies(folder: Path) -> list[str]:
 
 def _bad_input(folder: Path) -> list[str]:
     counts = _counts(folder, "bad_input", "id")
-    return [f"bad input: {id}, {count:,} rows" for id, count in counts[:_OF_A_KIND_MAX]]
+    return [
+        f"bad input: {id}, {count:,} row{'' if count == 1 else 's'}"
+        for id, count in counts[:_OF_A_KIND_MAX]
+    ]
+
+
+def _packed(folder: Path) -> list[str]:
+    """Name compressions of which captures and logs are not read."""
+    found = [each for each in _counts(folder, "files", "kind") if each[0] in UNREAD_PACKINGS]
+    return [
+        f"compressed with {kind}, which is not read: {count:,} file{'' if count == 1 else 's'}"
+        for kind, count in found
+    ]
 
 
 def _errors(folder: Path) -> list[str]:
     counts = _counts(folder, "exchanges", "errors")
-    return [f"answers with {name}: {count:,}" for name, count in counts[:_OF_A_KIND_MAX]]
+    return [f"responses with {name}: {count:,}" for name, count in counts[:_OF_A_KIND_MAX]]
 
 
 def _counts(folder: Path, table: str, column: str) -> list[tuple[str, int]]:
-    """How often each value of a column of texts, or of lists of them, occurs; the most first."""
+    """Count the values of a column of strings, or of lists of them; most frequent first."""
     path = folder / table
     counts: Counter[str] = Counter()
     if any(path.glob("*.parquet")):

@@ -24,7 +24,7 @@ Row = tuple[str, tuple[Any, ...]]
 
 
 def capture_rows(planned: Planned, done: Iterable[Done]) -> Iterator[Row]:
-    """The rows of a recording's files."""
+    """Return the rows of a recording's files."""
     sums: dict[str, FileSums] = {}
     for each in done:
         for path, more in each.sums.items():
@@ -34,9 +34,9 @@ def capture_rows(planned: Planned, done: Iterable[Done]) -> Iterator[Row]:
 
 
 def log_rows(done: Iterable[Done], before: int = 0) -> Iterator[Row]:
-    """The row of a file that was decoded in ranges: their sums.
+    """Return the row of a file that was decoded in ranges: their sums.
 
-    Shape: so many bytes `before` the first range are batches that an earlier run has read.
+    `before` counts the bytes before the first range: batches that an earlier run has read.
     """
     rows = [row for each in done for row in each.files]
     if not rows:
@@ -51,14 +51,14 @@ def log_rows(done: Iterable[Done], before: int = 0) -> Iterator[Row]:
 
 
 def unreadable_rows(file: InputFile, problem: str) -> Iterator[Row]:
-    """The rows of a file that looked like a capture and is none."""
+    """Return the rows of a capture that cannot be read."""
     name = readable(file.path)
-    yield "bad_input", (name, 0, file.size, "file", "file-unreadable", problem, None)
+    yield "bad_input", (name, 0, file.size, "file", "unreadable-file", problem, None)
     yield "files", (name, file.size, "unknown", 0, 0, 0, 0, 0, file.size, None)
 
 
 def unbalanced(row: tuple[Any, ...]) -> str:
-    """What is wrong with the sums of a row of files, empty if nothing is."""
+    """Return what is wrong with the sums of a row of files, empty if nothing is."""
     cells = dict(zip(_NAMES, row, strict=True))
     parts = {name: cells[name] or 0 for name in _PLACES}
     total = sum(parts.values())

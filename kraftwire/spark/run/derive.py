@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kraftwire.spark.run.failure import told
+from kraftwire.spark.run.merged import merge_small
 from kraftwire.spark.run.small import count_rows
 from kraftwire.spark.run.tags import TAGS, spark_tags
 from kraftwire.spark.tables import TABLES
@@ -28,18 +29,21 @@ def derive(
     wanted: Container[str] | None = None,
     tags: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Run the stages that are wanted (all for None) in their order.
+    """Run the requested stages (all for None) in order.
 
-    Shape: a table they make replaces the one of an earlier run.
+    Their tables replace those of an earlier run.
     """
     from kraftwire.spark.stages import STAGES
 
-    for name, stage in STAGES.items():
-        if wanted is not None and name not in wanted:
-            continue
+    chosen = {n: stage for n, stage in STAGES.items() if wanted is None or n in wanted}
+    inputs = {each for stage in chosen.values() for each in stage.inputs}
+    merged = merge_small(folder, sorted(inputs & TABLES.keys()))
+    for name, stage in chosen.items():
         aside = folder / _ASIDE / name
         with told(f"the stage {name}"):
-            tables = {each: read_table(spark, folder, each) for each in stage.inputs}
+            tables = {
+                each: read_table(spark, merged.get(each, folder), each) for each in stage.inputs
+            }
             made = stage.make(tables).withColumn(TAGS, spark_tags(tags))
             made.write.mode("overwrite").option("compression", "zstd").parquet(str(aside))
         _replace(folder, aside, folder / name)
@@ -47,7 +51,7 @@ def derive(
 
 
 def _replace(folder: Path, aside: Path, target: Path) -> None:
-    """Put a table in the place of the present one; between both steps there is none."""
+    """Replace the present table; between the two steps there is none."""
     removed = folder / _REMOVED / target.name
     shutil.rmtree(removed, ignore_errors=True)
     if target.exists():
@@ -58,15 +62,17 @@ def _replace(folder: Path, aside: Path, target: Path) -> None:
 
 
 def read_table(spark: SparkSession, folder: Path, name: str) -> DataFrame:
-    """A table of a folder without its tags, and without rows if it is not there."""
+    """Return a table of a folder without its tags, and without rows if it does not exist."""
     path = folder / name
     known = TABLES.get(name)
     if not path.is_dir() or not any(path.glob("*.parquet")):
         if known is None:
             raise FileNotFoundError(f"{folder} has no table {name}")
         return spark.createDataFrame([], known.spark)
+    # Characters of patterns in the name of the folder stand for themselves.
+    reader = spark.read.option("__globPaths__", "false")
     if known is None:
-        return spark.read.parquet(str(path)).drop(TAGS)
-    made = spark.read.schema(known.spark).parquet(str(path))
-    # Spark plans nothing for what it knows to be empty.
+        return reader.parquet(str(path)).drop(TAGS)
+    made = reader.schema(known.spark).parquet(str(path))
+    # Spark plans nothing for input that it knows to be empty.
     return made if count_rows(path) else made.limit(0)

@@ -1,4 +1,4 @@
-"""Tables as CSV or JSON lines, next to the Parquet."""
+"""Tables as CSV or JSON lines, next to the Parquet files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["export"]
 def export(folder: Path, form: str) -> None:
     """Write every table of a folder as `<form>/<table>.<form>`; the form is csv or jsonl.
 
-    Shape: bytes are base64, times ISO 8601; in CSV lists and tags are JSON.
+    Bytes are base64, times ISO 8601; in CSV lists and tags are JSON.
     """
     target = folder / form
     target.mkdir(exist_ok=True)
@@ -44,12 +44,12 @@ def _write(dataset: Any, file: Any, form: str) -> None:
 
 
 def _plain(value: object) -> str:
-    """What JSON has no form for."""
+    """Convert values that JSON cannot hold."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    raise TypeError(f"{type(value).__name__} has no form in JSON")
+    raise TypeError(f"JSON cannot hold {type(value).__name__}")
 
 
 def _cell(value: object) -> object:

@@ -1,4 +1,4 @@
-"""What Spark says when a job fails, in one line."""
+"""Spark's error in one line when a job fails."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _LENGTH_MAX = 300
 
 
 class JobError(KraftwireError):
-    """A job or a stage failed; `__cause__` is what was raised."""
+    """A job or a stage failed; `__cause__` is the original error."""
 
 
 @contextmanager
 def told(what: str) -> Iterator[None]:
-    """Let whatever is raised inside, but for our own errors, be a JobError about `what`."""
+    """Turn whatever is raised inside, except our own errors, into a JobError about `what`."""
     try:
         yield
     except (KraftwireError, OSError):
@@ -31,7 +31,7 @@ def told(what: str) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """The error that was raised first, without the stacks of two languages around it."""
+    """Return the original error, without the stack traces of two languages around it."""
     kind, text = type(error), str(error)
     is_remote = kind.__module__.partition(".")[0] in ("pyspark", "py4j")
     if not is_remote:

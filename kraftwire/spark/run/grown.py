@@ -1,7 +1,7 @@
-"""Log files that grow: read from where an earlier run stopped, if that can be known again.
+"""Growing log files: read from where an earlier run stopped, if that place can be recognized.
 
-What was read up to a mark has nothing but sound batches in it, each byte of them counted as
-Kafka's; what follows, such as a batch that is half written, is read again by the next run.
+Up to its mark, a file has only valid batches, and all of their bytes are counted as Kafka's; what
+follows, such as a half-written batch, is read again by the next run.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from kraftwire.spark.tail import Mark, check
 
 __all__ = ["REST", "Begun", "Read", "begun", "mark_of", "next_state", "whole_batches"]
 
-# Of the name of a unit that an earlier run leaves to the next one.
+# Part of the name of a unit that an earlier run leaves to the next one.
 REST = "-rest"
 
-# A file of so many pieces is read as a whole again, so that it becomes one of few parts.
+# A file with this many pieces is read as a whole again, so that it has few parts.
 _UNITS_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """How far a file is in the tables: up to a mark, in the parts of some units."""
+    """How far the tables cover a file: up to a mark, in the parts of some units."""
 
     mark: Mark
     units: tuple[str, ...]
@@ -39,9 +39,9 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a unit has read: `mark` is that of its last batch; `is_sound` if there is nothing else.
+    """What a unit has read: `mark` is that of its last batch; `is_sound` if all batches are valid.
 
-    Shape: with `has_rest`, there is more of the file after it.
+    With `has_rest`, the file continues after it.
     """
 
     unit: str
@@ -51,7 +51,8 @@ class Read:
 
 
 def begun(sources: Iterable[Source], files: Iterable[InputFile]) -> dict[str, Begun]:
-    """The files that have grown since they were read and are what they were before, by path."""
+    """Return the files that have grown since they were read and are otherwise unchanged, by path.
+    """
     now = {file.path: file.identity for file in files}
     found = {}
     for source in sources:
@@ -75,7 +76,7 @@ def _is_there(path: str, mark: Mark) -> bool:
 
 
 def whole_batches(path: str, start: int, end: int) -> int:
-    """Where the last batch ends that ends at `end` or before, by the chain of lengths."""
+    """Return where the last batch that ends by `end` ends, by the chain of lengths."""
     reached = start
     try:
         with open_source(Path(path)) as source:
@@ -84,13 +85,13 @@ def whole_batches(path: str, start: int, end: int) -> int:
                     break
                 reached = position + header.size
     except StorageError:
-        # It is gone by now, and the decoder says so.
+        # It is gone by now; the decoder reports that.
         return start
     return reached
 
 
 def mark_of(batches: Any) -> Mark | None:
-    """The mark of the last row of a table of batches; None of a format without epochs."""
+    """Return the mark of the last row in a table of batches; None for formats without epochs."""
     (row,) = batches.slice(len(batches) - 1).to_pylist()
     if row["leader_epoch"] is None or row["base_offset"] is None or not row["is_valid"]:
         return None
@@ -101,7 +102,7 @@ def mark_of(batches: Any) -> Mark | None:
 
 
 def next_state(before: Begun | None, reads: Sequence[Read]) -> dict[str, Any]:
-    """Where the next run goes on with a file; empty if it begins anew."""
+    """Return where the next run resumes a file; empty if it starts again."""
     mark = None if before is None else before.mark
     units = [] if before is None else list(before.units)
     for read in _sound(reads):
@@ -111,7 +112,7 @@ def next_state(before: Begun | None, reads: Sequence[Read]) -> dict[str, Any]:
 
 
 def _sound(reads: Sequence[Read]) -> Iterator[Read]:
-    """The first units, as far as nothing is wrong."""
+    """Return the leading units without problems."""
     for read in reads:
         if not read.is_sound or read.mark is None:
             return

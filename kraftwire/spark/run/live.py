@@ -1,5 +1,5 @@
-"""The metadata log of a live quorum as a source of a run: read from where it stopped, up to the
-high watermark.
+"""The metadata log of a live quorum as a source of a run: read from where the last run stopped, up
+to the high watermark.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ __all__ = ["LiveRead", "read_live"]
 
 _TABLE = "metadata_records"
 
-# So long a round waits for a leader.
+# How long a round waits for a leader.
 _PATIENCE_S = 30.0
 
-# So many parts are made one: a reader of the table opens each.
+# This many parts are merged into one: a reader of the table opens each.
 _PARTS_MAX = 64
 
 
 @dataclass(slots=True)
 class LiveRead:
-    """What came of a read: the source as it is now, and parts that lie aside yet.
+    """The result of a read: the updated source, and parts that are not committed yet.
 
-    Shape: no source if nothing was committed since the last read, or with a `problem` that may
-    be over by the next one.
+    There is no source if nothing was committed since the last read, or with a `problem` that may be
+    temporary.
     """
 
     source: Source | None = None
@@ -48,9 +48,9 @@ class LiveRead:
 def read_live(
     folder: Path, bootstrap: str, sources: dict[str, Source], tags: Mapping[str, str]
 ) -> LiveRead:
-    """Read what a quorum has committed since its source was read last, and write it aside.
+    """Read what a quorum has committed since the last read, and write it aside.
 
-    Shape: a quorum is known by its cluster's id, whatever addresses are given. Raises: ApiError if
+    The cluster id identifies a quorum, whatever addresses are given. Raises: ApiError if
     it refuses, LogMovedError if the log is not the one that was read.
     """
     try:

@@ -1,7 +1,7 @@
-"""What a folder of tables holds: which inputs are in it, and in which parts of which tables.
+"""The manifest of a folder of tables: the inputs that it covers, and the parts of its tables.
 
-Owns the one file that makes parts count: what it does not name was left by a run that was killed.
-It is replaced as a whole.
+Owns the one file that makes parts count: parts that it does not name were left by a killed run. The
+file is replaced as a whole.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from kraftwire.spark.run.inputs import InputFile
 
 __all__ = ["DECODER_VERSION", "Manifest", "Part", "Source"]
 
-# Of the tables' meaning: raised when the same input gives other rows.
-DECODER_VERSION = f"{__version__}/3"
+# The version of the tables' meaning: raised when the same input gives different rows.
+DECODER_VERSION = f"{__version__}/5"
 
 _FOLDER = "_manifest"
 _NAME = "manifest.json"
@@ -28,7 +28,7 @@ _NAME = "manifest.json"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file of a table. Shape: `path` is below the folder of the table."""
+    """A file of a table. `path` is below the folder of the table."""
 
     unit: str
     table: str
@@ -39,9 +39,9 @@ class Part:
 
 @dataclass(slots=True)
 class Source:
-    """Files that were decoded together, the parts that came of them, and the run's tags.
+    """Files that were decoded together, the resulting parts, and the run's tags.
 
-    Shape: `state` is where reading goes on, if the source grows; JSON.
+    `state` is where reading resumes, if the source grows; JSON.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Source:
 class Manifest:
     """The sources that are in the tables, by name.
 
-    Shape: `is_derived` says that the derived tables were made of these sources.
+    With `is_derived`, the derived tables were made from these sources.
     """
 
     options: dict[str, Any] = field(default_factory=dict)
@@ -65,13 +65,15 @@ class Manifest:
 
     @classmethod
     def load(cls, folder: Path) -> Manifest | None:
-        """The manifest of a folder, None if it has none. Raises: StorageError if it is damaged."""
+        """Load the manifest of a folder, None if it has none. Raises: StorageError if it is
+        damaged.
+        """
         path = folder / _FOLDER / _NAME
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
             if data["decoder"] != DECODER_VERSION:
                 problem = f"the tables are of version {data['decoder']}, not {DECODER_VERSION}"
-                raise UsageError(f"{folder}: {problem}; take another folder")
+                raise UsageError(f"{folder}: {problem}; use another folder")
             made = cls(data["options"], data["tags"], is_derived=data["is_derived"])
             for each in data["sources"]:
                 parts = [Part(**part) for part in each["parts"]]
@@ -81,7 +83,7 @@ class Manifest:
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:
-            raise StorageError(f"is no manifest: {error}", file=str(path)) from error
+            raise StorageError(f"not a manifest: {error}", file=str(path)) from error
         return made
 
     def save(self, folder: Path) -> None:
@@ -103,7 +105,7 @@ class Manifest:
         os.replace(fresh, target / _NAME)
 
     def known(self, files: Iterable[InputFile]) -> set[tuple[str, int, str]]:
-        """The files that are in the tables, without those of a source one of which has changed."""
+        """Return the files in the tables, without those of sources with a changed file."""
         now = {file.path: file.identity for file in files}
         return {
             file
@@ -113,9 +115,10 @@ class Manifest:
         }
 
     def put(self, source: Source) -> list[Part]:
-        """Take a source in, in place of all that have one of its files; returns what they had more.
+        """Add a source in place of all that share a file with it; return the parts no longer
+        needed.
 
-        Shape: parts that the new source has taken over are not among those that are returned.
+        Parts that the new source keeps are not returned.
         """
         paths = {path for path, _, _ in source.files}
         dropped: list[Part] = []
@@ -127,6 +130,11 @@ class Manifest:
         kept = {(part.table, part.path) for part in source.parts}
         return [part for part in dropped if (part.table, part.path) not in kept]
 
+    def drop(self, name: str) -> list[Part]:
+        """Remove a source; return its parts, which are no longer needed."""
+        self.is_derived = False
+        return self.sources.pop(name).parts
+
     def parts(self) -> set[tuple[str, str]]:
-        """Table and path of every part that counts."""
+        """Return table and path of every part that counts."""
         return {(part.table, part.path) for each in self.sources.values() for part in each.parts}

@@ -1,4 +1,4 @@
-"""What a run of the pipeline is asked for."""
+"""The options of a run."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from kraftwire.spark.tables.apis import TYPED_TABLES
 __all__ = ["RunOptions", "choose_tables"]
 
 _RECORDS = "records"
-# Conservation is proved by these.
+# These show that every byte is accounted for.
 _ALWAYS = ("bad_input", "files")
 _BASE = frozenset({*CAPTURE_TABLES, _RECORDS, *TYPED_TABLES})
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """Where tables go and what is in them; picklable.
+    """Where tables go and what they hold; can be pickled.
 
-    Shape: `tables` are names of tables, as of `choose_tables`; None stands for all that are not
-    typed, without `records`, which `with_records` adds. `tags` are words about the run, a column of
-    every table. A connection of more than `cut_bytes` is cut into parts, where that spares time;
-    the tables do not depend on it.
+    `tables` are names of tables, as of `choose_tables`; None stands for all untyped ones except
+    `records`, which `with_records` adds. `tags` describe the run, in a column of every table. A
+    connection of more than `cut_bytes` is cut into parts if that saves time; the tables do not
+    depend on it.
     """
 
     folder: Path
@@ -39,7 +39,7 @@ class RunOptions:
 
     @property
     def base(self) -> frozenset[str]:
-        """The tables that come from inputs: those that are asked for, and what stages read."""
+        """Return the tables that come from inputs: those requested, and those that stages read."""
         more = {*_ALWAYS, _RECORDS} if self.with_records else set(_ALWAYS)
         if self.tables is None:
             return frozenset({*CAPTURE_TABLES, *more})
@@ -47,11 +47,11 @@ class RunOptions:
 
     @property
     def derived(self) -> frozenset[str] | None:
-        """The tables that stages make; None for those of all stages."""
+        """Return the tables that stages make; None for those of all stages."""
         return None if self.tables is None else frozenset(_with_inputs(self.tables) - _BASE)
 
     def fingerprint(self) -> dict[str, object]:
-        """What must be the same for tables to be added to."""
+        """Return the options that must be the same when adding to tables."""
         chosen = self.selection
         return {
             "since": chosen.since,
@@ -63,9 +63,9 @@ class RunOptions:
 
 
 def choose_tables(patterns: Iterable[str]) -> tuple[str, ...]:
-    """The tables that names, patterns such as ``*_response`` or ``all`` stand for.
+    """Expand names, patterns such as ``*_response`` and ``all`` to tables.
 
-    Raises: UsageError with what there is, if one stands for none.
+    Raises: UsageError with the known tables, if one matches none.
     """
     from kraftwire.spark.stages import STAGES
 
@@ -73,7 +73,7 @@ def choose_tables(patterns: Iterable[str]) -> tuple[str, ...]:
 
 
 def _with_inputs(names: Iterable[str]) -> set[str]:
-    """Tables and all that they are made from."""
+    """Return tables and all tables that they are made from."""
     chosen = set(names)
     if chosen <= _BASE:
         return chosen

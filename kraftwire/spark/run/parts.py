@@ -1,4 +1,4 @@
-"""Parquet parts: written aside by tasks, moved into their tables by the commit."""
+"""Parquet parts: tasks write them aside, the commit moves them into their tables."""
 
 from __future__ import annotations
 
@@ -16,20 +16,23 @@ from kraftwire.spark.run.manifest import Manifest, Part
 from kraftwire.spark.run.tags import TAGS, tag_array, with_tags
 from kraftwire.spark.tables import find_table
 
-__all__ = ["TASKS", "PartWriter", "commit", "fill_up", "remove", "sweep"]
+__all__ = [
+    "GROUP_BYTES", "TASKS", "PartWriter", "commit", "fill_up", "parts_of", "remove", "sweep",
+]  # fmt: skip
 
 TASKS = "_tasks"
 
-# Spark names its own files in another manner, so derived tables are left alone.
+# Spark names its own files differently, so derived tables are left alone.
 _PREFIX = "unit-"
 _EMPTY = "empty.parquet"
 
-# Rows are gathered until they take so much memory, and then written as a row group.
-_GROUP_BYTES = 8 * 1024 * 1024
+# Rows are collected until they take this much memory, and then written as a row group.
+GROUP_BYTES = 8 * 1024 * 1024
 
 
 class PartWriter:
-    """Writes the parts of one unit of work; closed without an error, `parts` has them all."""
+    """Writes the parts of one unit of work; after closing without an error, `parts` has them all.
+    """
 
     def __init__(
         self, folder: Path, unit: str, attempt: int, tags: Mapping[str, str]
@@ -52,11 +55,11 @@ class PartWriter:
         waiting = self._waiting.setdefault(table, [])
         waiting.append(rows)
         del batch, rows
-        if sum(each.nbytes for each in waiting) >= _GROUP_BYTES:
+        if sum(each.nbytes for each in waiting) >= GROUP_BYTES:
             self._flush(table)
 
     def _flush(self, table: str) -> None:
-        """Write what has been gathered of a table."""
+        """Write the collected rows of a table."""
         rows = pa.concat_tables(self._waiting.pop(table))
         writer = self._writers.get(table)
         if writer is None:
@@ -92,8 +95,8 @@ class PartWriter:
 
 
 def _with_statistics(schema: pa.Schema) -> bool | list[str]:
-    """The columns whose smallest and largest value is written: keys and values of records are not
-    looked for in that way, and their statistics take several times their memory.
+    """Return the columns with minimum and maximum statistics. Keys and values of records are not
+    searched that way, and their statistics take several times their memory.
     """
     if not any(pa.types.is_binary(kind) for kind in schema.types):
         return True
@@ -105,7 +108,7 @@ def _with_statistics(schema: pa.Schema) -> bool | list[str]:
 
 
 def commit(folder: Path, parts: Iterable[Part]) -> list[Part]:
-    """Move parts into the folders of their tables; returns them with their new paths."""
+    """Move parts into the folders of their tables; return them with their new paths."""
     moved = []
     for part in parts:
         target = folder / part.table
@@ -117,13 +120,18 @@ def commit(folder: Path, parts: Iterable[Part]) -> list[Part]:
 
 
 def remove(folder: Path, parts: Iterable[Part]) -> None:
-    """Remove parts that do not count any more."""
+    """Remove parts that no longer count."""
     for part in parts:
         (folder / part.table / part.path).unlink(missing_ok=True)
 
 
+def parts_of(folder: Path, table: str) -> list[Path]:
+    """The parts of a table that come from inputs."""
+    return sorted((folder / table).glob(f"{_PREFIX}*.parquet"))
+
+
 def fill_up(folder: Path, tables: Collection[str]) -> None:
-    """Let there be all of these tables, without rows where there is nothing to tell."""
+    """Create any of these tables that is missing, without rows."""
     for name in tables:
         table = folder / name
         if not any(table.glob("*.parquet")):
@@ -132,7 +140,7 @@ def fill_up(folder: Path, tables: Collection[str]) -> None:
 
 
 def sweep(folder: Path, manifest: Manifest) -> None:
-    """Remove what a killed run left: everything that tasks wrote, parts that do not count."""
+    """Remove what a killed run left: everything that tasks wrote, and parts that do not count."""
     shutil.rmtree(folder / TASKS, ignore_errors=True)
     known = manifest.parts()
     for path in folder.glob(f"*/{_PREFIX}*.parquet"):

@@ -1,19 +1,19 @@
 """A run from inputs to tables: index, decode, commit, stages.
 
-Owns the order of things. All decoding is done by tasks, which write parts aside; what counts is
-moved and written into the manifest here, source by source, so a run can be killed at any moment.
+Owns the order of the steps. Tasks do all decoding and write parts aside; this module moves them and
+records them in the manifest, source by source, so a run can be killed at any moment.
 """
 
 from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from kraftwire.errors import UsageError
+from kraftwire.errors import StorageError, UsageError
 from kraftwire.spark.captures.rows import Rows
 from kraftwire.spark.run.claim import claimed, refuse_strangers
 from kraftwire.spark.run.conservation import capture_rows, log_rows, unbalanced, unreadable_rows
@@ -27,27 +27,28 @@ from kraftwire.spark.run.runner import Runner
 from kraftwire.spark.run.sources import neighbours, source_name
 from kraftwire.spark.run.tags import shared_tags
 from kraftwire.spark.run.tasks import Done, Job, Unit, Work, decode_unit, index_unit
+from kraftwire.spark.run.unread import outdated, unread_rows, unread_source
 from kraftwire.spark.tables import TABLES
 from kraftwire.spark.tail import is_passing
 
 __all__ = ["Following", "Outcome", "run"]
 
-# Units of one job: few enough to lose little by a kill, enough to keep all cores busy.
+# Units of one job: few enough to lose little when killed, enough to keep all cores busy.
 _WAVE_UNITS_PER_CORE = 4
 # What counts as a unit, and the least that the smallest one counts for.
 _WHOLE_BYTES = 2 * 1024 * 1024
 _BYTES_MIN = 64 * 1024
 
 Tell = Callable[[str], None]
-# Hears of a phase and of how many bytes it will read.
+# Called with the name of a phase and the number of bytes that it will read.
 Begin = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """What a round of a tail does besides: quorums to read, by addresses of their controllers.
+    """What a round of a tail also reads: quorums, by addresses of their controllers.
 
-    Nothing need be there yet, and files on their way out or in are left alone.
+    Inputs need not exist yet, and files that are being removed or swapped in are skipped.
     """
 
     quorums: tuple[str, ...] = ()
@@ -55,16 +56,18 @@ class Following:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run has done.
+    """The result of a run.
 
-    Shape: `rows` are those of all tables in the folder, by name; `unbalanced` says of files that
-    bytes are in no place or in two; `size` counts the bytes read by this run, `known` the files
-    that only an earlier one has read, and `again` those of `files` that both have read;
-    `unreachable` says why quorums could not be read.
+    `rows` counts the rows of all tables in the folder, by name; `unbalanced` reports files with
+    bytes that are counted never or twice; `size` counts the bytes read by this run, `known` the
+    files that only an earlier run has read, and `again` those of `files` that both have read;
+    `unread` names folders and files that could not be listed or opened; `unreachable` says why
+    quorums could not be read.
     """
 
     rows: dict[str, int] = field(default_factory=dict)
     unbalanced: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
     unreachable: list[str] = field(default_factory=list)
     files: int = 0
     known: int = 0
@@ -85,10 +88,10 @@ def run(
 ) -> Outcome:
     """Read inputs into the tables of a folder.
 
-    Shape: with `following` this is one round of a tail. Raises: UsageError if there is nothing to
-    read, or if the folder holds tables of another run and `resume` is false or the choice of
-    frames differs, or if another run is at work in it; JobError if a task or a stage fails;
-    LogMovedError if a quorum has lost what was read.
+    With `following`, this is one round of a tail. Raises: UsageError if there is nothing to read,
+    if the folder holds tables of another run and `resume` is false or the selection of frames
+    differs, or if another run is using it; JobError if a task or a stage fails; LogMovedError if a
+    quorum has lost records that were read.
     """
     with claimed(options.folder):
         return _Run(options, runner, tell, begin).run(inputs, resume=resume, following=following)
@@ -108,31 +111,37 @@ class _Run:
         self._begun: dict[str, Begun] = {}
         self._replaced: list[Part] = []
         self._is_tail = False
+        self._known_paths: set[str] = set()
         self._job = Job(str(self._folder), options.selection, options.base)
         self._tags: dict[str, str] = {}
 
     def run(
         self, inputs: Sequence[str], *, resume: bool, following: Following | None
     ) -> Outcome:
-        """All of them."""
+        """Run all steps."""
         began = time.monotonic()
         self._open(resume=resume)
         self._is_tail = following is not None
-        files = list(find_inputs(inputs, self._tell, self._folder))
+        files = []
+        unread: list[StorageError] = []
+        for file in find_inputs(inputs, self._tell, self._folder, unread.append):
+            # What is wrong so far was said at once; identifying many files takes a while.
+            self._runner.begin()
+            files.append(file)
         if following is not None:
             files = [file for file in files if not is_passing(file.path)]
         elif not files:
             raise UsageError(f"{', '.join(inputs)}: there is no file to read")
         self._settle()
         sweep(self._folder, self._manifest)
+        self._note_unread(inputs, unread)
         known = self._manifest.known(files)
         fresh = [file for file in files if file.identity not in known]
         self._outcome.files, self._outcome.known = len(fresh), len(files) - len(fresh)
         self._outcome.size = sum(file.size for file in fresh)
         self._begun = begun(self._manifest.sources.values(), fresh)
         self._outcome.size -= sum(each.mark.end for each in self._begun.values())
-        again = neighbours(files, fresh, self._manifest.sources.values())
-        self._decode(fresh, again)
+        self._decode(files, fresh)
         for bootstrap in following.quorums if following is not None else ():
             self._read_live(bootstrap)
         fill_up(self._folder, self._options.base)
@@ -142,9 +151,21 @@ class _Run:
         self._outcome.seconds = time.monotonic() - began
         return self._outcome
 
+    def _note_unread(self, inputs: Sequence[str], errors: Sequence[StorageError]) -> None:
+        """Give what cannot be read a row, once; remove that of what now can be."""
+        self._outcome.unread = [error.file for error in errors]
+        found = {unread_source(error).name: error for error in errors}
+        sources = self._manifest.sources
+        for name in outdated(sources, inputs, found):
+            self._replaced += self._manifest.drop(name)
+        for name, error in found.items():
+            if name not in sources:
+                self._commit(unread_source(error), [], unread_rows(error))
+        self._settle()
+
     def _read_live(self, bootstrap: str) -> None:
         """Add what a quorum has committed since the last round."""
-        # Loads a client and its event loop, which no worker needs.
+        # This loads a client and its event loop, which workers do not need.
         from kraftwire.spark.run.live import read_live
 
         self._begin("quorum", 0)
@@ -156,7 +177,7 @@ class _Run:
             self._settle()
 
     def _derive(self) -> None:
-        """Make the derived tables, if they are not of the present sources."""
+        """Make the derived tables, if they are not up to date."""
         if not self._manifest.is_derived:
             self._begin("stages", 0)
             tags = shared_tags(source.tags for source in self._manifest.sources.values())
@@ -168,7 +189,7 @@ class _Run:
         found = Manifest.load(self._folder)
         wanted = self._options.fingerprint()
         if found is not None and not resume:
-            raise UsageError(f"{self._folder} holds tables already; --resume adds to them")
+            raise UsageError(f"{self._folder} already holds tables; --resume adds to them")
         if found is not None and found.options != wanted:
             raise UsageError(f"{self._folder} holds tables made with other options")
         if found is None:
@@ -178,43 +199,74 @@ class _Run:
         self._manifest.tags = self._tags
         self._job = replace(self._job, tags=tuple(self._tags.items()))
 
-    def _decode(self, files: Sequence[InputFile], again: Sequence[InputFile]) -> None:
-        """Decode new files, and those of the captures before that they go on from."""
-        captures = [*(file for file in files if file.is_capture), *again]
-        problems = self._index(captures)
-        known = self._manifest.sources.copy()
-        for file in captures:
-            source = Source(source_name([file]), [file.identity])
-            if file.path in problems and source.name not in known:
+    def _decode(self, files: Sequence[InputFile], fresh: Sequence[InputFile]) -> None:
+        """Decode new files, and the earlier captures that they continue.
+
+        A capture may be deleted before it is decoded, as by a ring buffer. Then its recording is
+        decoded without it.
+        """
+        again = neighbours(files, fresh, self._manifest.sources.values())
+        self._known_paths = {file.path for file in again}
+        problems = self._index([*_captures(fresh), *again])
+        planned = plan_logs([file for file in fresh if not file.is_capture], self._begun)
+        while True:
+            self._leave_out(fresh, problems)
+            files = [file for file in files if file.path not in problems]
+            known = self._manifest.known(files)
+            fresh = [file for file in _captures(files) if file.identity not in known]
+            again = neighbours(files, fresh, self._manifest.sources.values())
+            cores, cut_bytes = self._runner.cores, self._options.cut_bytes
+            planned += plan_captures(
+                self._folder, [*fresh, *again], problems, cores,
+                cut_bytes=cut_bytes, known=self._manifest.sources,
+            )  # fmt: skip
+            problems = self._decode_planned(planned)
+            if not problems:
+                return
+            planned = []
+
+    def _leave_out(self, fresh: Iterable[InputFile], problems: Mapping[str, str]) -> None:
+        """Commit new captures that cannot be read, as such; rows of known ones stay."""
+        for file in _captures(fresh):
+            if file.path in problems:
+                source = Source(source_name([file]), [file.identity])
                 self._commit(source, [], unreadable_rows(file, problems[file.path]))
+                self._tell_if_gone(file.path)
         self._settle()
-        cores = self._runner.cores
-        cut_bytes = self._options.cut_bytes
-        planned = plan_captures(
-            self._folder, captures, problems, cores, cut_bytes=cut_bytes, known=known
-        )
-        self._count_again(planned, again)
-        others = [file for file in files if not file.is_capture]
-        planned += plan_logs(others, self._begun)
+
+    def _tell_if_gone(self, path: str) -> None:
+        if not Path(path).exists():
+            self._tell(f"{path}: was deleted before it was read")
+
+    def _decode_planned(self, planned: Sequence[Planned]) -> dict[str, str]:
+        """Decode and commit sources; return the captures that are gone, and why, by path.
+
+        Nothing is committed of their recordings.
+        """
         self._begin("decode", sum(each.size for each in planned))
-        for wave in _waves(planned, _WAVE_UNITS_PER_CORE * cores):
+        problems: dict[str, str] = {}
+        for wave in _waves(planned, _WAVE_UNITS_PER_CORE * self._runner.cores):
             done = self._decode_units(unit for each in wave for unit in each.units)
             for each in wave:
-                self._finish(each, [one for unit in each.units for one in done[unit.name]])
+                mine = [one for unit in each.units for one in done[unit.name]]
+                lost = {one.lost: one.problem for one in mine if one.lost}
+                problems |= lost
+                if not lost:
+                    self._finish(each, mine)
             self._settle()
+        return problems
 
-    def _count_again(self, planned: Iterable[Planned], again: Iterable[InputFile]) -> None:
-        """Take note of the files that are decoded a second time."""
-        paths = {path for each in planned for path, _, _ in each.source.files}
-        sizes = [file.size for file in again if file.path in paths]
+    def _count_again(self, source: Source) -> None:
+        """Count the files of a recording that were in the tables before."""
+        sizes = [size for path, size, _ in source.files if path in self._known_paths]
         outcome = self._outcome
-        outcome.again = len(sizes)
+        outcome.again += len(sizes)
         outcome.files += len(sizes)
         outcome.known -= len(sizes)
         outcome.size += sum(sizes)
 
     def _decode_units(self, units: Iterable[Unit]) -> dict[str, list[Done]]:
-        """What came of each unit, by its name; of a connection that was cut that of its parts."""
+        """Return the result of each unit, by name; for a connection that was cut, of its parts."""
         found = self._map(decode_unit, sorted(units, key=_urgency))
         done = {each.unit: [each] for each in found if not each.more}
         cut = {unit.name: each.unit for each in found for unit in each.more}
@@ -224,7 +276,7 @@ class _Run:
         return done
 
     def _index(self, captures: Sequence[InputFile]) -> dict[str, str]:
-        """Index captures aside; returns why that was not possible, by path."""
+        """Index captures aside; return why that was not possible, by path."""
         units = index_units(captures)
         self._begin("index", sum(unit.size for unit in units))
         said = self._map(index_unit, units)
@@ -237,10 +289,13 @@ class _Run:
     def _finish(self, planned: Planned, done: list[Done]) -> None:
         source, before = planned.source, planned.before
         if planned.series is not None:
+            self._count_again(source)
             self._commit(source, done, capture_rows(planned, done))
             return
-        if self._is_tail and not Path(source.files[0][0]).exists() and _is_unread(done):
-            return
+        if _is_unread(done):
+            self._tell_if_gone(source.files[0][0])
+            if self._is_tail and not Path(source.files[0][0]).exists():
+                return
         source.parts = [] if before is None else list(before.parts)
         source.state = next_state(before, [each.read for each in done if each.read is not None])
         self._commit(source, done, log_rows(done, 0 if before is None else before.mark.end))
@@ -248,7 +303,7 @@ class _Run:
     def _commit(
         self, source: Source, done: Iterable[Done], rows: Iterable[tuple[str, tuple[Any, ...]]]
     ) -> None:
-        """Let a source count, once that is settled: its parts, and what is told of its files."""
+        """Commit a source at the next settlement: its parts, and the rows about its files."""
         own = {name: Rows(TABLES[name]) for name in ("files", "bad_input")}
         for table, cells in rows:
             own[table].add(cells)
@@ -268,13 +323,13 @@ class _Run:
         self._replaced += self._manifest.put(source)
 
     def _settle(self) -> None:
-        """Write down what counts now, and remove what counts no more."""
+        """Save the manifest, and remove parts that no longer count."""
         self._manifest.save(self._folder)
         remove(self._folder, self._replaced)
         self._replaced = []
 
     def _count(self) -> dict[str, int]:
-        """The rows of all tables in the folder."""
+        """Count the rows of all tables in the folder."""
         import pyarrow.parquet as pq
 
         counts = {}
@@ -287,19 +342,24 @@ class _Run:
 
 
 def _urgency(unit: Unit) -> tuple[bool, int]:
-    """What others wait for comes first, then what takes long."""
+    """Sort units: those that others wait for first, then the long ones."""
     return not unit.cut_bytes, -unit.size
 
 
+def _captures(files: Iterable[InputFile]) -> list[InputFile]:
+    return [file for file in files if file.is_capture]
+
+
 def _is_unread(done: Iterable[Done]) -> bool:
-    """Whether a file was gone before all of it could be read, as by retention."""
-    return any(row["kind"] == "unknown" and not row["size"] for each in done for row in each.files)
+    """Whether some of a file could not be read, as when retention deletes it."""
+    rows = (row for each in done for row in each.files)
+    return any(row["kind"] == "unknown" and row["bad_bytes"] == row["size"] for row in rows)
 
 
 def _waves(planned: Sequence[Planned], units_max: int) -> Iterator[list[Planned]]:
-    """Sources in groups that are decoded by one job each; a large source is one of its own.
+    """Yield sources in groups that are decoded by one job each; a large source has its own.
 
-    Shape: a small unit counts as the part of one that it is.
+    A small unit counts as a fraction of one.
     """
     wave: list[Planned] = []
     count = 0.0

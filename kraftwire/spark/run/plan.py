@@ -22,9 +22,9 @@ _UNIT_BYTES_MIN = 2 * 1024 * 1024
 
 @dataclass(slots=True)
 class Planned:
-    """A source with its units, and of captures the recording (without the places of packets).
+    """A source with its units, and for captures the recording (without the places of packets).
 
-    Shape: `before` is what an earlier run has read of a log file.
+    `before` is what an earlier run has read of a log file.
     """
 
     source: Source
@@ -34,12 +34,12 @@ class Planned:
 
     @property
     def size(self) -> int:
-        """About how many bytes will be read."""
+        """Return about how many bytes will be read."""
         return sum(unit.size for unit in self.units)
 
 
 def index_units(files: Iterable[InputFile]) -> list[Unit]:
-    """A unit for the index of each capture, the largest first."""
+    """Return a unit for the index of each capture, largest first."""
     units = [Unit(source_name([file]), file.size, path=file.path) for file in files]
     return sorted(units, key=lambda unit: -unit.size)
 
@@ -53,9 +53,9 @@ def plan_captures(
     cut_bytes: int = CUT_BYTES,
     known: Container[str] = (),
 ) -> list[Planned]:
-    """The captures that have an index as recordings, in units of about equal size.
+    """Return the captures that have an index as recordings, in units of about equal size.
 
-    Shape: without the sources that are `known`, by their names.
+    Sources that are `known`, by name, are omitted.
     """
     planned = []
     names = {file.path: source_name([file]) for file in files}
@@ -75,7 +75,7 @@ def plan_captures(
 
 
 def _traffic(planned: Planned) -> int:
-    """The bytes of a recording that belong to connections."""
+    """Return the bytes of a recording that belong to connections."""
     assert planned.series is not None
     return sum(talk.size for talk in planned.series.talks)
 
@@ -83,14 +83,14 @@ def _traffic(planned: Planned) -> int:
 def _units(
     planned: Planned, indexed: tuple[str, ...], parallelism: int, long: float, cut_bytes: int
 ) -> Iterator[Unit]:
-    """The connections of a recording in bins, and those that are `long` as units that cut them."""
+    """Return the connections of a recording in bins; `long` ones as units that cut them."""
     series = planned.series
     assert series is not None
     talks = series.talks
     cut = to_cut(series, long)
     rest = [number for number in range(1, len(talks) + 1) if number not in set(cut)]
     size = min(_UNIT_BYTES_MAX, max(_UNIT_BYTES_MIN, _traffic(planned) // (2 * parallelism)))
-    # Packets in pieces cannot be told apart by connection before they are whole.
+    # Fragmented packets cannot be assigned to connections before they are reassembled.
     chosen = [rest]
     if not any(index.has_fragments for index in series.files):
         portions = bins([talks[number - 1] for number in rest], size) if rest or not cut else []
@@ -105,7 +105,7 @@ def _units(
 
 
 def plan_logs(files: Iterable[InputFile], begun: Mapping[str, Begun]) -> list[Planned]:
-    """All other files, cut into ranges where that is possible; what is read already left out."""
+    """Plan all other files, cut into ranges where possible; parts read before are omitted."""
     from kraftwire.spark.logs import plan
 
     planned = []
@@ -114,8 +114,12 @@ def plan_logs(files: Iterable[InputFile], begun: Mapping[str, Begun]) -> list[Pl
         before = begun.get(file.path)
         made = Planned(source, before=before)
         position = 0 if before is None else before.mark.end
-        for at, (start, end) in enumerate(plan(file.path, start=position)):
-            # Parts that are kept may be of a file that had this name, size and head before.
+        ranges = plan(file.path, start=position)
+        if ranges == [(0, 0)]:
+            # It cannot be read, and may be gone by now: all of it is lost.
+            ranges = [(position, max(position, file.size))]
+        for at, (start, end) in enumerate(ranges):
+            # Kept parts may be of an earlier file with the same name, size and head.
             name = f"{source.name}-{position}-{at:04}"
             made.units.append(Unit(name, end - start, path=file.path, start=start, end=end))
         planned.append(made)

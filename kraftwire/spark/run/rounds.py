@@ -1,7 +1,7 @@
-"""A tail: rounds of a run that each add what is new, until somebody says stop.
+"""A tail: rounds of a run that each add new data, until it is stopped.
 
-There is no other machinery than that of a run that is resumed, so whatever the moment at which a
-round was killed, the next one leaves the tables of one run over all that is there.
+A round is simply a resumed run, so at whatever moment it is killed, the next one leaves the tables
+of one run over all inputs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kraftwire.spark.run.runner import Runner
 
 __all__ = ["Rhythm", "tail"]
 
-# Waits so many seconds, less if it is time to end; returns whether to go on.
+# Waits the given seconds, less if it is time to stop; returns whether to continue.
 Wait = Callable[[float], bool]
 
 
@@ -27,8 +27,8 @@ Wait = Callable[[float], bool]
 class Rhythm:
     """When rounds begin.
 
-    Units: seconds. Shape: `interval_s` from the beginning of one round to that of the next, more
-    where a round takes longer; with `is_once` there is one round.
+    Units: seconds. `interval_s` is the time from the start of one round to the next, or longer if a
+    round takes longer; with `is_once` there is one round.
     """
 
     interval_s: float
@@ -46,10 +46,10 @@ def tail(
     tell: Callable[[str], None] = print,
     begin: Callable[[str, int], None] = lambda _name, _size: None,
 ) -> Outcome:
-    """Keep the tables of a folder growing; returns what all rounds together have done.
+    """Keep the tables of a folder up to date; return the combined result of all rounds.
 
-    A quorum without a leader is told of, and asked again in the next round. Raises: as `run`;
-    UsageError if an input that is no pattern is not there.
+    A quorum without a leader is reported, and tried again in the next round. Raises: as `run`;
+    UsageError if an input that is not a pattern does not exist.
     """
     for name in inputs:
         if not Path(name).exists() and not has_magic(name):
@@ -80,10 +80,11 @@ def tail(
 
 
 def _add(whole: Outcome, outcome: Outcome) -> None:
-    """Add a round to what the rounds before have done."""
+    """Add the result of a round to those of the rounds before."""
     whole.rows = outcome.rows
-    # A file that is in the tables by now is not weighed again.
+    # A file that is already in the tables is not counted again.
     whole.unbalanced = [*whole.unbalanced, *outcome.unbalanced]
+    whole.unread = outcome.unread
     whole.unreachable = outcome.unreachable
     whole.files += outcome.files
     whole.known = outcome.known

@@ -1,4 +1,4 @@
-"""Where the tasks of a run are done: in Spark's workers, or in this process."""
+"""Where the tasks of a run are executed: by Spark's workers, or in this process."""
 
 from __future__ import annotations
 
@@ -18,34 +18,40 @@ __all__ = ["InProcess", "OnSpark", "Runner"]
 
 
 class Runner(Protocol):
-    """Does the work of a run."""
+    """Executes the tasks of a run."""
 
     @property
     def cores(self) -> int:
-        """How many tasks are done at the same time, as far as that is known by now."""
+        """Return how many tasks run at the same time, as far as that is known yet."""
+
+    def begin(self) -> None:
+        """Announce that tasks will follow, so that the runner can prepare."""
 
     def map(self, task: Callable[[Work], Any], work: Sequence[Work]) -> list[Any]:
-        """What a task returns for each piece of work, in their order."""
+        """Return the result of a task for each piece of work, in order."""
 
     def derive(
         self, folder: Path, wanted: Container[str] | None, tags: Mapping[str, str]
     ) -> None:
-        """Make the derived tables of a folder that are wanted, None for all, with tags."""
+        """Make the requested derived tables of a folder, None for all, with tags."""
 
 
 class OnSpark:
-    """One task of a Spark job for each piece of work, or for some small ones."""
+    """Runs each piece of work, or some small ones together, as a task of a Spark job."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
     @property
     def cores(self) -> int:
-        """The cores of all executors; on a cluster they join one after the other."""
+        """Return the cores of all executors; on a cluster they join one after the other."""
         return int(self._spark.sparkContext.defaultParallelism)
 
+    def begin(self) -> None:
+        """Do nothing: the session is there."""
+
     def map(self, task: Callable[[Work], Any], work: Sequence[Work]) -> list[Any]:
-        """What the tasks return; only that comes to the driver."""
+        """Return the results of the tasks; only these come to the driver."""
         bundles = list(bundled(work, self.cores))
         with told("a task of Spark"):
             tasks = self._spark.sparkContext.parallelize(bundles, len(bundles))
@@ -54,22 +60,25 @@ class OnSpark:
     def derive(
         self, folder: Path, wanted: Container[str] | None, tags: Mapping[str, str]
     ) -> None:
-        """Run their stages."""
+        """Run the stages of these tables."""
         with settled(self._spark, folder):
             derive(self._spark, folder, wanted, tags)
 
 
 class InProcess:
-    """One piece of work after the other, without Spark, and thus without derived tables."""
+    """Does one piece of work after the other, without Spark, and thus without derived tables."""
 
     def __init__(self, cores: int = 1) -> None:
         self.cores = cores
 
+    def begin(self) -> None:
+        """Do nothing."""
+
     def map(self, task: Callable[[Work], Any], work: Sequence[Work]) -> list[Any]:
-        """Do it here."""
+        """Run the task here."""
         return [task(each) for each in work]
 
     def derive(
         self, folder: Path, wanted: Container[str] | None, tags: Mapping[str, str]
     ) -> None:
-        """Stages need Spark."""
+        """Do nothing: stages need Spark."""

@@ -1,4 +1,4 @@
-"""What a run does otherwise for a small input, where starting and planning take longest."""
+"""What a run does differently for a small input, where starting and planning take longest."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
 __all__ = ["count_rows", "is_small", "settled"]
 
-# Below this the stages' rows pass before the JVM would have compiled anything well.
+# Below this, the stages finish before the JVM would have compiled anything well.
 _BYTES_MAX = 256 * 1024 * 1024
 _ROWS_MAX = 300_000
 
-# Compiling a query takes longer than reading some rows without; so does planning it anew between
-# its parts.
+# Compiling a query takes longer than reading a few rows uncompiled; so does adaptive planning
+# between its parts.
 _FEW_ROWS: Mapping[str, str] = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "1",
-    # Tables have a file for each unit of work. Spark takes opening one for as long as reading 4 MB,
-    # and would make a task of every 32 of them.
+    # Tables have a file for each unit of work. Spark assumes that opening one takes as long as
+    # reading 4 MB, and would make a task of every 32 of them.
     "spark.sql.files.openCostInBytes": "65536",
 }
 
 
 def is_small(inputs: Iterable[str]) -> bool:
-    """Whether all files of the inputs together have so few bytes that a run takes seconds."""
+    """Whether the inputs are so small that a run takes seconds."""
     size = 0
     for path in walk(expanded(inputs), lambda _error: None):
         size += path.stat().st_size
@@ -44,7 +44,7 @@ def is_small(inputs: Iterable[str]) -> bool:
 
 @contextmanager
 def settled(spark: SparkSession, folder: Path) -> Iterator[None]:
-    """Let a session plan for few rows while it is entered, if the tables of a folder have few."""
+    """Configure a session for few rows inside the context, if the tables of a folder have few."""
     tables = (table for table in folder.iterdir() if not table.name.startswith("_"))
     chosen = _FEW_ROWS if sum(map(count_rows, tables)) <= _ROWS_MAX else {}
     before = {name: spark.conf.get(name) for name in chosen}
@@ -58,7 +58,7 @@ def settled(spark: SparkSession, folder: Path) -> Iterator[None]:
 
 
 def count_rows(table: Path) -> int:
-    """The rows of a table that lies in a folder, by the ends of its Parquet files alone."""
+    """Return the number of rows in a table's folder, from the footers of its Parquet files."""
     import pyarrow.parquet as pq
 
     return sum(pq.read_metadata(path).num_rows for path in table.glob("*.parquet"))

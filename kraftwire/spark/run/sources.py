@@ -15,7 +15,7 @@ __all__ = ["capture_chains", "capture_families", "neighbours", "source_name"]
 
 
 def source_name(files: Iterable[InputFile]) -> str:
-    """A name for files that are decoded together, the same in every run."""
+    """Return a name for files that are decoded together, the same in every run."""
     text = repr([file.identity for file in files])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -23,10 +23,10 @@ def source_name(files: Iterable[InputFile]) -> str:
 def neighbours(
     files: Iterable[InputFile], fresh: Iterable[InputFile], sources: Iterable[Source]
 ) -> list[InputFile]:
-    """Captures that are in the tables and may be of one recording with new ones.
+    """Return captures in the tables that may belong to one recording with new ones.
 
-    Shape: all files of their sources are among the inputs, so that nothing is lost when these
-    are decoded again.
+    All files of their sources are among the inputs, so nothing is lost when these are decoded
+    again.
     """
     new = set(fresh)
     by_identity = {file.identity: file for file in files}
@@ -43,12 +43,12 @@ def neighbours(
 
 
 def capture_families(files: Iterable[InputFile]) -> list[list[InputFile]]:
-    """Captures that may be of one recording, by their names."""
+    """Group captures that may belong to one recording, by their names."""
     return families(files, lambda file: file.path)
 
 
 def capture_chains(indexes: Sequence[FileIndex]) -> list[list[FileIndex]]:
-    """The captures of a family as recordings, those without packets each by itself."""
+    """Return the captures of a family as recordings; those without packets are separate."""
     spans = {
         each.path: _span(each) for each in indexes if each.talks and not each.has_fragments
     }

@@ -1,7 +1,7 @@
-"""Tags of a run as a column: every table that a run writes ends with it.
+"""Tags of a run as a column: the last one of every table that a run writes.
 
-Owns the column `tags`, so that tables of several runs can be read by one pattern and told apart,
-those without a file too. A constant column costs a few bytes in a part.
+Owns the column `tags`, so that tables of several runs can be read with one pattern and told apart,
+even where rows name no file. A constant column costs a few bytes per part.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _SPARK_TYPE = "map<string,string>"
 
 
 def with_tags(schema: pa.Schema) -> pa.Schema:
-    """The schema of a table as a run writes it."""
+    """Return the schema of a table as a run writes it."""
     return schema.append(pa.field(TAGS, _TYPE))
 
 
 def tag_array(tags: Mapping[str, str], count: int) -> Any:
-    """The same tags so many times; null if there are none."""
+    """Return the same tags `count` times; null if there are none."""
     if not tags:
         return pa.nulls(count, _TYPE)
     places = pa.array(np.tile(np.arange(len(tags)), count))
@@ -38,7 +38,7 @@ def tag_array(tags: Mapping[str, str], count: int) -> Any:
 
 
 def spark_tags(tags: Mapping[str, str]) -> Column:
-    """The same as a column of Spark's."""
+    """Return the same as a Spark column."""
     from pyspark.sql import functions as F
 
     if not tags:
@@ -47,7 +47,7 @@ def spark_tags(tags: Mapping[str, str]) -> Column:
 
 
 def shared_tags(every: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """What is the same in all of them: the tags of a table that is made of all inputs."""
+    """Return the tags that all have in common: those of a table made from all inputs."""
     several = list(every)
     first = several[0] if several else {}
     return {

@@ -1,6 +1,7 @@
-"""What tasks do, in the processes of Spark's workers: index a capture, decode a unit of work.
+"""The tasks in Spark's worker processes: index a capture, decode a unit of work.
 
-Shape: plain functions of picklable values. A task writes its own parts and returns where they are.
+They are plain functions of values that can be pickled. A task writes its parts and returns where
+they are.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ _RUNS = ".runs"
 _CUTS = "cuts"
 _DONE = "done"
 
-# As `array` has them: I, Q and I.
+# The type codes of `array`: I, Q and I.
 _KINDS = (np.uint32, np.uint64, np.uint32)
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What all units of a run have in common; `tables` are those that come from inputs."""
+    """Settings that all units of a run share; `tables` are those that come from inputs."""
 
     folder: str
     selection: Selection
@@ -64,9 +65,9 @@ class Job:
 class Unit:
     """A unit of work.
 
-    Shape: of a capture the names of its files' indexes and the connections to decode; of another
-    file its path and a range of it. `size` is about how many bytes are read. With `cut_bytes` one
-    connection is not decoded, but cut into parts of at most so many; `cut` names a part.
+    For a capture, it has the names of its files' indexes and the connections to decode; for another
+    file, its path and a range. `size` is about how many bytes are read. With `cut_bytes`, one
+    connection is not decoded, but cut into parts of at most that size; `cut` names a part.
     """
 
     name: str
@@ -82,10 +83,11 @@ class Unit:
 
 @dataclass(slots=True)
 class Done:
-    """What came of a unit: parts, and the sums of bytes or the rows of `files` that it knows; of
-    one that cuts a connection, units for what it was cut into.
+    """The result of a unit: parts, and the byte counts or rows of `files` that it knows; for one
+    that cuts a connection, the units for its parts.
 
-    Shape: `read` is how far the range of a log file was read.
+    `read` is how far the range of a log file was read. A unit that could not be decoded because a
+    capture cannot be read any more, such as one that was deleted, names that file as `lost`.
     """
 
     unit: str
@@ -94,19 +96,21 @@ class Done:
     sums: dict[str, FileSums] = field(default_factory=dict)
     files: list[dict[str, Any]] = field(default_factory=list)
     read: Read | None = None
+    lost: str = ""
+    problem: str = ""
 
 
 Work = tuple[Job, Unit]
 
-# Small units that follow each other are one task up to so many bytes; the smallest counts for some.
-# Every core gets a few tasks all the same.
+# Small consecutive units form one task up to this size; each counts for at least a minimum.
+# Every core gets a few tasks anyway.
 _BUNDLE_BYTES = 2 * 1024 * 1024
 _UNIT_BYTES_MIN = 32 * 1024
 _TASKS_PER_CORE = 4
 
 
 def bundled(works: Sequence[Work], cores: int) -> Iterator[list[Work]]:
-    """Work in the tasks that do it, in order; a large unit has a task of its own."""
+    """Group work into tasks, in order; a large unit has its own task."""
     costs = [max(unit.size, _UNIT_BYTES_MIN) for _, unit in works]
     most = min(_BUNDLE_BYTES, sum(costs) // (_TASKS_PER_CORE * cores))
     bundle: list[Work] = []
@@ -123,17 +127,17 @@ def bundled(works: Sequence[Work], cores: int) -> Iterator[list[Work]]:
 
 @dataclass(frozen=True, slots=True)
 class ForEach:
-    """Does a task for each piece of work in a bundle, one after the other; picklable."""
+    """Runs a task for each piece of work in a bundle, one after the other; can be pickled."""
 
     task: Callable[[Work], Any]
 
     def __call__(self, bundle: list[Work]) -> list[Any]:
-        """What the task returns for each."""
+        """Return the result of each."""
         return [self.task(work) for work in bundle]
 
 
 def index_unit(work: Work) -> str:
-    """Index a capture and keep the index aside; returns why that was not possible, or nothing."""
+    """Index a capture and store the index aside; return why that was not possible, or nothing."""
     job, unit = work
     target = Path(job.folder) / TASKS / _INDEXES
     target.mkdir(parents=True, exist_ok=True)
@@ -152,15 +156,15 @@ def index_unit(work: Work) -> str:
 
 
 def load_index(folder: Path, name: str) -> FileIndex:
-    """An index that was kept aside, without the places of packets."""
+    """Load a stored index, without the places of packets."""
     with open(folder / TASKS / _INDEXES / name, "rb") as file:
         index: FileIndex = pickle.load(file)
     return index
 
 
 def _load_runs(folder: Path, unit: Unit, span: Span | None = None) -> Series:
-    """A recording with the places of the packets of a unit's connections, perhaps those in a span
-    alone.
+    """Load a recording with the places of the packets of a unit's connections, perhaps only in a
+    span.
     """
     series = Series([load_index(folder, name) for name in unit.indexes])
     wanted = set(unit.connections)
@@ -183,6 +187,16 @@ def _load_runs(folder: Path, unit: Unit, span: Span | None = None) -> Series:
 def decode_unit(work: Work) -> Done:
     """Decode a unit and write its parts aside."""
     job, unit = work
+    try:
+        return _decode(job, unit)
+    except StorageError as error:
+        names = (load_index(Path(job.folder), name).path for name in unit.indexes)
+        if error.file not in names:
+            raise
+        return Done(unit.name, lost=error.file, problem=readable(str(error)))
+
+
+def _decode(job: Job, unit: Unit) -> Done:
     done = Done(unit.name)
     if unit.cut_bytes:
         done.more = list(_cut(job, unit))
@@ -202,14 +216,14 @@ def decode_unit(work: Work) -> Done:
 
 
 def _attempt() -> int:
-    """The number of Spark's attempt, so that two of them never write to one file."""
+    """Return the number of Spark's attempt, so that two attempts never write to one file."""
     pyspark = sys.modules.get("pyspark")
     context = pyspark.TaskContext.get() if pyspark is not None else None
     return 0 if context is None else int(context.taskAttemptId())
 
 
 def _cut(job: Job, unit: Unit) -> Iterator[Unit]:
-    """Cut a connection, keep what its parts have to know aside, and say what is to be decoded."""
+    """Cut a connection, store the state of its parts aside, and return the units to decode."""
     folder = Path(job.folder)
     series = _load_runs(folder, unit)
     (number,) = unit.connections
@@ -251,7 +265,7 @@ def _decode_capture(job: Job, unit: Unit, writer: PartWriter, done: Done) -> Non
 
 
 def _portions(series: Series, numbers: tuple[int, ...]) -> Iterator[list[int]]:
-    """Connections that fit into memory together."""
+    """Yield connections that fit into memory together."""
     portion: list[int] = []
     size = 0
     for number in numbers:
@@ -264,7 +278,9 @@ def _portions(series: Series, numbers: tuple[int, ...]) -> Iterator[list[int]]:
 
 
 def _decode_log(job: Job, unit: Unit, writer: PartWriter, done: Done) -> None:
-    """Decode a range; what follows its last whole batch, apart, so that the file may grow."""
+    """Decode a range; what follows its last whole batch goes into separate parts, so that the file
+    may grow.
+    """
     end = whole_batches(unit.path, unit.start, unit.end)
     if end in (unit.start, unit.end):
         mark, is_sound = _decode_range(job, unit, writer, done)
@@ -281,10 +297,10 @@ def _decode_log(job: Job, unit: Unit, writer: PartWriter, done: Done) -> None:
 def _decode_range(
     job: Job, unit: Unit, writer: PartWriter, done: Done
 ) -> tuple[Mark | None, bool]:
-    """Decode a range; returns its last batch, and whether it is nothing but sound batches."""
+    """Decode a range; return its last batch, and whether all batches are valid."""
     from kraftwire.spark.logs import LOG_TABLES, LogOptions, decode_pieces
 
-    # Where the last whole batch ends is told by the table of batches.
+    # The table of batches shows where the last whole batch ends.
     options = LogOptions((job.tables & LOG_TABLES) | {"batches"}, size_max=unit.end)
     batches = None
     for tables in decode_pieces(unit.path, options, unit.start, unit.end):
@@ -292,7 +308,7 @@ def _decode_range(
         if found is not None and len(found):
             batches = found
         done.files += tables.pop("files").to_pylist() if "files" in tables else []
-        # The writer alone holds the rows, so that they go when they are written.
+        # Only the writer refers to the rows, so they are freed when they are written.
         while tables:
             writer.write(*tables.popitem())
     row = done.files[-1]

@@ -1,4 +1,4 @@
-"""The data sources that `kraftwire.spark.register` makes known.
+"""The data sources that `kraftwire.spark.register` registers.
 
-Empty, so that a worker that reads files does not load what reads a quorum.
+This module is empty, so that a worker that reads files does not load the quorum reader.
 """

@@ -1,7 +1,7 @@
 """`format("kafka-capture")`: captures as a table.
 
-Planning finds files, chains rotated ones and indexes those that are worth more than one task; a
-task decodes connections to Arrow batches.
+Planning finds files, chains rotated ones and indexes those that need more than one task; a task
+decodes connections to Arrow batches.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ __all__ = ["CaptureSource"]
 
 _SPLIT_BYTES = 64 * 1024 * 1024
 
-# Tables whose rows are about one API each: leaving the other frames out changes none of them.
+# Tables whose rows are about one API each: omitting other frames changes none of them.
 _BY_API = frozenset({"frames", "exchanges", "group_exchanges"})
 
-# Tables that tell of whole files, and of connections that a filter on rows says nothing about.
+# Tables about whole files, and about connections to which a filter on rows does not apply.
 _OF_FILES = frozenset({"files", "bad_input"})
 
 
@@ -49,8 +49,8 @@ _OF_FILES = frozenset({"files", "bad_input"})
 class _Task:
     """Files of one recording, by path or with their indexes, and the connections to decode.
 
-    Shape: of files without an index all connections are decoded; `is_first` is true for the task
-    that tells of the files themselves. `part` is that of the one connection that was cut.
+    Without an index, all connections of the files are decoded; `is_first` is true for the task with
+    the rows about the files themselves. `part` is that of the one connection that was cut.
     """
 
     paths: tuple[str, ...]
@@ -61,7 +61,7 @@ class _Task:
 
 
 class _CapturePartition(InputPartition):
-    """What one task reads."""
+    """The input of one task."""
 
     def __init__(self, tasks: tuple[_Task, ...]) -> None:
         super().__init__(tasks)
@@ -69,19 +69,19 @@ class _CapturePartition(InputPartition):
 
 
 class CaptureSource(DataSource):
-    """Captures as a table; the README of this folder has the options."""
+    """Captures as a table; see README.md for the options."""
 
     @classmethod
     def name(cls) -> str:
-        """The name for `format`."""
+        """Return the name for `format`."""
         return "kafka-capture"
 
     def schema(self) -> StructType:
-        """The columns of the table that is asked for."""
+        """Return the columns of the requested table."""
         return find_table(_table(self.options)).spark
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of the columns that are asked for."""
+        """Return a reader of the requested columns."""
         return _CaptureReader(self.options, schema)
 
 
@@ -100,13 +100,13 @@ class _CaptureReader(DataSourceReader):
         self._bounds = CaptureBounds()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Note what saves reading; Spark evaluates every filter all the same."""
+        """Note the filters that save reading; Spark evaluates every filter anyway."""
         if self._pushes:
             self._bounds = capture_bounds(filters)
         return filters
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Tasks of about `splitBytes`, small captures together."""
+        """Return tasks of about `splitBytes`, with small captures combined."""
         made: list[InputPartition] = []
         tasks: list[_Task] = []
         size = 0
@@ -116,13 +116,13 @@ class _CaptureReader(DataSourceReader):
                 tasks, size = [], 0
             tasks.append(task)
             size += length
-        # Without any partition Spark would ask for one that nobody made.
+        # Without any partition, Spark would ask for one that does not exist.
         if tasks or not made:
             made.append(_CapturePartition(tuple(tasks)))
         return made
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of a task, as Arrow batches that have exactly the schema."""
+        """Yield the rows of a task, as Arrow batches that have exactly the schema."""
         assert isinstance(partition, _CapturePartition)
         target = to_arrow_schema(self._schema, timezone="UTC")
         with rare_collection():
@@ -153,30 +153,31 @@ class _CaptureReader(DataSourceReader):
             yield batch
 
     def _apis(self) -> frozenset[int] | None:
-        """The APIs whose frames are enough, None for all."""
+        """Return the APIs whose frames are sufficient, None for all."""
         if self._table in TYPED_TABLES:
             return frozenset({typed_table(self._table).api_key})
         return self._bounds.apis if self._table in _BY_API else None
 
     def _unreadable(self, task: _Task, error: StorageError) -> Iterator[Any]:
-        """What is told of a file that looked like a capture."""
+        """Return the rows about a file that looked like a capture."""
         path = task.paths[0]
-        size = Path(path).stat().st_size
+        # It may have been deleted since it was found.
+        size = Path(path).stat().st_size if Path(path).exists() else 0
         tables = Tables((self._table,))
         name, problem = readable(path), readable(str(error))
-        tables.add("bad_input", (name, 0, size, "file", "file-unreadable", problem, None))
+        tables.add("bad_input", (name, 0, size, "file", "unreadable-file", problem, None))
         tables.add("files", (name, size, "unknown", 0, 0, 0, 0, 0, size, None))
         for _, batch in tables.take():
             yield batch
 
     def _tasks(self) -> Iterator[tuple[_Task, int]]:
-        """Every task with about how many bytes it reads."""
+        """Yield every task with about how many bytes it reads."""
         for path in expanded(self._paths):
             if not path.exists():
                 raise UsageError(f"{path}: no such file or folder")
         told: list[str] = []
         found = find_inputs(self._paths, told.append, None)
-        # What may not be read is a task too, and one that says so.
+        # A file that cannot be read is a task too: it reports the problem.
         captures = [file for file in found if file.is_capture or not file.digest]
         if told and not captures:
             raise UsageError(told[0])
@@ -187,7 +188,7 @@ class _CaptureReader(DataSourceReader):
                 yield from self._indexed(family)
 
     def _indexed(self, family: Sequence[InputFile]) -> Iterator[tuple[_Task, int]]:
-        """The tasks of captures that are rotated or large."""
+        """Yield the tasks of captures that are rotated or large."""
         indexes = []
         for file in family:
             try:
@@ -197,7 +198,7 @@ class _CaptureReader(DataSourceReader):
         for chain in capture_chains(indexes):
             series = Series(chain)
             paths = tuple(index.path for index in chain)
-            # A row of `files` sums up the whole of it.
+            # A row of `files` covers the whole file.
             is_whole = self._table == "files" or any(index.has_fragments for index in chain)
             wanted = self._wanted(series)
             cut = set() if is_whole else set(wanted) & set(to_cut(series, self._cut))
@@ -216,24 +217,24 @@ class _CaptureReader(DataSourceReader):
                     yield _Task(paths, packets, (number,), False, part), size
 
     def _parts(self, series: Series, number: int) -> Iterator[Part]:
-        """The parts of a connection that is longer than a task."""
+        """Yield the parts of a connection that is longer than a task."""
         return parts(series, number, self._split, (self._table,), self._selection)
 
     @property
     def _cut(self) -> int:
-        """How long a connection is that is worth a pass over it to cut it.
+        """Return the length from which a connection is worth a pass over it to cut it.
 
-        A task that is twice as long as others holds up nobody for long.
+        A task that is twice as long as the others delays a query little.
         """
         return max(self._split, min(2 * self._split, CUT_BYTES))
 
     @property
     def _selection(self) -> Selection:
-        """The frames that may have rows."""
+        """Return the frames that may have rows."""
         return Selection(apis=self._bounds.apis if self._table in _BY_API else None)
 
     def _wanted(self, series: Series) -> list[int]:
-        """The connections that may have rows that pass the filters."""
+        """Return the connections that may have rows that pass the filters."""
         numbers = range(1, len(series.talks) + 1)
         if self._table in _OF_FILES:
             return list(numbers)

@@ -1,4 +1,4 @@
-"""What filters say about times, APIs and connections, as far as it saves reading."""
+"""Filters on times, APIs and connections, as far as they save reading."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NS_PER_US = 1000
 
 @dataclass
 class CaptureBounds:
-    """Values that rows may have; None where all may come.
+    """Values that rows may have; None for no limit.
 
     Units: nanoseconds since the epoch, both ends included.
     """
@@ -39,14 +39,14 @@ class CaptureBounds:
     connections: frozenset[str] | None = None
 
     def overlaps(self, first: int, last: int) -> bool:
-        """Whether a span of time has moments within the bounds."""
+        """Whether a span of time overlaps the bounds."""
         is_late = self.until is not None and first > self.until
         is_early = self.since is not None and last < self.since
         return not is_late and not is_early
 
 
 def capture_bounds(filters: Iterable[Filter]) -> CaptureBounds:
-    """The bounds that all filters together set."""
+    """Return the bounds that all filters together set."""
     bounds = CaptureBounds()
     for column, one in by_column(filters):
         if column in ("time", "time_ns"):
@@ -59,7 +59,7 @@ def capture_bounds(filters: Iterable[Filter]) -> CaptureBounds:
 
 
 def _values(one: Filter) -> frozenset[Any] | None:
-    """The values that a column may have, where a filter lists them; null is in no row."""
+    """Return the values that a filter allows for a column, if it lists them; null never matches."""
     return None if isinstance(one, EqualNullSafe) and one.value is None else listed(one)
 
 
@@ -79,11 +79,11 @@ def _narrow_times(bounds: CaptureBounds, one: Filter) -> None:
 
 
 def _nanoseconds(value: Any) -> tuple[int, int] | None:
-    """The first and last nanosecond of a value; None for a time that could mean any."""
+    """Return the first and last nanosecond of a value; None for an ambiguous time."""
     if isinstance(value, int):
         return value, value
     if isinstance(value, datetime) and value.tzinfo is not None:
-        # A double of seconds is right to a microsecond or so.
+        # Seconds in a double are accurate to about a microsecond.
         micros = int(value.timestamp()) * 1_000_000 + value.microsecond
         return micros * _NS_PER_US, micros * _NS_PER_US + _NS_PER_US - 1
     return None

@@ -1,4 +1,4 @@
-"""What filters say about topics, partitions, offsets and times, as far as it saves reading."""
+"""Filters on topics, partitions, offsets and times, as far as they save reading."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _MIN, _MAX = -(2**63), 2**63 - 1
 
 @dataclass
 class Bounds:
-    """Values that rows may have; None where all may come.
+    """Values that rows may have; None for no limit.
 
-    Shape: offsets and milliseconds, both ends included.
+    Offsets and milliseconds, both ends included.
     """
 
     topics: frozenset[str] | None = None
@@ -42,13 +42,13 @@ class Bounds:
     timestamp_min: int = _MIN
 
     def choice(self, transactions: Transactions | None) -> Choice | None:
-        """Which batches are kept; None for all."""
+        """Return which batches are kept; None for all."""
         choice = Choice(self.offset_min, self.offset_max, self.timestamp_min, transactions)
         return None if choice.is_all else choice
 
 
 def bounds_of(filters: Iterable[Filter], time_column: str | None = None) -> Bounds:
-    """The bounds that all filters together set; `time_column` is ``timestamp`` by default."""
+    """Return the bounds that all filters together set; `time_column` defaults to ``timestamp``."""
     bounds = Bounds()
     time_column = time_column or "timestamp"
     for column, one in by_column(filters):
@@ -65,7 +65,7 @@ def bounds_of(filters: Iterable[Filter], time_column: str | None = None) -> Boun
 
 
 def by_column(filters: Iterable[Filter]) -> Iterator[tuple[str, Filter]]:
-    """The filters that concern one column of the table itself, with its name."""
+    """Yield the filters on a single column of the table itself, with its name."""
     for one in filters:
         attribute: tuple[str, ...] = getattr(one, "attribute", ())
         if len(attribute) == 1:
@@ -73,14 +73,14 @@ def by_column(filters: Iterable[Filter]) -> Iterator[tuple[str, Filter]]:
 
 
 def listed(one: Filter) -> frozenset[Any] | None:
-    """The values that a column may have, where a filter lists them."""
+    """Return the values that a filter allows for a column, if it lists them."""
     if isinstance(one, EqualTo | EqualNullSafe):
         return frozenset({one.value})
     return frozenset(one.value) if isinstance(one, In) else None
 
 
 def narrowed(known: frozenset[Any] | None, values: frozenset[Any]) -> frozenset[Any]:
-    """What is left of the values known so far; None stands for all."""
+    """Return the intersection with the values so far; None stands for all."""
     return values if known is None else known & values
 
 
@@ -102,10 +102,10 @@ def _narrow_offsets(bounds: Bounds, one: Filter, values: frozenset[Any] | None) 
 
 
 def _narrow_times(bounds: Bounds, one: Filter) -> None:
-    """Only from below: a batch says its largest timestamp, not its smallest."""
+    """Set only lower bounds: a batch header has the largest timestamp, not the smallest."""
     if not isinstance(one, EqualTo | GreaterThan | GreaterThanOrEqual):
         return
     value = one.value
-    # A time without a zone could mean any.
+    # A time without a zone is ambiguous.
     if isinstance(value, datetime) and value.tzinfo is not None:
         bounds.timestamp_min = max(bounds.timestamp_min, int(value.timestamp() * 1000) - 1)

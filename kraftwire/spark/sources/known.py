@@ -1,4 +1,4 @@
-"""The data sources that `kraftwire.spark.register` makes known."""
+"""The data sources that `kraftwire.spark.register` registers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`format("kafka-log")`: segments and snapshots of log directories as a table.
 
-Planning lists files, cuts long segments between batches and leaves out what filters exclude; a
-task decodes ranges of files to Arrow batches.
+Planning lists files, cuts long segments between batches and skips what filters exclude; a task
+decodes ranges of files to Arrow batches.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _UNCUT = 2**63
 
 @dataclass(frozen=True)
 class _Range:
-    """Bytes of a file, or all of it where `end` is None."""
+    """A range of a file, or all of it if `end` is None."""
 
     file: str
     start: int
@@ -63,25 +63,25 @@ class _LogPartition(InputPartition):
 
 
 class LogSource(DataSource):
-    """Log files as a table; the README of this folder has the options."""
+    """Log files as a table; see README.md for the options."""
 
     @classmethod
     def name(cls) -> str:
-        """The name for `format`."""
+        """Return the name for `format`."""
         return "kafka-log"
 
     def schema(self) -> StructType:
-        """The columns of the table that is asked for."""
+        """Return the columns of the requested table."""
         check_log_options(self.options)
         check_stream_options(self.options)
         return TABLES[chosen(self.options, "table", LOG_TABLES)].spark
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of the columns that are asked for."""
+        """Return a reader of the requested columns."""
         return _LogReader(self.options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """A reader of what is in folders and comes to them."""
+        """Return a reader of what is in folders and is added to them."""
         return LogStreamReader(self.options, schema)
 
 
@@ -95,24 +95,24 @@ class _LogReader(LogRows, DataSourceReader):
         self._bounds = Bounds()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Note what saves reading; Spark evaluates every filter all the same."""
+        """Note the filters that save reading; Spark evaluates every filter anyway."""
         if self._pushes:
             self._bounds = bounds_of(filters, "time" if self.table == "metadata_records" else None)
         return filters
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Tasks of about `splitBytes`, small files together."""
+        """Return tasks of about `splitBytes`, with small files combined."""
         return [_LogPartition(group) for group in by_size(self._ranges(), self.split)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of a task, as Arrow batches."""
+        """Yield the rows of a task, as Arrow batches."""
         assert isinstance(partition, _LogPartition)
         for one in partition.ranges:
             choice = self._bounds.choice(one.transactions)
             yield from self.rows(one.file, one.start, one.end, choice)
 
     def _ranges(self) -> Iterator[tuple[_Range, int]]:
-        """Every range with its length."""
+        """Yield every range with its length."""
         known: dict[str, Transactions] = {}
         for file in list_files(self.paths, with_snapshots=self.with_snapshots):
             if not self._is_wanted(file):
@@ -123,7 +123,7 @@ class _LogReader(LogRows, DataSourceReader):
                 if folder not in known:
                     known[folder] = transactions_of(file.path.parent)
                 transactions = known[folder]
-            # A row of `files` is about a range, so a file must be one.
+            # A row of `files` is about a range, so a file must not be cut.
             split = _UNCUT if self.table == "files" else self.split
             for start, end in plan(file.path, split):
                 yield _Range(str(file.path), start, end, transactions), end - start
@@ -141,5 +141,5 @@ class _LogReader(LogRows, DataSourceReader):
 
 
 def _may_be(value: Any, values: frozenset[Any] | None) -> bool:
-    """Whether a file whose topic or partition is None or known may hold one of some values."""
+    """Whether a file whose topic or partition is known, or None, may hold one of some values."""
     return value is None or values is None or value in values

@@ -1,4 +1,4 @@
-"""What the batch reader and the stream reader of `kafka-log` have in common."""
+"""The options that the batch reader and the stream reader of `kafka-log` share."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = [
 
 LOG_TABLES = ("records", "batches", "metadata_records", "bad_input", "files")
 
-# Rows of one Arrow batch: the JVM holds a whole one, best in its processor's cache.
+# Rows of one Arrow batch: the JVM holds a whole batch, ideally in the processor's cache.
 _ROWS = 8192
 
 _Item = TypeVar("_Item")
 
 
 class LogRows:
-    """Options of a read, and rows of ranges; holds nothing that cannot be pickled."""
+    """Options of a read, and the rows of ranges; can be pickled."""
 
     def __init__(self, options: Any, schema: StructType) -> None:
         self.table = chosen(options, "table", LOG_TABLES)
@@ -40,7 +40,7 @@ class LogRows:
         self._schema = schema
 
     def rows(self, file: str, start: int, end: int | None, choice: Choice | None) -> Iterator[Any]:
-        """The rows of a range of a file, as Arrow batches that have exactly the schema."""
+        """Yield the rows of a range of a file, as Arrow batches that have exactly the schema."""
         target = to_arrow_schema(self._schema, timezone="UTC")
         options = LogOptions(
             frozenset({self.table}),
@@ -58,7 +58,7 @@ class LogRows:
 
 
 def by_size(items: Iterable[tuple[_Item, int]], split: int) -> Iterator[tuple[_Item, ...]]:
-    """Items with their sizes, in groups of about `split` bytes; one group at least."""
+    """Group items by their sizes into groups of about `split` bytes; at least one group."""
     group: list[_Item] = []
     size = 0
     is_any = False
@@ -69,13 +69,13 @@ def by_size(items: Iterable[tuple[_Item, int]], split: int) -> Iterator[tuple[_I
             group, size = [], 0
         group.append(item)
         size += length
-    # Without any partition Spark would ask for one that nobody made.
+    # Without any partition, Spark would ask for one that does not exist.
     if group or not is_any:
         yield tuple(group)
 
 
 def chosen(options: Any, name: str, choices: Sequence[str]) -> str:
-    """An option that is one of some words, the first by default. Raises: UsageError."""
+    """Return an option that is one of some words, by default the first. Raises: UsageError."""
     value = str(options.get(name, choices[0]))
     if value not in choices:
         raise UsageError(f"option {name}: expected one of {', '.join(choices)}, found {value!r}")
@@ -83,7 +83,7 @@ def chosen(options: Any, name: str, choices: Sequence[str]) -> str:
 
 
 def check_log_options(options: Any) -> None:
-    """Refuse wrong options early: Spark hides what is raised where a stream begins.
+    """Refuse wrong options early: Spark hides errors that are raised when a stream starts.
 
     Raises: UsageError.
     """
@@ -97,7 +97,7 @@ def check_log_options(options: Any) -> None:
 def pushes(options: Any) -> bool:
     """Whether filters may save reading (`filterPushdown`). Raises: UsageError.
 
-    Off unless it is asked for. Spark plans a read once for each `load()`, when a filter comes, and
+    Off by default. Spark plans a read once for each `load()`, when the first filter arrives, and
     keeps that plan: a later query of the same DataFrame, with other filters or none, would silently
     get the rows of the earlier one.
     """
@@ -105,7 +105,7 @@ def pushes(options: Any) -> bool:
 
 
 def positive(options: Any, name: str, default: int) -> int:
-    """An option that is a number from 1 on. Raises: UsageError."""
+    """Return an option that is a positive number. Raises: UsageError."""
     text = str(options.get(name, default))
     if not (text.isascii() and text.isdecimal()) or int(text) < 1:
         raise UsageError(f"option {name}: expected 1 or more, found {text!r}")
@@ -113,7 +113,7 @@ def positive(options: Any, name: str, default: int) -> int:
 
 
 def flag(options: Any, name: str, *, default: bool) -> bool:
-    """An option that is true or false. Raises: UsageError."""
+    """Return an option that is true or false. Raises: UsageError."""
     value = str(options.get(name, default)).lower()
     if value not in ("true", "false"):
         raise UsageError(f"option {name}: expected true or false, found {value!r}")

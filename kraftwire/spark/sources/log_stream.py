@@ -1,7 +1,7 @@
 """`readStream.format("kafka-log")`: folders of partitions as they grow.
 
-An offset of the stream has for each folder the last batch that was read: the offset after it, its
-leader epoch and CRC, and where it lies.
+An offset of the stream holds, for each folder, the last batch that was read: the offset after it,
+its leader epoch and CRC, and its position.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _Range = tuple[Stretch, int, int]
 
 
 class _TailPartition(InputPartition):
-    """What one task reads: ranges of stretches."""
+    """The input of one task: ranges of stretches."""
 
     def __init__(self, ranges: tuple[_Range, ...]) -> None:
         super().__init__(ranges)
@@ -56,10 +56,10 @@ class LogStreamReader(LogRows, DataSourceStreamReader, SupportsTriggerAvailableN
     def __init__(self, options: Any, schema: StructType) -> None:
         super().__init__(options, schema)
         if self.table == "files":
-            raise UsageError("table files is about whole files: a stream has none")
+            raise UsageError("option table: files is about whole files, and a stream has none")
         if chosen(options, "isolation", ("raw", "committed")) == "committed":
             raise UsageError(
-                "option isolation: a stream of files is raw; read committed as a batch"
+                "option isolation: a stream of files is raw; use a batch read for committed"
             )
         self._is_late = starts_late(options)
         self._offsets_max = offsets_max(options)
@@ -68,23 +68,23 @@ class LogStreamReader(LogRows, DataSourceStreamReader, SupportsTriggerAvailableN
         self._snapshots: Mapping[str, Sequence[str]] | None = None
 
     def initialOffset(self) -> Offset:
-        """The beginning of everything, or its end."""
+        """Return the start of all folders, or their end."""
         if not self._is_late:
             return {"folders": {}}
         return end_of(self._folders(), with_snapshots=self.with_snapshots)
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """`maxOffsetsPerTrigger`, or no limit."""
+        """Return `maxOffsetsPerTrigger`, or no limit."""
         return read_limit(self._offsets_max)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Note where all folders end now."""
+        """Record where all folders end now."""
         self._bounds, self._snapshots = bounds_of(self._folders())
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        """As far as whole batches go, or as the limit lets.
+        """Return the offset after the last whole batch, or after what the limit allows.
 
-        Raises: LogMovedError if what was read is not there any more as it was.
+        Raises: LogMovedError if what was read is gone or has changed.
         """
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         limits = Limits(
@@ -93,25 +93,25 @@ class LogStreamReader(LogRows, DataSourceStreamReader, SupportsTriggerAvailableN
         return following(self._folders(), start, limits)
 
     def reportLatestOffset(self) -> Offset | None:
-        """Nothing: every trigger asks anyway."""
+        """Return nothing: every trigger asks anyway."""
         return None
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """Tasks of about `splitBytes`."""
+        """Return tasks of about `splitBytes`."""
         return [_TailPartition(group) for group in by_size(self._ranges(start, end), self.split)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of a task, as Arrow batches."""
+        """Yield the rows of a task, as Arrow batches."""
         assert isinstance(partition, _TailPartition)
         for stretch, start, end in partition.ranges:
             yield from self.rows(stretch.path, start, end, None)
             verify(stretch)
 
     def commit(self, end: Offset) -> None:
-        """Nothing is kept for what was not read."""
+        """Do nothing: no state is kept."""
 
     def stop(self) -> None:
-        """No file stays open."""
+        """Do nothing: no file stays open."""
 
     def _folders(self) -> list[Path]:
         return find_folders(self.paths)

@@ -1,8 +1,8 @@
 """`format("kraft-metadata")`: the metadata log of a live quorum, as a table and as a stream.
 
-An offset of the stream is ``{epoch, nextOffset}``: where reading goes on, and the epoch of the
-record before. That of the first batch also names the snapshot that it began with, so that the
-batch can be made again after a restart.
+An offset of the stream is ``{epoch, nextOffset}``: where reading resumes, and the epoch of the
+record before. That of the first batch also names the snapshot that it began with, so that the batch
+can be repeated after a restart.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = ["MetadataSource"]
 
 Offset = dict[str, int]
 
-# Keys of the first offset that is reached, where a snapshot comes before the log.
+# Keys of the first offset, if a snapshot comes before the log.
 _SNAPSHOT_END, _SNAPSHOT_EPOCH = "snapshotEndOffset", "snapshotEpoch"
 
 
@@ -61,37 +61,37 @@ class _LogPartition(InputPartition):
 
 
 class MetadataSource(DataSource):
-    """A live metadata log; the README of this folder has the options."""
+    """A live metadata log; see README.md for the options."""
 
     @classmethod
     def name(cls) -> str:
-        """The name for `format`."""
+        """Return the name for `format`."""
         return "kraft-metadata"
 
     def schema(self) -> StructType:
-        """The columns of `metadata_records`."""
+        """Return the columns of `metadata_records`."""
         check_stream_options(self.options)
         _bootstrap(self.options)
         return TABLES["metadata_records"].spark
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of what is committed now."""
+        """Return a reader of what is committed now."""
         return _BatchReader(self.options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """A reader of what is and will be committed."""
+        """Return a reader of what is and will be committed."""
         return _StreamReader(self.options, schema)
 
 
 class _Rows:
-    """How a task reads, for both readers; holds nothing that cannot be pickled."""
+    """How a task reads, for both readers; can be pickled."""
 
     def __init__(self, options: Any, schema: StructType) -> None:
         self._bootstrap = _bootstrap(options)
         self._schema = schema
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of a task, as Arrow batches."""
+        """Yield the rows of a task, as Arrow batches."""
         assert isinstance(partition, _LogPartition)
         target = to_arrow_schema(self._schema, timezone="UTC")
         with QuorumReader(self._bootstrap) as reader:
@@ -103,7 +103,7 @@ class _Rows:
 
 
 class _BatchReader(_Rows, DataSourceReader):
-    """The newest snapshot, where the log does not begin at 0, and the log up to its end."""
+    """Reads the newest snapshot, if the log does not begin at 0, and the log up to its end."""
 
     def __init__(self, options: Any, schema: StructType) -> None:
         super().__init__(options, schema)
@@ -111,17 +111,17 @@ class _BatchReader(_Rows, DataSourceReader):
         self._bounds = Bounds()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Note which offsets are asked for; Spark evaluates every filter all the same."""
+        """Note the requested offsets; Spark evaluates every filter anyway."""
         if self._pushes:
             self._bounds = bounds_of(filters)
         return filters
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One task: a log has an order."""
+        """Return one task, since a log is ordered."""
         with QuorumReader(self._bootstrap) as reader:
             start, snapshot = reader.begin()
             end = max(reader.high_watermark(start), start.next_offset)
-            # The records of a snapshot have offsets of their own, so it is read all the same.
+            # The records of a snapshot have their own offsets, so it is read in any case.
             first = min(max(self._bounds.offset_min, start.next_offset), end)
             last = min(max(self._bounds.offset_max + 1, first), end)
             if first > start.next_offset:
@@ -139,7 +139,7 @@ class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: int | None = None
 
     def initialOffset(self) -> Offset:
-        """Offset 0, or the high watermark."""
+        """Return offset 0, or the high watermark."""
         if not self._is_late:
             return _offset(Position(0, 0))
         with QuorumReader(self._bootstrap) as reader:
@@ -148,24 +148,25 @@ class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
             return _offset(Position(reader.epoch_before(end), end))
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """`maxOffsetsPerTrigger`, or no limit."""
+        """Return `maxOffsetsPerTrigger`, or no limit."""
         return read_limit(self._offsets_max)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Note where the log ends now."""
+        """Record where the log ends now."""
         with QuorumReader(self._bootstrap) as reader:
             start, _ = reader.begin()
             self._target = max(reader.high_watermark(start), start.next_offset)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        """The high watermark, or as far as the limit lets.
+        """Return the high watermark, or the offset that the limit allows.
 
-        Raises: LogMovedError if the log was truncated or begins after `start` now.
+        Raises: LogMovedError if the log was truncated or now begins after `start`.
         """
         position, snapshot = _position(start), None
         with QuorumReader(self._bootstrap) as reader:
             if position.next_offset == 0:
-                # Where the log does not begin at 0, its newest snapshot stands for what is gone.
+                # If the log does not begin at 0, its newest snapshot replaces the part that is
+                # gone.
                 position, snapshot = reader.begin()
             end = reader.high_watermark(position)
             if self._target is not None:
@@ -181,11 +182,11 @@ class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
         return reached
 
     def reportLatestOffset(self) -> Offset | None:
-        """Nothing: every trigger asks anyway."""
+        """Return nothing: every trigger asks anyway."""
         return None
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """One task for what lies between two offsets."""
+        """Return one task for the records between two offsets."""
         first, snapshot = _position(start), None
         if first.next_offset == 0 and _SNAPSHOT_END in end:
             snapshot = SnapshotId(end[_SNAPSHOT_END], end[_SNAPSHOT_EPOCH])
@@ -199,14 +200,14 @@ class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [_LogPartition(first, last, snapshot)]
 
     def commit(self, end: Offset) -> None:
-        """Nothing is kept for what was not read."""
+        """Do nothing: no state is kept."""
 
     def stop(self) -> None:
-        """No connection outlives a call."""
+        """Do nothing: no connection outlives a call."""
 
 
 def _bootstrap(options: Any) -> str:
-    """The addresses of controllers. Raises: UsageError if there are none."""
+    """Return the addresses of controllers. Raises: UsageError if there are none."""
     found = options.get("bootstrapControllers")
     if not found:
         raise UsageError("kraft-metadata needs the option bootstrapControllers: host:port,...")

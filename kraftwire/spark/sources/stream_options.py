@@ -1,4 +1,4 @@
-"""Options that all streams of logs have, by the names that Spark's own Kafka source uses."""
+"""Options of all streams of logs, with the names of Spark's own Kafka source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STARTS = ("earliest", "latest")
 
 
 def check_stream_options(options: Any) -> None:
-    """Refuse wrong options early: Spark hides what is raised where a stream begins.
+    """Refuse wrong options early: Spark hides errors that are raised when a stream starts.
 
     Raises: UsageError.
     """
@@ -28,11 +28,11 @@ def starts_late(options: Any) -> bool:
 
 
 def offsets_max(options: Any) -> int | None:
-    """`maxOffsetsPerTrigger`, None for no limit. Raises: UsageError."""
+    """Return `maxOffsetsPerTrigger`, None for no limit. Raises: UsageError."""
     name = "maxOffsetsPerTrigger"
     return None if options.get(name) is None else positive(options, name, 1)
 
 
 def read_limit(offsets: int | None) -> ReadLimit:
-    """The same as Spark's limit."""
+    """Convert the limit to Spark's."""
     return ReadAllAvailable() if offsets is None else ReadMaxRows(offsets)

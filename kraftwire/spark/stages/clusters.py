@@ -1,8 +1,8 @@
-"""Which cluster rows belong to, so that two clusters in one folder never mix.
+"""The cluster of each row, so that two clusters in one folder never mix.
 
-The id of a cluster stands in few frames: in requests of a quorum, in answers to Metadata and
-DescribeCluster, and in the meta.properties of log directories. The connections that carry such
-frames tell of all others.
+Few frames carry a cluster id: requests of a quorum, and responses to Metadata and DescribeCluster.
+The meta.properties of log directories have it too. The connections with such frames determine the
+cluster of all others.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from kraftwire.spark.stages.stage import Tables
 
 __all__ = ["CLUSTERS", "clusters", "of_files", "same", "with_cluster"]
 
-# The table that `clusters` makes and the other functions need.
+# The table that `clusters` makes and the other functions use.
 CLUSTERS = "clusters"
 
 _CAPTURE = "capture"
 
 
 def clusters(tables: Tables) -> DataFrame:
-    """The cluster of each server in each file, and of each file of a log directory.
+    """Return the cluster of each server in each file, and of each file of a log directory.
 
-    A server belongs to the cluster that connections to it in its file name; failing these, those
-    anywhere; failing these, to the only cluster that its file names, or to the only one that any
-    input names. Where several remain there is no row.
+    A server belongs to the cluster named on its connections in the same file; failing that, in any
+    file; failing that, to the only cluster that its file names, or to the only one that any input
+    names. If several remain, there is no row.
     """
     connections, files = tables["connections"], tables["files"]
     named = connections.where("cluster is not null").select(
@@ -36,7 +36,7 @@ def clusters(tables: Tables) -> DataFrame:
     in_file = named.groupBy("file").agg(_single().alias("in_file"))
     names = named.select("cluster").union(files.select("cluster"))
     only = F.broadcast(names.agg(_single().alias("only")))
-    # A connection is told of in the first of the files that it spans.
+    # A connection has a row in the first of the files that it spans.
     place = ["file", "server"]
     servers = tables["exchanges"].select(place).union(connections.select(place)).distinct()
     told = (

@@ -1,6 +1,6 @@
-"""What the exchanges of groups say, a row for each member and each committed offset.
+"""The facts in the exchanges of groups: a row for each member and each committed offset.
 
-Decodes bodies Arrow batch by Arrow batch, on the executors.
+Bodies are decoded on the executors, one Arrow batch at a time.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _Facts = Iterator[dict[str, Any]]
 
 
 def group_facts(exchanges: DataFrame) -> DataFrame:
-    """The facts in the table `group_exchanges`; exchanges without an answer tell none.
+    """Return the facts in the table `group_exchanges`; exchanges without a response have none.
 
-    Shape: the columns of `FACTS`, file, position and server of the request, and the times of
+    The columns of `FACTS`, file, position and server of the request, and the times of
     request and answer in nanoseconds since the epoch, `time_ns` and `end_ns`.
     """
     whole = exchanges.where("request is not null and response is not null")

@@ -1,8 +1,8 @@
 """Rebalances of groups: a row for each generation that members reached.
 
-A classic group begins one with the first JoinGroup of a generation and ends it with the last
-answer to SyncGroup. The other protocols have no rounds: there it lasts from the first member that
-is told of an epoch to the last one.
+In a classic group, a rebalance lasts from the first JoinGroup of a generation to the last response
+to SyncGroup. The other protocols have no rounds: there it lasts from the first member that learns
+of an epoch to the last.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _KEYS = ("cluster", "group_id", "protocol", "generation")
 
 
 def groups(tables: Tables) -> DataFrame:
-    """One row for each generation or epoch of a group."""
+    """Return one row for each generation or epoch of a group."""
     facts = with_cluster(group_facts(tables["group_exchanges"]), tables).where(
         "kind <> 'commit' and error_code = 0 and generation > 0"
     )
-    # A member that tells its epoch again and again takes part once, with its first heartbeat.
+    # A member that repeats its epoch takes part once, with its first heartbeat.
     first = facts.groupBy(*_KEYS, "member_id", "kind").agg(
         F.min("time_ns").alias("time_ns"),
         F.min("end_ns").alias("end_ns"),

@@ -1,4 +1,4 @@
-"""What several stages group by."""
+"""Columns that several stages group by."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SECOND_NS = 1_000_000_000
 
 
 def topic_key() -> Column:
-    """What tells topics apart, as `name`: the name, or the id where nobody has told the name.
+    """Return what identifies a topic, as `name`: the name, or the id if the name is unknown.
 
     Some requests carry names only and others ids only, so neither column alone will do.
     """
@@ -19,21 +19,22 @@ def topic_key() -> Column:
 
 
 def evidence() -> Column:
-    """File and position of the first row of a group, by `time_ns`, as the struct `place`."""
+    """Return file and position of the first row of a group, by `time_ns`, as the struct `place`."""
     return F.min_by(F.struct("file", "position"), "time_ns").alias("place")
 
 
 def span() -> tuple[Column, Column, Column]:
-    """When the rows of a group begin and end, as `time_ns` and `end_ns`, and their evidence."""
+    """Return start and end of the rows of a group, as `time_ns` and `end_ns`, and their evidence.
+    """
     first, last = F.min("time_ns").alias("time_ns"), F.max("time_ns").alias("end_ns")
     return first, last, evidence()
 
 
 def answered(rows: DataFrame, exchanges: DataFrame) -> DataFrame:
-    """Add `end_ns`, the time of the answer that a row was read from; of the request without one.
+    """Add `end_ns`, the time of the response of a row, or of its request if there is none.
 
-    A Fetch may wait for half a second or more, and what its answer says was not known before.
-    Shape: adds `server` too, the address of the server that answered.
+    A Fetch may wait for half a second or more, and its response is not known before. Also adds
+    `server`, the address of the server that responded.
     """
     latencies = exchanges.groupBy("file", "position").agg(
         F.max("latency_ns").alias("latency_ns"), F.max("server").alias("server")
@@ -49,7 +50,7 @@ def answered(rows: DataFrame, exchanges: DataFrame) -> DataFrame:
 def spells(rows: DataFrame, keys: tuple[str, ...], pause_s: float) -> DataFrame:
     """Number the spells of the rows of each key: a spell ends where `time_ns` pauses.
 
-    Shape: adds the column `spell`, equal for rows without a pause of more than `pause_s` seconds
+    Adds the column `spell`, equal for rows without a pause of more than `pause_s` seconds
     between them.
     """
     order = Window.partitionBy(*keys).orderBy("time_ns")

@@ -1,4 +1,4 @@
-"""The stages that a run goes through, in an order in which every input is there."""
+"""The stages of a run, in an order in which every input exists."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _OURS = (
 
 _known: dict[str, Stage] = {stage.name: stage for stage in _OURS}
 
-# By name, in the order of their run: a stage comes after those that make its inputs.
+# By name, in the order in which they run: a stage comes after those that make its inputs.
 STAGES: Mapping[str, Stage] = MappingProxyType(_known)
 
 
 def register(stage: Stage) -> None:
-    """Let every later run of this process make one more table.
+    """Add a table to every later run of this process.
 
-    Raises: ValueError if a stage makes a table of this name already, or if its name is no name of
-    a folder.
+    Raises: ValueError if a stage already makes a table of this name, or if the name is not valid
+    for a folder.
     """
     if not stage.name.isidentifier():
         raise ValueError(f"a stage needs a name like my_table, not {stage.name!r}")
     if stage.name in _known:
-        raise ValueError(f"a stage makes the table {stage.name} already")
+        raise ValueError(f"a stage already makes the table {stage.name}")
     _known[stage.name] = stage

@@ -1,4 +1,4 @@
-"""How far groups are behind, in records and in time, second by second.
+"""The lag of groups, in records and in time, second by second.
 
 A group's lag can grow while it commits nothing, so there is a row for every second in which it
 commits or the end of the partition moves. The end is the largest high watermark so far.
@@ -23,7 +23,7 @@ _PAST = (Window.unboundedPreceding, Window.currentRow)
 
 
 def group_lag(tables: Tables) -> DataFrame:
-    """Committed offset, end and lag of each group and partition."""
+    """Return committed offset, end and lag of each group and partition."""
     traffic = _named(with_cluster(tables["partition_traffic"], tables))
     commits = _commits(tables, traffic)
     ends = _ends(traffic)
@@ -40,7 +40,7 @@ def _named(traffic: DataFrame) -> DataFrame:
 
 
 def _commits(tables: Tables, traffic: DataFrame) -> DataFrame:
-    """The last offset that a group committed in each second; names for ids where known."""
+    """Return the last offset that a group committed in each second; names for ids if known."""
     names = (
         traffic.where("topic is not null and topic_id is not null")
         .groupBy("topic_id")
@@ -65,7 +65,7 @@ def _commits(tables: Tables, traffic: DataFrame) -> DataFrame:
 
 
 def _ends(traffic: DataFrame) -> DataFrame:
-    """The end of each partition in each second in which it is known to have moved."""
+    """Return the end of each partition in each second in which it is known to have moved."""
     highest = traffic.groupBy("bucket", *_PARTITION).agg(F.max("high_watermark").alias("highest"))
     order = Window.partitionBy(*_PARTITION).orderBy("bucket")
     before = F.max("highest").over(order.rowsBetween(Window.unboundedPreceding, -1))
@@ -74,11 +74,11 @@ def _ends(traffic: DataFrame) -> DataFrame:
 
 
 def _states(commits: DataFrame, ends: DataFrame) -> DataFrame:
-    """Commits and moves of the end in one order; each row knows the last of both."""
+    """Merge commits and moves of the end in order; each row has the last of both."""
     groups = commits.groupBy(*_GROUP).agg(
         F.min("bucket").alias("since"), F.max("topic").alias("t"), F.max("topic_id").alias("i")
     )
-    # The end from before the first commit counts too, so the rows before it go only afterwards.
+    # The end before the first commit counts too, so earlier rows are dropped only afterwards.
     ends = ends.withColumnRenamed("cluster", "_cluster")
     moves = groups.join(ends, ["name", "partition"]).where(same("cluster", "_cluster")).select(
         "bucket", *_GROUP, F.col("t").alias("topic"), F.col("i").alias("topic_id"), "highest"
@@ -102,7 +102,7 @@ def _states(commits: DataFrame, ends: DataFrame) -> DataFrame:
 
 
 def _with_age(rows: DataFrame, traffic: DataFrame) -> DataFrame:
-    """The age of the first record that is not committed, by the batch it was produced in."""
+    """Add the age of the first uncommitted record, from the batch it was produced in."""
     produced = traffic.where("kind = 'produce' and coalesce(error_code, 0) = 0 and records > 0")
     batches = produced.groupBy(*_PARTITION, (F.expr("offset + records - 1")).alias("at")).agg(
         F.min("first_timestamp").alias("written")
@@ -115,7 +115,7 @@ def _with_age(rows: DataFrame, traffic: DataFrame) -> DataFrame:
     )
     both = wanted.unionByName(batches, allowMissingColumns=True)
     first = F.first("written", ignorenulls=True).over(ahead)
-    # The second of a row ends a second after its begin.
+    # The second of a row ends a second after its start.
     age = (F.unix_micros("bucket") + 1_000_000 - F.unix_micros("first")) / 1000
     return (
         both.withColumn("first", first)

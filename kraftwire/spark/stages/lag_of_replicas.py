@@ -1,9 +1,9 @@
-"""How far replicas are behind, second by second, from their own Fetches.
+"""The lag of replicas, second by second, from their own Fetches.
 
-A replica's lag is the distance from its fetch offset to the end of the log that was known then: the
-largest high watermark so far, since what is committed stays, or an end that this leader epoch has
-shown, since what is not may be lost with the epoch. Who does not fetch has no lag: a leader does
-not, nor a replica that is down.
+A replica's lag is the distance from its fetch offset to the end of the log as known then: the
+largest high watermark so far, since committed records stay, or an end seen in this leader epoch,
+since uncommitted records may be lost with the epoch. A node that does not fetch has no lag: a
+leader, or a replica that is down.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _REPLICA = (*_LOG, "replica_id")
 
 
 def replica_lag(tables: Tables) -> DataFrame:
-    """The largest lag of each replica in each second in which it fetched."""
+    """Return the largest lag of each replica in each second in which it fetched."""
     fetches = _caught_up(_with_end(_moments(tables)).where("fetch_offset is not null"))
     lag = F.greatest(F.lit(0).cast("bigint"), F.col("end") - F.col("fetch_offset"))
     behind = (F.col("time_ns") - F.col("caught_up_ns")) / 1e6
@@ -47,7 +47,8 @@ def replica_lag(tables: Tables) -> DataFrame:
 
 
 def _moments(tables: Tables) -> DataFrame:
-    """Two rows for each Fetch: it says what a replica has, its answer says what there is."""
+    """Return two rows for each Fetch: the request has the replica's end, the response the leader's.
+    """
     seen = _of_quorum(tables["quorum_observations"]).unionByName(
         _of_partitions(tables["partition_traffic"])
     )
@@ -80,7 +81,7 @@ def _of_quorum(observations: DataFrame) -> DataFrame:
 
 
 def _of_partitions(traffic: DataFrame) -> DataFrame:
-    """Every row may tell an end: also what a client produced, up to its last record."""
+    """Return the ends in every row, including the last record that a client produced."""
     produced = F.when(F.col("kind") == "produce", F.col("offset") + F.col("records"))
     fetched = F.when(F.col("kind") == "replica-fetch", F.col("offset"))
     return traffic.where(
@@ -104,7 +105,7 @@ def _of_partitions(traffic: DataFrame) -> DataFrame:
 
 
 def _with_end(moments: DataFrame) -> DataFrame:
-    """The end of the log that was known at each moment."""
+    """Add the end of the log as known at each moment."""
     past = (Window.unboundedPreceding, Window.currentRow)
     log = Window.partitionBy(*_LOG).orderBy("time_ns").rangeBetween(*past)
     epoch = Window.partitionBy(*_LOG, "leader_epoch").orderBy("time_ns").rangeBetween(*past)
@@ -119,10 +120,10 @@ def _with_end(moments: DataFrame) -> DataFrame:
 
 
 def _caught_up(fetches: DataFrame) -> DataFrame:
-    """When the replica last had all, by the rule of KIP-836.
+    """Add when the replica was last caught up, by the rule of KIP-836.
 
-    A Fetch at the end of the log means now; one at what was the end when the replica fetched
-    before means then.
+    A Fetch at the end of the log means now; one at what was the end at the previous Fetch means
+    then.
     """
     order = Window.partitionBy(*_REPLICA).orderBy("time_ns")
     past = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)

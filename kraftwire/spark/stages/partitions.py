@@ -1,4 +1,4 @@
-"""Partitions: sizes, leaders, and what part of its topic each one takes."""
+"""Partitions: sizes, leaders, and each one's share of its topic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ __all__ = ["partitions"]
 
 
 def partitions(tables: Tables) -> DataFrame:
-    """A row for each partition that was produced to, fetched from, or lies in a log directory."""
+    """Return a row for each partition that was produced to, fetched from, or is in a log directory.
+    """
     traffic = _from_traffic(with_cluster(tables["partition_traffic"], tables))
     logs = _from_logs(of_files(tables["batches"].where("source = 'log'"), tables))
     is_one = (
@@ -29,7 +30,7 @@ def partitions(tables: Tables) -> DataFrame:
         F.coalesce("traffic.partition", "logs.partition").alias("partition"),
         "leader",
         F.greatest("traffic.leader_epoch", "logs.leader_epoch").alias("leader_epoch"),
-        # What was captured is only a part of what a log has.
+        # A capture holds only part of a log.
         F.coalesce("log_bytes", "produced_bytes").alias("produced_bytes"),
         F.coalesce("log_records", "produced_records").alias("produced_records"),
         "fetched_bytes",
@@ -57,7 +58,7 @@ def _from_traffic(traffic: DataFrame) -> DataFrame:
 
 
 def _from_logs(batches: DataFrame) -> DataFrame:
-    """The largest copy of each log; every replica has one, in a folder of its own."""
+    """Return the largest copy of each log; every replica has one, in its own folder."""
     copies = (
         batches.where("is_valid")
         .withColumn("folder", F.regexp_extract("file", "^(.*)/[^/]*$", 1))

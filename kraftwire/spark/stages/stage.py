@@ -14,10 +14,10 @@ Tables = Mapping[str, DataFrame]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Makes the table `name` out of the tables `inputs`.
+    """Makes the table `name` from the tables `inputs`.
 
-    Shape: `make` gets a DataFrame for every input, without rows where nothing was found, and
-    returns one. It acts on none of them: no count, no collect, no write.
+    `make` receives a DataFrame for every input, without rows if nothing was found, and returns one.
+    It runs no action on them: no count, collect or write.
     """
 
     name: str

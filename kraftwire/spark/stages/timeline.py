@@ -1,7 +1,7 @@
-"""The Raft timeline of every cluster: the decode tool's own story, fed by rows.
+"""The Raft timeline of every cluster: the timeline of the decode tool, fed with rows.
 
-Owns which rows belong to which cluster, and their order. SQL cannot tell this story: how an epoch
-ended depends on all that came before.
+Owns which rows belong to which cluster, and their order. SQL cannot express it: how an epoch ended
+depends on everything before it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kraftwire.spark.tables import TABLES, Table
 
 __all__ = ["raft_timeline"]
 
-# Control records that the story knows; the names of their schemas.
+# Control records in the timeline; the names of their schemas.
 _CONTROLS = ("LeaderChangeMessage", "VotersRecord", "KRaftVersionRecord")
 
 _COLUMNS = (
@@ -36,6 +36,7 @@ _COLUMNS = (
     "time_ns",
     "position",
     "file",
+    "response_file",
     "response_position",
     "connection",
     "api_key",
@@ -52,7 +53,7 @@ _COLUMNS = (
 )
 _SECOND_NS = 1_000_000_000
 
-# What is told of one cluster.
+# The input for one cluster.
 _EVENTS = Table(
     "events",
     "An event.",
@@ -63,7 +64,7 @@ _EVENTS = Table(
 
 
 def raft_timeline(tables: Tables) -> DataFrame:
-    """Events of every quorum, from its exchanges and the batches of its log."""
+    """Return the events of every quorum, from its exchanges and the batches of its log."""
     talk = tables["raft_exchanges"].where("request is not null")
     server = F.substring_index("connection", "-", -1)
     exchanges = with_cluster(talk.withColumn("server", server), tables)
@@ -72,9 +73,12 @@ def raft_timeline(tables: Tables) -> DataFrame:
     found = extents.join(controls, place, "left")
     on_wire = (
         found.where("source = 'wire'")
-        .select("file", F.col("position").alias("response_position"), "extents", "controls")
+        .select(
+            F.col("file").alias("response_file"), F.col("position").alias("response_position"),
+            "extents", "controls",
+        )
     )
-    spoken = exchanges.join(on_wire, ["file", "response_position"], "left").join(
+    spoken = exchanges.join(on_wire, ["response_file", "response_position"], "left").join(
         F.broadcast(_sizes(tables["exchanges"])), place, "left"
     )
     written = of_files(found.where("source <> 'wire'"), tables)
@@ -83,7 +87,7 @@ def raft_timeline(tables: Tables) -> DataFrame:
         .unionByName(written, allowMissingColumns=True)
         .select(*_COLUMNS)
     )
-    # The order survives the grouping, which asks for no other one than by cluster.
+    # The order survives the grouping, which orders only by cluster.
     ordered = rows.repartition("cluster").sortWithinPartitions("cluster", "time_ns", "position")
     told = ordered.groupBy("cluster").agg(_tell(*_COLUMNS).alias("events"))
     events = told.select("cluster", F.inline("events"))
@@ -92,7 +96,7 @@ def raft_timeline(tables: Tables) -> DataFrame:
 
 
 def _endings(tables: Tables, exchanges: DataFrame) -> DataFrame:
-    """The connections of a quorum that end: where, when, and by whom."""
+    """Return the ends of a quorum's connections: where, when, and who closed them."""
     spoken = exchanges.groupBy("connection", "cluster").agg(F.min("time_ns").alias("_first"))
     closed = tables["connections"].where("closed_ns is not null").select(
         "file", "position", "connection", F.col("closed_ns").alias("time_ns"), "closed_by",
@@ -102,13 +106,13 @@ def _endings(tables: Tables, exchanges: DataFrame) -> DataFrame:
 
 
 def _sizes(exchanges: DataFrame) -> DataFrame:
-    """How long answers with a slice of a snapshot were before its bytes were cut away."""
+    """Return the lengths of FetchSnapshot responses before the snapshot bytes were removed."""
     slices = exchanges.where(F.col("api_key") == FetchSnapshotResponse.API_KEY)
     return slices.groupBy("file", "position").agg(F.max("response_size").alias("response_size"))
 
 
 def _extents(batches: DataFrame) -> DataFrame:
-    """The batches of the metadata log at every place; those of a frame share one."""
+    """Return the batches of the metadata log at every place; those of a frame share one."""
     extent = F.struct("base_offset", "last_offset", "leader_epoch")
     return (
         batches.where((F.col("topic") == METADATA_TOPIC) & F.col("is_valid"))
@@ -136,13 +140,13 @@ def _nanoseconds(column: str) -> Column:
 
 @F.arrow_udf(returnType=ArrayType(_EVENTS.spark))
 def _tell(batches: Iterator[tuple[pa.Array, ...]]) -> Any:
-    """The events of one cluster, told batch by batch of its rows."""
+    """Yield the events of one cluster, from batches of its rows."""
     quorum, latest = QuorumRows(), 0
     for arrays in batches:
         for row in pa.RecordBatch.from_arrays(list(arrays), list(_COLUMNS)).to_pylist():
             time_ns = row["time_ns"] or 0
             if time_ns < latest:
-                raise RuntimeError(f"rows of cluster {row['cluster']} are not in order of time")
+                raise RuntimeError(f"rows of cluster {row['cluster']} are not in time order")
             latest = time_ns
             if row["closed_by"] is not None:
                 quorum.see_ending(_ending(row), row["file"], row["position"])
@@ -176,6 +180,7 @@ def _exchange_row(row: dict[str, Any]) -> ExchangeRow:
         row["cluster"],
         tuple(_batch_rows(row)),
         row["response_size"],
+        row["response_file"],
     )
 
 

@@ -66,12 +66,12 @@ class Table:
 
     @cached_property
     def arrow(self) -> pa.Schema:
-        """The schema of its Arrow batches; every column may be null, as Spark demands."""
+        """Return the schema of its Arrow batches; every column is nullable, as Spark demands."""
         return pa.schema([pa.field(one.name, ARROW[one.type]) for one in self.columns])
 
     @property
     def spark(self) -> StructType:
-        """The schema as Spark sees it."""
+        """Return the schema as Spark sees it."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         return from_arrow_schema(self.arrow)

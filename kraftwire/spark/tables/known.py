@@ -36,7 +36,11 @@ _FRAMES = Table(
     "A request or a response in a capture.",
     (
         *_EVIDENCE,
-        Column("end_position", "bigint", "position after the packet that completed it"),
+        Column(
+            "end_position", "bigint",
+            "position after the packet that completed it, in its file: in a rotated capture it may "
+            "be a later one",
+        ),
         Column("connection", "string", "client:port-server:port"),
         Column("direction", "string", "request or response"),
         *_TIME,
@@ -47,12 +51,17 @@ _FRAMES = Table(
     ),
 )
 
+_RESPONSE_FILE = Column(
+    "response_file", "string", "file of the response: in a rotated capture it may be a later one"
+)
+
 _EXCHANGES = Table(
     "exchanges",
     "A request with its response, where both were captured.",
     (
         *_EVIDENCE,
-        Column("response_position", "bigint", "position of the response"),
+        _RESPONSE_FILE,
+        Column("response_position", "bigint", "where in it the response begins"),
         Column("connection", "string", "client:port-server:port"),
         Column("client", "string", "address of the client"),
         Column("server", "string", "address of the server"),
@@ -61,7 +70,7 @@ _EXCHANGES = Table(
         Column("request_size", "int", "declared length of the request"),
         Column("response_size", "int", "declared length of the response"),
         Column("latency_ns", "bigint", "from the request's last packet to the response's"),
-        Column("wait_ns", "bigint", "of a Fetch: the part it may have waited for data"),
+        Column("wait_ns", "bigint", "for a Fetch: the part that it may have waited for data"),
         Column("service_ns", "bigint", "latency without that wait"),
         Column("error_codes", "array<smallint>", "distinct error codes, none left out"),
         Column("errors", "array<string>", "their names"),
@@ -85,7 +94,7 @@ _CONNECTIONS = Table(
         Column("server_bytes", "bigint", "payload bytes from the server, copies included"),
         Column("frames", "bigint", "frames found"),
         Column("packets", "bigint", "packets"),
-        Column("retransmitted", "bigint", "payload bytes that came again"),
+        Column("retransmitted", "bigint", "payload bytes that were sent again"),
         Column("gap_bytes", "bigint", "payload bytes that were never captured"),
         Column("round_trip_ns", "bigint", "SYN to SYN-ACK, null if not captured"),
         Column("tls_name", "string", "server name of a TLS connection"),
@@ -157,7 +166,7 @@ _METADATA_RECORDS = Table(
 
 _QUORUM_OBSERVATIONS = Table(
     "quorum_observations",
-    "What one Fetch or DescribeQuorum says about a replica of the metadata log.",
+    "What one Fetch or DescribeQuorum reports about a replica of the metadata log.",
     (
         *_EVIDENCE,
         *_TIME,
@@ -169,7 +178,7 @@ _QUORUM_OBSERVATIONS = Table(
         Column("log_end_offset", "bigint", "log end offset of the leader, where known"),
         Column("high_watermark", "bigint", "high watermark in the answer"),
         Column("last_fetch", "timestamp", "time of its last Fetch"),
-        Column("last_caught_up", "timestamp", "by KIP-836: last time it had all the leader had"),
+        Column("last_caught_up", "timestamp", "by KIP-836: when it last had all the leader had"),
         Column("source", "string", "fetch or describe-quorum"),
     ),
 )
@@ -186,7 +195,7 @@ _CLUSTERS = Table(
 
 _RAFT_TIMELINE = Table(
     "raft_timeline",
-    "An event in the life of a quorum, as the decode tool tells it.",
+    "An event in the life of a quorum, as the decode tool reports it.",
     (
         Column("time", "timestamp", "when"),
         Column("time_ns", "bigint", "the same, nanoseconds since the epoch"),
@@ -204,12 +213,12 @@ _REPLICA_LAG = Table(
     "replica_lag",
     "How far a replica was behind its leader in one second.",
     (
-        Column("bucket", "timestamp", "begin of the second"),
+        Column("bucket", "timestamp", "start of the second"),
         _CLUSTER,
         *_PARTITION,
         Column("replica_id", "int", "the replica"),
         Column("lag_max", "bigint", "largest lag, records"),
-        Column("behind_ms", "double", "time since it last was caught up"),
+        Column("behind_ms", "double", "time since it was last caught up"),
         Column("fetches", "bigint", "Fetches in this second"),
     ),
 )
@@ -218,7 +227,7 @@ _GROUP_LAG = Table(
     "group_lag",
     "How far a group was behind the end of a partition in one second.",
     (
-        Column("bucket", "timestamp", "begin of the second"),
+        Column("bucket", "timestamp", "start of the second"),
         _CLUSTER,
         Column("group_id", "string", "the group"),
         *_PARTITION,
@@ -257,7 +266,7 @@ _PARTITIONS = Table(
         Column("produced_records", "bigint", "records produced"),
         Column("fetched_bytes", "bigint", "bytes of batches fetched"),
         Column("high_watermark", "bigint", "highest high watermark seen"),
-        Column("share", "double", "its part of the bytes produced to its topic"),
+        Column("share", "double", "its share of the bytes produced to its topic"),
     ),
 )
 
@@ -292,17 +301,20 @@ _BAD_INPUT = Table(
 
 _FILES = Table(
     "files",
-    "An input file and what its bytes were.",
+    "An input file and how its bytes were classified.",
     (
         Column("file", "string", "path"),
         Column("size", "bigint", "bytes, unpacked"),
-        Column("kind", "string", "capture, log, snapshot or another kind of file"),
+        Column(
+            "kind", "string",
+            "capture, log, snapshot or another kind of file; bzip2 and lz4 are not unpacked",
+        ),
         Column("kafka_bytes", "bigint", "payload of frames with their length prefixes, or batches"),
         Column("tls_bytes", "bigint", "payload of encrypted connections"),
         Column("other_bytes", "bigint", "payload of other protocols"),
-        Column("duplicate_bytes", "bigint", "payload that came again"),
+        Column("duplicate_bytes", "bigint", "payload that was sent again"),
         Column("header_bytes", "bigint", "headers of files, links, IP and TCP, other packets"),
-        Column("bad_bytes", "bigint", "what bad_input has of the stages file, packet and stream"),
+        Column("bad_bytes", "bigint", "bytes in bad_input of the stages file, packet and stream"),
         Column("cluster", "string", "cluster id, by the meta.properties of a log directory"),
     ),
 )
@@ -319,7 +331,7 @@ _PARTITION_TRAFFIC = Table(
         Column("server", "string", "address of the server"),
         *_PARTITION,
         Column("replica_id", "int", "the replica that fetches, -1 for clients"),
-        Column("offset", "bigint", "base offset in the answer; of a Fetch the offset asked for"),
+        Column("offset", "bigint", "base offset in the response; for a Fetch the fetch offset"),
         Column("bytes", "bigint", "bytes of record batches"),
         Column("records", "bigint", "records in whole batches"),
         Column("high_watermark", "bigint", "high watermark in the answer"),
@@ -333,7 +345,8 @@ _PARTITION_TRAFFIC = Table(
 
 _WHOLE_EXCHANGE = (
     *_EVIDENCE,
-    Column("response_position", "bigint", "position of the response"),
+    _RESPONSE_FILE,
+    Column("response_position", "bigint", "where in it the response begins"),
     *_TIME,
     Column("connection", "string", "client:port-server:port"),
     Column("api_key", "smallint", "number of the API"),

@@ -22,15 +22,15 @@ _SIGNS = frozenset("*?[")
 
 
 def find_table(name: str) -> AnyTable:
-    """A table by its name. Raises: UsageError if there is none."""
+    """Return a table by its name. Raises: UsageError if there is none."""
     return TABLES[name] if name in TABLES else typed_table(name)
 
 
 def matching(patterns: Iterable[str], more: Collection[str] = ()) -> list[str]:
-    """The names of the tables that some names, patterns or `ALL` stand for, each once.
+    """Return the names of the tables that match names, patterns or `ALL`, each once.
 
-    Shape: in the order of the tables; `more` are names besides ours. Raises: UsageError with
-    what there is, if one stands for none.
+    Order: that of the tables; `more` are further names. Raises: UsageError with the known tables if
+    a pattern matches none.
     """
     known = [*TABLES, *more, *TYPED_TABLES]
     chosen: set[str] = set()

@@ -1,4 +1,4 @@
-"""Log folders as they grow: where reading stands, what is new, what moved; see README.md."""
+"""Log folders as they grow: how far they were read, what is new, what moved; see README.md."""
 
 from __future__ import annotations
 

@@ -13,13 +13,13 @@ from kraftwire.errors import UsageError
 
 __all__ = ["find_folders", "is_passing", "snapshot_key", "snapshots"]
 
-# A partition that is being deleted, or a copy on its way to another disk.
+# A partition that is being deleted, or being moved to another disk.
 _PASSING = re.compile(r".+\.[0-9a-fA-F]{32}-(?:delete|future|stray)", re.ASCII)
 _PATTERN = frozenset("*?[")
 
 
 def find_folders(paths: Iterable[str]) -> list[Path]:
-    """Every folder that holds segments or snapshots, by name.
+    """Return every folder that holds segments or snapshots, by name.
 
     Raises: UsageError for a path that does not exist or is a file. A pattern may match nothing yet.
     """
@@ -30,7 +30,7 @@ def find_folders(paths: Iterable[str]) -> list[Path]:
             raise UsageError(f"no such folder: {text}")
         for path in named:
             if not path.is_dir():
-                raise UsageError(f"{path} is a file, and only folders can be followed")
+                raise UsageError(f"{path} is a file; only folders can be followed")
             found |= dict.fromkeys(_within(path, set()))
     return sorted(found, key=str)
 
@@ -58,7 +58,7 @@ def _holds_batches(text: str) -> bool:
 
 
 def is_passing(path: str) -> bool:
-    """Whether a file is on its way out or in, or its folder is."""
+    """Whether a file, or its folder, is being removed or swapped in."""
     file = Path(path)
     return bool(parse_file_name(file.name).state) or any(
         _PASSING.fullmatch(folder) for folder in file.parts[:-1]
@@ -66,7 +66,7 @@ def is_passing(path: str) -> bool:
 
 
 def snapshots(folder: Path) -> list[str]:
-    """Names of a folder's snapshots, the oldest first."""
+    """Return the names of a folder's snapshots, oldest first."""
     names = (path.name for path in folder.iterdir())
     chosen = (
         text
@@ -77,6 +77,6 @@ def snapshots(folder: Path) -> list[str]:
 
 
 def snapshot_key(text: str) -> tuple[int, int, str]:
-    """What orders snapshots: end offset and epoch."""
+    """Return the sort key of snapshots: end offset and epoch."""
     name = parse_file_name(text)
     return name.base_offset or 0, name.epoch or 0, text

@@ -1,4 +1,4 @@
-"""What a partition's folder has after a mark: whole batches, segment after segment."""
+"""The contents of a partition's folder after a mark: whole batches, segment after segment."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _CHUNK_BYTES = 8 * 1024 * 1024
 
 
 class LogStartMovedError(LogMovedError):
-    """Records that were not read yet are gone; those that are left can be read."""
+    """Records that were not read yet are gone; the remaining ones can be read."""
 
 
 class Bound(NamedTuple):
-    """Where a folder ended at some moment: its last segment, and the size of that."""
+    """Where a folder ended at some moment: its last segment, and that segment's size."""
 
     segment: int
     size: int
@@ -47,26 +47,26 @@ class Bound(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How far reading can go: after which batch, and how many offsets that are."""
+    """How far reading can go: the last batch, and the number of offsets."""
 
     mark: Mark
     offsets: int
 
 
 def segments(folder: Path) -> list[int]:
-    """Base offsets of a folder's segments, ascending, without those on their way out or in."""
+    """Return the ascending base offsets of segments that are not being removed or swapped in."""
     bases = (_base_offset(path.name) for path in folder.iterdir())
     return sorted(base for base in bases if base is not None)
 
 
 def _base_offset(text: str) -> int | None:
-    """The base offset in the name of a segment as it is written; None for any other name."""
+    """Return the base offset in the name of a segment; None for any other name."""
     name = parse_file_name(text)
     return name.base_offset if name.suffix == "log" and name.stem == text else None
 
 
 def bound_of(folder: Path) -> Bound | None:
-    """The present end of a folder; None if it has no segment."""
+    """Return the present end of a folder; None if it has no segment."""
     bases = segments(folder)
     if not bases:
         return None
@@ -74,9 +74,9 @@ def bound_of(folder: Path) -> Bound | None:
 
 
 def begin(folder: Path, mark: Mark | None) -> tuple[int, int] | None:
-    """Segment and byte where reading goes on; None if there is no segment yet.
+    """Return the segment and position where reading resumes; None if there is no segment yet.
 
-    Raises: LogMovedError if the batch of the mark is not what it was; LogStartMovedError if the
+    Raises: LogMovedError if the batch of the mark has changed; LogStartMovedError if the
     log begins after it.
     """
     bases = segments(folder)
@@ -86,18 +86,18 @@ def begin(folder: Path, mark: Mark | None) -> tuple[int, int] | None:
         check(segment_path(folder, mark.segment), mark)
         return mark.segment, mark.end
     if not bases or bases[0] > mark.next_offset:
-        where = f"begins at {bases[0]} now" if bases else "has no segment any more"
+        where = f"now begins at {bases[0]}" if bases else "no longer has a segment"
         raise LogStartMovedError(
-            f"the log {where}, so records from offset {mark.next_offset} on cannot be had",
+            f"the log {where}, so records from offset {mark.next_offset} on are lost",
             file=str(folder),
         )
     base = max((each for each in bases if each <= mark.next_offset), default=bases[0])
-    # The segment that was read is gone as a whole, and nothing is lost.
+    # The whole segment that was read is gone; nothing is lost.
     return (base, 0) if base == mark.next_offset else _found_again(folder, base, mark)
 
 
 def _found_again(folder: Path, base: int, mark: Mark) -> tuple[int, int]:
-    """The place after the batch of a mark in another segment than before."""
+    """Return the place after the batch of a mark, in another segment than before."""
     path = segment_path(folder, base)
     with open_source(path) as source:
         for position, header in chain(source):
@@ -108,13 +108,13 @@ def _found_again(folder: Path, base: int, mark: Mark) -> tuple[int, int]:
                 break
     raise LogMovedError(
         f"this was read up to offset {mark.next_offset}, and its last batch (epoch {mark.epoch}, "
-        f"CRC {mark.crc}) is in no segment now: the log was truncated or rewritten",
+        f"CRC {mark.crc}) is no longer in any segment: the log was truncated or rewritten",
         file=str(path),
     )
 
 
 def last_mark(folder: Path) -> Mark | None:
-    """The last batch of a folder that is written to its end; None if there is none."""
+    """Return the last completely written batch of a folder; None if there is none."""
     for base in reversed(segments(folder)):
         reached = None
         for piece in _pieces_in(folder, base, 0):
@@ -132,10 +132,10 @@ def advance(
     bound: Bound | None = None,
     is_forced: bool = False,
 ) -> Growth | None:
-    """As far as whole batches go, no more than `offsets_max`; None if there is nothing new.
+    """Advance over whole batches, at most `offsets_max` offsets; None if there is nothing new.
 
-    Shape: with `is_forced` one batch is taken even if it alone is more; nothing after `bound`. A
-    last batch that may still be written is left alone. Raises: as `begin`.
+    With `is_forced`, one batch is taken even if it alone exceeds the limit. Nothing after `bound`
+    is read. A last batch that may still be incomplete is left alone. Raises: as `begin`.
     """
     start = begin(folder, mark)
     if start is None:
@@ -162,7 +162,7 @@ def advance(
 def _pieces(
     folder: Path, segment: int, position: int, bound: Bound | None
 ) -> Iterator[tuple[int, Piece]]:
-    """Batches after a place, each piece with its segment."""
+    """Yield the batches after a place, each piece with its segment."""
     for base in segments(folder):
         if base < segment or (bound is not None and base > bound.segment):
             continue
@@ -195,7 +195,7 @@ def _last_within(
     bound: Bound | None = None,
     count_max: int | None = None,
 ) -> Mark | None:
-    """The mark of the last batch of a piece that is within the limits; None if the first is not."""
+    """Return the mark of the last batch of a piece within the limits; None if there is none."""
     if piece.batches is None:
         assert piece.found is not None
         mark = Mark.of(base, piece.found.position, piece.found.header)
@@ -224,15 +224,15 @@ def _last_within(
 
 
 def _is_as_written(found: FoundBatch) -> bool:
-    """Whether a batch that the scan handed out by itself is sound, and its length not a guess.
+    """Whether a single batch from the scan is valid, and its length not a guess.
 
-    A sound one of the present format comes with many others.
+    Valid batches of the present format come in groups.
     """
     return found.is_valid and found.header.magic != MAGIC
 
 
 def _is_cut(piece: Piece, reached: Mark | None, base: int) -> bool:
-    """Whether a limit fell into a piece, so that nothing after it counts."""
+    """Whether a limit lies within a piece, so that nothing after it counts."""
     if piece.batches is None:
         assert piece.found is not None
         end = piece.found.position + piece.found.header.size

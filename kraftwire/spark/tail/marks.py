@@ -1,6 +1,6 @@
-"""Where reading stands in a partition's folder: after a batch that can be known again.
+"""How far a partition's folder was read: up to a batch that can be recognized.
 
-A byte position alone is not safe: a truncated log grows again, and other bytes come to lie there.
+A byte position alone is not safe: a truncated log grows again, and other bytes take its place.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ __all__ = ["Mark", "check", "segment_path"]
 class Mark:
     """The last batch that was read.
 
-    Shape: `next_offset` follows its last record; `epoch` and `crc` are in its header; it lies in
-    the segment of base offset `segment`, its first byte at `position`, and ends at `end`.
+    `next_offset` follows its last record; `epoch` and `crc` are from its header; it is in the
+    segment with base offset `segment`, from `position` to `end`.
     """
 
     next_offset: int
@@ -34,30 +34,30 @@ class Mark:
 
     @classmethod
     def of(cls, segment: int, position: int, header: BatchHeader) -> Mark:
-        """The mark of a batch."""
+        """Return the mark of a batch."""
         end = position + header.size
         following = header.last_offset + 1
         return cls(following, header.leader_epoch, header.crc, segment, position, end)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Mark:
-        """The mark that `to_json` gave."""
+        """Return the mark that `to_json` wrote."""
         return cls(**data)
 
     def to_json(self) -> dict[str, int]:
-        """Numbers by name."""
+        """Return its numbers by name."""
         return asdict(self)
 
 
 def segment_path(folder: Path, base_offset: int) -> Path:
-    """The segment of a folder that begins at an offset."""
+    """Return the path of the segment with a base offset."""
     return folder / f"{base_offset:020}.log"
 
 
 def check(path: Path, mark: Mark) -> None:
     """Make sure that the batch of a mark is still where it was.
 
-    Raises: LogMovedError with what was expected, and what is there instead; FileNotFoundError.
+    Raises: LogMovedError with what was expected and what was found; FileNotFoundError.
     """
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -80,7 +80,7 @@ def _words(mark: Mark) -> str:
 
 def _instead(found: Mark | None, mark: Mark, size: int) -> str:
     if size < mark.end:
-        return f"the file has {size} bytes now, and that batch ended at {mark.end}"
+        return f"the file now has {size} bytes, and that batch ended at {mark.end}"
     if found is None:
-        return "there is no batch now"
+        return "there is no batch there now"
     return f"the one there now ends before offset {found.next_offset} and {_words(found)}"

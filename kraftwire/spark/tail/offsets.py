@@ -1,7 +1,7 @@
-"""The offset of a stream over folders: a mark for each, and how it moves on.
+"""The offset of a stream over folders: a mark for each, and how it advances.
 
-What the first trigger of a folder begins with, and which snapshots a trigger reads, is in the
-offset that it reaches, so that it can be made again after a restart, or refused.
+The offset that a trigger reaches also holds where its first read of a folder begins and which
+snapshots it reads, so that the trigger can be repeated after a restart, or refused.
 """
 
 from __future__ import annotations
@@ -33,11 +33,10 @@ Offset = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a trigger may take.
+    """What a trigger may read.
 
-    Shape: `bounds` and `snapshots` are the ends and snapshots of folders that a query ends with,
-    None for one that does not; without `fails_on_loss` folders and records that are gone are
-    passed over.
+    `bounds` and `snapshots` are the ends and snapshots of folders that a query ends with,
+    None for one that does not end; without `fails_on_loss`, lost folders and records are skipped.
     """
 
     offsets_max: int | None = None
@@ -49,10 +48,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a stream stands in one folder.
+    """The position of a stream in one folder.
 
-    Shape: `snapshot` is the newest that was read. Of the trigger that leads here: `first` is the
-    base offset that it began with if it did not go on from a mark, `fresh` the snapshots it reads.
+    `snapshot` is the newest that was read. About the trigger that leads here: `first` is the base
+    offset at which it began if it did not resume from a mark, `fresh` has the snapshots that it
+    reads.
     """
 
     mark: Mark | None = None
@@ -81,7 +81,7 @@ class _Place:
 
 
 def end_of(folders: Sequence[Path], *, with_snapshots: bool) -> Offset:
-    """The offset after everything that is in some folders now."""
+    """Return the offset after everything that is in some folders now."""
     places = {}
     for folder in folders:
         names = snapshots(folder) if with_snapshots else []
@@ -90,10 +90,10 @@ def end_of(folders: Sequence[Path], *, with_snapshots: bool) -> Offset:
 
 
 def following(folders: Sequence[Path], start: Offset, limits: Limits) -> Offset:
-    """The offset that a trigger reaches; `start` itself if there is nothing new.
+    """Return the offset that a trigger reaches; `start` itself if there is nothing new.
 
-    Shape: with a limit, partitions take equal shares first and what is left then; one batch is
-    taken even if it alone is more than the limit. Raises: LogMovedError.
+    With a limit, partitions first get equal shares, then the remainder; one batch is taken even if
+    it alone exceeds the limit. Raises: LogMovedError.
     """
     before = _places(start)
     empty = (Path(name) for name in before.keys() - set(map(str, folders)))
@@ -101,10 +101,10 @@ def following(folders: Sequence[Path], start: Offset, limits: Limits) -> Offset:
     gone = before.keys() - set(map(str, folders))
     if gone and limits.fails_on_loss:
         raise LogMovedError(
-            "this folder was read and is gone: what was written to it since is lost",
+            "this folder was read and is gone: records written to it since are lost",
             file=min(gone),
         )
-    # What only the trigger before needed is left out.
+    # What only the previous trigger needed is dropped.
     places = {
         name: replace(place, first=None, fresh=())
         for name, place in before.items()
@@ -119,7 +119,7 @@ def following(folders: Sequence[Path], start: Offset, limits: Limits) -> Offset:
 
 
 class _Trigger:
-    """Moves places on, within limits."""
+    """Advances places, within limits."""
 
     def __init__(self, places: dict[str, _Place], limits: Limits) -> None:
         self._places = places
@@ -127,7 +127,7 @@ class _Trigger:
         self._left = limits.offsets_max
 
     def take(self, folders: Sequence[Path]) -> str | None:
-        """Take what the limits allow; returns the last folder that had something, if any."""
+        """Take what the limits allow; return the last folder that had something, if any."""
         if self._left is None:
             return self._round(folders, None)
         share = max(1, self._left // max(1, len(folders)))
@@ -175,7 +175,7 @@ class _Trigger:
         return growth
 
     def take_snapshots(self, folder: Path) -> None:
-        """Take the snapshots that are newer than those that were read."""
+        """Take the snapshots that are newer than those read before."""
         name = str(folder)
         names = snapshots(folder)
         if self._limits.snapshots is not None:
@@ -190,12 +190,12 @@ class _Trigger:
 
 
 def between(start: Offset, end: Offset) -> Iterator[Stretch]:
-    """What a trigger from one offset to another reads. Raises: LogMovedError if it is not there."""
+    """Return what a trigger between two offsets reads. Raises: LogMovedError if it is gone."""
     before = _places(start)
     for name, place in _places(end).items():
         folder = Path(name)
         if not folder.is_dir():
-            raise LogMovedError("this folder was to be read, and is gone", file=name)
+            raise LogMovedError("this folder is gone before it was read", file=name)
         for snapshot in place.fresh:
             yield of_snapshot(folder / snapshot)
         mark = before.get(name, _Place()).mark
@@ -204,7 +204,7 @@ def between(start: Offset, end: Offset) -> Iterator[Stretch]:
 
 
 def bounds_of(folders: Sequence[Path]) -> tuple[dict[str, Bound | None], dict[str, list[str]]]:
-    """The present ends and snapshots of some folders."""
+    """Return the present ends and snapshots of some folders."""
     return (
         {str(folder): bound_of(folder) for folder in folders},
         {str(folder): snapshots(folder) for folder in folders},
@@ -221,7 +221,7 @@ def _offset(places: Mapping[str, _Place], turn: str | None) -> Offset:
 
 
 def _in_turn(folders: Sequence[Path], turn: str | None) -> list[Path]:
-    """The folders, beginning after the one that was served last."""
+    """Return the folders, beginning after the one that was served last."""
     if turn is None:
         return list(folders)
     later = [folder for folder in folders if str(folder) > turn]

@@ -1,4 +1,4 @@
-"""Bytes of files between two marks, with what proves that they did not change meanwhile."""
+"""Bytes of files between two marks, and the check that they did not change meanwhile."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ __all__ = ["Stretch", "of_snapshot", "stretches", "verify"]
 class Stretch:
     """Bytes `[start, end)` of a file.
 
-    Shape: `size` is that of a file that does not grow any more, None of one that does; `mark` is
-    the last batch of the whole reading, in this file or a later one of the folder, None of a
-    snapshot.
+    `size` is that of a file that no longer grows, else None; `mark` is the last batch of the whole
+    read, in this file or a later one of the folder, None for a snapshot.
     """
 
     path: str
@@ -32,10 +31,10 @@ class Stretch:
 def stretches(
     folder: Path, start: Mark | None, end: Mark, first: int | None = None
 ) -> Iterator[Stretch]:
-    """What lies between two marks, in order.
+    """Return the bytes between two marks, in order.
 
-    Shape: with `first`, from the segment of that base offset on, whatever `start` is. Raises:
-    LogMovedError if any of it is gone or the batch of `start` is not what it was.
+    With `first`, from the segment with that base offset on, regardless of `start`. Raises:
+    LogMovedError if any of it is gone or the batch of `start` has changed.
     """
     bases = segments(folder)
     if first is not None and first not in bases:
@@ -55,21 +54,21 @@ def stretches(
 
 
 def of_snapshot(path: Path) -> Stretch:
-    """A snapshot, which never changes. Raises: LogMovedError if it is gone."""
+    """Return the bytes of a snapshot, which never changes. Raises: LogMovedError if it is gone."""
     size = _size(path)
     return Stretch(str(path), 0, size, size, None)
 
 
 def verify(stretch: Stretch) -> None:
-    """Make sure, after reading, that what was read was what had been planned.
+    """Check, after reading, that the bytes were those that had been planned.
 
-    Since a log only grows, what is before a batch that is still there was there all the time.
-    Raises: LogMovedError.
+    Since a log only grows, everything before a batch that is still there was unchanged. Raises:
+    LogMovedError.
     """
     path = Path(stretch.path)
     if stretch.size is not None and _size(path) != stretch.size:
         raise LogMovedError(
-            f"this file had {stretch.size} bytes and has {_size(path)} now: it was rewritten",
+            f"this file had {stretch.size} bytes and now has {_size(path)}: it was rewritten",
             file=stretch.path,
         )
     if stretch.mark is None:
@@ -90,6 +89,6 @@ def _size(path: Path) -> int:
 
 def _gone(path: Path) -> LogMovedError:
     return LogMovedError(
-        "this file was to be read, and is gone: records that were not read are lost",
+        "this file is gone before it was read: its unread records are lost",
         file=str(path),
     )

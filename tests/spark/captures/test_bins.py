@@ -61,7 +61,7 @@ def _assert_conserved(files: list[Row]) -> None:
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("name", ["quorum", "clients"])
 def test_damaged_captures_are_the_same_in_any_bins(name: str, seed: int, tmp_path: Path) -> None:
-    """Losses, copies and packets out of order are where decoding alone could go another way."""
+    """With losses, copies and reordered packets, separate decoding could give other results."""
     segments = segments_of(golden(name))
     path = tmp_path / "damaged.pcap"
     path.write_bytes(damage(recut(segments) if seed % 2 else segments, seed))
@@ -76,7 +76,7 @@ def test_damaged_captures_are_the_same_in_any_bins(name: str, seed: int, tmp_pat
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_packed_captures_give_what_plain_ones_give(name: str, tmp_path: Path) -> None:
-    """Positions are those of the unpacked file, which a packed one cannot be read at."""
+    """Positions are those of the unpacked file; a packed file cannot be read at them."""
     raw = lzma.decompress(golden(name).read_bytes())
     plain, packed = tmp_path / "c.pcap", tmp_path / "c.pcap.gz"
     plain.write_bytes(raw)
@@ -85,7 +85,8 @@ def test_packed_captures_give_what_plain_ones_give(name: str, tmp_path: Path) ->
     for table, made in decode_tables(packed, bin_bytes=1).items():
         rows = made.to_pylist()
         for row in rows:
-            row["file"] = str(plain)
+            for column in row.keys() & {"file", "response_file"}:
+                row[column] = row[column] and str(plain)
         assert _sorted(rows) == _sorted(tables[table].to_pylist()), table
 
 
@@ -110,18 +111,18 @@ def test_a_rotated_capture_is_read_as_one(tmp_path: Path) -> None:
         for row in rows:
             row["position"] += moved[row["file"]]
             row["file"] = str(whole_path)
-            for name in ("end_position", "response_position"):
+            for name in ("end_position", "response_file", "response_position"):
                 row.pop(name, None)
         wanted = whole[table].to_pylist()
         for row in wanted:
-            for name in ("end_position", "response_position"):
+            for name in ("end_position", "response_file", "response_position"):
                 row.pop(name, None)
         assert _sorted(rows) == _sorted(wanted), table
     _assert_conserved(parts["files"].to_pylist())
     assert [row["file"] for row in parts["files"].to_pylist()] == list(map(str, paths))
 
 
-def test_a_cut_capture_is_told_and_conserved(tmp_path: Path) -> None:
+def test_a_cut_capture_is_reported_and_conserved(tmp_path: Path) -> None:
     """The bytes after the last whole packet are in bad_input and in the sums."""
     raw = lzma.decompress(golden("clients").read_bytes())
     path = tmp_path / "cut.pcap"
@@ -155,7 +156,7 @@ def test_names_of_topics_are_known_on_all_connections() -> None:
 def test_a_long_connection_is_decoded_while_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Memory must not depend on how much a single connection says."""
+    """Memory must not depend on the bytes of a single connection."""
     from kraftwire.spark.captures import tables
 
     path = tmp_path / "damaged.pcap"

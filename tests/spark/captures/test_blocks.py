@@ -1,4 +1,4 @@
-"""An index made by blocks is that which is made packet by packet."""
+"""An index made by blocks equals the one made packet by packet."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _assert_same(path: Path) -> FileIndex:
 @pytest.mark.parametrize("engine_name", engine.available())
 @pytest.mark.parametrize("name", GOLDEN)
 def test_captures(name: str, engine_name: str, tmp_path: Path) -> None:
-    """Connections that begin, end, come in copies and tell names of topics."""
+    """Connections that begin, end, have copies and give names of topics."""
     path = tmp_path / "plain.pcap"
     path.write_bytes(damage(segments_of(golden(name)), 0))
     before = engine.name()
@@ -50,14 +50,14 @@ def test_captures(name: str, engine_name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_what_connections_learn_from_each_other(name: str) -> None:
-    """Requests and responses are looked at in their order, wherever blocks end."""
+    """Requests and responses are read in order, wherever blocks end."""
     found = _assert_same(golden(name))
     assert found.memory == index_capture(golden(name)).memory
 
 
 @pytest.mark.parametrize("tail", [b"x", bytes(15), bytes(16), b"\xff" * 40, bytes(8) + b"\xff" * 9])
 def test_files_that_end_oddly(tail: bytes, tmp_path: Path) -> None:
-    """Cut off in a packet or in its header, or with a length that cannot be."""
+    """Cut off in a packet or in its header, or with an impossible length."""
     data = damage(segments_of(golden("clients")), 1)
     for end in (len(data), len(data) - 3, 24):
         path = tmp_path / "odd.pcap"

@@ -51,7 +51,8 @@ def test_tables_do_not_depend_on_the_split(table: str, tmp_path: Path) -> None:
     assert _same(read(path, table=table, splitBytes="9000"), wanted)
     packed = read(golden("quorum"), table=table, splitBytes="9000")
     for row in packed:
-        row["file"] = str(path)
+        for column in row.keys() & {"file", "response_file"}:
+            row[column] = row[column] and str(path)
     assert _same(packed, wanted)
 
 
@@ -147,8 +148,8 @@ def test_wrong_options_are_refused(tmp_path: Path) -> None:
     assert read(tmp_path) == []
 
 
-def test_one_path_of_several_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    """A query over half of what was named would look like one over all of it."""
+def test_a_missing_path_among_several_is_refused(tmp_path: Path) -> None:
+    """A query over half of the named paths would look like one over all of them."""
     captures(tmp_path, "sasl")
     with pytest.raises(UsageError, match="nothing: no such file"):
         read(f"{tmp_path}/sasl.pcap,{tmp_path}/nothing")
@@ -156,7 +157,7 @@ def test_one_path_of_several_that_is_not_there_is_refused(tmp_path: Path) -> Non
 
 
 def test_spark_reads_and_filters(spark: SparkSession, tmp_path: Path) -> None:
-    """The whole way: registered, planned, pushed down, read in workers."""
+    """The whole path: registered, planned, pushed down, read in workers."""
     folder = captures(tmp_path)
     frame = spark.read.format("kafka-capture").load(str(folder))
     wanted = sum(

@@ -1,4 +1,4 @@
-"""A connection that is decoded in parts gives what it gives as a whole, wherever it is cut."""
+"""A connection that is decoded in parts gives the same as the whole, wherever it is cut."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def _http(source: random.Random) -> Session:
 
 @pytest.mark.parametrize("make", [_tls, _http])
 def test_other_protocols_are_counted_in_parts_too(make: object, tmp_path: Path) -> None:
-    """What is not decoded has its bytes in the right place all the same."""
+    """Bytes that are not decoded are still counted in the right place."""
     assert callable(make)
     for seed in range(5):
         source = random.Random(seed)
@@ -194,7 +194,7 @@ def test_other_protocols_are_counted_in_parts_too(make: object, tmp_path: Path) 
 
 
 def test_interfaces_of_pcapng_are_known_in_every_part(tmp_path: Path) -> None:
-    """They stand at the start of the file, or between packets."""
+    """They are at the start of the file, or between packets."""
     session = busy_connection([golden("clients")], random.Random(1), count=60)
     blocks = [section(), interface(options=[(9, b"\x09")])]
     for number, each in enumerate(session.segments):
@@ -213,8 +213,8 @@ def test_interfaces_of_pcapng_are_known_in_every_part(tmp_path: Path) -> None:
     assert {frame["time_ns"] // 10**12 for frame in frames} == {session.now_ns // 10**12}
 
 
-def test_what_is_carried_on_does_not_grow(tmp_path: Path) -> None:
-    """A part waits for what those before it leave open, not for all that they said."""
+def test_what_is_passed_on_does_not_grow(tmp_path: Path) -> None:
+    """A part needs what earlier parts leave open, not all that they contained."""
     path = tmp_path / "capture.pcap"
     session = busy_connection([golden("clients"), golden("quorum")], random.Random(2))
     path.write_bytes(pcap_of(session.segments))
@@ -226,7 +226,7 @@ def test_what_is_carried_on_does_not_grow(tmp_path: Path) -> None:
 
 
 def test_parts_are_about_equal_and_cover_all(tmp_path: Path) -> None:
-    """The longest part decides how long a connection takes."""
+    """The longest part determines how long a connection takes."""
     path = tmp_path / "capture.pcap"
     path.write_bytes(pcap_of(busy_connection([golden("clients")], random.Random(3)).segments))
     series = Series([index_capture(path)])

@@ -26,7 +26,7 @@ def _response(asked: Any) -> Any:
 
 
 def test_a_capture_of_requests_alone_is_not_held_in_memory() -> None:
-    """Every request gives its row once, in order, and only so many wait at a time."""
+    """Every request gives its row once, in order, and a limited number wait at a time."""
     exchanges = Exchanges()
     reads = [_request(number) for number in range(3 * PENDING_REQUESTS_MAX)]
     given = [each for read in reads for each in exchanges.add(read)]
@@ -46,6 +46,6 @@ def test_large_requests_wait_in_smaller_numbers() -> None:
     assert [each.request for each in exchanges.add(huge)] == reads[1:]
     (both,) = exchanges.add(_response(huge))
     assert both.request is huge
-    # What was answered weighs nothing any more.
+    # Answered requests no longer count.
     again = [_request(number, size) for number in (10, 11)]
     assert [each for read in again for each in exchanges.add(read)] == []

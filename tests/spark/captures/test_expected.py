@@ -18,7 +18,7 @@ from tests.support.captures import expected, shared
 
 RECORDINGS = ("a_kraft_quorum", "b_mixed_clients", "e_sasl")
 REDACTED = ("[redacted]", b"[redacted]")
-# What tables have in place of a secret is compared with nothing else.
+# What tables show in place of a secret; it is not compared.
 SECRET = "a secret"
 
 

@@ -1,4 +1,4 @@
-"""Large captures for the benchmarks: copies of one, and as much work as a recording."""
+"""Large captures for the benchmarks: copies of one that take as much work as a recording."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.bench.inputs import grown
 from tests.support.captures import golden
 
 
-def test_every_copy_has_connections_and_times_of_its_own(tmp_path: Path) -> None:
+def test_every_copy_has_its_own_connections_and_times(tmp_path: Path) -> None:
     """Copies that merged into one connection would be retransmissions, and cost nothing."""
     path = tmp_path / "quorum.pcap"
     path.write_bytes(lzma.decompress(golden("quorum").read_bytes()))

@@ -167,7 +167,7 @@ def test_fetches(
 def test_produces(
     version: int, seed: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Batches are told with the request that has them, also where some are in flight."""
+    """Batches are reported with their request, even if several are in flight."""
     path = _write(tmp_path / "produces.pcap", [(_produce, version)], seed, in_flight=1 + 2 * seed)
     assert _taken(path, monkeypatch) > EXCHANGES // 8
 

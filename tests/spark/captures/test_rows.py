@@ -1,4 +1,4 @@
-"""Rows on their way into Arrow."""
+"""Rows before they become Arrow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TABLE = Table(
 
 
 def test_numbers_that_no_column_can_hold_are_null() -> None:
-    """Damaged bytes may say anything, and must not end a run."""
+    """Damaged bytes may give any number, and must not end a run."""
     rows = Rows(TABLE)
     rows.add(("a", 1 << 63, 1 << 70, 1 << 31))
     rows.add(("b", -(1 << 63), None, -(1 << 31)))
@@ -36,7 +36,7 @@ def test_numbers_that_no_column_can_hold_are_null() -> None:
     assert batch["epoch"].to_pylist() == [None, -(1 << 31), (1 << 31) - 1]
 
 
-def test_rows_that_are_alike_stand_where_they_belong() -> None:
+def test_rows_that_are_alike_are_where_they_belong() -> None:
     """Between rows that were added one by one, also of two blocks, and after the last."""
     rows = Rows(TABLE)
     samples = [("x", 0, 0, 7), ("y", 0, 0, None)]

@@ -47,7 +47,7 @@ def _assert_same(
 ) -> int:
     """Decode with the lane and without it; returns how many frames the lane took.
 
-    Shape: with `portion_bytes` no connection is held as a whole.
+    With `portion_bytes` no connection is held as a whole.
     """
     taken = 0
     take = Harvest.take
@@ -113,7 +113,7 @@ def test_small_captures_in_portions(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_long_captures_in_portions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What is known of a connection goes on from portion to portion, and from file to file."""
+    """What is known about a connection is kept from portion to portion, and from file to file."""
     path = _written(_packets(LONG), tmp_path / "long.pcap")
     assert _assert_same(path, monkeypatch, portion_bytes=100_000) > 5_000
     packets = _packets(LONG)[:6_000]
@@ -126,7 +126,7 @@ def test_long_captures_in_portions(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 def test_damaged_captures_in_portions(
     seed: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """What came before may come again in a later portion."""
+    """Earlier packets may come again in a later portion."""
     path = tmp_path / "damaged.pcap"
     path.write_bytes(damage(segments_of(golden("quorum")), seed))
     _assert_same(path, monkeypatch, portion_bytes=5_000)
@@ -145,7 +145,7 @@ def _chosen(path: Path, selection: Selection) -> dict[str, list[object]]:
 
 
 def _selections(path: Path) -> Iterator[Selection]:
-    """Times within a capture, and APIs that come often, seldom, or tell about others."""
+    """Times within a capture, and APIs that are frequent, rare, or inform about others."""
     rows = decode_tables(path, tables=("frames",))["frames"]
     times = sorted(rows["time_ns"].to_pylist())
     early, late = times[len(times) // 3], times[2 * len(times) // 3]
@@ -202,14 +202,14 @@ def _part(seed: int) -> Iterator[tuple[int, bytes]]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_changed_bytes(seed: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Lengths, ids, CRCs and numbers that are wrong, in the middle of what is all alike."""
+    """Lengths, ids, CRCs and numbers that are wrong, in the middle of equal frames."""
     path = _written(list(_part(seed)), tmp_path / "changed.pcap")
     assert _assert_same(path, monkeypatch) > 500
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_rotated_series(seed: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Runs go on from one file to the next."""
+    """Runs continue from one file to the next."""
     generator = random.Random(seed)
     packets = _packets(LONG)[:9_000]
     cuts = [0, *sorted(generator.sample(range(1, len(packets)), 3)), len(packets)]

@@ -1,4 +1,4 @@
-"""The tables of a capture tell what the decode tool tells, and what Kafka's own readers read."""
+"""The tables of a capture equal the output of the decode tool and of Kafka's own readers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _lines(path: Path) -> list[Row]:
 
 @pytest.mark.parametrize("name", [*GOLDEN, *SHARED])
 def test_frames_are_those_of_the_decode_tool(name: str) -> None:
-    """Two answers to one question would be worth less than one."""
+    """Two different answers to one question would be useless."""
     path = _capture(name)
     found = Counter(
         (
@@ -97,7 +97,7 @@ def test_exchanges_pair_what_the_decode_tool_pairs(name: str) -> None:
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_batches_and_errors_are_those_of_the_bodies(name: str) -> None:
-    """What a table leaves out or adds would never be missed."""
+    """Nobody would notice what a table leaves out or adds."""
     path = golden(name)
     tables = _tables(path)
     frames = decoded_frames(path)
@@ -128,7 +128,7 @@ def test_records_of_the_metadata_log_are_decoded() -> None:
 
 
 def test_payloads_of_quorums_decode_without_records() -> None:
-    """Who tells the story of a quorum decodes these bytes, and needs no record in them."""
+    """The timeline of a quorum decodes these bytes, and needs no records in them."""
     from kraftwire.decode.body.bodies import decode_payload
 
     rows = _tables(golden("quorum"))["raft_exchanges"]

@@ -31,7 +31,7 @@ def _changed(frame: Frame, data: bytes) -> Frame:
 
 
 def test_the_shortcut_gives_what_the_decoder_gives() -> None:
-    """Every field of every message, and often enough to be worth it."""
+    """Every field of every message, and often enough to pay."""
     templates = Templates()
     hits = 0
     for frame in _fetches():
@@ -47,7 +47,7 @@ def test_the_shortcut_gives_what_the_decoder_gives() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_byte_that_differs_is_never_overlooked(seed: int) -> None:
-    """Whatever byte is damaged: the same message as by the decoder, or none."""
+    """Whichever byte is damaged: the same message as from the decoder, or none."""
     generator = random.Random(seed)
     templates = Templates()
     for frame in _fetches():
@@ -67,7 +67,7 @@ def test_a_byte_that_differs_is_never_overlooked(seed: int) -> None:
     assert answered
 
 
-def test_bodies_of_a_template_are_of_their_own() -> None:
+def test_bodies_of_a_template_are_separate_objects() -> None:
     """Several are in use at once, until their responses come."""
     templates = Templates()
     first = next(f for f in _fetches() if f.is_request and quick_body(f) is not None)

@@ -23,7 +23,7 @@ def _rows(path: Path) -> dict[str, list[dict[str, Any]]]:
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_there_is_a_row_for_every_whole_frame(name: str) -> None:
-    """With its evidence, in the table of its message."""
+    """The row has its evidence, in the table of its message."""
     found = Counter(
         (
             table, row["connection"], row["correlation_id"], row["api_version"],
@@ -46,7 +46,7 @@ def test_there_is_a_row_for_every_whole_frame(name: str) -> None:
 
 
 def test_fields_are_those_of_the_message() -> None:
-    """Votes of the golden quorum, field by field, and the place where each frame lies."""
+    """Votes of the golden quorum, field by field, and the place of each frame."""
     path = golden("quorum")
     everything = decode_tables(path, tables=["vote_request", "frames", "exchanges"])
     rows = everything["vote_request"].to_pylist()
@@ -70,7 +70,7 @@ def test_fields_are_those_of_the_message() -> None:
     assert places <= frames & begun
 
 
-def test_rows_leave_memory_before_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_leave_memory_early(monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages hold on to the bytes of their frames, so they go to Arrow early."""
     path = golden("quorum")
     whole = decode_tables(path, tables=["fetch_response"])["fetch_response"]

@@ -1,4 +1,4 @@
-"""What executors need of us, made by the recipe of kraftwire/spark/README.md, and a bare Python.
+"""The archive for executors, made by the recipe of kraftwire/spark/README.md, and a bare Python.
 
 The recipe installs from a package index; here the package comes from the checkout and the libraries
 from the environment of this run, so that nothing is downloaded.
@@ -17,6 +17,8 @@ __all__ = ["bare_python", "pack"]
 
 ROOT = Path(__file__).resolve().parents[3]
 _LIBRARIES = ("construct", "cramjam", "crc32c")
+if sys.version_info < (3, 14):
+    _LIBRARIES += ("backports.zstd",)
 # What the recipe expects on the machines of the cluster.
 _THERE = ("numpy", "numpy.libs", "pyarrow")
 

@@ -1,4 +1,4 @@
-"""A program that reads captures and logs by their data sources, and says what it has found.
+"""A program that reads captures and logs by their data sources, and writes what it found.
 
     python -m tests.spark.cluster.reads MASTER RESULT CAPTURES LOGS [KEY=VALUE...]
 """

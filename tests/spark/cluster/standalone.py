@@ -1,6 +1,6 @@
 """A standalone cluster of Spark as processes on loopback: a master and workers of one core each.
 
-Owns the processes and their ends: every process is ended by its id. Tests wait for lines of a
+Owns the lifetime of the processes: every process is ended by its id. Tests wait for lines of a
 process's log.
 """
 
@@ -36,7 +36,7 @@ class Daemon:
         self.lines: list[str] = []
         self._changed = threading.Condition()
         program = Path(environment["SPARK_HOME"]) / "bin" / "spark-class"
-        # In a group of its own, which its executors stay in.
+        # In a separate process group, which its executors stay in.
         self._process = subprocess.Popen(
             [program, *arguments], env=environment, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -82,7 +82,7 @@ class Daemon:
 
 
 class Cluster:
-    """A master and its workers; ended when left."""
+    """A master and its workers; use it as a context manager."""
 
     def __init__(self, folder: Path, workers: int = 2) -> None:
         self._environment = _environment(folder)
@@ -122,7 +122,7 @@ class Cluster:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """Nothing that leads to a checkout, and nothing that listens to other machines."""
+    """No reference to a checkout, and no listener for other machines."""
     kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME", "LANG") if name in os.environ}
     home = pyspark.__path__[0]
     return kept | {

@@ -54,7 +54,7 @@ class _Driver:
     def __init__(self, tmp_path: Path, master: str, python: Path, inputs: list[str]) -> None:
         self.folder = tmp_path / "cluster"
         self._log = tmp_path / "driver.log"
-        # Tells of tasks that were lost.
+        # Reports lost tasks.
         properties = _properties(pack(tmp_path)) | {"spark.log.level": "WARN"}
         command = [sys.executable, "-m", "kraftwire", "pipeline", "run", *inputs, "--quiet"]
         command += ["--out", str(self.folder), "--master", master]
@@ -68,7 +68,7 @@ class _Driver:
 
     @property
     def said(self) -> str:
-        """What it has said so far."""
+        """Its output so far."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def wait_for_first_unit(self) -> None:
@@ -82,7 +82,7 @@ class _Driver:
                 self._process.wait(0.01)
 
     def wait(self) -> int:
-        """The exit code, as soon as it has ended."""
+        """Wait until it has ended; returns the exit code."""
         return self._process.wait(SECONDS_MAX)
 
     def close(self) -> None:
@@ -110,7 +110,7 @@ def _imports_kraftwire(python: Path) -> bool:
 def test_a_cluster_makes_the_same_tables_after_kill_9_of_an_executor(
     spark: Any, tmp_path: Path
 ) -> None:
-    """The work of the lost executor is done again by another one, and counts once."""
+    """Another executor repeats the work of the lost one, and it counts once."""
     source = captures(tmp_path / "in", "quorum", "clients")
     inputs = [str(source), str(LOGS / "controller"), str(LOGS / "broker")]
     python = bare_python(tmp_path / "python")
@@ -136,7 +136,7 @@ def test_a_cluster_makes_the_same_tables_after_kill_9_of_an_executor(
 
 
 def test_data_sources_read_the_same_on_a_cluster(spark: Any, tmp_path: Path) -> None:
-    """Planned on the driver, read by executors that have nothing of us but the archive."""
+    """Planned on the driver, read by executors that only have the archive."""
     places = [str(captures(tmp_path / "in", "quorum", "clients")), str(LOGS)]
     python = bare_python(tmp_path / "python")
     result = tmp_path / "result.json"

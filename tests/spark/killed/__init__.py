@@ -1,1 +1,1 @@
-"""Tests of what is killed with -9 and started again."""
+"""Tests of programs that are killed with -9 and restarted."""

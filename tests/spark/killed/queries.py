@@ -51,7 +51,7 @@ def start(
 
 
 def main() -> None:
-    """Run both until somebody kills this process."""
+    """Run both until this process is killed."""
     controllers, folder, target = sys.argv[1:]
     spark = local_session("local[2]", {"spark.sql.shuffle.partitions": "1"})
     for name, place in zip(NAMES, (controllers, folder), strict=True):

@@ -1,4 +1,4 @@
-"""A run of the pipeline that is killed with everything that it started."""
+"""A run of the pipeline that is killed together with everything it started."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def _command(source: Path, folder: Path, *more: str) -> list[str]:
     return [*program, "--out", str(folder), "--quiet", *more]
 
 
-def test_a_run_goes_on_after_kill_9(spark: Any, tmp_path: Path) -> None:
-    """The driver, the JVM and the workers are gone at once, with whatever they were doing."""
+def test_a_run_continues_after_kill_9(spark: Any, tmp_path: Path) -> None:
+    """The driver, the JVM and the workers are killed at once, in the middle of their work."""
     source = captures(tmp_path / "in")
     with open(tmp_path / "log", "wb") as log:
         process = subprocess.Popen(

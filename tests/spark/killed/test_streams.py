@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 240
-# A record every so often, without anybody doing anything.
+# A record at short intervals, without any client.
 LIVELY = {"metadata.max.idle.interval.ms": 200}
 
 
 def newest(target: Path, name: str, kind: str) -> int:
-    """The newest trigger that was planned (offsets) or is done (commits); -1 if there is none."""
+    """The newest trigger that is planned (offsets) or done (commits); -1 if there is none."""
     with contextlib.suppress(FileNotFoundError):
         names = os.listdir(checkpoint(target, name) / kind)
         return max((int(each) for each in names if each.isdecimal()), default=-1)
@@ -45,6 +45,18 @@ def is_in_the_middle(target: Path) -> bool:
     )
 
 
+def has_done(target: Path, wanted: dict[str, int]) -> bool:
+    """Whether every query has done its triggers, and has planned one at least.
+
+    Spark refuses a checkpoint folder in which nothing is planned but a temporary file lies: a
+    query that is killed at that moment starts again with another folder only.
+    """
+    return all(
+        newest(target, name, "offsets") >= 0 and newest(target, name, "commits") >= wanted[name]
+        for name in NAMES
+    )
+
+
 def run_and_kill(arguments: list[str], target: Path, log: Path, commits: int) -> None:
     """Let both queries do some triggers, and kill them in the middle of another."""
     wanted = {name: newest(target, name, "commits") + commits for name in NAMES}
@@ -55,9 +67,7 @@ def run_and_kill(arguments: list[str], target: Path, log: Path, commits: int) ->
         )
         deadline = time.monotonic() + PATIENCE_S
         try:
-            while any(newest(target, name, "commits") < wanted[name] for name in NAMES) or (
-                not is_in_the_middle(target)
-            ):
+            while not has_done(target, wanted) or not is_in_the_middle(target):
                 assert process.poll() is None, log.read_text()
                 assert time.monotonic() < deadline, log.read_text()
                 with contextlib.suppress(subprocess.TimeoutExpired):

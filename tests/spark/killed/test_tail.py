@@ -29,7 +29,7 @@ USAGE = 2
 
 @contextlib.contextmanager
 def following(arguments: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The command as a process group of its own."""
+    """The command as a separate process group."""
     command = [sys.executable, "-m", "kraftwire", "pipeline", "tail", *arguments]
     with log.open("wb") as said:
         process = subprocess.Popen(
@@ -54,7 +54,7 @@ def wait_until(is_so: Callable[[], bool], process: subprocess.Popen[bytes], log:
 
 
 def batches_of(folder: Path, topic: str) -> int:
-    """Batches of a topic that count by the manifest of a folder."""
+    """Batches of a topic, according to the manifest of a folder."""
     with contextlib.suppress(OSError, ValueError):
         data = json.loads((folder / "_manifest" / "manifest.json").read_text(encoding="utf-8"))
         return sum(
@@ -67,8 +67,8 @@ def batches_of(folder: Path, topic: str) -> int:
     return 0
 
 
-def test_a_tail_goes_on_after_kill_9_and_ends_by_ctrl_c(tmp_path: Path) -> None:
-    """What is written meanwhile is in the tables once, as if one run had read it all."""
+def test_a_tail_continues_after_kill_9_and_ends_with_ctrl_c(tmp_path: Path) -> None:
+    """What is written meanwhile is in the tables once, as if one run had read everything."""
     source, out = tmp_path / "in", tmp_path / "out"
     captures(source / "captures", "sasl")
     log = Partition(source)

@@ -1,4 +1,4 @@
-"""What the reader says of a buffer, in the form in which columns say it."""
+"""What the reader gives for a buffer, in the form of columns."""
 
 from __future__ import annotations
 

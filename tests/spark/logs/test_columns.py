@@ -53,7 +53,7 @@ def assert_same(buffer: bytes) -> None:
 @settings(max_examples=50, deadline=None, derandomize=True)
 @given(buffer=buffers(), lanes_min=st.sampled_from([1, 3, 1000]))
 def test_columns_are_the_readers(buffer: bytes, lanes_min: int) -> None:
-    """Whatever is built, by vector steps and by the loop that ends them."""
+    """Any buffer, with vector steps and with the loop that finishes them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(walk, "_LANES_MIN", lanes_min)
         assert_same(buffer)
@@ -65,10 +65,10 @@ def test_columns_are_the_readers(buffer: bytes, lanes_min: int) -> None:
     places=st.lists(st.tuples(st.integers(0, 2**20), st.integers(0, 255)), max_size=3),
     mends_crc=st.booleans(),
 )
-def test_damage_is_judged_by_the_reader(
+def test_the_reader_judges_damage(
     buffer: bytes, places: list[tuple[int, int]], mends_crc: bool
 ) -> None:
-    """With bytes changed after the headers, and the CRC made right or left wrong."""
+    """With bytes changed after the headers, and the CRC corrected or left wrong."""
     damaged = bytearray(buffer)
     spans = [(batch.position, batch.end) for batch in read_batches(buffer)]
     for place, byte in places:
@@ -102,7 +102,7 @@ def test_real_segments(path: Path) -> None:
         body(value=b"\x05"),
         body(time=b"\x80\x80\x80\x80\x80\x01"),
         body(offset=b"\x80\x00"),
-        body(headers=b"\x02\x04\xff\xfe\x01"),  # a name that is no UTF-8
+        body(headers=b"\x02\x04\xff\xfe\x01"),  # a name that is not UTF-8
         body(headers=b"\x04\x02a\x02b\x02c\x01"),
         body(headers=b"\x02\x01\x01"),  # a name that is null
         body(headers=b"\x7e"),
@@ -116,7 +116,7 @@ def test_real_segments(path: Path) -> None:
 )
 @pytest.mark.parametrize("count", [1, 2, 3, -1, 0, 2**31 - 1])
 def test_odd_records(records: bytes, count: int) -> None:
-    """What Java takes is taken; what it refuses spoils no other batch."""
+    """What Java accepts is accepted; what it refuses does not affect other batches."""
     sound = build_batch([Record(7, 1000, b"k", b"v"), Record(8, 1001, None, b"w")])
     assert_same(sound + batch_of(records, count) + sound)
 
@@ -165,7 +165,7 @@ def test_a_wrong_crc_spoils_only_its_batch() -> None:
 
 
 def test_only_wanted_batches_are_read() -> None:
-    """Nothing is said of the others, whatever their state."""
+    """The others are ignored, whatever their state."""
     buffer = b"".join(build_batch([Record(index, 0, b"k", b"v")]) for index in range(4))
     broken = bytearray(buffer)
     broken[-2] ^= 1

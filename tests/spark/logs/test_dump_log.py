@@ -47,7 +47,7 @@ def whole_cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _lines(path: Path, dumped: DumpedFile) -> Iterator[Row]:
-    """The rows of a file's tables as lines of the decode tool, the untold taken as they are."""
+    """The rows of a file's tables as lines of the decode tool, other columns unchanged."""
     options = LogOptions(show_secrets=True)
     made = decode_tables(path, records=True, options=options)
     tables = {name: table.to_pylist() for name, table in made.items()}
@@ -75,7 +75,7 @@ def _lines(path: Path, dumped: DumpedFile) -> Iterator[Row]:
 
 def _record(row: Row, decoded: Row | None) -> Row:
     if decoded is None and row["is_control"]:
-        # The end of a transaction in a user's topic, of which metadata_records does not tell.
+        # The end of a transaction in a user's topic, which is not in metadata_records.
         version, epoch = struct.unpack(">hi", row["value"])
         data = json.dumps({"coordinatorEpoch": epoch})
         decoded = {"type": "EndTxnMarker", "version": version, "data": data}
@@ -106,7 +106,7 @@ def _text(value: bytes | None) -> str | None:
 
 @pytest.mark.parametrize("name", sorted(GOLDEN_TEXTS))
 def test_tables_of_golden_segments_equal_the_dump(name: str) -> None:
-    """Batches, records and what Kafka's own records mean."""
+    """Batches, records and the meaning of Kafka's own records."""
     for dumped in dump_log.read(GOLDEN / "dump-log" / f"{name}.txt.xz").values():
         compare_file(list(_lines(GOLDEN / dumped.name, dumped)), dumped, GOLDEN_TEXTS[name])
 

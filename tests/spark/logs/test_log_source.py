@@ -68,7 +68,7 @@ def test_filters_leave_files_and_batches_out(logs: Path) -> None:
     found = read(logs, GreaterThanOrEqual(("timestamp",), late))
     assert {row["timestamp"].timestamp() * 1000 - TIME for row in found} == {8000, 9000}
     assert read(logs, EqualTo(("topic",), "nothing")) == []
-    # A struct's field is no column of ours.
+    # A struct's field is not one of our columns.
     assert len(read(logs, EqualTo(("topic", "name"), "orders"))) == 900
 
 
@@ -82,7 +82,7 @@ def test_only_segments_that_overlap_are_opened(logs: Path) -> None:
 
 
 def test_paths_are_files_folders_and_patterns(logs: Path) -> None:
-    """Each file once; what is on its way out only if it is named."""
+    """Each file once; files being deleted only if they are named."""
     assert len(read(f"{logs}/orders-*")) == 600
     assert len(read(f"{logs}/orders-0,{logs}/other-0,{logs}/orders-0")) == 600
     assert len(read(f"{logs}/orders-0/*.log")) == 300
@@ -92,7 +92,7 @@ def test_paths_are_files_folders_and_patterns(logs: Path) -> None:
 
 
 def test_options_are_checked() -> None:
-    """In words, before anything is read."""
+    """The error is clear, and comes before anything is read."""
     with pytest.raises(UsageError, match="needs a path"):
         LogSource({}).reader(StructType())
     with pytest.raises(UsageError, match="option isolation: expected one of raw, committed"):
@@ -106,7 +106,7 @@ def test_options_are_checked() -> None:
 
 
 def test_a_schema_prunes_columns(logs: Path) -> None:
-    """In the order that is asked for."""
+    """In the requested order."""
     whole = LogSource({"path": "x"}).schema()
     schema = StructType([whole["offset"], whole["topic"]])
     assert read(logs / "other-0", schema=schema)[0] == {"offset": 0, "topic": "other"}
@@ -140,7 +140,7 @@ def test_a_session_pushes_filters_down(spark: SparkSession, logs: Path) -> None:
     assert chosen.agg(sql.min("offset"), sql.max("offset")).first()[:] == (80, 299)  # type: ignore[index]
 
 
-def test_queries_of_one_frame_do_not_meddle(spark: SparkSession, logs: Path) -> None:
+def test_queries_of_one_frame_do_not_interfere(spark: SparkSession, logs: Path) -> None:
     """Spark keeps what it planned for the first one, so that must not depend on its filters."""
     frame = spark.read.format("kafka-log").load(str(logs))
     orders, other = (frame.where(f"topic = '{name}'") for name in ("orders", "other"))
@@ -151,6 +151,6 @@ def test_queries_of_one_frame_do_not_meddle(spark: SparkSession, logs: Path) -> 
 
 
 def test_filters_save_reading_only_where_that_is_asked_for(logs: Path) -> None:
-    """What a reader does not read, no query of the same DataFrame would get."""
+    """No query of the same DataFrame would get what the reader leaves out."""
     topic = EqualTo(("topic",), "orders")
     assert len(read(logs, topic, filterPushdown="false")) == 900

@@ -81,7 +81,7 @@ def text(value: bytes | None) -> str | None:
 
 
 def test_internal_topics_have_meanings() -> None:
-    """All families are among the files, and of users' topics nothing is said."""
+    """All families are among the files, and users' topics have no meaning."""
     topics = {}
     for path in FILES:
         for row in rows(decode_tables(path)["metadata_records"]):
@@ -119,8 +119,8 @@ def test_secrets_are_hidden(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_damage_is_told_and_every_byte_counted(tmp_path: Path, seed: int) -> None:
-    """Flipped bytes, holes, garbage, cuts: as the scan tells it, in any split, in any chunk."""
+def test_damage_is_reported_and_every_byte_counted(tmp_path: Path, seed: int) -> None:
+    """Flipped bytes, holes, garbage, cuts: as the scan reports them, in any split, in any chunk."""
     source = random.Random(SEED + seed)
     path = user_segment(tmp_path, damaged(source, user_bytes(source)))
     size = path.stat().st_size
@@ -165,7 +165,7 @@ def user_bytes(source: random.Random) -> bytes:
 
 
 def test_sound_files_are_split(tmp_path: Path) -> None:
-    """In ranges of about the size that was asked for."""
+    """In ranges of about the requested size."""
     path = user_segment(tmp_path, user_bytes(random.Random(SEED)))
     ranges = plan(path, split=2000)
     assert len(ranges) > path.stat().st_size // 4000
@@ -173,7 +173,7 @@ def test_sound_files_are_split(tmp_path: Path) -> None:
     assert ranges[-1][1] == path.stat().st_size
 
 
-def test_a_preallocated_tail_is_no_bad_input(tmp_path: Path) -> None:
+def test_a_preallocated_tail_is_not_bad_input(tmp_path: Path) -> None:
     """Zeros to the end are headers of the file, and nothing is wrong with them."""
     data = build_batch([Record(0, 0, None, b"v")])
     tables = decode_tables(user_segment(tmp_path, data + bytes(5000)))
@@ -230,7 +230,7 @@ def test_compressed_files_are_unpacked(tmp_path: Path) -> None:
 
 
 def test_a_bomb_counts_as_bad_as_a_whole(tmp_path: Path) -> None:
-    """Under the id that `kraftwire decode` has for it."""
+    """Under the id that `kraftwire decode` uses for it."""
     sound = build_batch([Record(0, 0, None, b"v")])
     bomb = _batch(4, _RECORD * 2_300_000, 2_300_000, 1)
     path = tmp_path / "events-0" / f"{0:020}.log"
@@ -245,7 +245,7 @@ def test_a_bomb_counts_as_bad_as_a_whole(tmp_path: Path) -> None:
 
 
 def test_a_long_batch_is_bad_once(tmp_path: Path) -> None:
-    """Its records are in several tables; what is wrong with them counts once."""
+    """Its records are in several tables; their damage counts once."""
     path = tmp_path / "__transaction_state-0" / f"{0:020}.log"
     path.parent.mkdir()
     data = build_batch([Record(each, 0, b"\x00\x07", b"\x00") for each in range(70_000)])

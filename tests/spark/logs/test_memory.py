@@ -16,7 +16,7 @@ from tests.hostile.test_bombs import _RECORD, _batch
 
 ZSTD = 4
 
-# A process reads a small file, and then others; it tells by how much its peak has grown with each.
+# A process reads a small file, and then others; it prints by how much its peak has grown with each.
 _PEAKS = """
 import json, sys
 from pathlib import Path
@@ -60,7 +60,7 @@ def read(path):
 """,
 }
 
-# In the order of what may be taken for them: the peak of a process only grows.
+# In the order of their limits: the peak of a process only grows.
 DAMAGED = 40
 FILES = {
     "too_many": (0, lambda: _batch(ZSTD, _RECORD * 2_300_000, 2_300_000) * 3),
@@ -74,14 +74,14 @@ FILES = {
 
 
 def _long(number: int) -> bytes:
-    """A batch that just may be as long as it becomes."""
+    """A batch whose unpacked size is just within the limit."""
     return build_batch(
-        [Record(number, 0, None, bytes(15 << 20))], BatchHeader(compression="zstd")
+        [Record(number, 0, None, bytes(13 << 20))], BatchHeader(compression="zstd")
     )
 
 
 def _many(number: int) -> bytes:
-    """A batch that just may hold as many records as it does."""
+    """A batch whose number of records is just within the limit."""
     return _batch(ZSTD, _RECORD * 64_000, 64_000, 64_000 * number)
 
 
@@ -106,7 +106,7 @@ def _segment(folder: Path, name: str, data: bytes) -> Path:
 def test_memory_is_bounded(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On both engines, by the source and by the pipeline, each in a process of its own."""
+    """On both engines, by the source and by the pipeline, each in a separate process."""
     monkeypatch.setenv("KRAFTWIRE_PURE", "1" if name == engine.PYTHON else "")
     small = _segment(tmp_path, "small", _batch(ZSTD, _RECORD * 100, 100))
     paths = {each: _segment(tmp_path, each, made()) for each, (_, made) in FILES.items()}

@@ -26,7 +26,7 @@ from kraftwire.testing import Quorum, quorum
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# A record every so often, without anybody doing anything.
+# A record at short intervals, without any client.
 LIVELY = {"metadata.max.idle.interval.ms": 100}
 # Snapshots after a few records, and small segments.
 FORGETFUL = {
@@ -46,14 +46,14 @@ def lively() -> Iterator[Quorum]:
 
 @pytest.fixture(scope="module")
 def forgetful() -> Iterator[Quorum]:
-    """A quorum of one whose log does not begin at 0 any more."""
+    """A quorum of one whose log no longer begins at 0."""
     with quorum(nodes=1, properties=FORGETFUL) as nodes:
         deadline = time.monotonic() + PATIENCE_S
         while not covered(nodes.data_folder(1)):
             assert time.monotonic() < deadline, "no snapshot covers a segment in time"
             time.sleep(0.1)
         nodes.stop(1)
-        # As retention would, which looks once a minute.
+        # As retention would, which checks once a minute.
         for segment in covered(nodes.data_folder(1)):
             segment.unlink()
         nodes.start(1)
@@ -148,7 +148,7 @@ def test_triggers_make_a_chain_without_gaps(lively: Quorum, rows_max: int) -> No
 
 
 def test_available_now_ends_where_the_log_ended(lively: Quorum) -> None:
-    """However much comes afterwards."""
+    """Whatever is appended afterwards."""
     one = source(lively)
     reader = one.streamReader(one.schema())
     assert isinstance(reader.getDefaultReadLimit(), ReadAllAvailable)
@@ -161,7 +161,7 @@ def test_available_now_ends_where_the_log_ended(lively: Quorum) -> None:
     assert offset["nextOffset"] >= start["nextOffset"] + 2
 
 
-def test_a_log_that_is_not_the_one_that_was_read_is_refused(lively: Quorum) -> None:
+def test_a_log_other_than_the_one_that_was_read_is_refused(lively: Quorum) -> None:
     """Truncated, replaced, or without the record that was read as the last one."""
     with QuorumReader(lively.bootstrap_controllers, patience_s=1) as reader:
         end = reader.high_watermark(Position(0, 0))
@@ -177,7 +177,7 @@ def test_a_log_that_is_not_the_one_that_was_read_is_refused(lively: Quorum) -> N
 def test_a_controller_that_has_just_started_is_asked_again(
     lively: Quorum, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Kafka's refuses all questions until it has read its metadata.version."""
+    """Kafka's refuses all requests until it has read its metadata.version."""
     refusals = [ApiError(ErrorCode.UNSUPPORTED_VERSION, "not with the current MetadataVersion")]
     describe = Admin.describe_quorum
 
@@ -215,14 +215,14 @@ def test_a_snapshot_comes_before_a_log_that_lacks_its_beginning(forgetful: Quoru
 
 
 def test_a_log_start_that_moved_past_us_is_refused(forgetful: Quorum) -> None:
-    """Instead of a gap; and a snapshot that is gone instead of another one."""
+    """There is no gap; nor is a missing snapshot replaced by another one."""
     one = source(forgetful)
     reader = one.streamReader(one.schema())
-    with pytest.raises(LogMovedError, match=r"the log begins at \d+ now"):
+    with pytest.raises(LogMovedError, match=r"the log now begins at \d+"):
         reader.latestOffset({"epoch": 1, "nextOffset": 1}, ReadAllAvailable())
     with (
         QuorumReader(forgetful.bootstrap_controllers) as quorum_reader,
-        pytest.raises(LogMovedError, match="has this snapshot no more"),
+        pytest.raises(LogMovedError, match="no longer has this snapshot"),
     ):
         quorum_reader.snapshot(SnapshotId(1, 1))
 
@@ -243,7 +243,7 @@ def test_wrong_options_are_refused_at_load(options: dict[str, str], words: str) 
 
 
 def test_a_quorum_that_cannot_be_reached_is_an_error_in_time() -> None:
-    """With the address in it."""
+    """The error names the address."""
     with pytest.raises(ApiError, match=r"took more than 0\.3 s"):
         QuorumReader("127.0.0.1:1", patience_s=0.3).begin()
     with pytest.raises(UsageError, match="needs the option bootstrapControllers"):
@@ -251,7 +251,7 @@ def test_a_quorum_that_cannot_be_reached_is_an_error_in_time() -> None:
 
 
 def test_a_new_leader_is_found() -> None:
-    """The stream goes on after the leader was killed, with no record lost or twice."""
+    """The stream continues after the leader was killed, with no record lost or duplicated."""
     with quorum(nodes=3) as nodes:
         one = source(nodes)
         reader = one.streamReader(one.schema())

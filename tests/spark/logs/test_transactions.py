@@ -55,7 +55,7 @@ class TransactionalLog:
         return sorted(offset for offset in self.committed if offset < stable)
 
     def write(self, folder: Path, *, with_index: bool = False) -> Path:
-        """Write the segments, and if asked an index of the aborted transactions."""
+        """Write the segments and, if requested, an index of the aborted transactions."""
         partition = folder / "out-0"
         partition.mkdir()
         for base, batches in self.segments:
@@ -109,7 +109,7 @@ def offsets(path: Path | str, **options: str) -> list[int]:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_only_what_is_committed_is_read(tmp_path: Path, seed: int) -> None:
-    """Over segments, in any split, from all of the folder or one segment of it."""
+    """Across segments, in any split, from the whole folder or one segment of it."""
     source = random.Random(SEED + seed)
     log = TransactionalLog(source)
     log.fill(source.randrange(5, 90))
@@ -126,7 +126,7 @@ def test_only_what_is_committed_is_read(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_index_stands_in_for_damaged_abort_markers(tmp_path: Path, seed: int) -> None:
+def test_the_index_replaces_damaged_abort_markers(tmp_path: Path, seed: int) -> None:
     """A marker with a wrong CRC does not make aborted data visible."""
     source = random.Random(SEED + seed)
     log = TransactionalLog(source)

@@ -1,1 +1,1 @@
-"""The report on the tables: what it says, and how it looks."""
+"""The report on the tables: its contents and its look."""

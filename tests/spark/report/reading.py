@@ -1,4 +1,4 @@
-"""A report as its reader has it: the words of the page, the rows of its CSV files."""
+"""A report as a reader sees it: the words of the page, the rows of its CSV files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["csv_rows", "words_of"]
 
 
 def words_of(path: Path) -> str:
-    """What a reader reads: the page without scripts, styles and tags."""
+    """What a reader sees: the page without scripts, styles and tags."""
     page = re.sub(r"<(script|style)\b.*?</\1>", "", path.read_text(), flags=re.DOTALL)
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", " ", page))).replace("\u00a0", " ")
 

@@ -107,7 +107,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("width", "scheme"), [(1100, 1), (390, 0)], ids=["light", "dark phone"])
 def test_the_page_in_a_browser(page: Path, tmp_path: Path, width: int, scheme: int) -> None:
-    """Every plot is drawn, quietly, inside the screen, and moves with the chosen interval."""
+    """Every plot is drawn without errors, inside the screen, and follows the chosen interval."""
     seen = _look(page, width, tmp_path, f"--blink-settings=preferredColorScheme={scheme}")
     assert seen["errors"] == []
     assert seen["requests"] == []

@@ -1,4 +1,4 @@
-"""The report of a chosen interval: what is in it, what lasts through it, and nothing else."""
+"""The report of a chosen interval: what is in it, what spans it, and nothing else."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_who_led_in_it_may_have_been_elected_before(tmp_path: Path) -> None:
 
 
 def test_a_leader_that_falls_silent_later_leads_to_its_end(tmp_path: Path) -> None:
-    """And nobody else is told of: epoch 2 began after it."""
+    """No other leader is shown: epoch 2 began after it."""
     words = words_of(_report(tmp_path, FIRST))
     assert "Nothing stands out" in words
     assert [(row["epoch"], row["ending"]) for row in csv_rows(tmp_path, "leaders")] == [
@@ -81,7 +81,7 @@ def test_files_of_an_earlier_report_are_gone(tmp_path: Path) -> None:
 
 
 def test_an_interval_without_anything_is_not_a_quiet_one(tmp_path: Path) -> None:
-    """Who mistypes the hour must not read that nothing stands out."""
+    """A mistyped hour must not give a report in which nothing stands out."""
     words = words_of(_report(tmp_path, NEITHER))
     assert (
         "Neither requests nor events of a quorum are in the chosen interval of 2 files." in words
@@ -95,4 +95,4 @@ def test_an_interval_that_ends_before_it_begins(
     """An empty report would look like a quiet cluster."""
     times = ["--since", "2026-11-20T20:28", "--until", "2026-11-20T20:27"]
     assert main(["pipeline", "report", str(tmp_path), *times]) == 2
-    assert "nothing is between" in capsys.readouterr().err
+    assert "is not before --until" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What the report says of tables, and that it can do without most of them."""
+"""What the report says about tables, and that most of them are optional."""
 
 from __future__ import annotations
 
@@ -65,21 +65,21 @@ def test_every_plot_has_a_csv(page: Path) -> None:
     assert sum(int(row["exchanges"]) for row in csv_rows(folder, "throughput")) == 300
 
 
-def test_sums_that_do_not_add_up_are_said(page: Path) -> None:
+def test_sums_that_do_not_add_up_are_reported(page: Path) -> None:
     """One of the two files lacks seven bytes."""
     words = words_of(page)
-    assert "In 1 file the sums are not equal to the size." in words
+    assert "In 1 file the sums differ from the size." in words
     assert "+7 B" in words
     assert "body client 2 30 B" in words  # bad input, its bytes summed
 
 
 def test_evidence_names_file_and_position(page: Path) -> None:
-    """The last part of the path is shown, all of it is at hand."""
+    """The last part of the path is shown, and the whole path is available."""
     assert 'title="a/client">client @1,234' in page.read_text()
 
 
-def test_two_clusters_are_told_apart(tmp_path: Path) -> None:
-    """Both have a node 1, a replica 3 and a group g, and both stand on their own."""
+def test_two_clusters_are_distinguished(tmp_path: Path) -> None:
+    """Both have a node 1, a replica 3 and a group g, and are shown separately."""
     clusters = ("alpha-cluster", "beta-cluster")
     common = {"bucket": START // 1000, "topic": "t", "partition": 0}
     folder = written(
@@ -109,7 +109,7 @@ def test_two_clusters_are_told_apart(tmp_path: Path) -> None:
     assert "replica 3 of t in" not in text
 
 
-def test_files_of_logs_are_told_apart() -> None:
+def test_files_of_logs_are_distinguished() -> None:
     """Every partition of every node has a segment 0."""
     path = "/data/node-1/orders-0/00000000000000000000.log"
     assert f'title="{path}">node-1/orders-0/…0.log @7</span>' in evidence(path, 7)
@@ -119,7 +119,7 @@ def test_files_of_logs_are_told_apart() -> None:
 
 
 def test_lines_stop_at_gaps() -> None:
-    """Not a number stands where nothing was seen, and where a value is unknown."""
+    """Where nothing was seen or a value is unknown there is not-a-number."""
     points = [(0, 1.0), (SECOND, 2.0), (9 * SECOND, 3.0), (10 * SECOND, None)]
     times, values = broken(points, 3 * SECOND)
     assert times[:2] == [0.0, 1000.0]
@@ -137,7 +137,7 @@ def test_nothing_from_a_file_is_markup(page: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", range(4))
 def test_any_table_may_be_missing(tmp_path: Path, first: int) -> None:
-    """Parts without data say so; the page is made all the same."""
+    """Parts without data say so; the page is still made."""
     quorum(tmp_path)
     for name in sorted(TABLES)[first::4]:
         for part in (tmp_path / name).glob("*"):
@@ -163,12 +163,12 @@ def test_every_part_says_that_it_has_nothing(tmp_path: Path) -> None:
 
 def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
     """It says how tables are made."""
-    with pytest.raises(StorageError, match="kraftwire pipeline run makes them"):
+    with pytest.raises(StorageError, match="kraftwire pipeline run writes them"):
         write(tmp_path)
 
 
 def test_the_command_prints_the_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """And takes an interval."""
+    """It also accepts an interval."""
     quorum(tmp_path)
     since = f"{START // SECOND + 20}"
     assert main(["pipeline", "report", str(tmp_path), "--since", since]) == 0
@@ -178,7 +178,7 @@ def test_the_command_prints_the_path(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_memory_does_not_grow_with_clients_of_one_name(tmp_path: Path) -> None:
-    """Latencies are counted in classes: a thousand different ones are a few dozen numbers."""
+    """Latencies are counted in buckets: a thousand different ones are a few dozen numbers."""
     from kraftwire.spark.report.folder import Folder
     from kraftwire.spark.report.parts.traffic import read_traffic
     from kraftwire.spark.report.write import _context
@@ -198,13 +198,13 @@ def test_memory_does_not_grow_with_clients_of_one_name(tmp_path: Path) -> None:
     assert one.quantile(1.0) == pytest.approx(1_999_000, rel=0.05)
 
 
-def test_files_that_are_no_tables_are_named(
+def test_files_that_are_not_tables_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A folder of other Parquet, or a table that was cut, is told in one line."""
+    """A folder of other Parquet, or a truncated table, is reported in one line."""
     (tmp_path / "exchanges").mkdir()
     (tmp_path / "exchanges" / "part.parquet").write_bytes(b"x")
     assert main(["pipeline", "report", str(tmp_path)]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"{tmp_path}/exchanges: is no table of the pipeline" in line
+    assert f"{tmp_path}/exchanges: not a table of the pipeline" in line
     assert "part.parquet" in line

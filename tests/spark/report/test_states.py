@@ -31,19 +31,19 @@ def _change(folder: Path, **keys: Any) -> None:
 
 
 def test_a_run_that_has_not_ended(tmp_path: Path) -> None:
-    """Killed or still at work: the sentence on top does not pass for that of all inputs."""
+    """Killed or still running: the first sentence must not look like that of all inputs."""
     quorum(tmp_path)
     made = Manifest(is_derived=True)
     made.save(tmp_path)
-    assert "The run has not ended" not in words_of(write(tmp_path))
+    assert "The run has not finished" not in words_of(write(tmp_path))
     made.is_derived = False
     made.save(tmp_path)
     words = words_of(write(tmp_path))
-    assert "Nobody led for 3 s in all. The run has not ended: these tables are not" in words
+    assert "Nobody led for 3 s in all. The run has not finished: these tables do" in words
 
 
 def test_tables_of_another_version(tmp_path: Path) -> None:
-    """They are read as far as they go, and the page says whose they are."""
+    """They are read as far as possible, and the page names their version."""
     quorum(tmp_path)
     Manifest(is_derived=True).save(tmp_path)
     assert "The tables are of version" not in words_of(write(tmp_path))
@@ -62,19 +62,19 @@ def test_a_damaged_manifest_is_named(
     (tmp_path / "_manifest" / "manifest.json").write_text(text)
     assert main(["pipeline", "report", str(tmp_path)]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert "manifest.json: is no manifest: " in line
+    assert "manifest.json: not a manifest: " in line
 
 
 @pytest.mark.parametrize(("table", "column"), TIMES)
 def test_rows_without_a_time_are_left_out(table: str, column: str, tmp_path: Path) -> None:
-    """As those of a version that did not know the column."""
+    """Like those of a version without the column."""
     quorum(tmp_path)
     for path in (tmp_path / table).iterdir():
         pq.write_table(pq.read_table(path).drop_columns([column]), path)
     assert "What was read" in words_of(write(tmp_path))
 
 
-def test_columns_that_are_not_known_are_passed_over(tmp_path: Path) -> None:
+def test_unknown_columns_are_ignored(tmp_path: Path) -> None:
     """Those of a later version, and the tags of a run."""
     quorum(tmp_path)
     for path in tmp_path.glob("*/*.parquet"):
@@ -91,16 +91,16 @@ def test_files_without_kafka_are_not_a_quiet_cluster(tmp_path: Path) -> None:
     assert "stands out" not in words
 
 
-def test_logs_alone_tell_of_no_gaps(tmp_path: Path) -> None:
-    """A record says when a leader began, and nothing when the one before fell silent."""
+def test_logs_alone_show_no_gaps(tmp_path: Path) -> None:
+    """A record says when a leader began, but not when the previous one fell silent."""
     leader = {"kind": "leader", "node": "1", "cluster": "c"}
     events = [{**leader, "time_ns": START + at * SECOND, "epoch": at} for at in (1, 5)]
     words = words_of(write(written(tmp_path, raft_timeline=events)))
-    assert "leaders 2 logs tell of no gaps" in words
+    assert "leaders 2 logs show no gaps" in words
 
 
 def test_lag_of_groups_has_its_heading_without_rebalances(tmp_path: Path) -> None:
-    """A capture that begins after the last rebalance has commits alone."""
+    """A capture that begins after the last rebalance has only commits."""
     quorum(tmp_path)
     for path in (tmp_path / "groups").iterdir():
         path.unlink()

@@ -31,7 +31,7 @@ def busy(folder: Path, *, times: int = 1) -> Path:
 
 
 def rotated(folder: Path, count: int) -> list[Path]:
-    """A recording in so many files of a folder."""
+    """A recording in this many files of a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     raw = lzma.decompress(golden("quorum").read_bytes())
     at, made = 24, []

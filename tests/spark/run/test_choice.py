@@ -1,4 +1,4 @@
-"""Which tables a run writes, if it is asked for some of them."""
+"""Which tables a run writes if only some are requested."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kraftwire.errors import UsageError
 from kraftwire.spark.run import InProcess, OnSpark, RunOptions, choose_tables, run
 from kraftwire.spark.tables import find_table
 from kraftwire.spark.tables.apis import TYPED_TABLES
-from tests.spark.run.folders import captures, rows_of
+from tests.spark.run.folders import captures, rotated, rows_of
 
 USAGE = 2
 ALWAYS = {"bad_input", "files"}
@@ -36,7 +36,7 @@ def _run(source: Path, folder: Path, *patterns: str, resume: bool = False) -> di
 
 
 def test_only_what_is_asked_for_is_written(tmp_path: Path) -> None:
-    """Besides what proves that no byte was lost; a table without rows has its schema."""
+    """Besides the tables that prove that no byte was lost; a table without rows has its schema."""
     source = captures(tmp_path / "in", "quorum")
     rows = _run(source, tmp_path / "out", "vote_*", "share_fetch_request", "connections")
     wanted = {"vote_request", "vote_response", "share_fetch_request", "connections"} | ALWAYS
@@ -49,19 +49,23 @@ def test_only_what_is_asked_for_is_written(tmp_path: Path) -> None:
     assert empty.names == [*find_table("share_fetch_request").arrow.names, "tags"]
 
 
-def test_typed_rows_lie_where_exchanges_say(tmp_path: Path) -> None:
-    """Requests and responses join by file and position."""
-    source = captures(tmp_path / "in", "quorum")
-    _run(source, tmp_path / "out", "exchanges", "fetch_request", "fetch_response")
+def test_typed_rows_are_where_exchanges_say(tmp_path: Path) -> None:
+    """Requests and responses join by file and position, also across the files of a recording."""
+    rotated(tmp_path / "in", 9)
+    wanted = ("exchanges", "batches", "fetch_request", "fetch_response")
+    _run(tmp_path / "in", tmp_path / "out", *wanted)
     rows = {name: rows_of(tmp_path / "out", name) for name in _folders(tmp_path / "out")}
     begun = {(each["file"], each["position"]) for each in rows["exchanges"]}
-    ended = {(each["file"], each["response_position"]) for each in rows["exchanges"]}
+    ended = {(each["response_file"], each["response_position"]) for each in rows["exchanges"]}
     assert {(each["file"], each["position"]) for each in rows["fetch_request"]} <= begun
     assert {(each["file"], each["position"]) for each in rows["fetch_response"]} <= ended
+    assert any(each["response_file"] > each["file"] for each in rows["exchanges"])
+    batches = rows_of(tmp_path / "out", "batches")
+    assert {(each["file"], each["position"]) for each in batches} <= ended
 
 
-def test_a_derived_table_brings_what_it_is_made_from() -> None:
-    """And a table that stages make of other such tables brings those too."""
+def test_a_derived_table_brings_its_inputs() -> None:
+    """A table that stages derive from other such tables brings those too."""
     lag = RunOptions(Path("x"), tables=("replica_lag",))
     assert lag.derived == {"clusters", "replica_lag"}
     assert {"quorum_observations", "partition_traffic", "exchanges"} <= lag.base
@@ -96,7 +100,7 @@ def test_a_killed_run_leaves_no_part_of_a_typed_table(tmp_path: Path) -> None:
 
 
 def test_stages_run_for_what_is_wanted(spark: Any, tmp_path: Path) -> None:
-    """And only these."""
+    """No other stages run."""
     source = captures(tmp_path / "in", "quorum")
     options = RunOptions(tmp_path / "out", tables=choose_tables(["raft_timeline", "vote_request"]))
     outcome = run([str(source)], options, OnSpark(spark), tell=_quiet)
@@ -121,7 +125,7 @@ def test_a_typed_table_is_read_by_spark(spark: Any, tmp_path: Path) -> None:
 def test_a_wrong_name_is_one_line(
     wrong: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Said before Spark starts, with what there is."""
+    """The error comes before Spark starts, and lists the tables."""
     command = ["pipeline", "run", str(tmp_path), "--out", str(tmp_path / "o"), "--tables", wrong]
     assert main(command) == USAGE
     lines = capsys.readouterr().err.splitlines()

@@ -36,11 +36,11 @@ def test_two_runs_in_one_folder(tmp_path: Path) -> None:
     with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"held\n"
-        with pytest.raises(UsageError, match="another run is at work"):
+        with pytest.raises(UsageError, match="another run is using"):
             _run(source, out)
         other.kill()
     _run(source, out)
-    with claimed(out), pytest.raises(UsageError, match="another run is at work"):
+    with claimed(out), pytest.raises(UsageError, match="another run is using"):
         _run(source, out)
 
 
@@ -57,8 +57,8 @@ def test_what_no_run_wrote_is_not_taken_for_tables(tmp_path: Path) -> None:
     _run(source, out)
 
 
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
-    """It is said of the file that was named, not of one that would be in it."""
+def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
+    """The error names the given file, not one that would be in it."""
     out = tmp_path / "out"
     out.write_text("")
     with pytest.raises(UsageError, match="out: is a file"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,20 @@ def test_the_first_run_makes_it(folder: Path) -> None:
     assert [path.name for path in folder.iterdir()] == [first.path.name]
 
 
+def test_a_run_without_stages_has_a_smaller_one(folder: Path) -> None:
+    """It uses the full one if there is one, and the smaller one is then removed."""
+    small = ClassArchive.find(has_stages=False)
+    assert small is not None
+    assert ClassArchive.kept() is None
+    assert _ended(small)
+    assert ClassArchive.kept() == ClassArchive.find(has_stages=False) == replace(small, fresh=None)
+    whole = _found()
+    assert whole.fresh is not None
+    assert _ended(whole)
+    assert list(folder.iterdir()) == [whole.path]
+    assert ClassArchive.kept() == ClassArchive.find(has_stages=False) == _found()
+
+
 @pytest.mark.usefixtures("folder")
 def test_a_jvm_that_failed_leaves_no_archive() -> None:
     """What it wrote may be half of one."""
@@ -61,7 +76,7 @@ def test_a_jvm_that_failed_leaves_no_archive() -> None:
 
 
 def test_one_other_is_kept(folder: Path) -> None:
-    """That of another Spark; older ones go."""
+    """That of another Spark; older ones are removed."""
     folder.mkdir()
     for age, name in enumerate(("spark-new.jsa", "spark-old.jsa"), 1):
         (folder / name).touch()
@@ -72,8 +87,8 @@ def test_one_other_is_kept(folder: Path) -> None:
     assert names == {archive.path.name, "spark-new.jsa"}
 
 
-def test_what_was_left_by_a_kill_goes(folder: Path) -> None:
-    """After an hour, when nobody writes it any more."""
+def test_what_a_kill_left_is_removed(folder: Path) -> None:
+    """After an hour, when no process writes it any more."""
     folder.mkdir()
     (folder / "spark-x.1.new").touch()
     os.utime(folder / "spark-x.1.new", (0, 0))
@@ -81,8 +96,18 @@ def test_what_was_left_by_a_kill_goes(folder: Path) -> None:
     assert not list(folder.iterdir())
 
 
+def test_it_goes_when_there_is_an_archive_too(folder: Path) -> None:
+    """Or it would stay for good."""
+    assert _ended(_found())
+    (folder / "spark-x.1.new").touch()
+    os.utime(folder / "spark-x.1.new", (0, 0))
+    archive = _found()
+    assert archive.fresh is None
+    assert list(folder.iterdir()) == [archive.path]
+
+
 def test_without_a_folder_to_write_to_there_is_none(folder: Path) -> None:
-    """A run does without."""
+    """A run then works without one."""
     folder.write_text("a file")
     assert ClassArchive.find() is None
 
@@ -98,7 +123,7 @@ def test_the_folder_is_that_of_the_platform(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_java_takes_the_options(tmp_path: Path) -> None:
-    """Both to make an archive and to use it; a damaged one is passed over without a word."""
+    """Both to make an archive and to use it; a damaged one is silently ignored."""
     requires_java()
     making = ClassArchive(tmp_path / "a.jsa", tmp_path / "a.new")
     using = ClassArchive(tmp_path / "a.jsa", None)

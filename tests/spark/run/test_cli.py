@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import bz2
 import importlib.util
 import json
 from pathlib import Path
 from typing import Any
 
+import click
+import cramjam
 import pytest
 
 pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from kraftwire.cli.main import main
+from kraftwire.cli.pipeline import installed
 from kraftwire.spark.run import InProcess, RunOptions, export, run
 from kraftwire.spark.run.attention import attention
 from kraftwire.spark.tables import TABLES
@@ -22,7 +26,7 @@ Captured = pytest.CaptureFixture[str]
 
 
 def test_tables_are_described_in_words(capsys: Captured) -> None:
-    """Who queries a table wants to know what a column holds without reading code."""
+    """Users who query a table want to know what a column holds without reading code."""
     assert main(["pipeline", "tables"]) == 0
     text = capsys.readouterr().out
     for table in TABLES.values():
@@ -37,21 +41,51 @@ def test_tables_are_described_in_words(capsys: Captured) -> None:
     ("missing", "words"),
     [("pyspark", "pip install"), ("java", "Java 17")],
 )
-def test_what_is_not_installed_is_said_in_a_line(
+def test_what_is_not_installed_is_reported_in_a_line(
     missing: str, words: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The extra is large, so many will run the command without it once."""
-    from kraftwire.cli.pipeline import command as pipeline
-
     find = importlib.util.find_spec
-    monkeypatch.setattr(pipeline, "find_spec", lambda name: None if name == missing else find(name))
+    monkeypatch.setattr(
+        installed, "find_spec", lambda name: None if name == missing else find(name)
+    )
     if missing == "java":
         monkeypatch.delenv("JAVA_HOME", raising=False)
-        monkeypatch.setattr(pipeline.shutil, "which", lambda _: None)
+        monkeypatch.setattr(installed.shutil, "which", lambda _: None)
     assert main(["pipeline", "run", str(tmp_path), "--out", str(tmp_path / "out")]) == FAILED
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert words in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("home", "stated", "words"),
+    [
+        ("jdk", 'JAVA_VERSION="11.0.20"', "Java 11, .*, is too old"),
+        ("jdk/jre", 'IMPLEMENTOR="Any"\nJAVA_VERSION="1.8.0_392"', "Java 8, .*, is too old"),
+        ("jdk", 'JAVA_VERSION="17.0.15"', ""),
+        ("jdk", 'JAVA_VERSION="21"', ""),
+        ("jdk", "nothing of use", ""),
+        ("jdk", None, ""),
+        ("elsewhere", None, "no Java in JAVA_HOME"),
+    ],
+)
+def test_an_unusable_java_is_said_in_a_line(
+    home: str, stated: str | None, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own words are a stack trace. A Java that does not state its version may be a good one."""
+    for name in ("jdk", "jdk/jre"):
+        java = tmp_path / name / "bin" / "java"
+        java.parent.mkdir(parents=True)
+        java.touch()
+    if stated is not None:
+        (tmp_path / "jdk" / "release").write_text(stated)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / home))
+    if not words:
+        return installed.check_installed()
+    with pytest.raises(click.ClickException, match=words):
+        installed.check_installed()
+    return None
 
 
 @pytest.mark.parametrize(
@@ -77,7 +111,7 @@ def test_what_is_not_installed_is_said_in_a_line(
         ["--conf", "executor.memory=1g"],
     ],
 )
-def test_wrong_options_are_said_before_anything_starts(
+def test_wrong_options_are_reported_before_anything_starts(
     wrong: list[str], tmp_path: Path, capsys: Captured
 ) -> None:
     """Spark takes seconds to start; a typing error should not."""
@@ -85,8 +119,33 @@ def test_wrong_options_are_said_before_anything_starts(
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+def test_a_folder_that_cannot_be_used_is_said_before_spark_starts(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for Java to be told that `--resume` is missing."""
+    monkeypatch.setattr("kraftwire.spark.session.local_session", _never)
+    source = captures(tmp_path / "in", "sasl")
+    run([str(source)], RunOptions(tmp_path / "out"), InProcess(), tell=print)
+    (tmp_path / "file").touch()
+    (tmp_path / "empty").mkdir()
+    capsys.readouterr()
+    for at, out, words in (
+        (source, "out", "already holds tables"),
+        (source, "file", "is a file"),
+        (tmp_path / "empty", "new", "there is no file to read"),
+    ):
+        assert main(["pipeline", "run", str(at), "--out", str(tmp_path / out)]) == USAGE
+        said = capsys.readouterr().err.splitlines()
+        assert len(said) == 1
+        assert words in said[0]
+
+
+def _never(*_: Any, **__: Any) -> Any:
+    raise AssertionError("Spark was started")
+
+
 def test_several_apis_with_commas() -> None:
-    """As `kraftwire decode` takes them."""
+    """As in `kraftwire decode`."""
     from kraftwire.cli.pipeline import command as pipeline
 
     assert pipeline._apis(["Vote,fetch", "3"]) == {52, 1, 3}
@@ -120,5 +179,22 @@ def test_what_to_look_at_first_names_errors_and_bad_input(tmp_path: Path) -> Non
     path.write_bytes(path.read_bytes()[:-3])
     run([str(source)], RunOptions(tmp_path / "out"), InProcess(), tell=print)
     lines = attention(tmp_path / "out")
-    assert any("file-cut" in line for line in lines)
-    assert any("answers with" in line for line in lines)
+    assert "bad input: file-cut, 1 row" in lines
+    assert any("responses with" in line for line in lines)
+
+
+def test_what_to_look_at_first_names_compressions_that_are_not_read(tmp_path: Path) -> None:
+    """A folder of captures that somebody has packed would look like one without Kafka's traffic."""
+    source = captures(tmp_path / "in", "sasl")
+    data = (source / "sasl.pcap").read_bytes()
+    for name in ("one", "two"):
+        (source / f"{name}.pcap.bz2").write_bytes(bz2.compress(data))
+    (source / "three.pcap.lz4").write_bytes(bytes(cramjam.lz4.compress(data)))
+    run([str(source)], RunOptions(tmp_path / "out"), InProcess(), tell=print)
+    assert [line for line in attention(tmp_path / "out") if line.startswith("compressed")] == [
+        "compressed with bzip2, which is not read: 2 files",
+        "compressed with lz4, which is not read: 1 file",
+    ]
+    kinds = {row["kind"]: row for row in rows_of(tmp_path / "out", "files")}
+    assert kinds.keys() == {"capture", "bzip2", "lz4"}
+    assert kinds["lz4"]["other_bytes"] == kinds["lz4"]["size"]

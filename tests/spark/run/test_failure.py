@@ -1,4 +1,4 @@
-"""What fails on Spark is said in one line, with what was raised first."""
+"""What fails on Spark is reported in one line, with the first error."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_stage_of_a_user_that_fails(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Wherever it fails: while it is planned, or in a task; the tables of inputs stay."""
+    """It may fail while it is planned or in a task; the tables of inputs stay."""
     source, out = captures(tmp_path / "in", "sasl"), tmp_path / "out"
     outcome = run([str(source)], RunOptions(out), InProcess(), tell=print)
     monkeypatch.setitem(known._known, "broken", Stage("broken", ("frames",), make))

@@ -1,4 +1,4 @@
-"""Which files a run reads, under which names, and what it says of those that it cannot read."""
+"""Which files a run reads, under which names, and what it reports if it cannot read them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="needs the extra spark")
 
+from kraftwire.cli.main import main
 from kraftwire.spark.run import InProcess, RunOptions, run
+from kraftwire.spark.run.manifest import Manifest
 from tests.spark.run.folders import captures, everything, rows_of
 
 
@@ -20,7 +22,7 @@ def _silent(_text: str) -> None:
 
 
 def _odd(path: Path, mark: bytes) -> Path:
-    """The path with bytes in its name that are no UTF-8."""
+    """The path with bytes in its name that are not UTF-8."""
     return Path(os.fsdecode(os.fsencode(path) + mark))
 
 
@@ -42,7 +44,7 @@ def test_names_that_are_not_utf_8_are_escaped(tmp_path: Path) -> None:
 
 
 def test_a_file_with_such_a_name_is_known_again(tmp_path: Path) -> None:
-    """The manifest is JSON, and a run that goes on must not read the file twice."""
+    """The manifest is JSON, and a resumed run must not read the file twice."""
     whole = captures(tmp_path / "in", "sasl") / "sasl.pcap"
     whole.rename(_odd(whole.with_suffix(""), b"\xff0.pcap"))
     out = tmp_path / "out"
@@ -57,7 +59,7 @@ def test_a_file_with_such_a_name_is_known_again(tmp_path: Path) -> None:
 def test_a_file_is_the_same_by_every_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who goes on from another folder must not count a file twice, nor take it for another."""
+    """A run resumed from another folder must not count a file twice or take it for another."""
     captures(tmp_path / "one" / "in", "sasl")
     captures(tmp_path / "two" / "in", "clients")
     (tmp_path / "two" / "in" / "clients.pcap").rename(tmp_path / "two" / "in" / "sasl.pcap")
@@ -93,7 +95,7 @@ def test_a_pipe_is_refused_before_it_blocks(tmp_path: Path) -> None:
     outcome = run(inputs, RunOptions(tmp_path / "out"), InProcess(), tell=told.append)
     assert outcome.files == 1
     assert len(told) == 1
-    assert "pipe: is no regular file" in told[0]
+    assert "pipe: is not a regular file" in told[0]
 
 
 def test_a_file_that_may_not_be_read_has_a_row(
@@ -122,3 +124,118 @@ def test_a_file_that_may_not_be_read_has_a_row(
     again = run([str(source)], options, InProcess(), tell=_silent, resume=True)
     assert (again.files, again.known) == (1, 1)
     assert rows_of(tmp_path / "out", "bad_input") == []
+
+
+def _closed(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Refuse to list a folder, as the system does for other users than root."""
+    given = os.scandir
+
+    def scandir(path: Any) -> Any:
+        if str(path) == str(folder):
+            raise PermissionError(13, "Permission denied", str(path))
+        return given(path)
+
+    patch.setattr(os, "scandir", scandir)
+
+
+def test_a_folder_that_may_not_be_listed_has_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tables must tell that something is missing, until a run has read it."""
+    source = captures(tmp_path / "in", "sasl")
+    captures(source / "closed", "clients")
+    out = tmp_path / "out"
+    told: list[str] = []
+    with monkeypatch.context() as patch:
+        _closed(patch, source / "closed")
+        for resume in (False, True):
+            outcome = run(
+                [str(source)], RunOptions(out), InProcess(), tell=told.append, resume=resume
+            )
+            assert (outcome.unread, outcome.unbalanced) == ([str(source / "closed")], [])
+            (row,) = rows_of(out, "bad_input")
+            assert (row["file"], row["id"]) == (str(source / "closed"), "unreadable-folder")
+            assert (row["stage"], row["length"]) == ("file", 0)
+            assert row["detail"] == "cannot read: Permission denied"
+    assert told == [f"{source}/closed: cannot read: Permission denied"] * 2
+    saved = Manifest.load(out)
+    assert saved is not None
+    assert saved.is_derived, "a finding that is there already must not make stages run again"
+    run([str(source / "sasl.pcap")], RunOptions(out), InProcess(), tell=_silent, resume=True)
+    assert len(rows_of(out, "bad_input")) == 1
+    again = run([str(source)], RunOptions(out), InProcess(), tell=_silent, resume=True)
+    assert (again.files, again.unread) == (1, [])
+    assert rows_of(out, "bad_input") == []
+
+
+def test_what_is_not_read_is_an_incomplete_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scripts go by the exit code; a tail may stay incomplete to its end as well."""
+    monkeypatch.setattr("kraftwire.spark.session.local_session", lambda *_, **__: _Spark())
+    source = captures(tmp_path / "in", "sasl")
+    _closed(monkeypatch, source / "closed")
+    monkeypatch.setattr("kraftwire.spark.run.starting.OnSpark", lambda _: InProcess())
+    (source / "closed").mkdir()
+    for command in (["run"], ["tail", "--once"]):
+        out = ["--out", str(tmp_path / command[0]), "--quiet"]
+        assert main(["pipeline", *command, str(source), *out]) == 1
+        (source / "closed").rmdir()
+        assert main(["pipeline", *command, str(source), *out, *_resumed(command)]) == 0
+        (source / "closed").mkdir()
+
+
+def _resumed(command: list[str]) -> list[str]:
+    return ["--resume"] if command == ["run"] else []
+
+
+class _Spark:
+    """A session that does nothing."""
+
+    def __init__(self) -> None:
+        self.sparkContext = self
+        self.defaultParallelism = 1
+
+    def parallelize(self, *_: Any) -> _Spark:
+        """Return something to count."""
+        return self
+
+    def count(self) -> int:
+        """Return a number."""
+        return 0
+
+    def stop(self) -> None:
+        """Do nothing."""
+
+
+@pytest.mark.parametrize(
+    ("command", "master"), [("run", "local"), ("run", "spark://host:1"), ("tail", "local")]
+)
+def test_wrong_usage_is_told_before_spark_starts(
+    command: str, master: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """On a cluster it may take minutes until executors have joined."""
+
+    def start(*_: Any, **__: Any) -> Any:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("kraftwire.spark.session.local_session", start)
+    source = captures(tmp_path / "in", "sasl")
+    other = tmp_path / "other"
+    run([str(source)], RunOptions(other, with_records=True), InProcess(), tell=_silent)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "frames").mkdir()
+    (tmp_path / "full" / "frames" / "some.parquet").touch()
+    missing, resume = str(tmp_path / "missing"), ["--resume"] if command == "run" else []
+    for inputs, out, words in (
+        ([str(source), missing], tmp_path / "out", "missing: no such file or folder"),
+        ([str(source)], other, "made with other options"),
+        ([str(source)], tmp_path / "full", "full"),
+        ([str(source)], source / "sasl.pcap", "is a file"),
+    ):
+        more = resume if out == other else []
+        arguments = ["pipeline", command, *inputs, "--out", str(out), "--master", master, *more]
+        assert main(arguments) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert words in line

@@ -1,4 +1,4 @@
-"""The files of a rotated recording are one, also if they come one after the other."""
+"""The files of a rotated recording are one, even if they come one after the other."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_rotated_recording_is_one_source(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", [[0], [0, 1], [3], [0, 3], [1, 2]])
 def test_new_files_of_a_recording_join_it(first: list[int], tmp_path: Path) -> None:
-    """Whatever was there before: earlier files, later ones, or those around the new ones."""
+    """Whatever existed before: earlier files, later ones, or those around the new ones."""
     files = rotated(tmp_path / "in", 4)
     captures(tmp_path / "in", "sasl")
     others = [tmp_path / "in" / "sasl.pcap"]
@@ -63,8 +63,8 @@ def test_files_can_come_one_by_one(tmp_path: Path) -> None:
     assert tables_of(tmp_path / "out") == tables_of(tmp_path / "whole")
 
 
-def test_a_recording_that_does_not_go_on_is_left_alone(tmp_path: Path) -> None:
-    """A new capture whose name is alike may be of the same time, and so of another place."""
+def test_a_recording_that_does_not_continue_is_left_alone(tmp_path: Path) -> None:
+    """A new capture with a similar name may be of the same time, and so of another place."""
     files = rotated(tmp_path / "in", 2)
     _run(files, tmp_path / "out")
     other = tmp_path / "in" / "trace_7.pcap"
@@ -75,7 +75,7 @@ def test_a_recording_that_does_not_go_on_is_left_alone(tmp_path: Path) -> None:
     assert tables_of(tmp_path / "out") == tables_of(tmp_path / "whole")
 
 
-def test_recordings_of_several_places_are_told_apart(tmp_path: Path) -> None:
+def test_recordings_of_several_places_are_distinguished(tmp_path: Path) -> None:
     """Captures of two hosts, rotated at the same times, with the same connections."""
     paths = []
     for host in (1, 2):
@@ -89,7 +89,7 @@ def test_recordings_of_several_places_are_told_apart(tmp_path: Path) -> None:
     ]
 
 
-def test_of_alike_names_the_connections_tell(tmp_path: Path) -> None:
+def test_connections_distinguish_files_of_similar_names(tmp_path: Path) -> None:
     """Ring buffers put the time in the name, which differs in every file."""
     first, second = rotated(tmp_path / "one", 2)
     between = captures(tmp_path / "other", "sasl") / "sasl.pcap"
@@ -122,7 +122,7 @@ def test_files_that_are_gone_keep_their_rows(tmp_path: Path) -> None:
 
 
 def test_a_file_that_grew_and_its_successor_are_read_as_one(tmp_path: Path) -> None:
-    """The last file of a recording that goes on is mostly half written when it is first read."""
+    """The last file of a growing recording is usually half written when it is first read."""
     files = rotated(tmp_path / "in", 3)
     whole = files[1].read_bytes()
     files[1].write_bytes(whole[: len(whole) // 2])
@@ -135,7 +135,7 @@ def test_a_file_that_grew_and_its_successor_are_read_as_one(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("count", range(1, 7))
 @pytest.mark.parametrize("where", ["save", "replace", "remove"])
-def test_a_run_killed_while_it_replaces_a_recording_goes_on(
+def test_a_run_killed_while_it_replaces_a_recording_continues(
     where: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The old parts count until the new ones do, and never both."""

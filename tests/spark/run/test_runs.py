@@ -29,7 +29,7 @@ class _Killed(BaseException):
 
 
 class _Dying(InProcess):
-    """Dies after so many pieces of work."""
+    """Dies after this many pieces of work."""
 
     def __init__(self, after: int, cores: int = 1) -> None:
         super().__init__(cores)
@@ -81,7 +81,7 @@ def test_a_folder_of_everything_is_read_and_conserved(tmp_path: Path) -> None:
 
 
 def test_tables_without_rows_are_there_too(tmp_path: Path) -> None:
-    """A query over a good recording must not fail for want of bad input."""
+    """A query over a good recording must not fail because there is no bad input."""
     source, out = captures(tmp_path / "in", "quorum"), tmp_path / "out"
     outcome = _run(source, out)
     assert outcome.rows["bad_input"] == 0
@@ -94,7 +94,7 @@ def test_tables_without_rows_are_there_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("after", [0, 1, 4, 9, 12])
-def test_a_killed_run_goes_on(after: int, tmp_path: Path) -> None:
+def test_a_killed_run_continues(after: int, tmp_path: Path) -> None:
     """Whatever had been done counts once, and nothing counts twice."""
     source = everything(tmp_path / "in")
     _run(source, tmp_path / "whole")
@@ -107,10 +107,10 @@ def test_a_killed_run_goes_on(after: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 8])
 @pytest.mark.parametrize("where", ["save", "replace"])
-def test_a_run_killed_between_parts_and_manifest_goes_on(
+def test_a_run_killed_between_parts_and_manifest_continues(
     where: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Parts that were moved but are in no manifest must not be counted when it goes on."""
+    """Parts that were moved but are in no manifest must not be counted when it is resumed."""
     source = captures(tmp_path / "in")
     _run(source, tmp_path / "whole")
     left = [count]
@@ -142,7 +142,7 @@ def test_a_run_killed_between_parts_and_manifest_goes_on(
 
 
 def test_new_files_are_added_without_the_old_ones(tmp_path: Path) -> None:
-    """A folder of captures that grows every hour is not decoded anew every hour."""
+    """A folder of captures that grows every hour is not decoded again every hour."""
     source = captures(tmp_path / "in", "clients")
     _run(source, tmp_path / "out")
     captures(source, "sasl")
@@ -195,7 +195,7 @@ def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_short_runs")
 def test_a_long_connection_is_decoded_in_parts(tmp_path: Path) -> None:
-    """One connection that says more than all others must not keep one core busy and no other."""
+    """One connection with more traffic than all others must not keep only one core busy."""
     source = busy(tmp_path / "in")
     outcome = _run(source, tmp_path / "one")
     counting = _Counting()
@@ -209,7 +209,7 @@ def test_a_long_connection_is_decoded_in_parts(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("_short_runs")
 def test_a_connection_that_is_no_longer_than_its_share_stays_whole(tmp_path: Path) -> None:
-    """To cut costs a pass over the frames, which is lost where no core is idle."""
+    """Cutting takes a pass over the frames, which is wasted if no core is idle."""
     source = busy(tmp_path / "in")
     counting = _Counting()
     run([str(source)], RunOptions(tmp_path / "out", cut_bytes=10_000), counting, tell=_silent)
@@ -218,7 +218,7 @@ def test_a_connection_that_is_no_longer_than_its_share_stays_whole(tmp_path: Pat
 
 @pytest.mark.usefixtures("_short_runs")
 @pytest.mark.parametrize("after", [2, 3, 5, 9])
-def test_a_run_killed_among_parts_goes_on(after: int, tmp_path: Path) -> None:
+def test_a_run_killed_among_parts_continues(after: int, tmp_path: Path) -> None:
     """The parts of a connection count together or not at all."""
     source = busy(tmp_path / "in")
     _run(source, tmp_path / "whole")
@@ -244,10 +244,10 @@ def test_only_chosen_frames_are_in_tables(tmp_path: Path) -> None:
     assert len(rows_of(tmp_path / "some", "frames")) == 2 * len(wanted)
 
 
-def test_bytes_that_are_nowhere_are_told(
+def test_bytes_that_are_nowhere_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A decoder that loses a packet must not pass for one that found nothing."""
+    """A decoder that loses a packet must not look like one that found nothing."""
     from kraftwire.spark.captures import pieces
 
     read = pieces.Series.read
@@ -272,7 +272,7 @@ def test_bytes_that_are_nowhere_are_told(
 
 
 def test_tables_of_another_run_are_not_overwritten(tmp_path: Path) -> None:
-    """Two runs in one folder would give tables of neither."""
+    """Two runs in one folder would give the tables of neither."""
     source = captures(tmp_path / "in", "sasl")
     _run(source, tmp_path / "out")
     with pytest.raises(UsageError, match="--resume adds"):
@@ -301,7 +301,7 @@ def test_waves_keep_sources_whole() -> None:
 
 
 def test_small_units_share_a_task() -> None:
-    """A task of its own for each of a thousand small files costs more than decoding them."""
+    """A separate task for each of a thousand small files costs more than decoding them."""
     from kraftwire.spark.run.tasks import ForEach, Unit, bundled
 
     sizes = [100_000_000, 3_000_000, *[10_000] * 200]
@@ -328,8 +328,8 @@ class _Stages(InProcess):
             raise _Killed
 
 
-def test_a_run_killed_in_its_stages_goes_on_with_them(tmp_path: Path) -> None:
-    """Although all files are in the tables; and once they are made, they are not made again."""
+def test_a_run_killed_in_its_stages_continues_with_them(tmp_path: Path) -> None:
+    """They run although all files are in the tables; once derived tables are made, they stay."""
     source = captures(tmp_path / "in", "quorum")
     runner = _Stages()
     with pytest.raises(_Killed):

@@ -1,4 +1,4 @@
-"""A small input is planned for in another manner, with the same tables."""
+"""A small input is planned differently, with the same tables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_sizes_of_all_files_count(tmp_path: Path) -> None:
 def test_a_session_plans_for_few_rows_and_as_before_afterwards(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A session belongs to its user: what is right for a small input must not outlive the run."""
+    """A session belongs to its user: settings for a small input must not outlive the run."""
     fill_up(tmp_path, ["exchanges"])
     before = spark.conf.get(_ADAPTIVE)
     with settled(spark, tmp_path):

@@ -31,7 +31,7 @@ def _tagged(folder: Path, table: str) -> set[tuple[tuple[str, str], ...] | None]
 
 
 def test_several_runs_are_read_as_one(spark: Any, tmp_path: Path) -> None:
-    """Base, derived and typed tables tell the runs apart, also where they name no file."""
+    """Base, derived and typed tables distinguish the runs, even without file names."""
     source = captures(tmp_path / "in", "quorum")
     for tags in ((("incident", "1"), ("site", "north")), ()):
         folder = tmp_path / "runs" / str(len(tags))
@@ -47,8 +47,8 @@ def test_several_runs_are_read_as_one(spark: Any, tmp_path: Path) -> None:
     assert spark.read.parquet(str(tmp_path / "runs" / "*" / NAMES[-1])).columns[-1] == "tags"
 
 
-def test_files_that_come_later_have_tags_of_their_own(tmp_path: Path) -> None:
-    """And a run that goes on without tags keeps those it had."""
+def test_files_that_come_later_have_their_own_tags(tmp_path: Path) -> None:
+    """A run that is resumed without tags keeps those it had."""
     one = captures(tmp_path / "one", "quorum")
     two = captures(tmp_path / "two", "sasl")
     three = captures(tmp_path / "three", "clients")
@@ -66,7 +66,7 @@ def test_files_that_come_later_have_tags_of_their_own(tmp_path: Path) -> None:
 
 
 def test_what_is_made_of_all_inputs_has_the_tags_of_all() -> None:
-    """A row that comes of two incidents belongs to neither."""
+    """A row that comes from two incidents belongs to neither."""
     assert shared_tags([{"a": "1", "b": "2"}, {"a": "1", "b": "3", "c": "4"}]) == {"a": "1"}
     assert shared_tags([{"a": "1"}]) == {"a": "1"}
     assert shared_tags([{"a": "1"}, {}]) == shared_tags([]) == {}

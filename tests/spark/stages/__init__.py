@@ -1,1 +1,1 @@
-"""Stages: what each one makes of tables that a test writes down."""
+"""Stages: what each one derives from tables that a test writes."""

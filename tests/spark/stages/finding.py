@@ -1,4 +1,4 @@
-"""Runs one rule over tables that a test writes down."""
+"""Runs one rule over tables that a test writes."""
 
 from __future__ import annotations
 

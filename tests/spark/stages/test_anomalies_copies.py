@@ -1,4 +1,4 @@
-"""The rule about traffic that was captured twice: what it finds, and what it lets pass."""
+"""The rule about traffic that was captured twice: what it reports, and what it accepts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _exchanges(file: str, ids: range, shift: float = 0, **more: Any) -> Rows:
 
 
 def test_both_ends_of_a_connection(spark: SparkSession) -> None:
-    """Who opened it is known at one end alone, and the clocks differ."""
+    """Only one end shows who opened it, and the clocks differ."""
     turned = {"client": "s:9092", "server": "c:1"}
     [row] = find(
         spark,

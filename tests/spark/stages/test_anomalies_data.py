@@ -1,4 +1,4 @@
-"""Rules about clients, logs and groups: what they find, and what they let pass."""
+"""Rules about clients, logs and groups: what they report, and what they accept."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_fetch_storm(spark: SparkSession) -> None:
     assert row["detail"] == "120 Fetches from s:1 brought nothing, up to 60 in a second"
 
 
-def test_fetches_that_are_no_storm(spark: SparkSession) -> None:
+def test_fetches_that_are_not_a_storm(spark: SparkSession) -> None:
     """As many that bring data; one of many partitions; 49 a second; those of two clients."""
     many = [{**_fetches(1, 1)[0], "partition": each} for each in range(99)]
     assert not find(spark, "fetch-storm", partition_traffic=_fetches(120, 2, bytes=1))
@@ -41,8 +41,8 @@ def test_fetches_that_are_no_storm(spark: SparkSession) -> None:
     assert not find(spark, "fetch-storm", partition_traffic=two)
 
 
-def test_a_follower_under_load_is_no_storm(spark: SparkSession) -> None:
-    """After each answer with records it asks once more, for the new high watermark."""
+def test_a_follower_under_load_is_not_a_storm(spark: SparkSession) -> None:
+    """After each answer with records it fetches once more, for the new high watermark."""
     rows = _fetches(120, 1) + _fetches(110, 1, bytes=1, topic="u")
     other = [{**row, "position": row["position"] + 1000} for row in rows[120:]]
     assert not find(spark, "fetch-storm", partition_traffic=rows[:120] + other)
@@ -68,7 +68,7 @@ def test_slow_produce(spark: SparkSession) -> None:
     assert soon["end_time"] == BEGIN + timedelta(seconds=3.5)
 
 
-def test_what_is_no_slow_produce(spark: SparkSession) -> None:
+def test_what_is_not_a_slow_produce(spark: SparkSession) -> None:
     """Just below a second; a Fetch; one without an answer."""
     rows = [
         _exchange(0, 0.999), _exchange(1, 30, api_key=1), {**_exchange(2, 0), "latency_ns": None},
@@ -86,8 +86,8 @@ def test_a_retry_storm(spark: SparkSession, count: int, pause: float, found: int
     assert len(find(spark, "retry-storm", exchanges=rows)) == found
 
 
-def test_patience_is_no_retry_storm(spark: SparkSession) -> None:
-    """A transaction that has to wait for the end of the one before asks every 20 ms."""
+def test_waiting_is_not_a_retry_storm(spark: SparkSession) -> None:
+    """A transaction that has to wait for the end of the previous one retries every 20 ms."""
     rows = [_exchange(at / 50, 0.01, errors=["CONCURRENT_TRANSACTIONS"]) for at in range(60)]
     assert not find(spark, "retry-storm", exchanges=rows)
 
@@ -111,12 +111,12 @@ def test_crc_errors(spark: SparkSession) -> None:
 
 
 def test_good_batches(spark: SparkSession) -> None:
-    """Nothing is wrong with them."""
+    """They have no errors."""
     assert not find(spark, "crc-error", batches=[_batch("a", n) for n in range(4)])
 
 
 def test_diverging_logs(spark: SparkSession) -> None:
-    """The same bytes up to an offset, other ones of another epoch from there on."""
+    """The same bytes up to an offset, different ones of another epoch after it."""
     rows = [_batch("a", n) for n in range(4)]
     rows += [_batch("b", n) for n in range(2)]
     rows += [_batch("b", n, leader_epoch=2, crc=70 + n) for n in range(2, 4)]
@@ -136,8 +136,8 @@ def test_diverging_logs(spark: SparkSession) -> None:
     [{"leader_epoch": 1, "crc": 99}, {"leader_epoch": 2, "crc": 99}],
     ids=["two histories of one epoch", "went on in a newer epoch"],
 )
-def test_logs_that_no_truncation_mends(spark: SparkSession, more: dict[str, Any]) -> None:
-    """One epoch with two histories; a log that went on after what it should have dropped."""
+def test_logs_that_no_truncation_repairs(spark: SparkSession, more: dict[str, Any]) -> None:
+    """One epoch with two histories; a log that continued after what it should have truncated."""
     rows = [_batch("a", 0), _batch("a", 1), _batch("a", 2, leader_epoch=3)]
     rows += [_batch("b", 0), _batch("b", 1, **more), _batch("b", 2, leader_epoch=3)]
     [row] = find(spark, "diverging-logs", batches=rows)

@@ -1,4 +1,4 @@
-"""Rules about leaders, elections and high watermarks: what they find, and what they let pass."""
+"""Rules about leaders, elections and high watermarks: what they report, and what they accept."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_one_leader_after_the_other_is_right(spark: SparkSession) -> None:
     )
 
 
-def test_a_leader_that_goes_on_in_its_old_epoch(spark: SparkSession) -> None:
+def test_a_leader_that_continues_in_its_old_epoch(spark: SparkSession) -> None:
     """It answers after a newer epoch has answered for more than a second."""
     [row] = find(
         spark, "zombie-leader",
@@ -60,8 +60,8 @@ def test_a_leader_that_goes_on_in_its_old_epoch(spark: SparkSession) -> None:
     assert "answered 2 times as leader of epoch 5 although epoch 6" in row["detail"]
 
 
-def test_a_late_answer_is_no_zombie(spark: SparkSession) -> None:
-    """An answer that was under way, and two clusters with epochs of their own."""
+def test_a_late_answer_is_not_a_zombie(spark: SparkSession) -> None:
+    """An answer that was in flight, and two clusters with their own epochs."""
     other = {**fetch(9, 3, 1), "cluster": "d"}
     assert not find(
         spark, "zombie-leader",
@@ -70,7 +70,7 @@ def test_a_late_answer_is_no_zombie(spark: SparkSession) -> None:
 
 
 def test_a_leader_that_is_told_of_a_newer_epoch(spark: SparkSession) -> None:
-    """It comes back after a kill or a halt and is refused, as it should be: a note."""
+    """It returns after a kill or a halt and is refused, as it should be: a note."""
     timeline = [event(1, "fenced", 5, "1")]
     [row] = find(spark, "fenced-leader", raft_timeline=timeline)
     assert not find(spark, "zombie-leader", raft_timeline=timeline)
@@ -82,7 +82,7 @@ def test_a_leader_that_is_told_of_a_newer_epoch(spark: SparkSession) -> None:
 def test_only_the_silence_of_a_leader_counts(
     spark: SparkSession, *, was_leader: bool, count: int
 ) -> None:
-    """Followers may stop as they like."""
+    """Followers may stop at any time."""
     details = json.dumps({"seconds": 8.5, "wasLeader": was_leader})
     rows = find(
         spark, "silent-leader", raft_timeline=[event(1, "silence", 5, "1", details=details)]
@@ -123,7 +123,7 @@ def test_votes_that_are_split(spark: SparkSession, times: tuple[int, ...]) -> No
     assert not find(spark, "election-storm", raft_timeline=votes)
 
 
-def test_failovers_are_no_storm(spark: SparkSession) -> None:
+def test_failovers_are_not_a_storm(spark: SparkSession) -> None:
     """Leaders are killed, restarted, hand over: each time another one is elected at once."""
     timeline = [event(at * 8, "vote", 5 + at, str(1 + at % 3)) for at in range(5)]
     timeline += [event(at * 8 + 0.1, "leader", 5 + at, str(1 + at % 3)) for at in range(5)]
@@ -139,7 +139,7 @@ def _pre_vote(seconds: float, *answers: tuple[bool | None, str | None]) -> dict[
 
 
 def test_refused_pre_votes(spark: SparkSession) -> None:
-    """Once is a note; three times in a row are a node that cannot hear the leader."""
+    """Once is a note; three times in a row mean a node that cannot reach the leader."""
     refused = [_pre_vote(at, (False, "NONE"), (None, None)) for at in (0, 1, 2, 60)]
     many, once = find(spark, "refused-pre-votes", raft_timeline=refused)
     assert (many["severity"], once["severity"]) == ("warning", "info")
@@ -148,7 +148,7 @@ def test_refused_pre_votes(spark: SparkSession) -> None:
 
 
 def test_a_pre_vote_that_comes_a_moment_too_late(spark: SparkSession) -> None:
-    """Another node has just been elected; in vain three times in a row is news even then."""
+    """Another node has just been elected; three failures in a row are reported even then."""
     once = [_pre_vote(0, (False, "FENCED_LEADER_EPOCH")), event(1, "leader", 6, "2")]
     assert not find(spark, "refused-pre-votes", raft_timeline=once)
     elsewhere = [once[0], event(1, "leader", 6, "2", cluster="d"), event(12, "leader", 7, "2")]
@@ -158,7 +158,7 @@ def test_a_pre_vote_that_comes_a_moment_too_late(spark: SparkSession) -> None:
 
 
 def test_pre_votes_that_are_granted_or_not_answered(spark: SparkSession) -> None:
-    """One vote is enough not to be refused; silence is no refusal."""
+    """One vote is enough not to be refused; silence is not a refusal."""
     rows = [_pre_vote(0, (False, "NONE"), (True, "NONE")), _pre_vote(5, (None, None))]
     assert not find(spark, "refused-pre-votes", raft_timeline=rows)
 
@@ -196,7 +196,7 @@ def test_high_watermarks_that_may_differ(spark: SparkSession) -> None:
             _fetched(0, 10), _fetched(2, 12), _fetched(2.5, 11),
             _fetched(4, 9, server="s:2"), _fetched(4, 9, leader_epoch=2),
             _fetched(4, 9, partition=1), _fetched(4, 9, error_code=6),
-            _fetched(4, 9, topic_id="of the same name, made anew"),
+            _fetched(4, 9, topic_id="of the same name, created again"),
             # Asked at 50 and answered at 54, after the answer at 52 to another request.
             _fetched(50, 20), _fetched(52, 19, position=1), _fetched(49.9, 14),
         ],

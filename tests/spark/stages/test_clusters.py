@@ -1,4 +1,4 @@
-"""Two clusters in one folder: nothing of the one is told of the other."""
+"""Two clusters in one folder: no fact about one is reported for the other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.spark.stages.finding import find
 from tests.spark.stages.tables import START, Rows, given, rows_of
 from tests.support.captures import golden
 
-# Of the golden quorum, and another one of as many letters.
+# That of the golden quorum, and another one of the same length.
 CLUSTER = b"9CIbsF9FQuGtwD837BRpPA"
 OTHER = b"AnotherCluster-another"
 
@@ -34,13 +34,13 @@ def _names(*servers: tuple[str, str | None, str | None]) -> Rows:
 
 
 def _told(spark: SparkSession, **rows: Rows) -> Tables:
-    """Tables that a test writes down, with the clusters that they tell of."""
+    """Tables that a test writes, with the clusters that they name."""
     tables = given(spark, **rows)
     return {**tables, "clusters": STAGES["clusters"].make(tables)}
 
 
-def test_who_names_a_cluster_names_it_for_others(spark: SparkSession) -> None:
-    """The server in the same file, the server elsewhere, the file, else nobody."""
+def test_one_that_names_a_cluster_names_it_for_others(spark: SparkSession) -> None:
+    """For the server in the same file, the server elsewhere, the file, otherwise for none."""
     rows = [
         {"file": file, "server": server, "position": at}
         for at, (file, server) in enumerate(
@@ -73,7 +73,7 @@ TWO = _names(("x", "s", "a"), ("y", "s", "b"))
 
 
 def test_lag_is_that_of_one_cluster(spark: SparkSession) -> None:
-    """Each has an end of its own; the far one of the other cluster must not count."""
+    """Each has its own log end; the later one of the other cluster must not count."""
     near, far = 10, 1000
     fetches, exchanges = [], []
     for number, (row, end) in enumerate(zip(_two(), (near, far), strict=True)):
@@ -125,7 +125,7 @@ def _quorums(folder: Path) -> Path:
 
 
 def test_two_quorums_in_one_folder(spark: SparkSession, tmp_path: Path) -> None:
-    """Every table tells of the one what it tells of the other."""
+    """Every table has the same for both."""
     source, folder = _quorums(tmp_path / "in"), tmp_path / "out"
     names = ("raft_timeline", "replica_lag", "partitions", "anomalies")
     run([str(source)], RunOptions(folder, tables=names), OnSpark(spark), tell=lambda _: None)
@@ -171,7 +171,7 @@ def test_connections_name_their_cluster() -> None:
 
 
 def test_files_of_a_log_directory_name_their_cluster(tmp_path: Path) -> None:
-    """By its meta.properties, wherever in the directory they lie."""
+    """By its meta.properties, wherever in the directory they are."""
     log = tmp_path / "data" / "t-0" / "00000000000000000000.log"
     log.parent.mkdir(parents=True)
     log.write_bytes(b"")

@@ -88,7 +88,7 @@ def test_generations_of_a_classic_group(spark: SparkSession) -> None:
 
 
 def test_epochs_of_a_consumer_group(spark: SparkSession) -> None:
-    """From the first member that is told of an epoch to the last; repeats do not lengthen it."""
+    """From the first member that learns of an epoch to the last; repeats do not lengthen it."""
     rows = _run(
         spark,
         _beat(0, "a", 1), _beat(5, "a", 1), _beat(9, "a", 2), _beat(12, "b", 2), _beat(20, "b", 2),

@@ -33,7 +33,7 @@ def _observed(seconds: float, replica: int, offset: int, **more: Any) -> dict[st
 
 
 def test_replicas_fall_behind_and_catch_up(spark: SparkSession) -> None:
-    """Replica 3 stands at 10 while replica 2 shows an end of 14, then gets there."""
+    """Replica 3 is at 10 while replica 2 shows an end of 14, then catches up."""
     rows = _run(
         spark, "replica_lag",
         quorum_observations=[
@@ -49,8 +49,8 @@ def test_replicas_fall_behind_and_catch_up(spark: SparkSession) -> None:
     assert {row["topic"] for row in rows} == {"__cluster_metadata"}
 
 
-def test_who_does_not_fetch_has_no_lag(spark: SparkSession) -> None:
-    """A replica that leads from the second second on has no row for its time as leader."""
+def test_a_replica_that_does_not_fetch_has_no_lag(spark: SparkSession) -> None:
+    """A replica that leads from second 2 on has no row for its time as leader."""
     rows = _run(
         spark, "replica_lag",
         quorum_observations=[
@@ -61,7 +61,7 @@ def test_who_does_not_fetch_has_no_lag(spark: SparkSession) -> None:
     assert [_at(row) for row in rows if row["replica_id"] == 2] == [0]
 
 
-def test_an_answer_tells_nothing_before_it_comes(spark: SparkSession) -> None:
+def test_an_answer_counts_from_its_arrival(spark: SparkSession) -> None:
     """A Fetch that waits two seconds for a record has no lag when it asks."""
     rows = _run(
         spark, "replica_lag",
@@ -74,7 +74,7 @@ def test_an_answer_tells_nothing_before_it_comes(spark: SparkSession) -> None:
     assert [row["lag_max"] for row in rows] == [0, 0]
 
 
-def test_records_that_an_epoch_loses_are_no_lag(spark: SparkSession) -> None:
+def test_records_that_an_epoch_loses_are_not_lag(spark: SparkSession) -> None:
     """Epoch 1 showed an end of 20, of which only 12 were committed."""
     rows = _run(
         spark, "replica_lag",
@@ -94,7 +94,7 @@ def _traffic(seconds: float, kind: str, **more: Any) -> dict[str, Any]:
 
 
 def test_replicas_of_a_topic(spark: SparkSession) -> None:
-    """What a client produced is an end too, though it names the topic and the replica its id."""
+    """A client's produce shows an end too, although it names the topic and the replica its id."""
     rows = _run(
         spark, "replica_lag",
         partition_traffic=[
@@ -155,7 +155,7 @@ def test_a_group_falls_behind_without_committing(spark: SparkSession) -> None:
     ]
 
 
-def test_how_old_what_is_not_committed_is(spark: SparkSession) -> None:
+def test_the_age_of_what_is_not_committed(spark: SparkSession) -> None:
     """The first record that is not committed was written two seconds before the commit."""
     written = (START + 2 * SECOND) // 1000
     rows = _run(
@@ -178,7 +178,7 @@ def test_no_lag_without_an_end(spark: SparkSession) -> None:
 
 
 def test_partitions_of_traffic(spark: SparkSession) -> None:
-    """Sums, the last server, and each partition's part of its topic."""
+    """Sums, the last server, and each partition's share of its topic."""
     rows = _run(
         spark, "partitions",
         partition_traffic=[

@@ -39,7 +39,7 @@ def test_every_input_is_made_before() -> None:
 
 
 def test_no_rows_give_no_rows(spark: SparkSession) -> None:
-    """Every stage can do without anything to work on, and keeps its columns."""
+    """Every stage works without input rows, and keeps its columns."""
     nothing = given(spark)
     for name, stage in STAGES.items():
         assert rows_of(stage.make(nothing), name) == []
@@ -55,8 +55,8 @@ def test_stages_only_plan() -> None:
 
 @pytest.mark.usefixtures("restored")
 def test_a_name_belongs_to_one_stage() -> None:
-    """A second stage of a name is refused, and so is a name that is no folder's."""
-    with pytest.raises(ValueError, match="anomalies already"):
+    """A second stage of a name is refused, and so is a name that no folder can have."""
+    with pytest.raises(ValueError, match="already makes the table anomalies"):
         register(Stage("anomalies", (), STAGES["anomalies"].make))
     with pytest.raises(ValueError, match=r"not '\.\./mine'"):
         register(Stage("../mine", (), STAGES["anomalies"].make))

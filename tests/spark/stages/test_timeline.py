@@ -1,4 +1,4 @@
-"""The Raft timeline of captures is what `kraftwire decode --raft` tells of them."""
+"""The Raft timeline of captures equals that of `kraftwire decode --raft`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from kraftwire.spark.captures import decode_tables
 from kraftwire.spark.stages import STAGES, Tables
+from tests.spark.run.folders import rotated
 from tests.spark.stages.tables import SECOND, START, given, rows_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -23,13 +24,13 @@ SMALL = ROOT / "tests" / "golden" / "captures" / "quorum.pcap.xz"
 KILLED, TERMINATED, HALTED = 1795206424.83, 1795206440.06, 1795206455.14
 
 
-def _tables(spark: SparkSession, path: Path) -> Tables:
-    made = decode_tables(str(path))
+def _tables(spark: SparkSession, path: Path | list[Path]) -> Tables:
+    made = decode_tables(path)
     tables = {**given(spark), **{name: spark.createDataFrame(made[name]) for name in made}}
     return {**tables, "clusters": STAGES["clusters"].make(tables)}
 
 
-def _timeline(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
+def _timeline(spark: SparkSession, path: Path | list[Path]) -> list[dict[str, Any]]:
     stage = STAGES["raft_timeline"]
     rows = rows_of(stage.make(_tables(spark, path)), "raft_timeline")
     return sorted(rows, key=lambda row: row["time_ns"])
@@ -49,10 +50,10 @@ def _key(time: float, kind: str, epoch: int | None, node: object, text: str) -> 
 
 @pytest.fixture(scope="module")
 def capture() -> Path:
-    """A capture of three controllers whose keepers did harm."""
+    """A capture of three controllers with failures on purpose."""
     path = SHARED if SHARED.exists() else SHIPPED
     if not path.exists():
-        pytest.skip("the capture of a real quorum is not here")
+        pytest.skip("the capture of a real quorum is missing")
     return path
 
 
@@ -124,7 +125,7 @@ def test_two_clusters_are_two_stories(spark: SparkSession) -> None:
 
 
 def test_the_log_alone_names_its_leaders(spark: SparkSession) -> None:
-    """Batches of two log directories, without any capture: each leader is told once."""
+    """Batches of two log directories, without any capture: each leader is shown once."""
     batches, records = [], []
     for folder in ("a", "b"):
         for offset, epoch in ((0, 1), (5, 2)):
@@ -149,3 +150,19 @@ def test_the_log_alone_names_its_leaders(spark: SparkSession) -> None:
     found = rows_of(stage.make(given(spark, batches=batches, metadata_records=records)), stage.name)
     told = sorted((row["epoch"], row["node"], row["time_ns"] - START) for row in found)
     assert told == [(1, "8", 0), (2, "9", 5 * SECOND)]
+
+
+def test_a_rotated_recording_tells_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    """A response is often in a later file than its request, and with it records of voters."""
+    files = rotated(tmp_path / "in", 9)
+    frames = {
+        (row["file"], row["position"])
+        for name in ("frames", "connections")
+        for row in decode_tables(files)[name].to_pylist()
+    }
+    told, whole = _timeline(spark, files), _timeline(spark, SMALL)
+    places = {(row.pop("file"), row.pop("position")) for row in told}
+    assert places <= frames | {(None, None)}
+    for row in whole:
+        del row["file"], row["position"]
+    assert told == whole

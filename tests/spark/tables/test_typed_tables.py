@@ -1,4 +1,4 @@
-"""Typed tables: every message that can be drawn fits, and reads as Kafka's converters print it."""
+"""Typed tables: every random message fits, and reads as Kafka's converters print it."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_there_is_a_table_for_each_message() -> None:
 
 
 def test_no_field_has_the_name_of_a_column_before_it() -> None:
-    """Evidence stands next to the fields of a message, so a name must not come twice."""
+    """Evidence is next to the fields of a message, so no name may occur twice."""
     for name in TYPED_TABLES:
         names = typed_table(name).arrow.names
         assert len(set(names)) == len(names)
@@ -113,7 +113,7 @@ def test_columns_name_every_field_with_its_versions() -> None:
 
 
 def test_names_and_patterns_choose_tables() -> None:
-    """In the order of the tables, each once; a wrong one says what there is."""
+    """In the order of the tables, each once; the error for a wrong name lists them."""
     assert matching(["vote_*", "exchanges"]) == ["exchanges", "vote_request", "vote_response"]
     assert matching(["*_lag", "replica_lag"]) == ["replica_lag", "group_lag"]
     assert matching(["all"], ["mine"]) == [*TABLES, "mine", *TYPED_TABLES]
@@ -148,7 +148,7 @@ def test_every_version_reads_as_its_json(name: str) -> None:
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(name=st.sampled_from(NAMES), seed=st.integers(0, 2**32), data=st.data())
 def test_whatever_is_drawn_is_taken(name: str, seed: int, data: st.DataObject) -> None:
-    """After a way over the wire, as captures have them."""
+    """After encoding and decoding, as in captures."""
     source = random.Random(seed)
     cls = messages.find(name)
     versions = data.draw(st.lists(st.sampled_from(versions_of(cls)), max_size=4))

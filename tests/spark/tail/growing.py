@@ -1,4 +1,4 @@
-"""Partitions as a broker writes them, and a stream that reads them without Spark."""
+"""Partitions as written by a broker, and a stream that reads them without Spark."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Partition:
 class Stream:
     """A query over folders: what Spark does with a reader, one trigger at a time.
 
-    Shape: `rows` are those of triggers that were committed; `log` has every offset that was
+    `rows` are those of triggers that were committed; `log` has every offset that was
     reached, as the JSON that a checkpoint keeps.
     """
 
@@ -97,7 +97,7 @@ class Stream:
         return found
 
     def commit(self, rows: list[dict[str, Any]]) -> None:
-        """Let the rows of a trigger count."""
+        """Commit the rows of a trigger."""
         self.rows += rows
         self.committed = len(self.log) - 1
 

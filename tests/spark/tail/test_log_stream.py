@@ -64,7 +64,7 @@ def test_real_logs_give_what_a_batch_read_gives(table: str) -> None:
 
 
 def test_a_batch_that_is_half_written_waits(tmp_path: Path) -> None:
-    """It is read once it is whole, however often somebody looks."""
+    """It is read once it is whole, however often the reader looks."""
     log = Partition(tmp_path)
     log.append()
     data = batch(10)
@@ -82,8 +82,8 @@ def test_a_batch_that_is_half_written_waits(tmp_path: Path) -> None:
     assert stream.trigger() == 0
 
 
-def test_damage_is_passed_over_and_told(tmp_path: Path) -> None:
-    """As a batch read does: what follows it is read, and `bad_input` has the damage."""
+def test_damage_is_skipped_and_reported(tmp_path: Path) -> None:
+    """As in a batch read: what follows it is read, and `bad_input` has the damage."""
     log = Partition(tmp_path)
     log.append()
     log.write(b"\xff" * 100)
@@ -100,8 +100,8 @@ def test_damage_is_passed_over_and_told(tmp_path: Path) -> None:
         assert stream.rows
 
 
-def test_a_batch_whose_length_is_wrong_is_no_place_to_go_on_from(tmp_path: Path) -> None:
-    """Its CRC is right, so it is read, together with the sound one that follows."""
+def test_a_batch_with_a_wrong_length_is_not_a_place_to_resume_from(tmp_path: Path) -> None:
+    """Its CRC is correct, so it is read, together with the sound one that follows."""
     log = Partition(tmp_path)
     log.append()
     wrong = bytearray(batch(10))
@@ -140,13 +140,13 @@ def test_a_snapshot_is_read_when_it_appears(tmp_path: Path) -> None:
     newer.write_bytes(snapshot.read_bytes())
     assert stream.plan()
     newer.unlink()
-    with pytest.raises(LogMovedError, match="to be read, and is gone"):
+    with pytest.raises(LogMovedError, match="gone before it was read"):
         stream.read()
 
 
 @pytest.mark.parametrize("most", [1, 10, 25, 1000])
 def test_a_limit_is_kept_and_shared(most: int, tmp_path: Path) -> None:
-    """Whole batches within the limit, one at least, and no partition waits for another to end."""
+    """Whole batches within the limit, at least one, and no partition waits for another to end."""
     for name in ("orders-0", "orders-1", "orders-2"):
         log = Partition(tmp_path, name)
         for _ in range(5):
@@ -190,7 +190,7 @@ def test_available_now_ends_where_the_folders_ended(tmp_path: Path) -> None:
 
 
 def test_a_stream_can_begin_at_the_end(tmp_path: Path) -> None:
-    """Of the folders that are there; those that come later are read as a whole."""
+    """This concerns existing folders; later ones are read as a whole."""
     log = Partition(tmp_path)
     log.append()
     log.roll()
@@ -204,10 +204,10 @@ def test_a_stream_can_begin_at_the_end(tmp_path: Path) -> None:
 
 
 def test_options_and_paths_are_checked(tmp_path: Path) -> None:
-    """In words, before anything is read."""
+    """The error is clear, and comes before anything is read."""
     with pytest.raises(UsageError, match="a stream has none"):
         Stream(tmp_path, table="files")
-    with pytest.raises(UsageError, match="read committed as a batch"):
+    with pytest.raises(UsageError, match="use a batch read for committed"):
         Stream(tmp_path, isolation="committed")
     with pytest.raises(UsageError, match="maxOffsetsPerTrigger: expected 1 or more, found '0'"):
         Stream(tmp_path, maxOffsetsPerTrigger="0")

@@ -15,7 +15,7 @@ from tests.spark.tail.growing import Partition, Stream
 
 
 def test_retention_of_what_was_read_changes_nothing(tmp_path: Path) -> None:
-    """A segment that goes after it was read is nobody's loss."""
+    """A segment that is deleted after it was read is not a loss."""
     log = Partition(tmp_path)
     log.append()
     old = log.segment
@@ -30,7 +30,7 @@ def test_retention_of_what_was_read_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_retention_of_what_was_not_read_is_refused(tmp_path: Path) -> None:
-    """The log start moved past us; `failOnDataLoss` false goes on with what is left."""
+    """The log start moved past us; with `failOnDataLoss` false it continues with what is left."""
     log = Partition(tmp_path)
     log.append()
     old = log.segment
@@ -41,18 +41,18 @@ def test_retention_of_what_was_not_read_is_refused(tmp_path: Path) -> None:
     log.append()
     log.roll()
     old.unlink()
-    with pytest.raises(LogMovedError, match="begins at 20 now, so records from offset 10 on"):
+    with pytest.raises(LogMovedError, match="now begins at 20, so records from offset 10 on"):
         stream.plan()
     log.append()
     assert careless.trigger() == 10
     assert careless.offsets == [*range(10), *range(20, 30)]
     log.segment.unlink()
-    with pytest.raises(LogMovedError, match="has no segment any more"):
+    with pytest.raises(LogMovedError, match="no longer has a segment"):
         stream.plan()
 
 
 def test_a_folder_that_is_gone_is_refused(tmp_path: Path) -> None:
-    """A topic that was deleted took with it what nobody had read."""
+    """A deleted topic loses what was not read."""
     log = Partition(tmp_path)
     log.append()
     Partition(tmp_path, "other-0").append()
@@ -68,7 +68,7 @@ def test_a_folder_that_is_gone_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_longer", [False, True])
 def test_a_truncated_log_is_refused(is_longer: bool, tmp_path: Path) -> None:
-    """Also after it has grown again: the error names file, offset, what was there and what is."""
+    """Even after it has grown again: the error names file, offset, the old and the new batch."""
     log = Partition(tmp_path)
     log.append()
     first = log.segment.stat().st_size
@@ -90,7 +90,7 @@ def test_a_truncated_log_is_refused(is_longer: bool, tmp_path: Path) -> None:
 
 
 def test_a_log_that_was_truncated_to_an_earlier_segment_is_refused(tmp_path: Path) -> None:
-    """Where the segment that was read last is gone, but not by retention."""
+    """The segment that was read last is gone, but not by retention."""
     log = Partition(tmp_path)
     log.append()
     log.roll()
@@ -98,11 +98,11 @@ def test_a_log_that_was_truncated_to_an_earlier_segment_is_refused(tmp_path: Pat
     stream = Stream(tmp_path)
     stream.trigger()
     log.segment.unlink()
-    with pytest.raises(LogMovedError, match="is in no segment now"):
+    with pytest.raises(LogMovedError, match="is no longer in any segment"):
         stream.plan()
 
 
-def test_segments_that_were_joined_are_no_loss(tmp_path: Path) -> None:
+def test_segments_that_were_joined_are_not_a_loss(tmp_path: Path) -> None:
     """The cleaner makes one segment of several, and leaves batches without old keys as they are."""
     log = Partition(tmp_path)
     log.append()
@@ -135,7 +135,7 @@ def test_a_trigger_that_was_planned_is_read_again_or_refused(tmp_path: Path) -> 
     stream.restart()
     assert stream.read() == rows
     old.unlink()
-    with pytest.raises(LogMovedError, match="records that were not read are lost"):
+    with pytest.raises(LogMovedError, match="its unread records are lost"):
         stream.read()
 
 

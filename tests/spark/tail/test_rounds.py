@@ -29,7 +29,7 @@ class _Killed(BaseException):
 
 
 class _Dying(InProcess):
-    """Dies after so many pieces of work."""
+    """Dies after this many pieces of work."""
 
     def __init__(self, after: int) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ def test_rounds_over_growing_logs_give_the_tables_of_one_run(seed: int, tmp_path
 
 
 def test_no_byte_of_a_growing_log_is_read_twice(tmp_path: Path) -> None:
-    """But for a batch that was half written; and many rounds do not make as many files."""
+    """Except for a batch that was half written; and many rounds do not make as many files."""
     source, out = tmp_path / "in", tmp_path / "out"
     log = Partition(source)
     read = 0
@@ -139,8 +139,8 @@ def test_no_byte_of_a_growing_log_is_read_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_longer", [False, True])
-def test_a_log_that_was_rewritten_is_read_anew(is_longer: bool, tmp_path: Path) -> None:
-    """The tables are about what is there; a position in another file is worth nothing."""
+def test_a_log_that_was_rewritten_is_read_again(is_longer: bool, tmp_path: Path) -> None:
+    """The tables reflect what is there; a position in another file is useless."""
     source, out = tmp_path / "in", tmp_path / "out"
     log = Partition(source)
     log.append(100, value=b"old")
@@ -168,7 +168,7 @@ def test_a_segment_that_is_deleted_stays_in_the_tables(tmp_path: Path) -> None:
     assert sorted(row["offset"] for row in rows_of(out, "records")) == list(range(20))
 
 
-def test_a_segment_that_is_deleted_before_it_is_read_is_no_damage(tmp_path: Path) -> None:
+def test_a_segment_that_is_deleted_before_it_is_read_is_not_damage(tmp_path: Path) -> None:
     """Retention may come between the listing of a folder and the reading of its files."""
     source, out = tmp_path / "in", tmp_path / "out"
     log = Partition(source)
@@ -182,7 +182,7 @@ def test_a_segment_that_is_deleted_before_it_is_read_is_no_damage(tmp_path: Path
 
 
 def test_a_growing_capture_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
-    """Cut anywhere; in the end it is in the tables as a whole, and once."""
+    """Cut anywhere; in the end the tables have all of it, once."""
     whole = captures(tmp_path / "whole", "clients") / "clients.pcap"
     data = whole.read_bytes()
     source, out = tmp_path / "in", tmp_path / "out"
@@ -213,7 +213,7 @@ def test_a_rotated_recording_is_one_in_every_round(tmp_path: Path) -> None:
 
 
 def test_files_that_appear_are_added_and_nothing_need_be_there(tmp_path: Path) -> None:
-    """A folder is followed from the day it is made; a path that was mistyped is told of."""
+    """A folder is followed from the day it is made; a mistyped path is reported."""
     source, out = tmp_path / "in", tmp_path / "out"
     source.mkdir()
     assert one_round(source, out).files == 0
@@ -227,7 +227,7 @@ def test_files_that_appear_are_added_and_nothing_need_be_there(tmp_path: Path) -
 
 
 def test_derived_tables_are_made_when_something_is_new(tmp_path: Path) -> None:
-    """And again after a kill between the decoding and the end of the stages."""
+    """They are made again after a kill between the decoding and the end of the stages."""
     source, out = captures(tmp_path / "in", "sasl"), tmp_path / "out"
     with pytest.raises(_Killed):
         one_round(source, out, _Deriving(dies=True))
@@ -241,8 +241,8 @@ def test_derived_tables_are_made_when_something_is_new(tmp_path: Path) -> None:
     assert runner.count == 2
 
 
-def test_rounds_go_on_until_the_wait_says_no(tmp_path: Path) -> None:
-    """Each takes what came since; the sum is told in the end."""
+def test_rounds_continue_until_the_wait_says_no(tmp_path: Path) -> None:
+    """Each reads what came since; the sum is printed at the end."""
     source, out = tmp_path / "in", tmp_path / "out"
     log = Partition(source)
     waits: list[float] = []
@@ -261,13 +261,13 @@ def test_rounds_go_on_until_the_wait_says_no(tmp_path: Path) -> None:
 
 
 def test_a_live_quorum_is_followed(tmp_path: Path) -> None:
-    """Every committed record once; another quorum's is not taken for it."""
+    """Every committed record once; another quorum is not taken for it."""
     out = tmp_path / "out"
     with quorum(nodes=1, properties=LIVELY, folder=tmp_path / "nodes") as nodes:
         place = {"quorums": [nodes.bootstrap_controllers]}
         counts: list[int] = []
         deadline = time.monotonic() + PATIENCE_S
-        # A record comes every so often; rounds may be quicker than that.
+        # A record comes at intervals; rounds may be quicker.
         while len(set(counts)) < 3:
             assert time.monotonic() < deadline, f"the log does not grow: {counts}"
             one_round(None, out, **place)
@@ -284,10 +284,10 @@ def test_a_live_quorum_is_followed(tmp_path: Path) -> None:
             one_round(None, out, **place)
 
 
-def test_a_quorum_that_cannot_be_reached_does_not_keep_files_out(
+def test_an_unreachable_quorum_does_not_hold_up_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is told of in every round, and asked again in the next one."""
+    """It is reported in every round, and tried again in the next one."""
     monkeypatch.setattr(live, "_PATIENCE_S", 0.3)
     source, out = tmp_path / "in", tmp_path / "out"
     Partition(source).append()
@@ -314,7 +314,7 @@ class _Writing(InProcess):
 
 
 def test_files_may_grow_while_they_are_read(tmp_path: Path) -> None:
-    """What comes after a round was planned is the next one's, also the end of a cut batch."""
+    """What comes after a round was planned is left to the next one, even the end of a cut batch."""
     whole = captures(tmp_path / "whole", "clients") / "clients.pcap"
     data, at = whole.read_bytes(), 100
     source, out = tmp_path / "in", tmp_path / "out"

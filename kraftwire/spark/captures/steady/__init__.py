@@ -1,1 +1,1 @@
-"""Frames that are alike, many at once; see README.md."""
+"""Many similar frames at once; see README.md."""

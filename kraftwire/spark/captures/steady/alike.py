@@ -1,7 +1,7 @@
-"""Rows of exchanges that are alike: what one of them gives, and the numbers of all.
+"""Rows of similar exchanges: the rows of a sample, and the numbers of all.
 
-Owns which columns of which table a number of a frame goes to. Everything else is as in the rows of
-a sample, which the code for single exchanges has made.
+Owns which columns take which number of a frame. All other columns are those of a sample, whose rows
+come from the code for single exchanges.
 """
 
 from __future__ import annotations
@@ -35,12 +35,11 @@ _EXACT = 1 << 53
 
 @dataclass(slots=True)
 class Sample:
-    """One exchange in place of all with the same two patterns.
+    """One exchange that stands for all with the same two patterns.
 
-    Shape: `rows` are those it gives, by table. `replica` is the one that a row of
-    `quorum_observations` is about, None without such a row; `told` is the partition in the
-    response. `asks` tells that the request names the partition of the response. Units: `max_wait`
-    milliseconds.
+    `rows` are its rows, by table. `replica` is the subject of its row in `quorum_observations`,
+    None without such a row; `told` is the partition in the response. `asks` is true if the request
+    names the partition of the response. Units: `max_wait` milliseconds.
     """
 
     question: Pattern
@@ -65,7 +64,7 @@ def make_sample(
     is_fetch: bool,
     is_raft: bool,
 ) -> Sample | None:
-    """A sample; None where the rows hold something that is not known to be the same for all."""
+    """Return a sample; None if the rows hold something that may differ among the exchanges."""
     is_usual = all(
         len(each) == (2 if name == _FRAMES else len(answer.own) if name == _RECORDS else 1)
         for name, each in rows.items()
@@ -96,7 +95,7 @@ def make_sample(
 
 
 def _is_answered(question: Pattern, answer: Pattern) -> bool:
-    """Whether the response to a Produce with one partition tells where its records are."""
+    """Whether the response to a Produce with one partition has the offset of its records."""
     asked = [(t, p) for t in question.body.topic_data for p in t.partition_data]
     told = [(t, p) for t in answer.body.responses for p in t.partition_responses]
     if len(asked) != 1 or len(told) != 1 or "base_offset" not in answer.numbers:
@@ -113,7 +112,7 @@ def _key(topic: Any, partition: Any, name: str) -> tuple[Any, int]:
 
 
 def _has_places(sample: Sample) -> bool:
-    """Whether all numbers that rows need stand in the frames."""
+    """Whether the frames hold all numbers that the rows need."""
     needed = set()
     if sample.told is not None:
         needed.add("high_watermark")
@@ -125,11 +124,11 @@ def _has_places(sample: Sample) -> bool:
 
 @dataclass(slots=True)
 class Pairs:
-    """Exchanges of which both frames have a pattern, in the order of the responses.
+    """Exchanges both of whose frames have a pattern, in the order of the responses.
 
-    Shape: `asked` and `told` are indexes of frames, `which` that of the sample. The other arrays
+    `asked` and `told` are indexes of frames, `which` that of the sample. The other arrays
     are by frame; `columns` are the numbers in frames, by name. `caught_up` has an item for each
-    exchange that is a quorum observation; `followed` is how many exchanges others know of.
+    exchange that is a quorum observation; `followed` counts the exchanges that others know of.
     """
 
     asked: Ints
@@ -148,26 +147,26 @@ class Pairs:
     caught_up: list[int | None] = field(default_factory=list)
 
     def column(self, name: str, frames: Ints) -> Ints:
-        """A number of some frames, -1 where they have none."""
+        """Return a number of some frames, -1 where they have none."""
         column = self.columns.get(name)
         return np.full(len(frames), -1, np.int64) if column is None else column[frames]
 
     def of_samples(self, values: list[Any]) -> npt.NDArray[Any]:
-        """For each exchange what there is for its sample."""
+        """Return, for each exchange, the value of its sample."""
         return np.array(values)[self.which]
 
     def log_ends(self) -> Ints:
-        """The offset after the records of each response; wrong for those without."""
+        """Return the offset after the records of each response; meaningless for those without."""
         return self.column("base_offset", self.told) + self.column("last_delta", self.told) + 1
 
     @property
     def carriers(self) -> Ints:
-        """The frame of each exchange that has a batch, if one has."""
+        """Return the frame with a batch in each exchange, if there is one."""
         is_asked = self.of_samples([each.question.batch is not None for each in self.samples])
         return np.where(is_asked, self.asked, self.told)
 
     def fetched(self, start: int, end: int) -> tuple[list[int], list[int], list[int]]:
-        """Of some exchanges the time of the request, its offset, and where the log ends."""
+        """Return the time of the request, its offset and the log end offset of some exchanges."""
         asked = self.asked[start:end]
         ends = self.log_ends()[start:end]
         offsets = self.column("fetch_offset", asked)
@@ -177,9 +176,9 @@ class Pairs:
 def pair_rows(
     pairs: Pairs, singles: Ints, after: Mapping[str, Ints]
 ) -> Iterator[tuple[str, Alike]]:
-    """The rows of all tables that are wanted.
+    """Return the rows of all requested tables.
 
-    Shape: `singles` are the frames that came one by one, `after` how many rows they had given
+    `singles` are the frames that came one by one, `after` how many rows they had given
     before each of them and after the last, by table.
     """
     for name, counts in after.items():
@@ -191,7 +190,7 @@ def pair_rows(
             continue
         told = pairs.told[mine]
         if name == _BATCHES:
-            # They come with the frame that has them, be it a request.
+            # They come with the frame that holds them, which may be the request.
             told = pairs.carriers[mine]
             order = np.argsort(told, kind="stable")
             told, mine = told[order], mine[order]
@@ -260,7 +259,7 @@ def _exchanges(pairs: Pairs) -> dict[str, Cells]:
 
 
 def _waits(pairs: Pairs, latency: Ints) -> Ints:
-    """How long each Fetch was parked, as `decode.exchange.wait` says it; 0 for all others."""
+    """Return how long each Fetch was parked, as `decode.exchange.wait` does; 0 for all others."""
     samples = pairs.samples
     limit = np.minimum(latency / _NS_PER_MS, pairs.of_samples([s.max_wait for s in samples]))
     asked_ms = np.array([time / _NS_PER_MS for time in pairs.times[pairs.asked].tolist()])
@@ -340,7 +339,7 @@ def _bytes(pairs: Pairs, frames: Ints) -> list[bytes]:
 
 
 def _responses(pairs: Pairs) -> list[bytes]:
-    """The bytes of responses; of those with records what the sample has, with other numbers."""
+    """Return the bytes of responses; for those with records, the sample's with other numbers."""
     found = _bytes(pairs, pairs.told)
     for at, sample in enumerate(pairs.samples):
         row = next((sample.rows[name][0] for name in _WHOLE if sample.rows.get(name)), None)
@@ -373,7 +372,7 @@ def _batches(pairs: Pairs) -> dict[str, Cells]:
 
 
 def _records(pairs: Pairs, told: Ints, rows: Ints) -> dict[str, Cells]:
-    """Cells of records; `told` is the response of each, `rows` its place among those of samples."""
+    """Return cells of records; `told` is the response of each, `rows` its index among samples'."""
     offsets, times = [], []
     for sample in pairs.samples:
         if sample.rows.get(_RECORDS) and sample.answer.batch is not None:

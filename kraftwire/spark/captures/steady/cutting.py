@@ -1,8 +1,8 @@
 """Frames of a run of packets, cut and paired all at once.
 
-Owns what `decode.framing` does with requests and responses that hold no surprise: lengths, headers
-and correlation ids are compared as arrays. A run ends before the first surprise, at a packet after
-which both directions have no frame begun.
+Owns what `decode.framing` does for ordinary requests and responses: lengths, headers and
+correlation ids are compared as arrays. A run ends before the first surprise, at a packet after
+which neither direction is inside a frame.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _RESPONSE_HEADER = np.dtype([("size", ">i4"), ("id", ">i4")])
 
 _PRODUCE_API = 0
 
-# A Produce request tells that it wants no response soon after its header.
+# The acks of a Produce request come soon after its header.
 _ACKS_WITHIN = 1024
 
-# What stands before the acks where there is no transaction, by the first version that has it: no
-# tagged fields in the header and a null text, or a null text alone.
+# The bytes before the acks without a transaction, by the first version that has them: no tagged
+# fields in the header and a null string, or only a null string.
 _NULL_SIZE, _ACKS_SIZE = 2, 2
 _NULLS = (9, (0, 0)), (3, (0xFF, 0xFF))
 
@@ -43,12 +43,12 @@ _NULLS = (9, (0, 0)), (3, (0xFF, 0xFF))
 class Run:
     """Frames in the order of their last packets.
 
-    Shape: `stream` holds the bytes of both directions, frame i from `starts[i]` on, without its
+    `stream` holds the bytes of both directions, frame i from `starts[i]` on, without its
     length, `sizes[i]` of them. `first` and `last` are the packets with its first and last byte.
     `partners[i]` is the frame that answers it or that it answers, -1 if there is none in the
     run; of a response that answers one of the requests `before` the run it is -2 minus its index.
     `kinds` are API key and version as one number, -1 where a request before the run tells them.
-    `wants` are all but requests that want no response. `end` is the packet after the run, `counts`
+    `wants` is false for requests without a response. `end` is the packet after the run, `counts`
     are the bytes that were carried, of requests and of responses.
     """
 
@@ -69,9 +69,9 @@ class Run:
 
 @dataclass(slots=True)
 class _Cut:
-    """The frames of one direction, whole ones alone, in order.
+    """The whole frames of one direction, in order.
 
-    Shape: `edges[i]` is the end of packet `packets[i]` in the direction's bytes; `limit` the first
+    `edges[i]` is the end of packet `packets[i]` in the direction's bytes; `limit` the first
     packet that may not be in the run.
     """
 
@@ -88,10 +88,10 @@ class _Cut:
 
 
 def rows_of(data: Bytes, starts: Ints, size: int, *, at: int = 0) -> Bytes:
-    """So many bytes from each start, or from `at` after it, on, as rows; all of them are there."""
+    """Return `size` bytes from each start (plus `at`) as rows; all of them exist."""
     if not len(starts):
         return np.empty((0, size), np.uint8)
-    # Every index is that of a window, so that one copy makes all rows.
+    # Every index is that of a window, so one copy makes all rows.
     shape = len(data) - size - at + 1, size
     rows: Bytes = np.ndarray(shape, np.uint8, data, at, (1, 1))[starts]
     return rows
@@ -100,9 +100,9 @@ def rows_of(data: Bytes, starts: Ints, size: int, *, at: int = 0) -> Bytes:
 def cut(
     segments: Segments, span: tuple[int, int], client: tuple[int, bytes], before: list[int]
 ) -> Run | None:
-    """The frames of a span of packets, as far as nothing in them is a surprise.
+    """Cut the frames of a span of packets, up to the first surprise.
 
-    Shape: `client` is the direction of requests and the client id they have; `before` are the
+    `client` is the direction of requests and the client id they have; `before` are the
     correlation ids of requests that wait for their responses. None if no packet can be taken.
     """
     (start, end), (way, raw) = span, client
@@ -138,7 +138,7 @@ def _cut(segments: Segments, start: int, end: int, way: int) -> _Cut:
 
 
 def _lengths(data: bytes, edges: Ints, counts: Ints) -> tuple[Ints, Ints, int | None]:
-    """Where frames begin and how long they are; where the first length is that cannot be."""
+    """Return where frames begin, their lengths, and where the first impossible length is."""
     starts = edges - counts
     if len(counts) and counts.min() >= 4:
         heads = rows_of(np.frombuffer(data, np.uint8), starts, 4).view(">i4")[:, 0]
@@ -159,7 +159,7 @@ def _lengths(data: bytes, edges: Ints, counts: Ints) -> tuple[Ints, Ints, int | 
 
 
 def _requests(found: _Cut, raw: bytes) -> _Cut:
-    """Read the headers of requests, up to the first that is not like those before."""
+    """Read the headers of requests, up to the first that differs from those before."""
     heads = _heads(found, _REQUEST_HEADER)
     client = heads["client"].astype(np.int64)
     kinds = heads["kind"].astype(np.int64)
@@ -179,7 +179,7 @@ def _requests(found: _Cut, raw: bytes) -> _Cut:
 
 @cache
 def _usual_kinds() -> frozenset[int]:
-    """APIs and versions that are known and change no rules for later frames."""
+    """Return the known APIs and versions that do not affect how later frames are read."""
     return frozenset(kind for kind, api in api_table().items() if api[2] in (0, PRODUCE))
 
 
@@ -197,8 +197,8 @@ def _heads(found: _Cut, kind: np.dtype[np.void]) -> npt.NDArray[np.void]:
 
 
 def _rows_within(data: bytes, starts: Ints, size: int) -> Bytes:
-    """So many bytes from each start on; zeros after the end of the data."""
-    # Starts are in order, so that those near the end come last.
+    """Return `size` bytes from each start; zeros after the end of the data."""
+    # Starts are in order, so those near the end come last.
     inside = int(np.searchsorted(starts, len(data) - size, "right"))
     rows = np.zeros((len(starts), size), np.uint8)
     rows[:inside] = rows_of(np.frombuffer(data, np.uint8), starts[:inside], size)
@@ -209,7 +209,7 @@ def _rows_within(data: bytes, starts: Ints, size: int) -> Bytes:
 
 
 def _only(found: _Cut, is_usual: npt.NDArray[np.bool_]) -> _Cut:
-    """Leave out the first frame that is not usual, and all after it."""
+    """Drop the first frame that is not usual, and all after it."""
     odd = np.flatnonzero(~is_usual)
     if len(odd):
         _end_at(found, int(odd[0]))
@@ -217,7 +217,7 @@ def _only(found: _Cut, is_usual: npt.NDArray[np.bool_]) -> _Cut:
 
 
 def _end_at(found: _Cut, index: int) -> None:
-    """Leave out the frames from one on, and the packets from its first on."""
+    """Drop the frames from `index` on, and the packets from its first one on."""
     found.limit = min(found.limit, int(found.first[index]))
     found.starts, found.sizes = found.starts[:index], found.sizes[:index]
     found.first, found.last = found.first[:index], found.last[:index]
@@ -225,15 +225,15 @@ def _end_at(found: _Cut, index: int) -> None:
 
 
 def _wants_response(asked: _Cut, text_size: int) -> npt.NDArray[np.bool_]:
-    """Which requests will be answered: all but some of Produce.
+    """Return which requests will be answered: all but Produce with acks=0.
 
-    Shape: `text_size` is the length of the client id of all of them.
+    `text_size` is the length of the client id of all of them.
     """
     wants = np.ones(len(asked.starts), np.bool_)
     produce = np.flatnonzero(asked.kinds >> 16 == _PRODUCE_API)
     if not len(produce):
         return wants
-    # Only what the first packet holds is looked at.
+    # Only the bytes in the first packet are examined.
     held = asked.edges[np.searchsorted(asked.packets, asked.first[produce])]
     stops = np.minimum(asked.starts[produce] + 4 + asked.sizes[produce], held)
     begins = asked.starts[produce] + HEADER_SIZE + text_size
@@ -257,8 +257,7 @@ def _wants_response(asked: _Cut, text_size: int) -> npt.NDArray[np.bool_]:
 
 
 def _surprise(asked: _Cut, told: _Cut, wants: npt.NDArray[np.bool_], before: list[int]) -> int:
-    """The first packet of the first response that is not that of the next request, as far as
-    there is one.
+    """Return the first packet of the first response that does not answer the next request.
     """
     expected = np.concatenate((np.array(before, np.int64), asked.ids[wants]))
     complete = np.concatenate((np.full(len(before), -1, np.int64), asked.last[wants]))
@@ -272,7 +271,7 @@ def _surprise(asked: _Cut, told: _Cut, wants: npt.NDArray[np.bool_], before: lis
 
 
 def _border(asked: _Cut, told: _Cut, start: int, limit: int) -> int:
-    """The packet after the last one, before a limit, after which no frame has begun."""
+    """Return the packet after the last one before `limit` at which no frame is incomplete."""
     is_clear = np.ones(limit - start, np.bool_)
     for way in (asked, told):
         inside = int(np.searchsorted(way.packets, limit))
@@ -293,14 +292,14 @@ def _border(asked: _Cut, told: _Cut, start: int, limit: int) -> int:
 def _joined(
     asked: _Cut, told: _Cut, wants: npt.NDArray[np.bool_], before: list[int], stop: int
 ) -> Run:
-    """Both directions in one order, up to a packet."""
+    """Merge both directions in order, up to a packet."""
     questions = int(np.searchsorted(asked.last, stop))
     answers = int(np.searchsorted(told.last, stop))
     last = np.concatenate((asked.last[:questions], told.last[:answers]))
     order = np.argsort(last, kind="stable")
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
-    # Of each response the request, and the other way round, as they stand one after the other.
+    # The request of each response, and the response of each request, in order.
     wanting = np.flatnonzero(wants[:questions])
     partners = np.full(questions + answers, -1, np.int64)
     old = min(len(before), answers)
@@ -333,6 +332,6 @@ def _joined(
 
 
 def _carried(way: _Cut, stop: int) -> int:
-    """The bytes of a direction in the packets before one."""
+    """Return the bytes of a direction in the packets before one."""
     inside = int(np.searchsorted(way.packets, stop))
     return int(way.edges[inside - 1]) if inside else 0

@@ -1,7 +1,7 @@
-"""What a run of frames gives to the tables.
+"""The rows of a run of frames.
 
-Owns which frames are alike and become rows many at once, and the order of these rows among those
-of frames that are decoded one by one.
+Owns which frames are similar and become rows in bulk, and the order of these rows among those of
+frames that are decoded one by one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["Harvest", "Known"]
 _FETCH = 1
 _TOPIC_APIS = frozenset({3, 19, 20, 75})
 
-# Frames, or exchanges, that are worth a pattern, or a sample.
+# A pattern needs at least this many frames, a sample this many exchanges.
 _FRAMES_MIN = 3
 _SIZE_MAX = 4096
 # One in so many frames.
@@ -57,7 +57,7 @@ Sampled = tuple[Sample | None, Pattern, Pattern]
 class Known:
     """What the runs of a connection share.
 
-    Shape: `samples` are kept by their patterns, their files, the name of the
+    `samples` are kept by their patterns, their files, the name of the
     connection and the client id.
     """
 
@@ -90,7 +90,7 @@ class Harvest:
         _, ends = known.places.find(packets.ends[run.last] - 1)
         self._ends = ends + 1
         self._bytes = np.frombuffer(run.stream, np.uint8)
-        # Of each frame what makes a `Frame` of it; as tuples where there are many to be made.
+        # The fields of each `Frame`; as tuples if there are many.
         self._arrays = (
             run.starts, run.sizes, self._times, self._files, self._positions, self._ends,
             run.partners, run.kinds, run.ids, run.is_response, run.wants,
@@ -102,7 +102,10 @@ class Harvest:
         self._columns: dict[str, Ints] = {}
 
     def take(self, pending: list[Request]) -> list[Request]:
-        """Make the rows; `pending` are the requests before the run. Returns those after it."""
+        """Make the rows; `pending` are the requests open before the run.
+
+        Returns those open after it.
+        """
         slow = self._choose(pending)
         self._sort(slow)
         pairs = self._pairs()
@@ -124,8 +127,8 @@ class Harvest:
         return left + [requests[at] for at in unanswered.tolist()]
 
     def _choose(self, pending: list[Request]) -> Flags:
-        """Which frames have to be looked at: those that are wanted, that tell something about
-        others, or that stay without a response.
+        """Return which frames have to be examined: those that are selected, that affect others, or
+        that have no response.
         """
         run, selection = self._run, self._host.selection
         if selection.is_all:
@@ -146,7 +149,7 @@ class Harvest:
     def _mixed(
         self, pairs: Pairs, singles: Ints, requests: dict[int, Request], pending: list[Request]
     ) -> None:
-        """Take single frames, those that are alike among them."""
+        """Add single frames, with similar ones among them."""
         names = list(self._host.rows)
         follows = np.zeros(len(singles) + 1, np.bool_)
         follows[np.searchsorted(singles, np.concatenate((pairs.asked, pairs.told)))] = True
@@ -168,7 +171,7 @@ class Harvest:
         self._host.count(2 * len(pairs.asked), self._conversation.name)
 
     def _single(self, at: int, requests: dict[int, Request], pending: list[Request]) -> None:
-        """Take a frame that is not one of many that are alike."""
+        """Add a frame without a pattern."""
         frame = self._frame(at, requests, pending)
         which = int(self._which[at])
         pattern = self._patterns[which] if which >= 0 else None
@@ -178,7 +181,7 @@ class Harvest:
             self._host.read(pattern.read(frame, self._host.bodies.memo(pattern)))
 
     def _sort(self, chosen: Flags) -> None:
-        """Find the pattern of each frame that was chosen, as far as it has one."""
+        """Find the pattern of each chosen frame, if it has one."""
         run = self._run
         self._sort_holed(chosen)
         kinds = (run.kinds << 1 | run.is_response) << 13 | np.minimum(run.sizes, _SIZE_MAX + 1)
@@ -198,7 +201,7 @@ class Harvest:
                 self._found(pattern, group[mine], numbers)
 
     def _sort_holed(self, chosen: Flags) -> None:
-        """The same of frames with records of users."""
+        """Find the pattern with a hole of each chosen frame that carries users' records."""
         run = self._run
         kinds = run.kinds << 1 | run.is_response
         kinds[(run.kinds < 0) | ~chosen] = _NONE
@@ -214,7 +217,7 @@ class Harvest:
                 self._found(pattern, group[mine], numbers)
 
     def _found(self, pattern: Pattern, frames: Ints, numbers: Mapping[str, Ints]) -> None:
-        """Take note of frames of a pattern, and of their numbers."""
+        """Record the frames of a pattern, and their numbers."""
         self._which[frames] = len(self._patterns)
         self._patterns.append(pattern)
         if pattern.batch is not None:
@@ -228,7 +231,7 @@ class Harvest:
             column[frames] = numbers[name]
 
     def _pairs(self) -> Pairs | None:
-        """The requests and responses of which both have a pattern."""
+        """Return the requests and responses that both have a pattern."""
         run = self._run
         is_told = run.is_response & (self._which >= 0) & (run.partners >= 0)
         told = np.flatnonzero(is_told & self._wanted)
@@ -269,7 +272,7 @@ class Harvest:
         )  # fmt: skip
 
     def _opening(self, samples: list[Sample], which: Ints) -> Ints:
-        """The exchange by which a connection turns out to be a quorum's, if it is among them."""
+        """Return the exchange that shows a connection to be a quorum's, if it is among them."""
         raft = np.array([sample.is_raft for sample in samples] + [False])
         found = np.flatnonzero(raft[which])
         if not len(found) or self._host.raft.speaks(self._conversation.name):
@@ -277,7 +280,7 @@ class Harvest:
         return found[:1]
 
     def _sample(self, asked: int, told: int, learns: bool) -> Sample | None:
-        """What all exchanges of two patterns have in common; None if that is not enough."""
+        """Return what all exchanges of two patterns have in common; None if that is not enough."""
         question = self._patterns[self._which[asked]]
         answer = self._patterns[self._which[told]]
         is_static = question.is_static and answer.is_static
@@ -296,7 +299,7 @@ class Harvest:
     def _made_sample(self, question: Pattern, answer: Pattern, asked: int, told: int) -> Sampled:
         api_key = int(self._run.kinds[asked]) >> 16
         if api_key in RAFT_APIS:
-            # Which cluster its connection speaks of has been told by an exchange before it.
+            # An earlier exchange has named the cluster of the connection.
             return None, question, answer
         is_fetch = api_key == _FETCH
         is_raft = is_fetch and any(map(is_of_metadata, question.body.topics))
@@ -312,7 +315,7 @@ class Harvest:
         return sample, question, answer
 
     def _follow(self, pairs: Pairs, before: int, caught_up: list[int | None]) -> None:
-        """Let the exchanges that are complete before a frame be known to those after them."""
+        """Make the exchanges that are complete before a frame known to those after them."""
         start = pairs.followed
         end = int(np.searchsorted(pairs.told, before))
         if end == start:
@@ -336,7 +339,7 @@ class Harvest:
             caught_up.append(up)
 
     def _frame(self, at: int, requests: dict[int, Request], pending: list[Request]) -> Frame:
-        """A frame as it would have been cut one by one, its file and positions right."""
+        """Return a frame as if it had been cut alone, with correct file and positions."""
         run = self._run
         begin, size, time_ns, file, position, end, partner, kind, number, is_response, wants = (
             self._facts[at] if self._facts else [int(each[at]) for each in self._arrays]

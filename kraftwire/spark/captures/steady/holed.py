@@ -1,8 +1,8 @@
-"""Frames that are alike but for one record batch of users' records, which may have any size.
+"""Frames that are similar except for one batch of users' records, which may have any size.
 
-Owns patterns with a hole. What stands before and after the batch is compared as in other patterns;
-of the batch the header is read, of many at once, and its CRC is checked. Its records stay unread,
-as in the code for single frames.
+Owns patterns with a hole. The bytes before and after the batch are compared as in other patterns;
+the headers of many batches are read at once, and their CRCs are checked. Records are not read, as
+in the code for single frames.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ _HEADER = np.dtype(
     ]
 )  # fmt: skip
 
-# Fields that must be as in the batch of the pattern: tables show them in words, or they say how
-# the batch is to be read.
+# Fields that must equal those of the pattern's batch: tables show them in words, or they determine
+# how to read the batch.
 _SAME = ("partition_leader_epoch", "magic", "attributes")
 
-# Fields as columns of frames are called.
+# Fields, by the names of the columns of frames.
 _NUMBERS = {
     "base_offset": "base_offset", "base_timestamp": "base_time", "max_timestamp": "max_time",
     "crc": "crc", "last_offset_delta": "last_delta", "count": "count",
@@ -70,7 +70,7 @@ _NUMBERS = {
 }  # fmt: skip
 _SIZE = "batch_size"
 
-# What is left to the reader of single frames: batches with numbers beyond these.
+# Batches with larger numbers are left to the reader of single frames.
 _MOST = {
     "base_offset": OFFSET_MAX, "base_timestamp": TIME_MAX, "max_timestamp": TIME_MAX,
     "last_offset_delta": 1 << 31, "count": 1 << 31,
@@ -86,7 +86,7 @@ _KEPT = 16
 _KINDS_MAX = 256
 _FRAMES_MIN = 3
 
-# Patterns that may be sought in vain: at first, and one more for so many frames.
+# Failed searches for a pattern that are allowed: at first, and one more per so many frames.
 _TRIES = 4.0
 _FRAMES_PER_TRY = 64
 
@@ -98,7 +98,7 @@ def numbers_of(batch: RecordBatch) -> dict[str, int]:
 
 
 def is_of_kafka(pattern: HoledPattern, bodies: Bodies) -> bool:
-    """Whether a connection knows the topic of a pattern with a hole as one of Kafka's own."""
+    """Whether a connection knows the topic of a pattern with a hole to be one of Kafka's own."""
     assert pattern.place is not None
     (topic,) = getattr(pattern.body, pattern.place[0])
     known = bodies.topic_name(name_of(topic) or None, getattr(topic, "topic_id", None))
@@ -109,8 +109,8 @@ def is_of_kafka(pattern: HoledPattern, bodies: Bodies) -> bool:
 class HoledPattern(Pattern):
     """Frames that differ in a few numbers and in one batch.
 
-    Shape: `value` and `is_free` are about the bytes before the length of the records, `tail` are
-    those after the records; `is_compact` tells that the length is a varint.
+    `value` and `is_free` describe the bytes before the length of the records, `tail` those after
+    the records; with `is_compact` the length is a varint.
     """
 
     tail: Bytes = field(default_factory=lambda: np.empty(0, np.uint8))
@@ -119,7 +119,7 @@ class HoledPattern(Pattern):
     def take(
         self, data: Bytes, stream: memoryview, starts: Ints, sizes: Ints
     ) -> tuple[Flags, dict[str, Ints]]:
-        """Which frames are of this pattern, and the numbers of those that are."""
+        """Return which frames match this pattern, and the numbers of those that do."""
         begin, after = len(self.value), len(self.tail)
         found = sizes >= begin + _LENGTH_SIZE + HEADER_SIZE + after
         at = np.flatnonzero(found)
@@ -153,7 +153,7 @@ class HoledPattern(Pattern):
         return found, numbers
 
     def _lengths(self, rows: Bytes) -> tuple[Ints, Ints]:
-        """Lengths of records, and how many bytes they are written with; -1 where there is none."""
+        """Return the lengths of records and the sizes of these lengths; -1 where there is none."""
         if not self.is_compact:
             lengths = np.ascontiguousarray(rows).view(">i4")[:, 0].astype(np.int64)
             return lengths, np.full(len(rows), _LENGTH_SIZE, np.int64)
@@ -177,7 +177,7 @@ class HoledPattern(Pattern):
 
 
 class HoledPatterns:
-    """The patterns with a hole of all connections, those used last first."""
+    """The patterns with a hole of all connections, most recently used first."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[bool, int], list[HoledPattern]] = {}
@@ -190,10 +190,10 @@ class HoledPatterns:
     def sort(
         self, stream: bytes, places: tuple[Ints, Ints], kind: tuple[bool, int], bodies: Bodies
     ) -> list[tuple[HoledPattern, Ints, dict[str, Ints]]]:
-        """The patterns of frames of one direction, API and version, which frames are theirs, and
-        the numbers of these.
+        """Return the patterns of frames of one direction, API and version, with the matching frames
+        and their numbers.
 
-        Shape: `places` are where the frames begin in the stream, and their sizes.
+        `places` are where the frames begin in the stream, and their sizes.
         """
         is_response, api = kind
         if len(places[0]) < _FRAMES_MIN:
@@ -208,7 +208,7 @@ class HoledPatterns:
                 known.insert(0, pattern)
         tries = min(self._tries.get(kind, _TRIES) + len(places[0]) / _FRAMES_PER_TRY, _TRIES)
         while len(taking.left) >= _FRAMES_MIN and tries >= 1:
-            # What a connection begins with is seldom like the rest.
+            # The first frames of a connection are seldom like the rest.
             at = int(taking.left[len(taking.left) // 2])
             made = _learn(taking.frame(at), is_response, api, bodies)
             if made is not None and taking.take(made) >= _FRAMES_MIN:
@@ -222,10 +222,10 @@ class HoledPatterns:
 
 
 class _Taking:
-    """Frames of one kind, and who has taken them."""
+    """Frames of one kind, and the patterns that took them."""
 
     def __init__(self, stream: bytes, starts: Ints, sizes: Ints) -> None:
-        # Headers and lengths are read beyond the end of what turns out to be no batch.
+        # Headers and lengths may be read beyond the end of bytes that are not a batch.
         self._stream = stream
         self._view = memoryview(stream)
         self._data = np.frombuffer(stream, np.uint8)
@@ -239,7 +239,7 @@ class _Taking:
         return self._stream[start : start + int(self._sizes[at])]
 
     def take(self, pattern: HoledPattern) -> int:
-        """Take what is of a pattern; returns how many that were."""
+        """Take the frames that match a pattern; return how many."""
         left = self.left
         if not len(left):
             return 0
@@ -252,7 +252,7 @@ class _Taking:
 
 
 def _learn(data: bytes, is_response: bool, api: int, bodies: Bodies) -> HoledPattern | None:
-    """The pattern of a frame; None if it cannot have one."""
+    """Return the pattern of a frame; None if it cannot have one."""
     read = bodies.read_plainly(plain_frame(data, is_response, api))
     if read is None:
         return None
@@ -303,7 +303,7 @@ def _made(data: bytes, is_response: bool, api: int, read: Read) -> HoledPattern 
 
 
 def _before_length(data: bytes, at: int, size: int) -> int | None:
-    """Where the length of records begins that begin at an index; None if that is not certain."""
+    """Return where the length before the records at an index begins; None if uncertain."""
     forms = {uvarint(size + 1), size.to_bytes(_LENGTH_SIZE, "big")}
     begins = {at - len(form) for form in forms if data[:at].endswith(form)}
     return begins.pop() if len(begins) == 1 else None

@@ -1,4 +1,4 @@
-"""What the lane needs of the decoding that it is a part of."""
+"""What the lane needs from the decoder of its connection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["FilePlaces", "Host"]
 
 
 class Host(Protocol):
-    """What decodes a connection frame by frame."""
+    """The decoder of a connection, frame by frame."""
 
     bodies: Bodies
     raft: RaftTalk
@@ -28,19 +28,19 @@ class Host(Protocol):
 
     @property
     def rows(self) -> Mapping[str, Rows]:
-        """The tables that are wanted."""
+        """Return the requested tables."""
 
     def frame(self, frame: Frame) -> None:
-        """Take a frame whose file and positions are right, if it is wanted."""
+        """Add a frame with correct file and positions, if it is selected."""
 
     def read(self, read: Read) -> None:
-        """Take such a frame that was read already, and tells nothing about others."""
+        """Add such a frame that was read already and does not affect others."""
 
     def sample(self, frames: Sequence[Frame]) -> dict[str, list[tuple[Any, ...]]]:
-        """The rows that frames would give if they were all there is, by table."""
+        """Return the rows that these frames alone would give, by table."""
 
     def count(self, frames: int, connection: str) -> None:
-        """Take note of frames that do not come one by one."""
+        """Count frames that are not added one by one."""
 
 
 class FilePlaces:
@@ -51,6 +51,6 @@ class FilePlaces:
         self._offsets = np.array(offsets, np.int64)
 
     def find(self, at: Ints) -> tuple[Ints, Ints]:
-        """Which files positions of the recording are in, and the positions in these."""
+        """Return the files of positions in the recording, and the positions in these."""
         which = np.searchsorted(self._offsets, at, "right") - 1
         return which, at - self._offsets[which]

@@ -1,7 +1,7 @@
-"""The lane of a connection for packets that are simply the next ones, many at once.
+"""The lane of a connection for many in-order packets at once.
 
-Owns when packets may take it, what it leaves behind for those that may not, and the order in which
-frames come that have to be looked at one by one.
+Owns when packets may take it, the state that it leaves for those that may not, and the order of
+frames that have to be read one by one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kraftwire.decode.capture.packets import Packet
+from kraftwire.decode.capture.packets import PAUSE, Packet
 from kraftwire.decode.pairing.connection import Direction, reverse_key
 from kraftwire.decode.pairing.conversations import Capture
 from kraftwire.decode.pairing.exchanges import Conversation
@@ -25,21 +25,20 @@ from kraftwire.spark.captures.steady.patterns import Patterns
 
 __all__ = ["PACKETS_MIN", "Lane", "SteadyCapture"]
 
-# Fewer packets are faster one by one.
+# Fewer packets are read faster one by one.
 PACKETS_MIN = 48
 
-# What is taken at once: at first, and at most, which bounds memory.
+# Packets to take at once: at first, and at most, which bounds memory.
 _PACKETS_FIRST = 4_000
 _PACKETS_MAX = 20_000
 
-# Packets to let pass after something unusual, and where the lane could not be taken.
+# Packets to skip after something unusual, and where the lane could not be taken.
 _BREATH = 4
 _PAUSE = 16
 
 
 class SteadyCapture(Capture):
-    """The frames of a connection in memory, a portion at a time, but for those that a lane has
-    taken.
+    """The frames of a connection in memory, a portion at a time, except those that a lane took.
     """
 
     def __init__(self, portions: Iterator[Held], lane: Lane, **options: Any) -> None:
@@ -60,7 +59,7 @@ class SteadyCapture(Capture):
 class Lanes:
     """The directions of a connection in the state that the lane needs.
 
-    Shape: `way` is the direction of requests.
+    `way` is the direction of requests.
     """
 
     def __init__(self, capture: SteadyCapture, keys: tuple[bytes, bytes]) -> None:
@@ -76,7 +75,7 @@ class Lanes:
             self.conversation = stage
 
     def _is_clear(self, stage: Conversation) -> bool:
-        """Whether both directions stand between two frames and nothing is open."""
+        """Whether both directions are between two frames and nothing is open."""
         if stage.parked or not all(request.time_ns >= 0 for request in stage.pending):
             return False
         return stage.requests.is_clear and stage.responses.is_clear
@@ -97,13 +96,14 @@ class Lane:
         self._window = _PACKETS_FIRST
 
     def packets(self, capture: SteadyCapture, packets: Packets) -> Iterator[Packet]:
-        """The packets that have to be taken one by one; the others are taken in between."""
+        """Yield the packets that have to be read one by one; take the others in between."""
         self._segments = Segments(packets, *self._keys)
         at = barred = 0
         count = len(packets)
         row = packets.row
         while at < count:
             if at >= barred:
+                yield PAUSE  # frames before those that are taken here
                 end = self._take(capture, at)
                 if end > at:
                     at = end
@@ -114,7 +114,7 @@ class Lane:
             at += 1
 
     def _later(self, at: int) -> int:
-        """The first packet at or after one that begins a run of some length."""
+        """Return the first packet, from `at` on, that begins a sufficiently long run."""
         while at < len(self._segments.packets):
             end = self._segments.end_of_run(at)
             if end - at >= PACKETS_MIN:
@@ -123,7 +123,8 @@ class Lane:
         return at
 
     def _take(self, capture: SteadyCapture, start: int) -> int:
-        """Take a run of packets; returns the packet after it, or the first one again."""
+        """Take a run of packets; return the packet after it, or the first one if there is no run.
+        """
         end = min(self._segments.end_of_run(start), start + self._window)
         if end - start < PACKETS_MIN:
             return start
@@ -141,7 +142,7 @@ class Lane:
         before = [request.correlation_id for request in conversation.pending]
         run = cut(self._segments, (start, end), (lanes.way, raw), before)
         taken = 0 if run is None else run.end - start
-        # What is cut in vain is cut again: after a surprise less is tried.
+        # Cutting too far has to be repeated, so the next attempt after a surprise is smaller.
         is_whole = taken > (end - start) // 2
         self._window = min(4 * self._window, _PACKETS_MAX) if is_whole else _PACKETS_FIRST
         if run is None or taken < PACKETS_MIN // 2:
@@ -150,7 +151,7 @@ class Lane:
         return run.end
 
     def _account(self, run: Run, lanes: Lanes, conversation: Conversation) -> None:
-        """Leave everything as if the packets had come one by one."""
+        """Update the state as if the packets had come one by one."""
         for way, flow in enumerate(lanes.flows):
             if flow is not None:
                 count = run.counts[0 if way == lanes.way else 1]

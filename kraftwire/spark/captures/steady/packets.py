@@ -1,6 +1,6 @@
-"""The packets of a connection in memory as arrays, and which of them are simply the next ones.
+"""The packets of a connection in memory as arrays, and which of them are in order.
 
-Owns the test that the fast lane of `decode.pairing.conversations` makes, for all packets at once.
+Owns the test of the fast lane in `decode.pairing.conversations`, for all packets at once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MASK = 0xFFFFFFFF
 class Packets:
     """The packets of a connection.
 
-    Shape: `data` holds them all; `starts` are the indexes of the packets in it, `captured` how many
+    `data` holds them all; `starts` are the indexes of the packets in it, `captured` how many
     bytes of each are there; `begins` and `ends` are the positions of their records in the
     recording. Units: `times` nanoseconds since the epoch.
     """
@@ -57,7 +57,7 @@ class Packets:
         """Read any capture packet by packet."""
         with CaptureSource([(0, self.data)]) as source:
             rows = list(read_packets(source, health))
-        # There is one piece, and so one buffer; a reader may have taken its start off.
+        # There is one piece, and so one buffer; a reader may have removed its start.
         base = rows[0][6] if rows else 0
         if rows:
             self.data = rows[0][2]
@@ -70,7 +70,7 @@ class Packets:
         ]
 
     def _walk(self, held: Held, fraction_ns: int, health: Health) -> None:
-        """Step from record to record of a classic capture."""
+        """Walk the records of a classic capture."""
         found = record_places(self.data, FILE_HEADER_SIZE)
         records = Records(self.data, found, fraction_ns)
         self.times, self.starts = records.times, records.starts
@@ -82,7 +82,7 @@ class Packets:
         health.packets += len(found)
 
     def row(self, at: int) -> Packet:
-        """A packet as readers of captures hand it out."""
+        """Return a packet as readers of captures do."""
         if self._rows:
             return self._rows[at]
         data, base = self.data, int(self._bases[at])
@@ -94,12 +94,12 @@ class Packets:
 
 
 class Segments:
-    """What TCP carries in the packets of one connection.
+    """The TCP segments in the packets of one connection.
 
-    Shape: `ways` tells the direction, 1 for packets with the reverse key. `begins` is the index of
-    the payload in the data, `counts` its size. `breaks` are the packets, in order, that are
-    anything but the next bytes (or none) of their direction after the packet before; the first
-    packets after a break have to be compared with what their direction awaits.
+    `ways` is the direction, 1 for packets with the reverse key. `begins` is the index of the
+    payload in the data, `counts` its size. `breaks` are the packets that do not carry the next
+    bytes (or none) of their direction; the first packets after a break have to be compared with
+    what their direction expects.
     """
 
     def __init__(self, packets: Packets, key: bytes, reverse: bytes) -> None:
@@ -122,12 +122,12 @@ class Segments:
         self.breaks = np.flatnonzero(~is_next)
 
     def end_of_run(self, start: int) -> int:
-        """The next break at or after a packet, or the number of packets."""
+        """Return the next break at or after a packet, or the number of packets."""
         at = int(np.searchsorted(self.breaks, start))
         return int(self.breaks[at]) if at < len(self.breaks) else len(self.ways)
 
     def first(self, way: int, start: int, end: int) -> int | None:
-        """The sequence number of the first packet of a direction in a run; None if it has none."""
+        """Return the sequence number of a direction's first packet in a run; None without one."""
         mine = self.indexes[way]
         at = int(np.searchsorted(mine, start))
         return int(self.seqs[mine[at]]) if at < len(mine) and mine[at] < end else None

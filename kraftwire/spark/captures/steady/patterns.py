@@ -1,9 +1,8 @@
-"""What many frames have in common: the bytes that are the same, and the numbers that are not.
+"""Patterns: what many frames have in common, and the numbers in which they differ.
 
-Owns patterns. One is made of a frame that was decoded in the usual way, by writing its message
-again with other numbers to see where they stand, so nothing here knows a layout. A frame of the
-same API, version and size that agrees with it in all other bytes is the same message with other
-numbers.
+A pattern is made from a frame that was decoded in the usual way: its message is encoded again with
+other numbers to see where they are, so this module knows no layout. A frame of the same API,
+version and size that equals it in all other bytes is the same message with other numbers.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ __all__ = [
 
 PRODUCE, FETCH, _HEARTBEAT = 0, 1, 63
 
-# These tell tables more than a pattern knows: WriteTxnMarkers, the APIs of Raft itself,
+# Tables need more of these than a pattern holds: WriteTxnMarkers, the APIs of Raft itself,
 # FetchSnapshot, ShareFetch and ShareAcknowledge.
 _NOT_THESE = frozenset({27, 52, 53, 54, 55, 59, 78, 79, 80, 81, 82})
 
@@ -64,10 +63,10 @@ _SIZE_MAX = 4096
 _KEPT = 8
 _KINDS_MAX = 1024
 _TRIES = 4
-# Frames that tell whether a pattern is worth trying on all of them.
+# Frames to test before a pattern is tried on all of them.
 _TASTED = 16
 
-# Batches whose numbers are beyond these are left to the reader.
+# Batches with larger numbers are left to the reader.
 OFFSET_MAX = 1 << 60
 TIME_MAX = 1 << 52
 
@@ -97,9 +96,9 @@ _PLACES = {
 class Pattern:
     """Frames that differ in a few numbers.
 
-    Shape: `numbers` are index and size in a frame of the numbers that may differ, by name;
+    `numbers` are index and size in a frame of the numbers that may differ, by name;
     `records` is the range of the one batch in it, `batch` its header and `own` its records, if any.
-    `is_static` tells that names of topics follow from the frame alone.
+    With `is_static`, topic names follow from the frame alone.
     """
 
     data: bytes
@@ -114,7 +113,7 @@ class Pattern:
     own: Sequence[OwnRecord] = ()
 
     def read(self, frame: Frame, memo: dict[str, Any]) -> Read:
-        """A frame of this pattern, which has no records."""
+        """Read a frame of this pattern, which has no records."""
         body = copy_struct(self.body)
         holder = body
         if self.place is not None:
@@ -131,18 +130,18 @@ class Pattern:
         return Read(frame, body, frame.api_version or 0, 0, (), (), True, None, memo)
 
     def may_match(self, rows: Bytes) -> bool:
-        """Whether some frames, one a row, look as if they were of this pattern."""
+        """Whether some frames, one per row, may match this pattern."""
         return bool(((rows == self.value) | self.is_free).all(axis=1).any())
 
     def matches(self, rows: Bytes) -> npt.NDArray[np.bool_]:
-        """Which frames, one a row, are of this pattern."""
+        """Return which frames, one per row, match this pattern."""
         found: npt.NDArray[np.bool_] = ((rows == self.value) | self.is_free).all(axis=1)
         if self.records is not None and found.any():
             found &= self._are_sound(rows, found)
         return found
 
     def _are_sound(self, rows: Bytes, found: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Whether the CRC of the batch is right and its numbers are of a usual size."""
+        """Whether the CRC of the batch is correct and its numbers have a usual size."""
         assert self.records is not None
         start, end = self.records
         sound = found.copy()
@@ -164,17 +163,18 @@ class Pattern:
 
 
 class Patterns:
-    """The patterns of all connections, those made last first."""
+    """The patterns of all connections, newest first."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[bool, int, int], list[Pattern]] = {}
-        # How often a pattern was sought for a kind in vain since the last that was of use.
+        # Failed searches for a pattern by kind, since the last useful one.
         self._vain: dict[tuple[bool, int, int], int] = {}
 
     def sort(
         self, rows: Bytes, kind: tuple[bool, int, int], bodies: Bodies
     ) -> list[tuple[Pattern, Ints]]:
-        """The patterns of frames of one direction, API, version and size, and which are theirs."""
+        """Return the patterns of frames of one direction, API, version and size, with their frames.
+        """
         is_response, api, size = kind
         is_produce = api >> 16 == PRODUCE and not is_response
         if size > _SIZE_MAX or api >> 16 in _NOT_THESE or is_produce:
@@ -209,7 +209,7 @@ class Patterns:
 
 
 def _take(found: list[tuple[Pattern, Ints]], pattern: Pattern, rows: Bytes, left: Ints) -> Ints:
-    """Take what is of a pattern; returns what is left."""
+    """Take the frames that match a pattern; return the rest."""
     if not len(left):
         return left
     is_mine = pattern.matches(rows[left])
@@ -219,7 +219,7 @@ def _take(found: list[tuple[Pattern, Ints]], pattern: Pattern, rows: Bytes, left
 
 
 def plain_frame(data: bytes, is_response: bool, api: int) -> Frame:
-    """A frame with nothing but its bytes and what they are."""
+    """Return a frame with only its bytes, direction and API."""
     frame = Frame()
     frame.kind = "rpc"
     frame.direction = "response" if is_response else "request"
@@ -231,7 +231,7 @@ def plain_frame(data: bytes, is_response: bool, api: int) -> Frame:
 
 
 def _learn(data: bytes, is_response: bool, api: int, bodies: Bodies) -> Pattern | None:
-    """The pattern of a frame; None if it cannot have one."""
+    """Return the pattern of a frame; None if it cannot have one."""
     read = bodies.read_plainly(plain_frame(data, is_response, api))
     if read is None:
         return None
@@ -254,7 +254,7 @@ def _learn(data: bytes, is_response: bool, api: int, bodies: Bodies) -> Pattern 
 
 @dataclass(slots=True)
 class _Making:
-    """What is known so far of a pattern."""
+    """A pattern in the making."""
 
     data: bytes
     is_response: bool
@@ -308,13 +308,13 @@ def name_of(topic: Any) -> str | None:
 
 
 class NoPlaceError(Exception):
-    """A number has no place of its own in the bytes of a message."""
+    """A number does not have its own place in the bytes of a message."""
 
 
 class Writer:
-    """Finds the places of numbers by writing a message again.
+    """Finds the places of numbers by encoding a message again.
 
-    Shape: `begin` is where the body begins in the frame, None if it is not written as it came.
+    `begin` is where the body begins in the frame, None if it is not written as it came.
     """
 
     def __init__(self, data: bytes, body: Any, version: int) -> None:
@@ -325,9 +325,9 @@ class Writer:
         self.begin = begin if begin >= 4 and data[begin:] == self._written else None
 
     def place(self, holder: Any, name: str, other: Any, size: int) -> int | None:
-        """The index in the frame of a field that is so long; None if it is not written.
+        """Return the index in the frame of a field of `size` bytes; None if it is not written.
 
-        Shape: `other` is a value of the field that differs in every byte.
+        `other` is a value of the field that differs in every byte.
         """
         value = getattr(holder, name)
         try:
@@ -337,7 +337,7 @@ class Writer:
             setattr(holder, name, value)
         written = self._written
         if changed == written or len(changed) != len(written):
-            return None  # not in this version, or left out where it has its default
+            return None  # not in this version, or omitted at its default
         at = next(at for at, byte in enumerate(written) if byte != changed[at])
         end = at + size
         is_all = all(old != new for old, new in zip(written[at:end], changed[at:end], strict=True))
@@ -346,7 +346,7 @@ class Writer:
         return self.begin + at
 
     def numbers(self, holder: Any, wanted: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-        """The places of numbers, by name; `wanted` are their sizes."""
+        """Return the places of numbers, by name; `wanted` has their sizes."""
         if self.begin is None:
             raise NoPlaceError
         found = {}
@@ -375,7 +375,7 @@ def _add_batch(made: _Making, write: Writer, read: Read) -> None:
     at = write.place(holder, name, bytes(byte ^ 0x55 for byte in data), len(data))
     if at is None or batch.size != len(data):
         raise NoPlaceError
-    # Without its records the message keeps all that stands before them.
+    # Without its records, the message keeps the bytes before them.
     if any(place + size > at for place, size in made.numbers.values()):
         raise NoPlaceError
     made.records = at, at + len(data)

@@ -1,4 +1,4 @@
-"""What should be looked at, with evidence."""
+"""Findings of the rules, with evidence."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _ROWS_MAX = 60
 
 
 def found_anomalies(context: Context) -> list[dict[str, Any]]:
-    """The rows of the table, the worst first."""
+    """Return the rows of the table, worst first."""
     rows = context.folder.rows("anomalies")
     rows.sort(key=lambda row: (_ORDER.get(row["severity"], 9), str(row["time"]), row["rule"]))
     return rows
 
 
 def anomalies_part(context: Context) -> Part:
-    """One line for each."""
+    """One line per finding."""
     part = Part("anomalies", "What to look at")
     rows = found_anomalies(context)
     if not rows:

@@ -1,4 +1,4 @@
-"""Groups: their rebalances, and how far behind they are."""
+"""Groups: their rebalances and their lag."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def groups_part(context: Context) -> Part:
     part.plots["rebalances"] = _plot(context, shown, by_group)
     part.html = (
         f"{key(_seen(rows))}{{{{rebalances}}}}<p class='note'>From the first request of a "
-        f"generation to the last answer. {link('rebalances')}</p>{_table(by_group, busiest)}"
+        f"generation to the last response. {link('rebalances')}</p>{_table(by_group, busiest)}"
         + heading
         + lag
     )
@@ -54,7 +54,7 @@ def groups_part(context: Context) -> Part:
 
 
 def _seen(rows: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """The protocols of some rebalances with their colours."""
+    """Return the protocols of some rebalances with their colours."""
     protocols = {row["protocol"] for row in rows}
     return [each for each in _PROTOCOLS.items() if each[0] in protocols]
 
@@ -81,7 +81,7 @@ def _plot(context: Context, shown: list[str], by_group: dict[str, list[dict[str,
 
 
 def _unique(name: str, names: list[str]) -> str:
-    """A short label that no other name has."""
+    """Return a short label that no other name has."""
     short = clip(name, 24)
     same = [each for each in names if clip(each, 24) == short]
     return short if len(same) == 1 else f"{short} {same.index(name) + 1}"

@@ -1,4 +1,4 @@
-"""What was read, what could not be, and whether every byte is accounted for."""
+"""The inputs, what could not be read in them, and whether every byte is accounted for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SUMS = (
 
 
 def bad_part(context: Context) -> Part:
-    """Bad input by what is wrong with it, and the sums of bytes."""
+    """Bad input by kind of problem, and the byte counts."""
     part = Part("bad", "Bad input, and where every byte went")
     part.html = _bad(context, part) + _sums(context, part)
     return part
@@ -69,9 +69,9 @@ def _sums(context: Context, part: Part) -> str:
     ]  # fmt: skip
     wrong = sum(_gap(row) != 0 for row in rows)
     said = (
-        "In every file the sums are equal to its size."
+        "The sums of every file equal its size."
         if not wrong
-        else f"In {plural(wrong, 'file')} the sums are not equal to the size."
+        else f"In {plural(wrong, 'file')} the sums differ from the size."
     )
     names = (name.removesuffix("_bytes") for name in _SUMS)
     body = table(
@@ -81,7 +81,7 @@ def _sums(context: Context, part: Part) -> str:
 
 
 def _gap(row: dict[str, Any]) -> int:
-    """Bytes that are in no sum."""
+    """Return the bytes that are in no sum."""
     return int(row["size"] - sum(row[name] or 0 for name in _SUMS))
 
 

@@ -1,4 +1,4 @@
-"""Lag of replicas and of groups: a small plot for each, and no line where nothing was seen."""
+"""Lag of replicas and of groups: a small plot for each, without a line where nothing was seen."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _COMMIT_PAUSE_NS = 30_000_000_000
 
 
 def largest_lag(context: Context) -> int | None:
-    """The largest lag of any replica; None where none fetched."""
+    """Return the largest lag of any replica; None if none fetched."""
     table = context.folder.table("replica_lag", ["lag_max"])
     found: int | None = pc.max(table["lag_max"]).as_py()
     return found
 
 
 def lag_part(context: Context) -> Part:
-    """Small multiples on one axis of time."""
+    """Small multiples on one time axis."""
     part = Part("lag", "Lag of replicas")
     clusters = ClusterNames(context.folder)
     table = _worst(_with_topic(context.folder.table("replica_lag"), clusters))
@@ -45,8 +45,8 @@ def lag_part(context: Context) -> Part:
         table,
         "lag_max",
         pause_ns=_PAUSE_NS,
-        note="Records behind the leader, the largest in each second; each plot has a scale of its "
-        f"own. No line: the replica did not fetch, as it led or was away. {link('replica_lag')}",
+        note="Records behind the leader, the maximum of each second; each plot has a scale of its "
+        f"own. No line: the replica did not fetch; it led or was down. {link('replica_lag')}",
     )
     return part
 
@@ -61,7 +61,7 @@ def _with_topic(table: pa.Table, clusters: ClusterNames) -> pa.Table:
 
 
 def _worst(table: pa.Table) -> pa.Table:
-    """The largest lag of each replica in each second, over the partitions of each topic."""
+    """Return the largest lag of each replica in each second, over the partitions of each topic."""
     grouped = table.group_by(["bucket", "of", "replica_id"]).aggregate(
         [("lag_max", "max"), ("behind_ms", "max"), ("fetches", "sum")]
     )
@@ -84,7 +84,7 @@ def _multiples(
         rows = table.filter(pc.equal(table["name"], name)).select(["bucket", column]).to_pylist()
         points = [(_nanoseconds(row["bucket"]), row[column]) for row in rows]
         peak = max((value or 0 for _, value in points), default=0)
-        # A line of zeros must not lie on the axis, where none could be told from no line.
+        # A line of zeros must not lie on the axis, where it would look like no line.
         top = max(peak, 4)
         plot = time_figure(context, 116, y_range=(-0.08 * top, 1.08 * top))
         plot.yaxis.ticker.desired_num_ticks = 3
@@ -103,7 +103,7 @@ def _multiples(
 
 
 def group_multiples(context: Context, part: Part) -> str:
-    """The lag of groups, summed over the partitions of a topic; empty if there is none."""
+    """Return the lag of groups, summed over the partitions of a topic; empty if there is none."""
     table = context.folder.table("group_lag")
     if not table.num_rows:
         return ""
@@ -121,7 +121,7 @@ def group_multiples(context: Context, part: Part) -> str:
 
 
 def _carried(table: pa.Table) -> pa.Table:
-    """Sums over partitions: each one's lag holds until its next row."""
+    """Sum over partitions: each one's lag holds until its next row."""
     rows = sorted(
         table.select(["bucket", "group_id", "of", "partition", "lag"]).to_pylist(),
         key=lambda row: row["bucket"],

@@ -1,4 +1,4 @@
-"""How long answers took, by API and by client; a Fetch's wait for data apart."""
+"""Response times by API and by client; a Fetch's wait for data is shown separately."""
 
 from __future__ import annotations
 

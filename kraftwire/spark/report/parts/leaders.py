@@ -1,4 +1,4 @@
-"""Who led when, and when nobody did."""
+"""The leaders over time, and the gaps between them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _NOBODY = "nobody"
 _TO_THE_END = "leads to the end"
 _EVENT_ROWS = 80
 
-# Kinds of events that are worth a line of the page; the CSV has all.
+# Kinds of events that the page lists; the CSV has all.
 _QUIET = frozenset({"fetch", "disconnect", "reminder", "snapshot-written"})
 
 
 def reigns(context: Context) -> list[dict[str, Any]]:
-    """Who led each epoch of each cluster from when to when; without a leader the node is None.
+    """Return when each epoch of each cluster had which leader; without a leader the node is None.
 
-    Shape: of a chosen interval those who led in it, whenever they were elected.
+    For a chosen interval: those who led in it, whenever they were elected.
     """
     columns = ["time_ns", "cluster", "kind", "epoch", "node", "details"]
     rows = Folder(context.folder.path).rows("raft_timeline", columns)
@@ -63,7 +63,7 @@ def reigns(context: Context) -> list[dict[str, Any]]:
 
 
 def _clipped(context: Context, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The parts of reigns that are in the chosen interval."""
+    """Return the parts of reigns that are in the chosen interval."""
     if context.folder.interval == Interval():
         return found
     if context.extent is None:
@@ -79,14 +79,14 @@ def _clipped(context: Context, found: list[dict[str, Any]]) -> list[dict[str, An
 
 
 def leaders_part(context: Context) -> Part:
-    """A bar for every reign, red where nobody led, and the events of the quorum."""
+    """A bar for every reign, red where there was no leader, and the events of the quorum."""
     part = Part("leaders", "Who led when")
     found = reigns(context)
     if not found:
         part.html = '<p class="none">Nothing of a KRaft quorum was seen.</p>'
         return part
     clusters = ClusterNames(context.folder)
-    # From below: by cluster, in each the line of nobody and then its nodes, the first one on top.
+    # From the bottom: by cluster, the line without a leader and then its nodes, the first on top.
     lines = {
         _name(row, clusters): (row["cluster"] or "", row["node"] is not None, row["node"] or "")
         for row in found
@@ -118,7 +118,7 @@ def leaders_part(context: Context) -> Part:
     events = context.folder.table("raft_timeline")
     part.data["timeline"] = events
     part.html = (
-        "{{leaders}}<p class='note'>Red: no leader. Colours tell epochs apart. "
+        "{{leaders}}<p class='note'>Red: no leader. Colours distinguish epochs. "
         f"{link('leaders')}</p>" + _reign_table(found) + _event_table(events.to_pylist())
     )
     return part

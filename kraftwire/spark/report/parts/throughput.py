@@ -20,7 +20,7 @@ _WAYS = ("requests", "responses")
 
 
 def throughput_part(context: Context, traffic: Traffic) -> Part:
-    """Requests a second by API, bytes a second both ways, and errors."""
+    """Requests per second by API, bytes per second in both directions, and errors."""
     part = Part("throughput", "Throughput")
     if context.extent is None or not traffic.count:
         part.html = '<p class="none">There are no exchanges.</p>'
@@ -69,7 +69,7 @@ def _errors(traffic: Traffic) -> str:
     body = table(
         ("API", "error", "answers"), rows, right=(2,), rest=len(traffic.errors) - len(rows)
     )
-    return f"<details open><summary>Errors in answers</summary>{body}</details>"
+    return f"<details open><summary>Errors in responses</summary>{body}</details>"
 
 
 def _data(traffic: Traffic, start: int, width: int) -> pa.Table:

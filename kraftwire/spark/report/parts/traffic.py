@@ -1,6 +1,6 @@
-"""Latency by API and by client, and throughput: all from one reading of the exchanges.
+"""Latency by API and by client, and throughput: all from one pass over the exchanges.
 
-Latencies are counted in classes of 4.5 % width, so memory does not grow with the exchanges.
+Latencies are counted in buckets 4.5 % wide, so memory does not grow with the exchanges.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _SECOND_NS = 1_000_000_000
 
 @dataclass(slots=True)
 class Latencies:
-    """A histogram. Units: nanoseconds; classes are sixteenths of a doubling."""
+    """A histogram. Units: nanoseconds; sixteen buckets per doubling."""
 
     counts: Counter[int] = field(default_factory=Counter)
     highest: int = 0
 
     @property
     def total(self) -> int:
-        """How many there are."""
+        """Return the number of values."""
         return self.counts.total()
 
     def quantile(self, share: float) -> float | None:
-        """The value that `share` of them do not exceed; None of none."""
+        """Return the value that `share` of them do not exceed; None if there are none."""
         wanted = share * self.total
         seen = 0
         for each in sorted(self.counts):
@@ -51,7 +51,7 @@ class Latencies:
 class Traffic:
     """Sums over the exchanges of the interval.
 
-    Shape: `latency` by (API, client) without a Fetch's wait, `wait` of Fetches by client; `rate`
+    `latency` by (API, client) without a Fetch's wait, `wait` of Fetches by client; `rate`
     and `bytes` by span, the number of the span since the extent's start.
     """
 
@@ -67,7 +67,7 @@ class Traffic:
 
 
 def read_traffic(context: Context) -> Traffic:
-    """All of the exchanges, a piece at a time."""
+    """Read all of the exchanges, a piece at a time."""
     traffic = Traffic()
     if context.extent is None:
         return traffic

@@ -35,5 +35,5 @@ INPUTS: tuple[str, ...] = tuple(dict.fromkeys(name for rule in RULES for name in
 
 
 def anomalies(tables: Tables) -> DataFrame:
-    """What all rules have found."""
+    """Return the findings of all rules."""
     return reduce(DataFrame.unionByName, (rule.find(tables) for rule in RULES))

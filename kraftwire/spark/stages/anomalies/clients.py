@@ -1,4 +1,4 @@
-"""Clients in trouble: storms of Fetches and of retries, and writes that take long."""
+"""Clients in trouble: storms of Fetches and retries, and slow writes."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ __all__ = ["RULES"]
 
 _SECOND_NS = 1_000_000_000
 
-# A Fetch with nothing to bring waits for fetch.max.wait.ms, 500 ms; two a second are normal.
+# An empty Fetch waits for fetch.max.wait.ms, 500 ms; two a second are normal.
 _EMPTY_FETCHES = 50
-# A follower under load asks once more after each answer with records, for the new high watermark.
+# A follower under load fetches once more after each response with records, for the high watermark.
 _EMPTY_SHARE = 0.8
 
-# A produce that takes this long is what users notice first; half the request timeout is an error.
+# Users notice a Produce that takes this long; half the request timeout is an error.
 _SLOW_S = 1.0
 _VERY_SLOW_S = 15.0
 _SLOW_PAUSE_S = 10.0
 
-# retry.backoff.ms is 100 ms and doubles: nobody who waits for an election retries as often.
+# retry.backoff.ms is 100 ms and doubles: a client that waits for an election retries less often.
 _RETRIES = 20
 _RETRY_PAUSE_S = 2.0
 
-# Answers that belong to a protocol: the client is to ask again, and soon gets what it wants.
+# Errors that are part of a protocol: the client retries and soon succeeds.
 _NOT_REFUSED = (
     "CONCURRENT_TRANSACTIONS", "MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS",
 )  # fmt: skip
 
 
 def _fetch_storm(tables: Tables) -> DataFrame:
-    """A client fetches again and again at once, and gets nothing."""
+    """A client fetches in quick succession without getting data."""
     fetches = tables["partition_traffic"].where("kind <> 'produce'")
     single = fetches.groupBy("file", "position", "time_ns", "client_id", "server").agg(
         F.sum(F.coalesce("bytes", F.lit(0))).alias("bytes")
@@ -103,7 +103,7 @@ def _slow_produce(tables: Tables) -> DataFrame:
 
 
 def _retry_storm(tables: Tables) -> DataFrame:
-    """A client gets the same error again and again."""
+    """A client keeps getting the same error."""
     refused = (
         tables["exchanges"]
         .where(F.size(F.coalesce("errors", F.array())) > 0)

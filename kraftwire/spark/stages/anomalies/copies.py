@@ -1,4 +1,4 @@
-"""Traffic that was captured more than once, as at both ends of a connection."""
+"""Traffic that was captured more than once, such as at both ends of a connection."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from kraftwire.spark.stages.stage import Tables
 
 __all__ = ["RULES"]
 
-# Clocks of the hosts that capture may differ by as much.
+# The largest clock difference between capturing hosts.
 _CLOCKS_S = 60
 
-# Who opened a connection is not known in every capture, so its ends are in order of their names.
+# Not every capture shows who opened a connection, so its ends are sorted by name.
 _ENDS = (F.least, F.greatest)
 
 
@@ -61,7 +61,7 @@ def _captured_twice(tables: Tables) -> DataFrame:
 
 
 def _copies(exchanges: DataFrame, pairs: DataFrame) -> DataFrame:
-    """How many exchanges of connections came again within the distance of clocks."""
+    """Count the exchanges of connections that occur again within the clock difference."""
     chosen = exchanges.select(*_ends(), "api_key", "correlation_id", "time").join(
         pairs.select("a", "b").distinct(), ["a", "b"], "leftsemi"
     )

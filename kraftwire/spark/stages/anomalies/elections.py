@@ -1,4 +1,4 @@
-"""Elections that do not settle: storms of them, and pre-votes that everybody refuses."""
+"""Elections that do not settle: election storms, and pre-votes that every voter rejects."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["RULES"]
 # for up to a second before they try again.
 _PAUSE_S = 10.0
 
-# A vote may be split once or twice; so many epochs in a row without a leader are an ailment.
+# A vote may be split once or twice; this many epochs in a row without a leader are a problem.
 _LOST = 4
 
-# A leader that is killed, restarted or stopped, one node after the other, is elected anew each
-# time. That often, with no pause between, nobody does it on purpose.
+# Restarting one node after the other causes an election each time. This many without a pause are
+# not intended.
 _ELECTED = 6
 
-# Rounds of pre-votes that a node asks for in vain, one after the other, before it is an ailment.
+# Failed rounds of pre-votes in a row, before they are a problem.
 _REFUSED = 3
 
 
@@ -67,9 +67,9 @@ def _election_storm(tables: Tables) -> DataFrame:
 
 
 def _refused_pre_votes(tables: Tables) -> DataFrame:
-    """A node asks for pre-votes and gets none, though others answer: they still hear a leader.
+    """A node gets no pre-votes although others respond: they still hear from a leader.
 
-    While a leader is elected, whoever asks a moment too late is refused as well; that is no news.
+    During an election, a node that asks a moment too late is rejected as well; that is normal.
     """
     answer = "array<struct<voter:string,granted:boolean,error:string>>"
     asked = (

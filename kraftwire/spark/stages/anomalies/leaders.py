@@ -1,4 +1,4 @@
-"""Leaders that should not be: two in an epoch, one that does not know of a newer epoch."""
+"""Wrong leaders: two in one epoch, or one that does not know of a newer epoch."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kraftwire.spark.stages.stage import Tables
 
 __all__ = ["RULES"]
 
-# An answer that was under way when a newer epoch began is no sign of a zombie.
+# A response in flight when a newer epoch began does not make a zombie.
 _UNDER_WAY_NS = 1_000_000_000
 
 
 def _two_leaders(tables: Tables) -> DataFrame:
-    """Fetch answers, DescribeQuorum or the timeline name two leaders of one epoch."""
+    """Fetch responses, DescribeQuorum or the timeline name two leaders of one epoch."""
     seen = tables["quorum_observations"].where("leader_id >= 0 and leader_epoch >= 0")
     named = seen.groupBy("cluster", "leader_epoch", "leader_id").agg(*span())
     told = tables["raft_timeline"].where("kind in ('leader', 'conflict') and node is not null")
@@ -55,7 +55,7 @@ def _two_leaders(tables: Tables) -> DataFrame:
 
 
 def _zombie_leader(tables: Tables) -> DataFrame:
-    """A leader goes on in its old epoch: it still answers Fetches."""
+    """A leader continues in its old epoch: it still answers Fetches."""
     seen = tables["quorum_observations"].where(
         "source = 'fetch' and leader_id >= 0 and leader_epoch >= 0"
     )
@@ -88,7 +88,7 @@ def _zombie_leader(tables: Tables) -> DataFrame:
 
 
 def _fenced_leader(tables: Tables) -> DataFrame:
-    """A leader that was killed or halted comes back and learns of the newer epoch: all is well."""
+    """A leader that was killed or paused returns and learns of the newer epoch, as it should."""
     refused = tables["raft_timeline"].where("kind = 'fenced'")
     return found(
         refused, "fenced-leader", INFO, time=F.col("time"), epoch=F.col("epoch"),

@@ -1,4 +1,4 @@
-"""Logs that are damaged, and replicas whose logs differ."""
+"""Damaged logs, and replicas whose logs differ."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BEHIND = "; the older epoch is the end of a log that is to be truncated"
 
 
 def _crc_errors(tables: Tables) -> DataFrame:
-    """Batches whose CRC does not agree with their bytes."""
+    """Batches whose CRC does not match their bytes."""
     bad = tables["batches"].where("not is_valid").withColumn("name", _name())
     files = bad.groupBy("file", "name", "partition").agg(
         F.count("*").alias("count"),
@@ -43,9 +43,9 @@ def _crc_errors(tables: Tables) -> DataFrame:
 def _diverging_logs(tables: Tables) -> DataFrame:
     """Two log directories of one cluster hold different batches at one offset.
 
-    Followers copy a leader's batches byte by byte. Batches that the cleaner has thinned out are
-    left out: each replica cleans at a time of its own. A replica that was down while a newer epoch
-    began may hold more of its old one; it truncates that as soon as it fetches again.
+    Followers copy a leader's batches byte for byte. Batches that the cleaner has compacted are
+    ignored: each replica cleans independently. A replica that was down while a newer epoch began
+    may hold more of its old one; it truncates those records when it fetches again.
     """
     logs = tables["batches"].where("source = 'log' and is_valid and base_offset is not null")
     whole = (

@@ -1,4 +1,4 @@
-"""Groups that rebalance without an end."""
+"""Groups that keep rebalancing."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from kraftwire.spark.stages.stage import Tables
 
 __all__ = ["RULES"]
 
-# A group that starts up may take two or three generations, session.timeout.ms apart at most; one
-# whose members are restarted one by one takes two for each of them.
+# A starting group may take two or three generations, at most session.timeout.ms apart; a rolling
+# restart takes two for each member.
 _GENERATIONS = 5
 _PER_MEMBER = 2
 _PAUSE_S = 45.0
 
 
 def _rebalance_storm(tables: Tables) -> DataFrame:
-    """A group reaches one generation after the other."""
+    """A group goes through one generation after the other."""
     rounds = tables["groups"].withColumn("time_ns", F.unix_micros("start") * 1000)
     keys = ("cluster", "group_id", "protocol")
     storms = (

@@ -1,4 +1,4 @@
-"""What a rule is, and the form in which it tells what it found."""
+"""What a rule is, and the form of its findings."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ class Rule:
 
 
 def at(column: str) -> Column:
-    """A column of nanoseconds as a timestamp."""
+    """Convert a column of nanoseconds to a timestamp."""
     return F.timestamp_micros(F.expr(f"{column} div 1000"))
 
 
 def counted(column: str, one: str, many: str) -> Column:
-    """A number of things in words: 1 with the word for one, all others with that for many."""
+    """Return a count with its noun, in the singular for 1, else in the plural."""
     return F.when(F.col(column) == 1, F.lit(f"1 {one}")).otherwise(
         F.format_string(f"%,d {many}", column)
     )
 
 
 def found(rows: DataFrame, rule: str, severity: str | Column, **columns: Column) -> DataFrame:
-    """Rows of the table anomalies; columns that are not named are null.
+    """Return rows of the table anomalies; columns that are not given are null.
 
-    Shape: `place` is a struct of file and position, if `rows` has one and neither is named;
+    `place` is a struct of file and position, if `rows` has one and neither is named;
     `cluster` is that of `rows`, if they have it.
     """
     if "place" in rows.columns:

@@ -1,4 +1,4 @@
-"""High watermarks that go back: what was committed is said not to be any more."""
+"""High watermarks that go back: committed records would no longer be committed."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from kraftwire.spark.stages.stage import Tables
 
 __all__ = ["RULES"]
 
-# Answers on different connections overtake each other, by less than this.
+# Responses on different connections overtake each other by less than this.
 _OVERTAKING_NS = 1_000_000_000
-# A topic that was deleted and made anew has another id.
+# A topic that was deleted and created again has another id.
 _LOG = ("cluster", "name", "topic_id", "partition")
 
 
 def _high_watermark_back(tables: Tables) -> DataFrame:
-    """A server tells a lower high watermark than it told before.
+    """A server reports a lower high watermark than before.
 
-    Two servers may well differ: a new leader, and any follower, learns of it later.
+    Two servers may differ: a new leader, and any follower, learns of it later.
     """
     told = _of_quorum(tables["quorum_observations"]).unionByName(
         _of_partitions(with_cluster(tables["partition_traffic"], tables))

@@ -18,7 +18,7 @@ from kraftwire.wire.sizes import is_at_default
 
 __all__ = ["message_array"]
 
-# How a value that is not None becomes what Arrow takes; those not listed are it already.
+# Conversions of values for Arrow; types that are not listed need none.
 _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
     "bytes": bytes,
     "uuid": uuid_to_text,
@@ -27,9 +27,9 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def message_array(name: str, held: Sequence[tuple[Message, int] | None]) -> Any:
-    """An array of messages of one schema, each with its version, or None for a null.
+    """Return an array of messages of one schema, each with its version, or None for a null.
 
-    Shape: of the type `message_type(name)`; what a version does not carry is null.
+    Its type is `message_type(name)`; fields that a version lacks are null.
     """
     kind = message_type(name)
     by_version: dict[int, list[int]] = {}
@@ -52,7 +52,7 @@ def message_array(name: str, held: Sequence[tuple[Message, int] | None]) -> Any:
 
 
 def _structs(facts: StructFacts, values: Sequence[Any], version: int) -> Any:
-    """An array of structs; a value may be None."""
+    """Return an array of structs; a value may be None."""
     kind = struct_type(facts)
     is_null = [value is None for value in values]
     has_null = any(is_null)
@@ -67,7 +67,8 @@ def _structs(facts: StructFacts, values: Sequence[Any], version: int) -> Any:
         else:
             column = list(map(get, values))
         if each.struct and not each.is_array and version in each.tagged:
-            # A tag at its default is not sent; a struct of defaults would say that it was.
+            # A tagged field at its default is not sent; a struct of defaults would claim that it
+            # was.
             column = [None if is_at_default(each, value) else value for value in column]
         arrays.append(_column(each, column, version))
     names = [column_name(each) for each in facts.fields]
@@ -94,7 +95,7 @@ def _column(facts: FieldFacts, values: list[Any], version: int) -> Any:
 
 
 def _plain(facts: FieldFacts, values: list[Any], version: int) -> Any:
-    """The values of a field that is no array, or the elements of one that is."""
+    """Return the values of a field that is not an array, or the elements of an array."""
     if facts.struct:
         return _structs(facts.struct, values, version)
     convert = _CONVERSIONS.get(facts.type)

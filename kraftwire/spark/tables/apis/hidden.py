@@ -21,13 +21,13 @@ _STEP = re.compile(r"(\w+)(?:\[(\d+)\])?")
 
 
 def without_secrets(message: Message, version: int) -> Message:
-    """The message itself if it holds no secret, else a copy with a mark in their place."""
+    """Return the message itself if it holds no secrets, else a copy with a mark in their place."""
     name = message.NAME
     if not may_carry_secrets(name):
         return message
     root = message.facts().root
     if not holds_secrets(name):
-        # Another message lies inside as bytes.
+        # It contains another message as bytes.
         paths = [each.name for each in root.fields if each.type == "bytes"]
     else:
         paths = secret_paths(name, message.to_json(version))

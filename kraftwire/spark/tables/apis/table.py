@@ -34,7 +34,7 @@ TYPED_TABLES: Mapping[str, str] = {
     for side in ("Request", "Response")
 }
 
-# What every row begins with.
+# The first columns of every row.
 EVIDENCE = (
     Column("file", "string", "path of the input file"),
     Column("position", "bigint", "byte position in the file, unpacked"),
@@ -46,7 +46,7 @@ EVIDENCE = (
     Column("client_id", "string", "client id of the request"),
 )
 
-# Only messages have numbers of one byte.
+# Only messages have one-byte numbers.
 _PLAIN = {pa.int8(): "tinyint", **{kind: name for name, kind in ARROW.items()}}
 
 
@@ -80,13 +80,13 @@ class TypedTable:
 
     @cached_property
     def arrow(self) -> pa.Schema:
-        """The schema of its Arrow batches; every column may be null, as Spark demands."""
+        """Return the schema of its Arrow batches; every column is nullable, as Spark demands."""
         fields = [pa.field(one.name, ARROW[one.type]) for one in EVIDENCE]
         return pa.schema([*fields, *message_type(self.message)])
 
     @property
     def spark(self) -> StructType:
-        """The schema as Spark sees it."""
+        """Return the schema as Spark sees it."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         return from_arrow_schema(self.arrow)
@@ -98,10 +98,10 @@ class TypedTable:
         *,
         show_secrets: bool = False,
     ) -> pa.RecordBatch:
-        """Messages as rows.
+        """Convert messages to rows.
 
-        Shape: for each message the cells of `EVIDENCE` in order, but `time` in microseconds, and
-        the message with the version of its schema.
+        Each message comes with the cells of `EVIDENCE` in order, but `time` in microseconds, and
+        the version of its schema.
         """
         if not show_secrets:
             held = [(without_secrets(*each), each[1]) for each in held]
@@ -120,7 +120,7 @@ class TypedTable:
 
 @cache
 def typed_table(name: str) -> TypedTable:
-    """The table of a request or response by its name. Raises: UsageError if there is none."""
+    """Return the table of a request or response by its name. Raises: UsageError if unknown."""
     if name not in TYPED_TABLES:
         raise UsageError(f"no request or response has a table {name!r}")
     return TypedTable(name, TYPED_TABLES[name])
@@ -142,7 +142,7 @@ def _type_name(facts: FieldFacts) -> str:
 
 
 def _about(facts: FieldFacts, versions: Versions) -> str:
-    """What a field is, and which of the message's versions have it, if not all."""
+    """Describe a field, and name the versions that have it unless all do."""
     text = facts.about.strip().rstrip(".")
     if facts.type == "records":
         text = "Size in bytes; the batches are in the table batches"

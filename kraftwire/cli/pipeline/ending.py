@@ -1,0 +1,62 @@
+"""Ends `kraftwire pipeline` on a signal: at once, without tracebacks, and Java with it."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from kraftwire.spark.class_archive import ClassArchive
+
+__all__ = ["Ending"]
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+# What a shell reports of a program that SIGTERM ended.
+_EXIT_TERMINATED = 143
+
+
+class Ending:
+    """A context of a run that a signal or an error may end early.
+
+    A signal raises KeyboardInterrupt, or SystemExit for SIGTERM, whatever else the interrupted call
+    to Java brings about. Java would go on writing an `archive` of its classes, for minutes on a
+    busy machine, so it is ended.
+    """
+
+    def __init__(self, archive: ClassArchive | None = None) -> None:
+        self._archive = archive
+        self._before: list[tuple[int, Any]] = []
+        self._raised: BaseException | None = None
+
+    def __enter__(self) -> Self:
+        self._before = [(each, signal.signal(each, self._hear)) for each in _SIGNALS]
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is not None and self._archive is not None:
+                self._archive.abandon()
+        finally:
+            for each, handler in self._before:
+                signal.signal(each, handler)
+        if self._raised is not None and error is not self._raised:
+            raise self._raised from None
+
+    def _hear(self, number: int, _frame: FrameType | None) -> None:
+        self._interrupt(number)
+
+    def _interrupt(self, number: int) -> None:
+        """Leave what the main thread does."""
+        # The bridge to Java logs an interrupted call, and its broken connection, with tracebacks.
+        logging.disable(logging.CRITICAL)
+        is_term = number == signal.SIGTERM
+        self._raised = SystemExit(_EXIT_TERMINATED) if is_term else KeyboardInterrupt()
+        raise self._raised
