@@ -52,16 +52,16 @@ class Trio:
                 task_status.started()
 
     def kill(self, node_id: int) -> None:
-        """End a node without a word to the others."""
+        """End a node without notifying the others."""
         self._scopes[node_id].cancel()
         del self.maps[node_id]
 
     def wipe(self, node_id: int) -> None:
-        """Remove all that a killed node has stored."""
+        """Remove everything that a killed node has stored."""
         shutil.rmtree(self._folder / f"data-{node_id}")
 
     async def leader(self) -> ReplicatedMap:
-        """The map that may be written to, as soon as the others know it too."""
+        """The leader's map, as soon as the others know the leader too."""
 
         def is_known() -> bool:
             leaders = {each.leader_id for each in self.maps.values()}
@@ -115,7 +115,7 @@ async def _until(condition: Callable[[], bool]) -> None:
 
 
 def main() -> None:
-    """Tell the story in a temporary folder."""
+    """Run the story in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="kraftwire-kv-") as folder:
         trio.run(story, Path(folder))
 

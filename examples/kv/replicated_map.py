@@ -1,4 +1,4 @@
-"""A map that every node of a quorum has: whatever a majority has stored stays.
+"""A map that every node of a quorum has: an entry that a majority has stored is never lost.
 
 `ReplicatedMap` is the state machine; copy it and put your own state in place of the dictionary.
 """
@@ -17,7 +17,7 @@ __all__ = ["ReplicatedMap"]
 
 
 class ReplicatedMap:
-    """One node's copy of the map, and the node that it lives in."""
+    """One node's copy of the map, and the node that runs it."""
 
     def __init__(self, config: NodeConfig) -> None:
         self.node = Node(config, state_machine=self)
@@ -35,29 +35,29 @@ class ReplicatedMap:
         await self.node.committed(offset, epoch=self.epoch)
 
     def get(self, key: str) -> str | None:
-        """The value as far as this copy knows; the leader's copy may know more."""
+        """Return the value in this copy; the leader's copy may be newer."""
         return self._values.get(key)
 
     # What the node calls: see kraftwire/replica/state_machine.py
 
     def apply(self, batches: Sequence[RecordBatch]) -> None:
-        """Take what was committed."""
+        """Apply committed batches."""
         for batch in batches:
             if not batch.is_control:
                 self._values.update(_pairs([batch]))
 
     def load(self, snapshot: SnapshotReader) -> None:
-        """Take a snapshot in place of everything (in a worker thread)."""
+        """Replace everything by a snapshot (in a worker thread)."""
         self._values, self.snapshot = dict(_pairs(snapshot)), str(snapshot.id)
 
     def freeze(self) -> Iterable[bytes]:
-        """The map as it is now, for a snapshot (a worker thread iterates over it later)."""
+        """Return the current map for a snapshot (a worker thread iterates over it later)."""
         pairs = list(self._values.items())
         return (json.dumps(pair).encode() for pair in pairs)
 
     def leadership(self, leader_id: int, epoch: int, end_offset: int) -> None:
-        """Note who leads; only the leader may put."""
-        del end_offset  # whoever must write at an exact offset begins here
+        """Record who leads; only the leader may put."""
+        del end_offset  # to write at an exact offset, begin here
         self.leader_id, self.epoch = leader_id, epoch
 
 

@@ -1,4 +1,4 @@
-"""Admin clients: ask a cluster what it is and how its quorum does, and change its voters.
+"""Admin clients: describe a cluster and its quorum, and change its voters and features.
 
 `Admin` is for plain Python, `AsyncAdmin` for programs that run trio.
 """

@@ -18,10 +18,10 @@ _PORT_MAX = 0xFFFF
 
 
 def parse_addresses(text: str | Iterable[str], option: str) -> tuple[Address, ...]:
-    """The addresses of a comma-separated text, or of several; each once, in order.
+    """Parse one or more comma-separated lists of addresses; duplicates are dropped.
 
-    Shape: `option` names where they come from in messages. IPv6 hosts stand in brackets.
-    Raises: UsageError for an empty list and for what is no address.
+    `option` names their origin in messages. IPv6 hosts are in brackets. Raises: UsageError for an
+    empty list or an invalid address.
     """
     texts = [text] if isinstance(text, str) else list(text)
     parts = [part.strip() for each in texts for part in each.split(",")]
@@ -32,7 +32,7 @@ def parse_addresses(text: str | Iterable[str], option: str) -> tuple[Address, ..
 
 
 def address_text(address: Address) -> str:
-    """An address as it is written."""
+    """Format an address."""
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 

@@ -1,7 +1,7 @@
 """Admin calls for programs that run trio.
 
-Owns the calls: which request each sends, and what its answer means. Whom it asks and how often is
-up to `attempts`.
+Owns the calls: which request each sends, and what its answer means. `attempts` decides which node
+is asked, and how often.
 """
 
 from __future__ import annotations
@@ -42,22 +42,21 @@ __all__ = ["CONNECT_TIMEOUT_S", "REQUEST_TIMEOUT_S", "AsyncAdmin"]
 # A node that is up answers the first request in milliseconds; one that is paused never does, and
 # the others should be asked while there is time.
 CONNECT_TIMEOUT_S = 4.0
-# An answer takes milliseconds where nothing is wrong. A broker that waits for a leader that will
-# not answer any more keeps its client waiting too, and another one may know better.
+# An answer normally takes milliseconds. A broker that waits for a dead leader keeps its client
+# waiting too, and another broker may know the new one.
 REQUEST_TIMEOUT_S = 5.0
 
 
 class AsyncAdmin:
     """A client of one cluster.
 
-    Shape: exactly one of `bootstrap_servers` and `bootstrap_controllers`, comma-separated or
-    several texts. `on_retry` hears what went wrong each time something is tried again.
-    Units: seconds; `timeout_s` is for a whole call with all its attempts, `connect_timeout_s` for
-    connecting and negotiating with one node, and `request_timeout_s` for one answer; a voter
-    change is waited for as long as the call may take.
-    Order: ``async with``, or `aclose` at the end.
-    Raises: UsageError for addresses that are none. All calls raise ApiError, with
-    REQUEST_TIMED_OUT if time runs out, and WireError if a node does not speak Kafka's protocol.
+    Exactly one of `bootstrap_servers` and `bootstrap_controllers`, comma-separated or several
+    texts. `on_retry` is called with the error before each retry. Units: seconds; `timeout_s` is for
+    a whole call with all its attempts, `connect_timeout_s` for connecting and negotiating with one
+    node, and `request_timeout_s` for one answer; a voter change is waited for as long as the call
+    may take. Order: ``async with``, or `aclose` at the end. Raises: UsageError for invalid
+    addresses. All calls raise ApiError, with REQUEST_TIMED_OUT if time runs out, and WireError if a
+    node does not speak Kafka's protocol.
     """
 
     def __init__(
@@ -117,10 +116,10 @@ class AsyncAdmin:
         )
 
     async def describe_log(self, quorum: QuorumInfo) -> LogInfo:
-        """The leader's metadata log and its newest snapshot; asked once, of the quorum's leader.
+        """Return the leader's metadata log and its newest snapshot; the leader is asked once.
 
-        Raises: UsageError through brokers, which do not serve the topic; ApiError if the node does
-        not lead that epoch any more, among others.
+        Raises: UsageError through brokers, which do not serve the topic; ApiError if the node no
+        longer leads that epoch, among others.
         """
         if not self._attempts.is_controllers:
             raise UsageError("the metadata log is served by controllers, not brokers")
@@ -128,11 +127,11 @@ class AsyncAdmin:
         return log_info(await self._attempts.ask_one(request, quorum.leader_id))
 
     async def describe_cluster(self) -> ClusterInfo:
-        """The cluster's id and its nodes: brokers, fenced ones too, or controllers."""
+        """Return the cluster id and the nodes: brokers, including fenced ones, or controllers."""
         return await self._attempts.until_done("describing the cluster", self._describe_cluster)
 
     async def describe_features(self) -> FeatureInfo:
-        """Levels of features in force, and those that the asked node supports."""
+        """Return the finalized feature levels, and those that the node supports."""
 
         def read(response: Message) -> FeatureInfo:
             assert isinstance(response, ApiVersionsResponse)
@@ -148,10 +147,10 @@ class AsyncAdmin:
     async def list_topics(
         self, names: Iterable[str] | None = None, *, include_internal: bool = False
     ) -> list[TopicInfo]:
-        """Topics with their partitions, all of them by default, sorted by name.
+        """Return topics with their partitions, by default all of them, sorted by name.
 
-        Shape: topics that are asked for by name are told even if they are internal.
-        Raises: UsageError through controllers, which do not serve topics.
+        Topics given by name are included even if they are internal. Raises: UsageError through
+        controllers, which do not serve topics.
         """
         if self._attempts.is_controllers:
             raise UsageError("topics are listed through brokers, not controllers")
@@ -175,12 +174,12 @@ class AsyncAdmin:
         cluster_id: str | None = None,
         ack_when_committed: bool = True,
     ) -> None:
-        """Make a controller, which has to run already and to be caught up, a voter.
+        """Make a controller a voter; it must be running and caught up.
 
         `cluster_id`, if given, must be the cluster's own. Without `ack_when_committed` the leader
-        answers as soon as the new set is in its log, which takes AddRaftVoter v1.
-        Raises: ApiError DUPLICATE_VOTER among others. If the connection breaks after the request
-        was sent, the voter may or may not have been added; it is not sent again.
+        answers as soon as the new set is in its log, which requires AddRaftVoter v1. Raises:
+        ApiError DUPLICATE_VOTER among others. If the connection breaks after the request was sent,
+        the voter may or may not have been added; it is not sent again.
         """
         message = add_request(
             voter_id,
@@ -197,8 +196,8 @@ class AsyncAdmin:
     ) -> None:
         """Make a voter an observer.
 
-        Raises: ApiError VOTER_NOT_FOUND among others. A broken connection leaves it open whether
-        the voter was removed, as for `add_raft_voter`.
+        Raises: ApiError VOTER_NOT_FOUND among others. If the connection breaks, the voter may or
+        may not have been removed, as for `add_raft_voter`.
         """
         message = remove_request(voter_id, directory_id, cluster_id)
         await self._change_voters("removing a voter", message)
@@ -212,11 +211,11 @@ class AsyncAdmin:
         kraft_versions: tuple[int, int] = (0, 1),
         cluster_id: str | None = None,
     ) -> None:
-        """Tell the leader a voter's endpoints and the range of kraft.version that it supports.
+        """Send the leader a voter's endpoints and the range of kraft.version that it supports.
 
-        Voters do this by themselves. The answer does not wait for the commit.
-        Raises: UsageError through brokers, which do not pass it on; ApiError VOTER_NOT_FOUND
-        among others. A broken connection leaves the outcome open, as for `add_raft_voter`.
+        Voters do this by themselves. The answer does not wait for the commit. Raises: UsageError
+        through brokers, which do not forward it; ApiError VOTER_NOT_FOUND among others. If the
+        connection breaks, the outcome is unknown, as for `add_raft_voter`.
         """
         if not self._attempts.is_controllers:
             raise UsageError("voters are updated through controllers, not brokers")
@@ -234,9 +233,9 @@ class AsyncAdmin:
     async def update_features(
         self, levels: Mapping[str, int], *, validate_only: bool = False
     ) -> None:
-        """Raise features such as kraft.version to levels, as `kafka-features upgrade` does.
+        """Raise the levels of features such as kraft.version, as `kafka-features upgrade` does.
 
-        Raises: ApiError INVALID_UPDATE_VERSION or another in the controller's words.
+        Raises: ApiError INVALID_UPDATE_VERSION, or another code, with the controller's message.
         """
         message = features_request(
             levels, validate_only, timeout_ms=round(self._attempts.timeout_s * 1000)
@@ -247,10 +246,10 @@ class AsyncAdmin:
         )
 
     async def request(self, message: Message, node_id: int | None = None) -> Message:
-        """Send any request to a node, or to whichever answers; tried once per node.
+        """Send any request to a node, or to any node that answers, with one attempt per node.
 
-        The answer is as it came, whatever error codes it holds.
-        Raises: UsageError for a node id that the cluster does not have.
+        The answer is returned as it is, with any error codes in it. Raises: UsageError for a node
+        id that the cluster does not have.
         """
         return await self._attempts.ask_one(message, node_id)
 
@@ -278,5 +277,6 @@ class AsyncAdmin:
         except ApiError as error:
             if error.code != ErrorCode.UNSUPPORTED_VERSION:
                 raise
-        # Brokers older than 2.8 lack the API, and older than 4.0 its field; Metadata tells as much.
+        # Brokers before 2.8 lack the API, and those before 4.0 its field; Metadata has the same
+        # facts.
         return await self._attempts.discovered(fresh=True)

@@ -1,8 +1,8 @@
-"""What is tried again: a connection that fails, a leader that moved, a node that does not know.
+"""Retries: after a failed connection, a change of leader, a node that does not know the leader.
 
-Owns whom a call asks, how often, and for how long. A node that answers "not leader" is believed
-about who leads; if it does not know either, or what it says fails, the nodes are asked for again
-after a pause.
+Owns which node a call asks, how often, and for how long. If a node is not the leader but names it,
+the leader is asked next; if it does not know the leader, or the named one fails, the nodes are
+discovered again after a pause.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _Result = TypeVar("_Result")
 
 
 class _AgainError(Exception):
-    """This attempt failed with an error that may pass."""
+    """This attempt failed with a temporary error."""
 
     def __init__(self, error: ApiError) -> None:
         self.error = error
@@ -42,7 +42,7 @@ class _AgainError(Exception):
 class RetrySettings:
     """How long a call may take with all its attempts, and the pauses between them, in seconds.
 
-    `on_retry` hears what went wrong each time something is tried again.
+    `on_retry` is called with the error before each retry.
     """
 
     timeout_s: float
@@ -52,13 +52,13 @@ class RetrySettings:
 
 
 class Attempts:
-    """Asks the nodes of a cluster until one answers for good. Order: close it with `aclose`."""
+    """Asks the nodes of a cluster until one gives a final answer. Order: close it with `aclose`."""
 
     def __init__(self, cluster: ClusterSettings, retry: RetrySettings) -> None:
         self._cluster = Cluster(cluster)
         self._retry = retry
         self._count = 0
-        # The node that failed last: it is not asked again while there are others.
+        # The node that failed last: others are asked before it.
         self._suspect_id: int | None = None
 
     @property
@@ -78,7 +78,8 @@ class Attempts:
     async def until_done(
         self, what: str, attempt: Callable[[], Awaitable[_Result]]
     ) -> _Result:
-        """Make attempts, with growing pauses, until one succeeds, fails for good, or time is up."""
+        """Repeat an attempt, with growing pauses, until it succeeds, fails finally, or times
+        out."""
         last: ApiError | None = None
         pause_s, pause_max_s = self._retry.backoff_s, self._retry.backoff_max_s
         with trio.move_on_after(self._retry.timeout_s):
@@ -99,14 +100,15 @@ class Attempts:
         raise ApiError(ErrorCode.REQUEST_TIMED_OUT, detail)
 
     async def discovered(self, *, fresh: bool = False) -> ClusterInfo:
-        """The cluster's nodes, asked for if need be. Raises: _AgainError, ApiError, WireError."""
+        """Return the cluster's nodes, discovering them if necessary. Raises: _AgainError, ApiError,
+        WireError."""
         try:
             return await (self._cluster.refresh() if fresh else self._cluster.info())
         except ApiError as error:
             raise _again_or_final(error) from None
 
     async def ask_one(self, message: Message, node_id: int | None) -> Message:
-        """Send a request once to a node, or to whichever answers.
+        """Send a request once to a node, or to any node that answers.
 
         Raises: UsageError for a node id that the cluster does not have.
         """
@@ -142,10 +144,10 @@ class Attempts:
         *,
         is_repeatable: bool = True,
     ) -> _Result:
-        """Ask the leader: of controllers the active one, of brokers any, which passes it on.
+        """Ask the leader: the active controller, or any broker, which forwards the request.
 
-        Raises: _AgainError if the leader is not found or not reached; errors of a request that
-        was sent and must not be repeated are final.
+        Raises: _AgainError if the leader is not found or not reachable; once a request that must
+        not be repeated has been sent, its errors are final.
         """
         info = await self.discovered()
         node = self._first_choice(info)
@@ -163,7 +165,7 @@ class Attempts:
                 node = hint
 
     def _first_choice(self, info: ClusterInfo) -> NodeInfo:
-        """The active controller unless it failed the last time; otherwise each node in turn."""
+        """Return the active controller unless it failed last time; otherwise each node in turn."""
         if self.is_controllers and info.controller_id is not None:
             active = info.node(info.controller_id)
             if active is not None and active.id != self._suspect_id:
@@ -200,10 +202,10 @@ class Attempts:
         return answer
 
     async def _remind(self, broker: NodeInfo) -> None:
-        """Make a broker look for the active controller anew.
+        """Make a broker find the active controller again.
 
-        A broker goes on passing voter changes to the controller that led when it last looked. The
-        answer of one that does not lead any more makes it look again after DescribeQuorum only.
+        A broker keeps forwarding voter changes to the controller that led when it last checked.
+        Only for DescribeQuorum does an answer from a former leader make it check again.
         """
         with contextlib.suppress(ApiError, WireError):
             await self._cluster.request(broker, describe_request())
@@ -214,7 +216,7 @@ def _again_or_final(error: ApiError) -> _AgainError | ApiError:
 
 
 def _outcome_unknown(error: ApiError) -> ApiError:
-    """The error of a request that must not be repeated; it was sent unless no version fits."""
+    """Return the error of a request that must not be repeated and may have been carried out."""
     if error.code == ErrorCode.UNSUPPORTED_VERSION:
         return error
     detail = f"{error_detail(error)}; whether the change was made is not known"

@@ -1,4 +1,4 @@
-"""One TCP connection to one node: versions first, then one request after the other.
+"""One TCP connection to one node: version negotiation, then one request after the other.
 
 Owns the socket. Every problem of the connection is an ApiError NETWORK_EXCEPTION or
 REQUEST_TIMED_OUT whose text names the address; the connection is closed by then.
@@ -21,19 +21,19 @@ from kraftwire.wire.message import Message
 __all__ = ["Channel"]
 
 _READ_BYTES = 64 * 1024
-# What other servers say to a request that they do not know.
+# How other kinds of server answer a request that they cannot read.
 _OTHERS = (
     (b"HTTP/", "an HTTP server"),
     (b"<!DOCTYPE", "an HTTP server"),
     (b"<html", "an HTTP server"),
     (b"SSH-", "an SSH server"),
 )
-# The first bytes of a TLS alert as Kafka's frame length: what a TLS listener says to plain text.
+# A TLS listener answers plaintext with an alert: its first bytes, read as a frame length.
 _TLS_ALERT = b"\x15\x03"
 
 
 class Channel:
-    """A connection that has negotiated its versions.
+    """A connection whose versions have been negotiated.
 
     Order: make it with `Channel.connect`, close it with `aclose`. Several tasks may call `request`;
     they are served one at a time.
@@ -58,8 +58,8 @@ class Channel:
         """Connect and negotiate.
 
         Raises: ApiError NETWORK_EXCEPTION if the node cannot be reached or closes the connection,
-        REQUEST_TIMED_OUT if it does not answer in time, another one if it refuses; WireError if
-        what it sends is not Kafka's protocol.
+        REQUEST_TIMED_OUT if it does not answer in time, another code if it refuses; WireError if it
+        does not speak Kafka's protocol.
         """
         session = ClientSession(client_id, frame_size_max=frame_size_max)
         stream: trio.SocketStream | None = None
@@ -81,7 +81,7 @@ class Channel:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the connection is of no more use."""
+        """Whether the connection can no longer be used."""
         return self._is_closed
 
     async def request(
@@ -90,8 +90,8 @@ class Channel:
         """Send a request and wait for its answer.
 
         Raises: ApiError UNSUPPORTED_VERSION without sending anything; NETWORK_EXCEPTION or
-        REQUEST_TIMED_OUT, after which the connection is closed; WireError for an answer that
-        cannot be read. Error codes inside the answer are the caller's business.
+        REQUEST_TIMED_OUT, after which the connection is closed; WireError for an answer that cannot
+        be read. Error codes inside the answer are left to the caller.
         """
         async with self._turn:
             if self._is_closed:
@@ -102,7 +102,7 @@ class Channel:
                     await self._send(data)
                     return await self._answer_to(correlation_id)
             except BaseException:
-                # Cancelled or failed in the middle: what comes next on the stream is unknown.
+                # Cancelled or failed halfway: the position in the stream is unknown.
                 await self.aclose()
                 raise
             await self.aclose()
@@ -110,7 +110,7 @@ class Channel:
             raise ApiError(ErrorCode.REQUEST_TIMED_OUT, detail)
 
     async def aclose(self) -> None:
-        """Close the connection at once; what is in flight gets lost."""
+        """Close the connection at once; requests in flight are lost."""
         self._is_closed = True
         await trio.aclose_forcefully(self._stream)
 
@@ -146,17 +146,18 @@ class Channel:
         if not data:
             raise self._lost("the node closed the connection")
         if not self.session.is_ready and data.startswith(_TLS_ALERT):
-            raise self._lost("the node speaks TLS here, and this client does not")
+            raise self._lost("the node speaks TLS here, but this client does not")
         if not self.session.is_ready:
             self._ensure_kafka(data)
         return data
 
     def _ensure_kafka(self, data: bytes) -> None:
-        """Raises: WireError for the first bytes of some other server."""
+        """Check the first bytes of an answer. Raises: WireError if another kind of server sent
+        them."""
         for start, name in _OTHERS:
             if data[: len(start)].upper() == start.upper():
                 size = int.from_bytes(data[:4], "big")
-                told = f"this is {name}, not Kafka (as a frame length, its answer says {size})"
+                told = f"this is {name}, not Kafka (its answer, read as a frame length, is {size})"
                 raise WireError(f"{address_text(self.address)}: {told}")
 
     def _lost(self, problem: str) -> ApiError:
@@ -168,20 +169,20 @@ async def _open_stream(address: Address) -> trio.SocketStream:
     try:
         return await trio.open_tcp_stream(host, port)
     except (OSError, UnicodeError) as error:
-        # A UnicodeError: what a node named is no name of a host.
+        # A UnicodeError: a node advertised an invalid host name.
         reason = _reason(error) if isinstance(error, OSError) else str(error)
         problem = f"{address_text(address)}: {reason}"
         raise ApiError(ErrorCode.NETWORK_EXCEPTION, problem) from error
 
 
 def _with_address(error: WireError, address: Address) -> WireError:
-    """What is wrong with the first answer of a node, which may not be Kafka's at all."""
+    """Add the address to an error in a node's first answer, which may not be Kafka's at all."""
     place, text = address_text(address), str(error)
     return error if text.startswith(place) else WireError(f"{place}: not Kafka's protocol: {text}")
 
 
 def _reason(error: OSError) -> str:
-    """What the system said, of the last address where a name has several."""
+    """Return the system's error, for the last address if a name has several."""
     cause: BaseException | None = error.__cause__
     while isinstance(cause, BaseExceptionGroup):
         cause = cause.exceptions[-1]

@@ -1,4 +1,4 @@
-"""The nodes of a cluster: found through bootstrap addresses, one connection kept to each.
+"""The nodes of a cluster: discovery through bootstrap addresses, one connection to each.
 
 Owns discovery as Kafka's admin client does it: Metadata through brokers, DescribeCluster with
 endpoint type 2 through controllers, then connections to the advertised addresses.
@@ -45,7 +45,7 @@ class ClusterSettings:
 
 
 class Cluster:
-    """What is known of a cluster. Order: close it with `aclose`."""
+    """The known nodes of a cluster. Order: close it with `aclose`."""
 
     def __init__(self, settings: ClusterSettings) -> None:
         self.settings = settings
@@ -55,7 +55,7 @@ class Cluster:
         self._next_seed = 0
 
     async def info(self) -> ClusterInfo:
-        """The nodes, asked for if they are not known or were forgotten.
+        """Return the nodes, discovering them if they are unknown or were forgotten.
 
         Raises: as `refresh`.
         """
@@ -64,14 +64,15 @@ class Cluster:
         return self._info
 
     def forget(self) -> None:
-        """Something did not fit: ask for the nodes again before the next call."""
+        """Discard the nodes: the next call discovers them again."""
         self._is_outdated = True
 
     async def refresh(self) -> ClusterInfo:
-        """Ask the first address that answers; the next time another one is asked first.
+        """Discover the nodes from the first address that answers; the next call starts with
+        another.
 
-        Raises: the error of one address if none answers, one that may pass if there is such an
-        error; ApiError without trying on if a node is no broker or no controller as it should be.
+        Raises: if no address answers, the error of one of them, preferably a temporary one;
+        ApiError at once if a node is of the wrong kind, broker or controller.
         """
         seeds = self._seeds()
         errors: list[ApiError | WireError] = []
@@ -98,7 +99,7 @@ class Cluster:
         return await channel.request(message, timeout_s=limit_s)
 
     async def connect(self, node: NodeInfo) -> None:
-        """Connect to a node unless that is done. Raises: as `Channel`."""
+        """Connect to a node unless already connected. Raises: as `Channel`."""
         await self._channel((node.host, node.port))
 
     async def _channel(self, address: Address) -> Channel:
@@ -143,7 +144,7 @@ class Cluster:
 
 
 def cluster_info(response: DescribeClusterResponse) -> ClusterInfo:
-    """The answer to DescribeCluster. Raises: ApiError if it is an error."""
+    """Read the answer to DescribeCluster. Raises: ApiError if it is an error."""
     if response.error_code != ErrorCode.NONE:
         raise refusal(response.error_code, response.error_message)
     nodes = [
@@ -154,18 +155,18 @@ def cluster_info(response: DescribeClusterResponse) -> ClusterInfo:
 
 
 def is_temporary(error: ApiError | WireError) -> bool:
-    """Whether the same request may succeed later."""
-    # Local errors are among them: no connection, no answer in time.
+    """Return whether the same request may succeed later."""
+    # This includes local errors: no connection, no answer in time.
     return isinstance(error, ApiError) and _is_retriable(error.code)
 
 
 def error_detail(error: ApiError) -> str:
-    """An error's text without its number."""
+    """Return an error's text without its number."""
     return str(error).removeprefix(f"error {error.code}: ")
 
 
 def refusal(code: int, message: str | None) -> ApiError:
-    """The error that an answer carries, in the node's words or else in ours."""
+    """Return the error in an answer, with the node's message or else ours."""
     name = error_name(code)
     about = message or (ErrorCode(code).about if not name.startswith("UNKNOWN(") else "")
     return ApiError(code, f"{name}: {about}" if about else name)

@@ -1,4 +1,4 @@
-"""Features: the requests, and what their answers say."""
+"""Features: the requests, and the reading of their answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["check_features_updated", "feature_info", "features_request"]
 
 
 def feature_info(response: ApiVersionsResponse) -> FeatureInfo:
-    """What a node says of features. Raises: ApiError if the answer is an error."""
+    """Read the features in an answer. Raises: ApiError if the answer is an error."""
     if response.error_code != ErrorCode.NONE:
         raise refusal(response.error_code, None)
     epoch = response.finalized_features_epoch
@@ -35,7 +35,7 @@ def feature_info(response: ApiVersionsResponse) -> FeatureInfo:
 def features_request(
     levels: Mapping[str, int], validate_only: bool, timeout_ms: int
 ) -> UpdateFeaturesRequest:
-    """Ask for features at higher levels."""
+    """Build the request to raise feature levels."""
     return UpdateFeaturesRequest(
         timeout_ms=timeout_ms,
         feature_updates=[
@@ -57,7 +57,7 @@ def check_features_updated(response: Message) -> None:
         raise NotLeaderError(error_detail(refused), None)
     if response.error_code != ErrorCode.NONE:
         raise refusal(response.error_code, response.error_message)
-    # Up to v1 each feature has a result of its own.
+    # Up to v1 each feature has a separate result.
     for result in response.results:
         if result.error_code != ErrorCode.NONE:
             refused = refusal(result.error_code, result.error_message)

@@ -1,7 +1,7 @@
-"""The leader's metadata log from outside: where it begins, and which snapshot comes before it.
+"""The leader's metadata log seen from outside: where it begins, and the snapshot before that.
 
-A Fetch at offset 0 by nobody in particular tells both: the answer has the log start offset, and it
-names the newest snapshot if there is one. The leader keeps no account of such a Fetch (R-FET-7,
+A Fetch at offset 0 without a replica id returns both: the answer has the log start offset, and
+names the newest snapshot if there is one. The leader does not track such a Fetch (R-FET-7,
 R-FET-12).
 """
 
@@ -26,7 +26,7 @@ def log_request(leader_epoch: int) -> FetchRequest:
     partition = fetch_request.FetchPartition(
         current_leader_epoch=leader_epoch, fetch_offset=0, last_fetched_epoch=0
     )
-    # The name is for versions before 13; a field that a version lacks is left out.
+    # The name is for versions before 13; a version omits fields that it lacks.
     topic = fetch_request.FetchTopic(
         topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition]
     )
@@ -34,7 +34,7 @@ def log_request(leader_epoch: int) -> FetchRequest:
 
 
 def log_info(response: Message) -> LogInfo:
-    """What the answer says. Raises: ApiError if it is an error, or of another topic."""
+    """Read the answer. Raises: ApiError if it is an error, or about another topic."""
     assert isinstance(response, FetchResponse)
     if response.error_code != ErrorCode.NONE:
         raise refusal(response.error_code, None)

@@ -1,4 +1,4 @@
-"""Requests about the metadata quorum, and what its answers say."""
+"""Requests about the metadata quorum, and the reading of their answers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ __all__ = [
 
 
 class NotLeaderError(ApiError):
-    """The asked node does not lead the quorum; `leader_id` is who does, None if it cannot tell."""
+    """The node does not lead the quorum; `leader_id` is None if the node does not know the leader.
+    """
 
     def __init__(self, detail: str, leader_id: int | None) -> None:
         self.leader_id = leader_id
@@ -47,7 +48,7 @@ class NotLeaderError(ApiError):
 
 
 def describe_request() -> DescribeQuorumRequest:
-    """Ask for the state of the metadata quorum."""
+    """Build the request for the state of the metadata quorum."""
     partition = describe_quorum_request.PartitionData(partition_index=0)
     topic = describe_quorum_request.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
     return DescribeQuorumRequest(topics=[topic])
@@ -62,7 +63,7 @@ def add_request(
     timeout_ms: int,
     ack_when_committed: bool,
 ) -> AddRaftVoterRequest:
-    """Ask for one more voter. Raises: WireError for a directory id that is no uuid."""
+    """Build the request to add a voter. Raises: WireError for an invalid directory id."""
     listeners = [
         add_raft_voter_request.Listener(name=each.listener, host=each.host, port=each.port)
         for each in endpoints
@@ -80,7 +81,7 @@ def add_request(
 def remove_request(
     voter_id: int, directory_id: str, cluster_id: str | None
 ) -> RemoveRaftVoterRequest:
-    """Ask for one voter less. Raises: WireError for a directory id that is no uuid."""
+    """Build the request to remove a voter. Raises: WireError for an invalid directory id."""
     return RemoveRaftVoterRequest(
         cluster_id=cluster_id,
         voter_id=voter_id,
@@ -97,10 +98,9 @@ def update_request(
     leader_epoch: int,
     cluster_id: str | None,
 ) -> UpdateRaftVoterRequest:
-    """Tell of a voter's endpoints and range of kraft.version.
+    """Build the request to update a voter's endpoints and range of kraft.version.
 
-    Raises: WireError for a directory id that is no uuid.
-    """
+    Raises: WireError for an invalid directory id. """
     listeners = [
         update_raft_voter_request.Listener(name=each.listener, host=each.host, port=each.port)
         for each in endpoints
@@ -121,8 +121,8 @@ def update_request(
 def check_voters_changed(response: Message) -> None:
     """Read the answer to a voter change.
 
-    Raises: NotLeaderError if the node does not lead, which proves that nothing was done; ApiError
-    if it refuses.
+    Raises: NotLeaderError if the node does not lead, which proves that nothing was changed;
+    ApiError if it refuses.
     """
     if isinstance(response, UpdateRaftVoterResponse):
         code, message = response.error_code, None
@@ -140,7 +140,7 @@ def check_voters_changed(response: Message) -> None:
 
 
 def quorum_info(response: DescribeQuorumResponse) -> QuorumInfo:
-    """What the leader answers to DescribeQuorum.
+    """Read the answer to DescribeQuorum.
 
     Raises: NotLeaderError if another node leads, or none does; ApiError for other errors.
     """
@@ -180,7 +180,7 @@ def _metadata_partition(
 
 
 def _hint(partition: describe_quorum_response.PartitionData) -> int | None:
-    # Kafka's controllers leave the fields at their default, 0, and no leader has epoch 0.
+    # Kafka's controllers leave these fields at their default of 0, and no leader has epoch 0.
     known = partition.leader_id >= 0 and partition.leader_epoch > 0
     return partition.leader_id if known else None
 

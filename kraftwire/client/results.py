@@ -1,4 +1,4 @@
-"""What admin calls return. Shape: uuids are texts in Kafka's form, 22 characters of base64."""
+"""The results of admin calls. Uuids are strings in Kafka's form, 22 characters of base64."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
     "VersionRange",
 ]
 
-# The zero uuid, which stands for a directory that is not known.
+# The zero uuid stands for an unknown directory.
 NO_DIRECTORY_ID = "A" * 22
 
 
@@ -43,8 +43,8 @@ class NodeInfo:
 class ClusterInfo:
     """A cluster's id and nodes.
 
-    Shape: `controller_id` is None if no controller is active or known. Of a cluster that was
-    asked through its brokers it is a broker's id, which Kafka chooses by chance.
+    `controller_id` is None if no controller is active or known. Brokers report a broker's id
+    instead, which Kafka chooses at random.
     """
 
     cluster_id: str
@@ -52,16 +52,16 @@ class ClusterInfo:
     nodes: tuple[NodeInfo, ...]
 
     def node(self, node_id: int) -> NodeInfo | None:
-        """The node of an id, if it is known."""
+        """Return the node with an id, None if it is unknown."""
         return next((node for node in self.nodes if node.id == node_id), None)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaInfo:
-    """How far a voter or observer is.
+    """How far a voter or observer has come.
 
     Units: timestamps are milliseconds since the epoch by the leader's clock; None if the leader
-    does not know them, or its version does not tell. `log_end_offset` is -1 if not known.
+    does not know them, or its version lacks the field. `log_end_offset` is -1 if unknown.
     """
 
     id: int
@@ -75,8 +75,8 @@ class ReplicaInfo:
 class QuorumInfo:
     """The metadata quorum as its leader sees it.
 
-    Shape: `high_watermark` is -1 if a new leader does not know it yet; `endpoints` are those of
-    the voters, empty where the leader's version does not tell them.
+    `high_watermark` is -1 if a new leader does not know it yet; `endpoints` are those of the
+    voters, empty if the leader's version lacks them.
     """
 
     leader_id: int
@@ -88,19 +88,19 @@ class QuorumInfo:
 
     @property
     def leader(self) -> ReplicaInfo | None:
-        """The leader's own entry; None for a leader that was removed from the voters."""
+        """The leader's entry; None for a leader that was removed from the voters."""
         return next((voter for voter in self.voters if voter.id == self.leader_id), None)
 
     def lag(self, replica: ReplicaInfo) -> int | None:
-        """Records that a replica lacks. Shape: None if that cannot be told."""
+        """Return how many records a replica lacks; None if unknown."""
         if self.leader is None or self.leader.log_end_offset < 0:
             return None
         return self.leader.log_end_offset - replica.log_end_offset
 
     def lag_ms(self, replica: ReplicaInfo) -> int | None:
-        """How long ago a replica was caught up, counted from when the leader was.
+        """Return how long ago a replica was caught up, relative to the leader.
 
-        Units: milliseconds. Shape: None if either time is not known; 0 for the leader.
+        Units: milliseconds. None if either time is unknown; 0 for the leader.
         """
         if replica == self.leader:
             return 0
@@ -114,8 +114,8 @@ class QuorumInfo:
 class LogInfo:
     """The leader's metadata log and its newest snapshot.
 
-    `start_offset` is the first offset that it still has. `snapshot` are the offset behind the last
-    record of the snapshot and that record's epoch, None if there is no snapshot but that of the
+    `start_offset` is the first offset that it still has. `snapshot` is the end offset of the
+    snapshot with the epoch of its last record, None if there is no snapshot but the one written by
     formatting.
     """
 
@@ -134,9 +134,9 @@ class VersionRange:
 
 @dataclass(frozen=True, slots=True)
 class FeatureInfo:
-    """Levels of features: those in force and those that the asked node could run.
+    """Levels of features: the finalized ones, and those that the node supports.
 
-    Shape: `epoch` is the offset of the metadata log that `finalized` is from; None if unknown.
+    `epoch` is the metadata offset that `finalized` reflects; None if unknown.
     """
 
     finalized: Mapping[str, int]
@@ -146,7 +146,7 @@ class FeatureInfo:
 
 @dataclass(frozen=True, slots=True)
 class PartitionInfo:
-    """One partition: who leads it and who has copies."""
+    """One partition: its leader and its replicas."""
 
     index: int
     leader_id: int
@@ -157,7 +157,7 @@ class PartitionInfo:
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """A topic. Shape: `topic_id` is the zero uuid where the broker's version has none."""
+    """A topic. `topic_id` is the zero uuid if the broker's version has none."""
 
     name: str
     topic_id: str

@@ -1,6 +1,6 @@
-"""The same admin calls for plain Python: each runs trio for as long as it takes.
+"""Blocking admin calls: each runs its own trio event loop.
 
-Owns no connection: every call finds the cluster anew, so that nothing has to be closed and a
+Owns no connection: every call discovers the cluster again, so nothing has to be closed, and a
 `fork`, a thread or an idle hour between two calls does no harm.
 """
 
@@ -24,7 +24,7 @@ _Result = TypeVar("_Result")
 class Admin:
     """A client of one cluster for programs without an event loop.
 
-    Shape: parameters, results and errors are those of `AsyncAdmin`. Not for use inside trio.
+    Parameters, results and errors are those of `AsyncAdmin`. Not for use inside trio.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Admin:
                 on_retry=on_retry,
             )
 
-        connect()  # wrong addresses are an error here, not at the first call
+        connect()  # report invalid addresses here, not at the first call
         self._connect = connect
 
     def describe_quorum(self) -> QuorumInfo:
@@ -145,7 +145,7 @@ class Admin:
         try:
             return trio.run(run)
         except BaseExceptionGroup as group:
-            # Ctrl-C during a connection attempt comes out of trio in a group.
+            # trio wraps Ctrl-C during a connection attempt in an exception group.
             if group.subgroup(KeyboardInterrupt):
                 raise KeyboardInterrupt from None
             raise

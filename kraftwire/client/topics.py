@@ -1,4 +1,4 @@
-"""Topics: the request, and what its answer says."""
+"""Topics: the request, and the reading of its answer."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["topic_infos", "topics_request"]
 
 
 def topics_request(names: Iterable[str] | None) -> MetadataRequest:
-    """Ask for topics by name, or for all; never creates one."""
+    """Build the request for topics by name, or for all; it never creates topics."""
     topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
     return MetadataRequest(topics=topics, allow_auto_topic_creation=False)
 
 
 def topic_infos(response: MetadataResponse, include_internal: bool) -> list[TopicInfo]:
-    """The topics of an answer, sorted by name. Raises: ApiError if it is an error, or holds one."""
+    """Return the topics of an answer, sorted by name. Raises: ApiError if it has an error."""
     if response.error_code != ErrorCode.NONE:
         raise refusal(response.error_code, None)
     topics = [topic for topic in response.topics if include_internal or not topic.is_internal]

@@ -1,8 +1,8 @@
-"""A node from its lock file to its last flush: puts the parts together, starts and stops them.
+"""A node from its lock file to its last flush: assembles its parts, starts and stops them.
 
-Owns the order of start and end. Storage comes first, then the sockets, then the core: a node that
-cannot have either must not have voted. At the end the core leaves the quorum in good order before
-the sockets close.
+Owns the order of startup and shutdown. Storage comes first, then the sockets, then the core: a node
+that fails to open either must not have voted. On shutdown the core leaves the quorum before the
+sockets close.
 
 Source: Kafka's `KafkaRaftServer` and `ControllerServer`.
 """
@@ -34,7 +34,7 @@ from kraftwire.node.handlers.versions import offered
 from kraftwire.node.link import Link, LinkStats
 from kraftwire.node.listener import Acceptor, bind
 from kraftwire.node.logs import RateLimit, log, set_up
-from kraftwire.node.metrics import Sample, raft_samples, render, serve_http
+from kraftwire.node.metrics import Sample, raft_samples, render
 from kraftwire.node.pacing import Pacer
 from kraftwire.printable import printable
 from kraftwire.raft.events import ShutdownRequested
@@ -44,7 +44,7 @@ from kraftwire.replica.storage import Directories, Storage
 
 __all__ = ["Node", "run", "run_node"]
 
-# Beyond the core's own time for leaving, something else must be wrong.
+# A core that takes longer than its own shutdown timeout plus this is stuck.
 SHUTDOWN_GRACE_SECONDS = 5.0
 
 
@@ -56,8 +56,8 @@ def run(config: NodeConfig) -> int:
     return run_node(Node(config))
 
 
-def run_node(node: Node, beside: Callable[[trio.Event], Awaitable[None]] | None = None) -> int:
-    """Run a node, and a task beside it, until a signal or until that task sets its event.
+def run_node(node: Node, alongside: Callable[[trio.Event], Awaitable[None]] | None = None) -> int:
+    """Run a node and a second task until a signal arrives or that task sets its event.
 
     Raises: as `run`.
     """
@@ -66,21 +66,21 @@ def run_node(node: Node, beside: Callable[[trio.Event], Awaitable[None]] | None 
     for warning in config.warnings:
         log("warning", "config", text=warning)
     try:
-        trio.run(_run_until_stopped, node, beside)
+        trio.run(_run_until_stopped, node, alongside)
     except BaseExceptionGroup as group:
         raise _first(group) from group
     return 0
 
 
 async def _run_until_stopped(
-    node: Node, beside: Callable[[trio.Event], Awaitable[None]] | None
+    node: Node, alongside: Callable[[trio.Event], Awaitable[None]] | None
 ) -> None:
     stop = trio.Event()
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_stop_on_signal, signals, stop, nursery.cancel_scope)
-            if beside is not None:
-                nursery.start_soon(beside, stop)
+            if alongside is not None:
+                nursery.start_soon(alongside, stop)
             nursery.start_soon(node.collector().run)
             await node.run(stop)
             nursery.cancel_scope.cancel()
@@ -89,7 +89,7 @@ async def _run_until_stopped(
 async def _stop_on_signal(
     signals: AsyncIterator[int], stop: trio.Event, scope: trio.CancelScope
 ) -> None:
-    """The first signal stops the node in good order, a second one at once."""
+    """Shut the node down cleanly on the first signal, and at once on the second."""
     async for number in signals:
         name = signal.Signals(number).name
         if stop.is_set():
@@ -100,9 +100,9 @@ async def _stop_on_signal(
 
 
 class Node:
-    """One node. Order: `run` once.
+    """One node. Order: call `run` once.
 
-    With a `state_machine` the log is that state machine's alone: there is no controller, and
+    With a `state_machine` the log belongs to that state machine alone: there is no controller, and
     nothing else is written. Its state is written to snapshots unless `writes_snapshots` is False.
     `ready` is set once all listeners accept connections.
     """
@@ -134,12 +134,12 @@ class Node:
         return self._running.driver
 
     def collector(self) -> Collector:
-        """What collects the garbage of its connections, for a process that this node has alone."""
+        """The garbage collector of a process that runs this node alone."""
         return Collector(lambda: self._connection_stats.open, lambda: self._budget.used)
 
     @property
     def _running(self) -> Assembly:
-        check(self._parts is not None, "the node does not run yet")
+        check(self._parts is not None, "the node is not running yet")
         return cast("Assembly", self._parts)
 
     async def append(
@@ -148,10 +148,10 @@ class Node:
         """Append records as the leader of an epoch; returns the last one's offset.
 
         With `expected_end_offset` nothing is appended unless the first record gets exactly that
-        offset; where the log ends elsewhere, this node gives up its leadership. Order: once
-        `ready` is set. Raises: ApiError NOT_CONTROLLER if this node does not lead that epoch or
-        its log ends elsewhere, MESSAGE_TOO_LARGE, THROTTLING_QUOTA_EXCEEDED; UsageError without
-        values, and for one that is empty or no bytes.
+        offset; if the log ends elsewhere, this node resigns. Order: once `ready` is set. Raises:
+        ApiError NOT_CONTROLLER if this node does not lead that epoch or its log ends elsewhere,
+        MESSAGE_TOO_LARGE, THROTTLING_QUOTA_EXCEEDED; UsageError without values, or for a value that
+        is empty or not bytes.
         """
         return await self._running.quorum.append(
             values, epoch=epoch, expected_end_offset=expected_end_offset
@@ -160,17 +160,17 @@ class Node:
     async def committed(self, offset: int, *, epoch: int) -> None:
         """Wait until the record at an offset, appended in an epoch, is committed.
 
-        Raises: ApiError NOT_CONTROLLER if the leadership ends before; nobody knows then whether
-        the record will be committed.
+        Raises: ApiError NOT_CONTROLLER if the leadership ends first; it is then unknown whether the
+        record will be committed.
         """
         await self._running.quorum.committed(offset, epoch=epoch)
 
     def write_snapshot(self) -> None:
-        """Have the state of the state machine written to a snapshot soon."""
+        """Request a snapshot of the state machine; it is written soon."""
         self.driver.write_snapshot(self._machine_number)
 
     async def run(self, stop: trio.Event) -> None:
-        """Be a node until `stop` is set. Raises: UsageError, StorageError, InvariantError."""
+        """Run the node until `stop` is set. Raises: UsageError, StorageError, InvariantError."""
         config = self.config
         mode = "raft-readme" if config.is_raft_readme else "kafka"
         log("info", "starting", version=__version__, mode=mode, config=config.path)
@@ -265,7 +265,7 @@ class Node:
         return serve
 
     def _announce(self, endpoints: tuple[Endpoint, ...]) -> None:
-        """A line per listener tells whoever started the node that it can be connected to."""
+        """Print one line per listener once it accepts connections."""
         for endpoint in endpoints:
             address = f"{endpoint.host}:{endpoint.port}"
             text = f"ready node={self.config.node_id} listener={endpoint.listener}"
@@ -273,7 +273,7 @@ class Node:
         self.ready.set()
 
     async def _leave(self, parts: Assembly) -> None:
-        """Let the core leave the quorum, for as long as it may take."""
+        """Let the core leave the quorum, within its shutdown timeout."""
         await parts.registration.leave()
         driver = parts.driver
         driver.submit(ShutdownRequested())
@@ -286,6 +286,9 @@ class Node:
     async def _start_metrics(
         self, nursery: trio.Nursery, parts: Assembly, host: str, port: int
     ) -> None:
+        # Few nodes have the endpoint; the others need not load an HTTP library.
+        from kraftwire.node.scrapes import serve_http
+
         place = Listener("kraftwire.prometheus.listener", host, port, False, False)
         slots = trio.CapacityLimiter(METRICS_CONNECTIONS_MAX)
         for listening in await bind(place, self.config.limits.backlog):
@@ -301,7 +304,7 @@ class Node:
         log("info", "metrics", address=f"{host}:{port}")
 
     def _samples(self, parts: Assembly) -> Iterator[Sample]:
-        """All counters and gauges, as they are now."""
+        """Return the current counters and gauges."""
         yield from raft_samples(parts.core.metrics())
         stats = self._connection_stats
         yield _gauge("connections", "Connections that peers and clients have open", stats.open)
@@ -343,7 +346,7 @@ def _directories(config: NodeConfig) -> Directories:
 def _bound(
     config: NodeConfig, sockets: list[tuple[Listener, list[trio.SocketListener]]]
 ) -> tuple[Endpoint, ...]:
-    """What is advertised, with the ports that the system chose where it was to choose."""
+    """Return the advertised endpoints, with the actual port in place of each port 0."""
     endpoints = []
     for listener, listening in sockets:
         endpoint = config.endpoint(listener.name)
@@ -354,7 +357,7 @@ def _bound(
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error to report of several: what ended the node on purpose comes before all else."""
+    """Return the one error to report: a deliberate shutdown takes precedence over all others."""
     leaves = list(_leaves(group))
     ours = [error for error in leaves if isinstance(error, KraftwireError)]
     return next(iter([e for e in ours if not isinstance(e, UsageError)] or ours or leaves))

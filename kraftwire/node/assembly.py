@@ -1,6 +1,6 @@
-"""A node's parts, wired together in one go: the core, what drives it, what looks at it.
+"""The parts of a node, made and wired together: the core, its driver, its observers.
 
-Owns the order in which they are made. Each gets what it needs when it is made, nothing later.
+Owns the order of construction. Each part gets everything it needs from its constructor.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MakeLink = Callable[[str], Link]
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """The parts of one node; none of them runs yet."""
+    """The parts of one node, none of them running yet."""
 
     core: RaftCore
     peers: Peers
@@ -55,7 +55,7 @@ def assemble(
     make_link: MakeLink,
     link_stats: LinkStats,
 ) -> Assembly:
-    """Make and wire the parts. Raises: StorageError for a bad bootstrap.checkpoint."""
+    """Build and wire the parts. Raises: StorageError for a bad bootstrap.checkpoint."""
     node_id = config.node_id
     key = ReplicaKey(node_id, storage.directory_id)
     raft_config = _raft_config(config, key, storage.cluster_id, endpoints)
@@ -104,8 +104,8 @@ def _raft_config(
 
 
 class Metadata:
-    """The controller as a state machine, and the cluster id where the log tells it (raft-README
-    mode)."""
+    """The controller as a state machine, and the cluster id that the log holds in raft-README
+    mode."""
 
     def __init__(self, controller: Controller, driver: Driver, storage: Storage) -> None:
         self._controller = controller
@@ -113,20 +113,20 @@ class Metadata:
         self._storage = storage
 
     def apply(self, batches: Sequence[RecordBatch]) -> None:
-        """Take committed batches."""
+        """Apply committed batches."""
         self._controller.apply(batches)
         self._note_cluster_id()
 
     def load(self, snapshot: SnapshotReader) -> None:
-        """Take a snapshot; what it says of the cluster's id is noted with the next news."""
+        """Load a snapshot; its cluster id is noted with the next batch or change of leader."""
         self._controller.load(snapshot)
 
     def freeze(self) -> Iterable[bytes]:
-        """The state for a snapshot."""
+        """Return the state for a snapshot."""
         return self._controller.freeze()
 
     def leadership(self, leader_id: int, epoch: int, end_offset: int) -> None:
-        """Take note of who leads."""
+        """Note the leader."""
         self._note_cluster_id()
         self._controller.leadership(leader_id, epoch, end_offset)
 

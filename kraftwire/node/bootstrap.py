@@ -1,8 +1,8 @@
-"""What the log of a new cluster begins with: the records of bootstrap.checkpoint, or our own.
+"""The first records of a new cluster: those of bootstrap.checkpoint, or our own.
 
-Formatting a directory leaves that file, and the first active controller writes its records into
-the log. Where nothing was formatted, metadata.version alone is finalized: groups, transactions
-and the rest of what features are about do not exist here.
+Formatting a directory writes that file, and the first active controller appends its records to the
+log. Without the file only metadata.version is finalized: groups, transactions and everything else
+that has a feature do not exist here.
 
 Source: Kafka's `BootstrapDirectory`.
 """
@@ -27,12 +27,12 @@ __all__ = ["new_cluster_id", "read_bootstrap"]
 
 
 def new_cluster_id() -> str:
-    """A random cluster id in Kafka's form."""
+    """Return a random cluster id in Kafka's form."""
     return uuid_to_text(random_uuid())
 
 
 def read_bootstrap(log_dir: str) -> list[VersionedRecord]:
-    """The records that a formatted directory asks for, or those for one without the file.
+    """Read the bootstrap records of a directory; without the file, return the default ones.
 
     Raises: StorageError for a file that cannot be read.
     """
@@ -47,7 +47,7 @@ def read_bootstrap(log_dir: str) -> list[VersionedRecord]:
     try:
         return _read_records(data)
     except WireError as error:
-        raise StorageError(f"no bootstrap records: {error}", file=str(path)) from error
+        raise StorageError(f"not bootstrap records: {error}", file=str(path)) from error
 
 
 def _read_records(data: bytes) -> list[VersionedRecord]:

@@ -1,9 +1,9 @@
-"""What the connections of a node may hold in memory together.
+"""The memory that all connections of a node may hold together.
 
-A connection tells how many bytes it holds: of requests that are not whole or not answered, and of
-answers that its peer has not taken. What Python needs for the connection itself counts too. Above
-the limit the connections that have held something for longest are given up, not those that come:
-peers that mean well take what they asked for at once.
+A connection reports how many bytes it holds: requests that are incomplete or unanswered, and
+answers that its peer has not read. The overhead of the connection itself counts too. Above the
+limit the connections that have held bytes for longest are closed, not the newest: a well-behaved
+peer reads its answers at once.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class Holder(Protocol):
     """Something that holds bytes."""
 
     def evict(self) -> None:
-        """Let go of them soon; until then they count no more."""
+        """Release them soon; they no longer count."""
 
 
 class Budget:
-    """Counts bytes by holder. `used` is their sum, and what open connections cost."""
+    """Counts bytes by holder. `used` is their sum plus the overhead of open connections."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -36,13 +36,13 @@ class Budget:
         self._add(OPEN_CONNECTION_BYTES)
 
     def leave(self) -> None:
-        """Note that one is closed."""
+        """Note that a connection has been closed."""
         self.used -= OPEN_CONNECTION_BYTES
 
     def hold(self, holder: Holder, size: int) -> None:
-        """Note that a holder holds so many bytes from now on, and make room if they are too many.
+        """Set how many bytes a holder holds, and evict holders if the sum exceeds the limit.
 
-        One that is evicted here may be the caller.
+        The caller itself may be evicted.
         """
         before = self._sizes.pop(holder, 0) if not size else self._sizes.get(holder, 0)
         if size:
@@ -55,7 +55,7 @@ class Budget:
             self._make_room()
 
     def _make_room(self) -> None:
-        """Evict the oldest holders; those of a few bytes only if there are no others."""
+        """Evict the oldest holders; small ones only if there are no others."""
         for least in (EVICTED_BYTES_MIN, 1):
             for holder in [one for one, size in self._sizes.items() if size >= least]:
                 if self.used <= self.limit:

@@ -1,7 +1,7 @@
-"""A node's own traffic as a pcapng file, with TCP made up around the bytes: no privileges needed.
+"""A node's own traffic as a pcapng file with synthesized TCP headers: no privileges needed.
 
-Owns the file. It sees what was read and written on connections, in the node's own order; a capture
-that cannot be written is given up with one log line and never disturbs the node.
+Owns the file. It records what connections read and write, in the node's order. A capture that
+cannot be written ends with one log line and never disturbs the node.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class CaptureFile:
         self.path = path
         self._file: BinaryIO | None
         try:
-            # Unbuffered: whoever follows the capture sees each frame at once. A node that starts
-            # again goes on behind what it recorded before, in a section of its own.
-            # Nobody else may read it: it holds what clients sent.
+            # Unbuffered: a program that follows the capture sees each frame at once. A restarted
+            # node appends a new section to the file. Only the owner may read it: it holds what
+            # clients sent.
             self._file = open(path, "ab", buffering=0, opener=_private)  # noqa: SIM115
         except OSError as error:
             problem = error.strerror or error
@@ -41,7 +41,7 @@ class CaptureFile:
         self.write(capture_start())
 
     def tap(self, stream: Stream, accepted: bool) -> _Tap | None:
-        """What sees the bytes of a new connection; None without a socket under it."""
+        """Return the tap of a new connection; None if the stream has no socket."""
         if self._file is None or not isinstance(stream, trio.SocketStream):
             return None
         try:
@@ -63,7 +63,7 @@ class CaptureFile:
             self.close()
 
     def close(self) -> None:
-        """Close the file; doing so again has no effect."""
+        """Close the file; closing it again has no effect."""
         if self._file is not None:
             self._file.close()
             self._file = None

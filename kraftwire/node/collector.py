@@ -1,10 +1,10 @@
-"""Garbage of a node: looked for seldom, and whenever many connections have left.
+"""Garbage collection of a node: rarely, and whenever many connections have closed.
 
-Left alone, Python looks through all objects that live whenever a quarter of them is new. With some
-thousand connections that takes more than a tenth of a second, again and again, and a node does
-nothing else meanwhile. What connections and requests use is let go without it; cycles are few.
+By default Python scans all live objects whenever a quarter of them are new. With a few thousand
+connections that takes more than a tenth of a second each time, during which the node does nothing
+else. Connections and requests are freed without it; cycles are few.
 
-Order: one for each process, whose settings it owns while it runs.
+Order: one per process, whose collector settings it owns while it runs.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _OLDEST_NEVER = 1_000_000
 
 
 def give_back() -> None:
-    """Have the C library return what is free to the system, where it can be told to.
+    """Make the C library return free memory to the system, where it can.
 
-    It keeps what many small answers leave between others, which may be all that a node may hold.
+    Otherwise fragments left by many small answers may take up all the memory that a node may use.
     """
     try:
         trim = ctypes.CDLL(None).malloc_trim
@@ -43,9 +43,9 @@ def give_back() -> None:
 
 
 class Collector:
-    """Collects garbage and gives memory back to the system.
+    """Collects garbage and returns memory to the system.
 
-    `connections` tells how many are open, `held_bytes` what they hold together.
+    `connections` returns how many are open, `held_bytes` how much they hold together.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Collector:
         give_back: Callable[[], object] = give_back,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """The rest is what Python, the C library and the system do, for tests to replace."""
+        """The remaining parameters let tests replace Python, the C library and the clock."""
         self._connections = _Ebb(connections, COLLECT_CONNECTIONS_MIN)
         self._held = _Ebb(held_bytes, GIVE_BACK_BYTES_MIN)
         self._collect = collect
@@ -65,10 +65,10 @@ class Collector:
         self._clock = clock
 
     async def run(self) -> None:
-        """Collect now and then until cancelled."""
+        """Collect at intervals until cancelled."""
         before = gc.get_threshold()
         self._collect()
-        # Modules and classes stay: nobody need look at them again.
+        # Modules and classes live for ever: do not scan them again.
         gc.freeze()
         gc.set_threshold(before[0], before[1], _OLDEST_NEVER)
         try:
@@ -90,16 +90,16 @@ class Collector:
 
 
 class _Ebb:
-    """Whether there is much less of something than there was at the most since the last time."""
+    """Detects that a quantity has fallen far below its peak since the last detection."""
 
     def __init__(self, measure: Callable[[], int], least: int) -> None:
-        """Below `least` nothing is much."""
+        """A peak below `least` does not count."""
         self._measure = measure
         self._least = least
         self._most = 0
 
     def is_there(self) -> bool:
-        """Look; an eighth of the most, or less than matters, is much less."""
+        """Return whether it has fallen to an eighth of its peak, or below `least`."""
         now = self._measure()
         self._most = max(self._most, now)
         if self._most < self._least or now > max(self._most // 8, self._least // 2):

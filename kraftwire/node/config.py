@@ -1,8 +1,8 @@
-"""What a node is told by its properties file, checked and put together.
+"""A node's configuration, read from its properties file and checked.
 
-Owns the rules between keys (R-CONF-1 to R-CONF-5) and the two ways to start: Kafka mode, with
-`process.roles`, and raft-README mode without it, where one listener serves peers and clients
-alike and the log directory is formatted by the node itself.
+Owns the rules between keys (R-CONF-1 to R-CONF-5) and the two modes: Kafka mode, with
+`process.roles`, and raft-README mode without it, where one listener serves peers and clients and
+the node formats its log directory itself.
 
 Source: Kafka's `KafkaConfig.validateValues` and `QuorumConfig`; README of Kafka's raft module.
 """
@@ -28,9 +28,9 @@ CONTROLLER = "controller"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """What a connection and all of them together may use.
+    """Limits of one connection and of all of them together.
 
-    Units: bytes and milliseconds. `idle_ms` below 0 means for ever. `overrides` are maxima for
+    Units: bytes and milliseconds. A negative `idle_ms` means no limit. `overrides` are maxima for
     single addresses.
     """
 
@@ -48,11 +48,11 @@ class ConnectionLimits:
 class NodeConfig:
     """A node's configuration.
 
-    Shape: `is_raft_readme` is the mode without `process.roles`; `roles` are then both.
+    `is_raft_readme` is the mode without `process.roles`; `roles` are then both.
     `controller_listeners` are names in upper case, the first one being that of the voters'
-    endpoints. `advertised` holds an endpoint for each listener that others are told of; a
-    wildcard host is already replaced there, and port 0 stands for the port that the system
-    chooses. `voters` are static and may be empty. `warnings` are for the log, one line each.
+    endpoints. `advertised` holds the endpoint of each advertised listener; a wildcard host is
+    already replaced, and port 0 stands for the port that the system chooses. `voters` are static
+    and may be empty. `warnings` are for the log, one line each.
     """
 
     path: str
@@ -101,18 +101,18 @@ class NodeConfig:
 
     @property
     def listener_name(self) -> str:
-        """The name under which peers' controller endpoints are known."""
+        """The listener name of the peers' controller endpoints."""
         return self.controller_listeners[0]
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """What is advertised for a listener."""
+        """Return the advertised endpoint of a listener."""
         return next((e for e in self.advertised if e.listener == listener), None)
 
 
 def load(path: str, overrides: Iterable[str] = ()) -> NodeConfig:
     """Read and check a properties file.
 
-    Shape: overrides are `key=value` texts, which win over the file.
+    Overrides are `key=value` texts, which win over the file.
     Raises: UsageError naming key, file, line and what is allowed.
     """
     settings = read_settings(path, overrides)
@@ -120,7 +120,7 @@ def load(path: str, overrides: Iterable[str] = ()) -> NodeConfig:
     roles = _read_roles(settings)
     node_id = settings.number("node.id")
     if node_id is None:
-        raise settings.missing("node.id", "every node needs a number of its own")
+        raise settings.missing("node.id", "every node needs a unique number")
     bare = config_listeners.read_endpoints(settings, "listeners")
     if not bare:
         bare = _default_listeners(settings, roles, is_raft_readme)
@@ -161,7 +161,7 @@ def load(path: str, overrides: Iterable[str] = ()) -> NodeConfig:
 
 
 def _served(name: str, controllers: tuple[str, ...], is_raft_readme: bool) -> tuple[bool, bool]:
-    """Whether a listener answers as a controller's, and as a broker's."""
+    """Return whether a listener serves controller APIs, and whether it serves broker APIs."""
     is_controller = is_raft_readme or name in controllers
     return is_controller, is_raft_readme or not is_controller
 
@@ -220,7 +220,7 @@ def _read_voters(settings: Settings, listener: str) -> VoterSet:
 def _check_roles(
     settings: Settings, roles: frozenset[str], names: list[str], controllers: tuple[str, ...]
 ) -> str | None:
-    """R-CONF-2 and R-CONF-3 about listeners; returns the inter-broker listener, if there is one."""
+    """Check R-CONF-2 and R-CONF-3 for listeners; returns the inter-broker listener, if any."""
     if not settings.is_set("process.roles"):
         return next((name for name in names if name not in controllers), names[0])
     if CONTROLLER not in roles:
@@ -254,7 +254,7 @@ _JOIN = "controller.quorum.auto.join.enable"
 def _check_membership(
     settings: Settings, roles: frozenset[str], node_id: int, voters: VoterSet
 ) -> None:
-    """R-CONF-2 and R-CONF-3 about the static voters."""
+    """Check R-CONF-2 and R-CONF-3 for the static voters."""
     key = "controller.quorum.voters"
     may_join = settings.flag(_JOIN)
     if CONTROLLER not in roles:
@@ -272,7 +272,7 @@ def _read_advertised(
     controllers: tuple[str, ...],
     own: Voter | None,
 ) -> tuple[Endpoint, ...]:
-    """An endpoint for every listener, with hosts that others can use (R-CONF-5)."""
+    """Return an endpoint for every listener, with hosts that others can use (R-CONF-5)."""
     key = "advertised.listeners"
     given = {e.listener: e for e in config_listeners.read_endpoints(settings, key)}
     if not set(given) <= {e.listener for e in listeners}:

@@ -1,7 +1,6 @@
-"""The keys of a properties file that a node makes use of: kind, default, what is allowed.
+"""The keys of a properties file that a node uses: kind, default, allowed values.
 
-Owns that table, the names that KIP-595 gave to keys before Kafka's code did, and the list of
-Kafka's other keys.
+Owns that table, the draft names of keys in KIP-595, and the list of Kafka's other keys.
 
 Source: `AbstractKafkaConfig.CONFIG_DEF` of Kafka 4.3.1 (`data/kafka_keys.txt` holds its names).
 """
@@ -20,8 +19,8 @@ LONG_MAX = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key. Shape: `kind` is `int`, `bool`, `list`, `text` or `choice`; `low` and `high` bound
-    an int, `choices` a choice. A default of None means: not set."""
+    """One key. `kind` is `int`, `bool`, `list`, `text` or `choice`; `low` and `high` bound an int,
+    `choices` a choice. A default of None means: not set."""
 
     name: str
     kind: str
@@ -32,7 +31,7 @@ class Key:
 
     @property
     def allowed(self) -> str:
-        """What may be given, in words."""
+        """The allowed values, in words."""
         if self.kind == "int":
             if self.low == -LONG_MAX:
                 return "a whole number"
@@ -111,7 +110,7 @@ _TABLE = (
 
 KEYS: dict[str, Key] = {key.name: key for key in _TABLE}
 
-# KIP-595 wrote of these names; the released software has the ones on the right.
+# Names in the text of KIP-595, and the names that Kafka was released with.
 DRAFT_NAMES = {
     "quorum.voters": "controller.quorum.voters",
     "quorum.bootstrap.servers": "controller.quorum.bootstrap.servers",
@@ -126,12 +125,12 @@ DRAFT_NAMES = {
     "broker.id": "node.id",
 }
 
-# Kafka hands keys with these prefixes on to what they configure, without knowing their names.
+# Kafka passes keys with these prefixes on to plug-ins without knowing their names.
 KAFKA_PREFIXES = ("listener.name.", "rlmm.config.", "rsm.config.", "config.providers.")
 
 
 @cache
 def kafka_keys() -> frozenset[str]:
-    """The names of all keys that Kafka 4.3.1 knows, internal ones included."""
+    """Return the names of all keys that Kafka 4.3.1 knows, including internal ones."""
     text = files("kraftwire.node").joinpath("data", "kafka_keys.txt").read_text(encoding="ascii")
     return frozenset(text.split())

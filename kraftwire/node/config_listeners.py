@@ -1,4 +1,4 @@
-"""Listeners: where a node accepts connections, and what it tells others of it.
+"""Listeners: where a node accepts connections, and the addresses that it advertises.
 
 Owns the reading of `listeners`, `advertised.listeners`, `listener.security.protocol.map` and of
 `host:port` lists; decides nothing about roles.
@@ -36,10 +36,10 @@ _SERVER = re.compile(rf"(?:{_SIX}|(?P<host>[^:/\[\]@\s]+)):(?P<port>\d{{1,5}})")
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A place to accept connections at.
+    """A listener: where a node accepts connections, and what it serves there.
 
-    Shape: `name` is in upper case; an empty `host` means every interface; port 0 lets the system
-    choose. `is_controller` and `is_client` tell which APIs are served; both may be True.
+    `name` is in upper case; an empty `host` means every interface; port 0 lets the system choose.
+    `is_controller` and `is_client` select the APIs that are served; both may be True.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Listener:
 
 
 def split(text: str) -> tuple[str, int] | None:
-    """Host and port of `host:port`, IPv6 addresses in brackets; None if it is no such text."""
+    """Split `host:port`, with IPv6 addresses in brackets; returns None for any other text."""
     match = _SERVER.fullmatch(text.strip())
     if match is None or not 0 < int(match["port"]) < 65536:
         return None
@@ -60,7 +60,7 @@ def split(text: str) -> tuple[str, int] | None:
 def read_endpoints(settings: Settings, key: str) -> list[Endpoint]:
     """The entries of `listeners` or `advertised.listeners`.
 
-    Raises: UsageError for an entry that is no `NAME://host:port` and for a repeated name or port.
+    Raises: UsageError for an entry other than `NAME://host:port`, and for a repeated name or port.
     """
     endpoints: list[Endpoint] = []
     for text in settings.items(key):
@@ -86,7 +86,7 @@ def check_ports(settings: Settings, endpoints: list[Endpoint]) -> None:
 
 
 def read_servers(settings: Settings, key: str, listener: str) -> tuple[Endpoint, ...]:
-    """The entries of a `host:port,...` list. Raises: UsageError for an entry that is none."""
+    """The entries of a `host:port,...` list. Raises: UsageError for any other entry."""
     servers = []
     for text in settings.items(key):
         place = split(text)
@@ -97,11 +97,11 @@ def read_servers(settings: Settings, key: str, listener: str) -> tuple[Endpoint,
 
 
 def check_protocols(settings: Settings, listeners: list[str], controllers: list[str]) -> None:
-    """Every listener has to be PLAINTEXT: nothing else is served, least of all in plain text.
+    """Check that every listener is PLAINTEXT: a secure one must never be served unencrypted.
 
-    Shape: without `listener.security.protocol.map`, names of protocols stand for themselves and
-    controller listeners are PLAINTEXT, as in Kafka.
-    Raises: UsageError for a name without protocol or with another one.
+    Without `listener.security.protocol.map`, names of protocols stand for themselves and controller
+    listeners are PLAINTEXT, as in Kafka. Raises: UsageError for a name without a protocol, or with
+    a protocol other than PLAINTEXT.
     """
     key = "listener.security.protocol.map"
     protocols = {name: name for name in PROTOCOLS}
@@ -126,7 +126,7 @@ def check_protocols(settings: Settings, listeners: list[str], controllers: list[
 
 
 def host_name() -> str:
-    """The name under which this machine can be reached, as far as it knows."""
+    """Return the host name of this machine."""
     return socket.getfqdn()
 
 

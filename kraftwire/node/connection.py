@@ -1,10 +1,10 @@
 """One accepted connection: frames in, answers out, in order, within limits.
 
-Owns the state of the ApiVersions exchange, deadlines, and what happens to bytes that are no
-request: a counter, one log line now and then, and the end of the connection. It knows no API
-but ApiVersions; what a request means is decided by the `Service`.
+Owns the state of the ApiVersions exchange, deadlines, and the handling of bytes that are not a
+request: a counter, a rate-limited log line, and the end of the connection. ApiVersions is the only
+API it knows; the `Service` handles all others.
 
-Order: like Kafka, a connection has one request in work; those that follow wait in the socket.
+Order: as in Kafka, a connection has one request in flight; later ones wait in the socket.
 
 Source: Kafka's `SocketServer.Processor` and `ApiVersionsRequest`; R-SRV-2; KIP-511.
 """
@@ -46,6 +46,7 @@ from kraftwire.node.sizes import is_too_much
 from kraftwire.protocol.envelope import encode_response
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.headers import decode_request_header
+from kraftwire.protocol.pieces import Pieces, response_pieces
 from kraftwire.protocol.versions import API_VERSIONS_KEY
 from kraftwire.wire.frame import FrameBuffer, frame
 from kraftwire.wire.message import Message
@@ -54,24 +55,23 @@ __all__ = ["Connection", "ConnectionStats", "Service"]
 
 READ_SIZE = 64 * 1024
 
-# Large bodies are decoded in a thread next to the core's, one at a time: a hostile one takes half a
-# second.
+# Large bodies are decoded in a separate thread, one at a time: a hostile one takes half a second.
 _LARGE_BODIES = trio.CapacityLimiter(1)
-# What waits for others or for its turn, and writes nothing: Fetch and FetchSnapshot.
+# Requests that may wait and write nothing: Fetch and FetchSnapshot.
 _READING_KEYS = (1, 59)
 
-# What Python needs for bytes besides themselves, in a queue.
+# Python's overhead for a queued bytes object.
 _PAYLOAD_COST_BYTES = 48
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
-# What a fault in a handler can look like. It ends one connection, never the node.
+# The exceptions of a bug in a handler. They end one connection, never the node.
 _FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(slots=True)
 class ConnectionStats:
-    """Counters over all accepted connections. Shape: `requests` by API name, `closed` by cause."""
+    """Counters over all accepted connections. `requests` by API name, `closed` by cause."""
 
     accepted: int = 0
     refused: int = 0
@@ -82,7 +82,7 @@ class ConnectionStats:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What a listener offers: versions by API key, and who answers."""
+    """What a listener offers: versions by API key, and the handler."""
 
     listener: Listener
     versions: Mapping[int, tuple[int, int]]
@@ -90,7 +90,7 @@ class Service:
 
 
 class _Close(Exception):
-    """Ends the connection. Shape: `cause` is a short word of ours, for counting."""
+    """Ends the connection. `cause` is a short word from a fixed set, for counting."""
 
     def __init__(self, cause: str, problem: str = "") -> None:
         self.cause = cause
@@ -98,7 +98,7 @@ class _Close(Exception):
 
 
 class Connection:
-    """Serves one stream until either side has enough."""
+    """Serves one stream until either side closes it."""
 
     def __init__(
         self,
@@ -130,9 +130,9 @@ class Connection:
         self._software = ""
         self._is_known = False
         self._waiting_bytes = 0
-        # What is read for the present answer, -1 before that.
+        # Bytes read for the current answer; -1 before that.
         self._turn_size = -1
-        # When the request that is not whole yet began, or the connection, which owes its first.
+        # When the incomplete request began, or the connection if it has not sent one yet.
         self._began: float | None = trio.current_time()
 
     async def serve(self) -> None:
@@ -155,20 +155,20 @@ class Connection:
             close_now(self._stream)
 
     def evict(self) -> None:
-        """End this connection because all of them together hold too much."""
+        """End this connection because all connections together hold too much."""
         self._is_evicted = True
         self._scope.cancel()
 
     async def _serve(self) -> None:
         while True:
-            # No name here keeps what was read or answered while something else is waited for.
+            # No local variable keeps a request or answer alive while this waits.
             waiting = self._frames_of(await self._read())
             while waiting:
                 self._waiting_bytes -= len(waiting[0]) + _PAYLOAD_COST_BYTES
                 await self._exchange(waiting.popleft())
 
     def _frames_of(self, data: bytes) -> deque[bytes]:
-        """The requests that are whole with these bytes. Raises: _Close."""
+        """Return the requests that these bytes complete. Raises: _Close."""
         try:
             payloads = deque(self._frames.feed(data))
         except WireError as error:
@@ -185,25 +185,25 @@ class Connection:
         """Answer a request. Raises: _Close if the connection is to end."""
         answer = await self._answer(payload)
         self._is_known = True
-        self._hold(len(answer))
+        self._hold(sum(map(len, answer)))
         await self._write(answer)
         self._hold(0)
 
     async def _read(self) -> bytes:
-        """Some bytes. Raises: _Close at the end of the stream and when the peer took too long."""
+        """Read some bytes. Raises: _Close at the end of the stream, or if the peer is too slow."""
         limits, began = self._limits, self._began
         patience_ms = limits.idle_ms if began is None else limits.handshake_ms
         if patience_ms < 0:
             data = await self._stream.receive_some(READ_SIZE)
         else:
-            # One time for a whole request: a byte now and then does not buy more.
+            # One deadline for the whole request: trickling bytes does not extend it.
             start = trio.current_time() if began is None else began
             with trio.move_on_at(start + patience_ms / 1000) as scope:
                 data = await self._stream.receive_some(READ_SIZE)
             if scope.cancelled_caught:
                 raise _Close("idle" if began is None else "slow-request")
         if not data:
-            # Thousands may be closed at once, and clearing one away is work.
+            # Thousands may be closed at once, and each takes time to clean up.
             await self._leave()
             raise _Close("by-peer")
         data = bytes(data)
@@ -211,17 +211,18 @@ class Connection:
             self._tap.received(data)
         return data
 
-    async def _write(self, data: bytes) -> None:
+    async def _write(self, answer: Pieces) -> None:
         """Send an answer. Raises: _Close if the peer does not take it in time."""
         with trio.move_on_after(self._limits.write_ms / 1000) as scope:
-            await self._stream.send_all(data)
+            for piece in answer:
+                await self._stream.send_all(piece)
         if scope.cancelled_caught:
             raise _Close("slow-reader", "the answer was not read in time")
         if self._tap:
-            self._tap.sent(data)
+            self._tap.sent(b"".join(answer))
 
-    async def _answer(self, payload: bytes) -> bytes:
-        """The frame that answers a request. Raises: _Close if there is nothing to answer."""
+    async def _answer(self, payload: bytes) -> Pieces:
+        """Return the response frame. Raises: _Close if there is nothing to answer."""
         try:
             header, position = decode_request_header(payload)
         except WireError as error:
@@ -237,16 +238,16 @@ class Connection:
         finally:
             self._pacer.decoded(size)
         if isinstance(body, bytes):
-            return body
+            return [body]
         self._stats.requests[name] = self._stats.requests.get(name, 0) + 1
         if isinstance(body, ApiVersionsRequest) and not self._note_software(body, version):
-            return self._refuse_version(header, ErrorCode.INVALID_REQUEST, version)
+            return [self._refuse_version(header, ErrorCode.INVALID_REQUEST, version)]
         return await self._dispatch(header, body)
 
     async def _decode(
         self, header: RequestHeader, payload: bytes, position: int
     ) -> Message | bytes:
-        """The request; a whole answer where its version is not known. Raises: _Close."""
+        """Decode a request; returns an error response if its version is unknown. Raises: _Close."""
         api_key, version = header.request_api_key, header.request_api_version
         name, size = messages.API_NAMES.get(api_key, "unknown"), len(payload)
         low, high = self._service.versions.get(api_key, (0, -1))
@@ -279,7 +280,7 @@ class Connection:
         except PeerGone as gone:
             raise _Close("by-peer") from gone
 
-    async def _dispatch(self, header: RequestHeader, body: Message) -> bytes:
+    async def _dispatch(self, header: RequestHeader, body: Message) -> Pieces:
         listener = self._service.listener
         request = Request(
             header.request_api_key,
@@ -295,12 +296,13 @@ class Connection:
         name = type(body).__name__
         try:
             if request.api_key in _READING_KEYS:
-                # It may wait for long, and it writes nothing: nobody needs it without its peer.
+                # It may wait for a long time and writes nothing: cancel it when its peer leaves.
                 self._turn_size = -1
                 ask = partial(self._service.answer, request)
                 reply = await answer_while_there(self._stream, ask, self._leave)
                 if self._turn_size < 0:
-                    # One commit answers all that wait for it, and each answer is work.
+                    # One commit completes all requests that wait for it, and each response takes
+                    # time.
                     await self._turn(0)
             else:
                 reply = await self._service.answer(request)
@@ -323,7 +325,7 @@ class Connection:
         await self._pacer.leave(self._number)
 
     async def _turn(self, size: int) -> None:
-        """Wait until so many bytes may be read for an answer."""
+        """Wait until this many bytes may be read for an answer."""
         self._pacer.answered(self._turn_size)
         self._turn_size = -1
         await self._pacer.admit_answer(self._number, size)
@@ -331,7 +333,7 @@ class Connection:
         self._hold(OPEN_REQUEST_BYTES + size)
 
     def _note_software(self, body: ApiVersionsRequest, version: int) -> bool:
-        """Keep the client's name; False if it has a shape that KIP-511 forbids."""
+        """Keep the client's software name; returns False if KIP-511 forbids it."""
         if version < 3:
             return True
         for text in (body.client_software_name, body.client_software_version):
@@ -341,8 +343,8 @@ class Connection:
         return True
 
     def _refuse_version(self, header: RequestHeader, error: int, version: int) -> bytes:
-        """ApiVersions with an error; of the APIs only ApiVersions itself is named, so that the
-        client can try again (R-SRV-2)."""
+        """Answer ApiVersions with an error that lists ApiVersions alone, so that the client can
+        retry (R-SRV-2)."""
         low, high = self._service.versions[API_VERSIONS_KEY]
         own = ApiVersion(api_key=API_VERSIONS_KEY, min_version=low, max_version=high)
         keys = [own] if error == ErrorCode.UNSUPPORTED_VERSION else []
@@ -351,11 +353,11 @@ class Connection:
         return frame(encode_response(response, reply, version))
 
     def _hold(self, size: int) -> None:
-        """Say how much this connection holds beyond requests that wait or are not whole."""
+        """Report how much this connection holds besides waiting and incomplete requests."""
         self._budget.hold(self, size + self._waiting_bytes + self._frames.pending_size)
 
     def _end(self, end: _Close) -> None:
-        """Count why the connection ends, and tell what its peer did wrong."""
+        """Count the cause of the end, and log what the peer did wrong."""
         self._count_close(end.cause)
         if str(end):
             listener = self._service.listener.name
@@ -365,13 +367,13 @@ class Connection:
         self._stats.closed[cause] = self._stats.closed.get(cause, 0) + 1
 
 
-def _encode(header: RequestHeader, reply: Message) -> bytes:
+def _encode(header: RequestHeader, reply: Message) -> Pieces:
     response = ResponseHeader(correlation_id=header.correlation_id)
-    return frame(encode_response(response, reply, header.request_api_version))
+    return response_pieces(response, reply, header.request_api_version)
 
 
 def _place(fault: BaseException) -> str:
-    """Where in our code a fault arose: file and line."""
+    """Return the file and line of our code that raised an exception."""
     trace = fault.__traceback__
     place = ""
     while trace is not None:

@@ -1,6 +1,6 @@
-"""What the parts of a node see of each other: handlers of the node, the controller of the quorum.
+"""The interfaces between the parts of a node: its handlers, its controller, the quorum.
 
-Owns no behaviour: `services` provides it, handlers, the controller and tests rely on it.
+Owns no behaviour: `services` implements them for handlers, the controller and tests.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ __all__ = ["ActiveController", "Context", "Handler", "Quorum", "Request"]
 
 
 async def at_once(_: int) -> None:
-    """The turn of what has no connection that others wait next to."""
+    """The turn of a request that has no connection: there is nothing to wait for."""
     await trio.lowlevel.checkpoint()
 
 
 @dataclass(slots=True)
 class Request:
-    """One request as it came in.
+    """One request as received.
 
-    Shape: `listener` is the listener's name in upper case; `software` the ClientSoftwareName of
-    the connection's ApiVersions request, empty without one. A request that came through an
-    Envelope or from inside the node has the values of the outer one. `turn` is to be waited for
-    before so many bytes are read for the answer.
+    `listener` is the listener's name in upper case; `software` the ClientSoftwareName of the
+    connection's ApiVersions request, empty without one. A request from an Envelope or from the node
+    itself has the values of the outer one. Await `turn` before reading that many bytes for the
+    answer.
     """
 
     api_key: int
@@ -52,10 +52,10 @@ class Request:
 
 
 class ActiveController(Protocol):
-    """What the leader of the quorum does beyond replication.
+    """What the leader of the quorum does besides replication.
 
-    Each call waits until what it decides is committed. Raises: ApiError NOT_CONTROLLER (41) on
-    every node that is not the active controller, or ceases to be it meanwhile.
+    Each call waits until its records are committed. Raises: ApiError NOT_CONTROLLER (41) if this
+    node is not the active controller, or ceases to be while the call waits.
     """
 
     @property
@@ -69,17 +69,17 @@ class ActiveController(Protocol):
         """Register a broker."""
 
     async def heartbeat(self, request: BrokerHeartbeatRequest) -> Message:
-        """Take a broker's heartbeat."""
+        """Handle a broker's heartbeat."""
 
     async def unregister_broker(self, request: UnregisterBrokerRequest) -> Message:
-        """Forget a broker."""
+        """Remove a broker's registration."""
 
     async def update_features(self, updates: Sequence[FeatureUpdateKey]) -> None:
-        """Finalize levels of features other than kraft.version. Shape: checked before."""
+        """Finalize levels of features other than kraft.version, which must be checked already."""
 
 
 class Quorum(Protocol):
-    """The quorum, to a state machine that writes where it leads."""
+    """The quorum as seen by a state machine that writes while its node leads."""
 
     @property
     def key(self) -> ReplicaKey:
@@ -98,13 +98,13 @@ class Quorum(Protocol):
         """Append records as the leader of `epoch`; returns the last one's offset.
 
         Raises: ApiError NOT_CONTROLLER if this node does not lead that epoch or the end offset
-        differs, MESSAGE_TOO_LARGE or THROTTLING_QUOTA_EXCEEDED as the core refuses.
+        differs; MESSAGE_TOO_LARGE or THROTTLING_QUOTA_EXCEEDED if the core refuses.
         """
 
     async def committed(self, offset: int, *, epoch: int) -> None:
         """Wait until the record at `offset`, appended in `epoch`, is committed.
 
-        Raises: ApiError NOT_CONTROLLER if the leadership ends before.
+        Raises: ApiError NOT_CONTROLLER if the leadership ends first.
         """
 
     def resign(self, epoch: int) -> None:
@@ -112,7 +112,7 @@ class Quorum(Protocol):
 
 
 class Context(Protocol):
-    """The node, for handlers and for its registration."""
+    """The node as seen by handlers and by its registration."""
 
     @property
     def config(self) -> NodeConfig:
@@ -128,52 +128,53 @@ class Context(Protocol):
 
     @property
     def image(self) -> MetadataImage:
-        """What the committed records say."""
+        """The state of the committed records."""
 
     @property
     def controller(self) -> ActiveController:
-        """The active controller, where this node is it."""
+        """The controller; its calls fail unless this node is the active one."""
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """The advertised endpoints of all own listeners, with the ports really bound."""
+        """The advertised endpoints of this node's listeners, with the actual ports."""
 
     def now_ms(self) -> int:
         """The clock of all timers: milliseconds that never go back, from no particular moment."""
 
     async def raft_request(self, request: Request) -> Message | None:
-        """Let the core answer a raft request; its own answer comes back, errors included.
+        """Let the core answer a raft request; returns its response, errors included.
 
-        None if what the answer was to carry is gone meanwhile.
+        Returns None if the records for the response are no longer there.
         """
 
     async def forward(self, message: Message, version: int | None = None) -> Message:
-        """Let the quorum leader answer: by its controller endpoint, or here if this node leads.
+        """Let the quorum leader answer: at its controller endpoint, or here if this node leads.
 
-        Shape: without a version, the highest one that both sides speak.
+        Without a version, the highest one that both sides speak.
         Raises: ApiError NOT_CONTROLLER (41) if no leader is known or it cannot be reached,
         REQUEST_TIMED_OUT (7), UNSUPPORTED_VERSION (35).
         """
 
     def read_committed(self, offset: int, max_bytes: int) -> bytes:
-        """Whole batches from the one that contains `offset` on, below the high watermark.
+        """Return whole batches below the high watermark, starting with the one that contains
+        `offset`.
 
-        Shape: at least one batch if there is one, whatever its size; empty at the high watermark.
+        At least one batch if there is one, whatever its size; nothing at the high watermark.
         """
 
     def committed_size(self, offset: int, max_bytes: int) -> int:
-        """How many bytes `read_committed` would return; 0 for an offset that is not there."""
+        """Return how many bytes `read_committed` would return; 0 for an offset out of range."""
 
     async def wait_high_watermark(self, above: int, timeout_ms: int) -> int:
-        """The high watermark, as soon as it is greater than `above` or the time is over."""
+        """Return the high watermark once it is greater than `above`, or at the time-out."""
 
     async def upgrade_kraft_version(self, version: int, *, validate_only: bool) -> None:
         """Raise kraft.version as the leader, and wait until that is committed.
 
-        With `validate_only` nothing is written. Raises: ApiError NOT_CONTROLLER, or as the core
-        refuses (R-UPG-1).
+        With `validate_only` nothing is written. Raises: ApiError NOT_CONTROLLER, or the core's
+        refusal (R-UPG-1).
         """
 
 
 Handler = Callable[[Request, Context], Awaitable[Message | None]]
-"""Answers one request. None means that the connection is to be closed without an answer."""
+"""Answers one request. None closes the connection without an answer."""

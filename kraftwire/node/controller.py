@@ -1,9 +1,9 @@
 """The active controller of a quorum of kraftwire nodes: one queue of changes, written in order.
 
-Owns the life of that role: from the leadership on it writes the bootstrap records if the log has
+Owns the lifecycle of that role: once its node leads, it writes the bootstrap records if the log has
 none, then registrations, fencing and a NoOpRecord per idle interval, each committed and replayed
-before the next is decided. On every other node, and where voters of another make could do better,
-it refuses with NOT_CONTROLLER. What is decided stands in `controller_steps`.
+before the next is decided. On every other node, and while voters of other implementations are in
+the quorum, it refuses with NOT_CONTROLLER. The decisions are in `controller_steps`.
 
 Source: Kafka's `QuorumController`; KAFKA-20839 for a bootstrap that was cut short.
 """
@@ -42,7 +42,7 @@ __all__ = ["Controller"]
 
 _LOOK_AGAIN_MS = 500
 
-# Decides with the image as it is when its turn comes.
+# Receives the image at the time when the step runs, not when it was queued.
 Step = Callable[[], Result]
 Waiting = tuple[Step, Outcome[Message | ApiError]]
 
@@ -52,9 +52,9 @@ def _not_active() -> ApiError:
 
 
 class Controller:
-    """A state machine that follows the log everywhere and writes where it leads.
+    """A state machine that follows the log on every node and writes on the leader.
 
-    Order: it is added to the driver; `run` is a task next to it.
+    Order: add it to the driver, and start `run` as a separate task.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class Controller:
     ) -> None:
         """Start with an empty image.
 
-        Shape: `bootstrap` is what the log of a new cluster begins with. `new_cluster_id` is given
-        where the log is to tell the cluster's id, and makes one if nobody has any.
+        `bootstrap` are the first records of a new cluster's log. `new_cluster_id` generates a
+        cluster id if the log is to hold it and does not yet.
         """
         self._quorum = quorum
         self._idle_ms = config.idle_interval_ms
@@ -82,12 +82,12 @@ class Controller:
 
     @property
     def is_active(self) -> bool:
-        """Whether this node leads the quorum and no voter of another make is there."""
+        """Whether this node leads the quorum and all voters are kraftwire nodes."""
         return self._epoch is not None and not self._quorum.raft.foreign_voters
 
     @property
     def image(self) -> MetadataImage:
-        """What the committed records say."""
+        """The state of the committed records."""
         return self._image
 
     def apply(self, batches: Sequence[RecordBatch]) -> None:
@@ -101,22 +101,23 @@ class Controller:
         self._notify()
 
     def load(self, snapshot: SnapshotReader) -> None:
-        """Take the image that a snapshot holds, in a thread; it is looked at once it is whole."""
+        """Load the image of a snapshot in a thread; it replaces the old one when it is complete."""
         self._image = MetadataImage.load(snapshot.id, snapshot)
 
     def freeze(self) -> Iterable[bytes]:
-        """The image for a snapshot. Raises: IncompleteImageError if something would be lost."""
+        """Return the image for a snapshot. Raises: IncompleteImageError if it would lose
+        records."""
         return self._image.freeze()
 
     def leadership(self, leader_id: int, epoch: int, end_offset: int) -> None:
-        """Take up or lay down the role."""
+        """Become the active controller, or cease to be it."""
         is_leader = leader_id == self._quorum.key.id
         self._epoch = epoch if is_leader else None
         log("info", "leader-change", leader=leader_id, epoch=epoch, end_offset=end_offset)
         self._notify()
 
     async def register_controller(self, request: ControllerRegistrationRequest) -> Message:
-        """Register a controller. Raises: ApiError NOT_CONTROLLER, as all that follow."""
+        """Register a controller. Raises: ApiError NOT_CONTROLLER, like all methods below."""
         return await self._ask(lambda: steps.register_controller(self._image, request))
 
     async def register_broker(self, request: BrokerRegistrationRequest) -> Message:
@@ -150,12 +151,12 @@ class Controller:
         await self._ask(lambda: Result(done, level_records(self._image, updates)))
 
     async def run(self) -> None:
-        """Write what there is to write, one change after the other, while the node runs."""
+        """Write pending changes, one after the other, while the node runs."""
         while True:
             epoch = self._epoch
             if epoch is None or not self.is_active:
                 self._refuse_all()
-                # What is known of the voters' software changes without a word.
+                # No event reports a change in the known software of the voters.
                 until = None if epoch is None else self._quorum.now_ms() + _LOOK_AGAIN_MS
                 await self._wait(until)
                 continue
@@ -166,7 +167,7 @@ class Controller:
                 log(level, "controller-stopped", epoch=epoch, reason=error.detail)
                 self._refuse_all()
                 if self._epoch == epoch:
-                    # As in Kafka, whoever cannot write gives way to somebody who may.
+                    # As in Kafka, a controller that cannot write resigns in favour of one that can.
                     self._quorum.resign(epoch)
                     self._epoch = None
 
@@ -175,7 +176,7 @@ class Controller:
         if not self.is_active:
             raise _not_active()
         if len(self._queue) >= CONTROLLER_QUEUE_MAX:
-            raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "too many requests wait for the controller")
+            raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "too many requests for the controller")
         outcome = Outcome[Message | ApiError]()
         self._queue.append((step, outcome))
         self._notify()
@@ -185,7 +186,7 @@ class Controller:
         return answer
 
     async def _lead(self, epoch: int) -> None:
-        """Be the active controller of an epoch until it is over."""
+        """Act as the active controller of an epoch until it ends."""
         quorum = self._quorum
         await self._activate(epoch)
         self._sessions.renew_all(self._image, quorum.now_ms())
@@ -209,7 +210,7 @@ class Controller:
                 await self._wait(min(due, default=None))
 
     async def _activate(self, epoch: int) -> None:
-        """Write what a log needs before anything else is decided."""
+        """Write the records that must come before anything else in this epoch."""
         quorum = self._quorum
         cluster_id = None
         if self._new_cluster_id is not None and self._image.cluster_id is None:
@@ -221,7 +222,7 @@ class Controller:
         log("info", "controller-active", epoch=epoch)
 
     async def _serve(self, epoch: int) -> None:
-        """Decide the oldest request, write, answer."""
+        """Decide on the oldest request, write its records, answer it."""
         step, outcome = self._queue.popleft()
         try:
             result = step()
@@ -232,7 +233,7 @@ class Controller:
             return
         except ApiError as error:
             outcome.set(error)
-            # Whatever else is wrong, such as a registration that fits no batch, is its sender's.
+            # Any other failure, such as a registration too large for a batch, is the sender's.
             if error.code == ErrorCode.NOT_CONTROLLER:
                 raise
             return
@@ -256,7 +257,7 @@ class Controller:
             await self._wait(None)
 
     def _refuse_all(self) -> None:
-        """Nobody is to wait for an answer that this node cannot give any more."""
+        """Fail all pending requests: this node can no longer answer them."""
         while self._queue:
             self._queue.popleft()[1].set(_not_active())
 
@@ -264,7 +265,7 @@ class Controller:
         self._wake.set()
 
     async def _wait(self, until_ms: int | None) -> None:
-        """Wait for news, or until a time."""
+        """Wait for a notification, or until a time."""
         self._wake = trio.Event()
         if until_ms is None:
             await self._wake.wait()

@@ -1,7 +1,7 @@
 """What an active controller decides: pure functions of image, sessions, request and time.
 
 Owns the rules of registration, heartbeats and fencing, and which versions of the records go with
-which level of metadata.version. Writing and waiting is the business of `controller`.
+which level of metadata.version. `controller` does the writing and waiting.
 
 Source: Kafka's `ClusterControlManager`, `BrokerHeartbeatManager`, `ActivationRecordsGenerator`.
 """
@@ -81,9 +81,9 @@ _SHUTS_DOWN = 1
 
 @dataclass(slots=True)
 class Result:
-    """What follows from a request: records to write first, then the answer.
+    """The outcome of a request: records to write first, then the answer.
 
-    Shape: `base_offset` is the offset that the first record has to get, None if it may be any.
+    `base_offset` is the offset that the first record has to get, None if it may be any.
     """
 
     response: Message | None = None
@@ -93,7 +93,7 @@ class Result:
 
 @dataclass(slots=True)
 class Sessions:
-    """When brokers were heard last, as long as this controller is active.
+    """When each broker last sent a heartbeat, while this controller is active.
 
     Units: milliseconds.
     """
@@ -102,21 +102,21 @@ class Sessions:
     last_ms: dict[int, int] = field(default_factory=dict)
 
     def renew_all(self, image: MetadataImage, now_ms: int) -> None:
-        """Give every broker that is not fenced a fresh session: a change of the controller must
-        not fence a cluster."""
+        """Give every unfenced broker a fresh session: a change of controller must not fence a
+        cluster."""
         self.last_ms = {broker.id: now_ms for broker in image.alive_brokers}
 
     def touch(self, broker_id: int, now_ms: int) -> None:
-        """A broker was heard."""
+        """Note a broker's heartbeat."""
         self.last_ms[broker_id] = now_ms
 
     def is_live(self, broker: BrokerImage, now_ms: int) -> bool:
-        """Whether a broker is neither fenced nor silent."""
+        """Return whether a broker is unfenced and its session has not expired."""
         last = self.last_ms.get(broker.id)
         return not broker.is_fenced and last is not None and now_ms - last < self.timeout_ms
 
     def next_expiry_ms(self, image: MetadataImage) -> int | None:
-        """When the first session ends."""
+        """Return when the first session expires."""
         times = [self.last_ms.get(broker.id, 0) for broker in image.alive_brokers]
         return min(times) + self.timeout_ms if times else None
 
@@ -124,15 +124,15 @@ class Sessions:
 def activate(
     image: MetadataImage, bootstrap: Sequence[VersionedRecord], cluster_id: str | None
 ) -> list[VersionedRecord]:
-    """What a new active controller writes before anything else.
+    """Return what a new active controller writes before anything else.
 
-    Shape: `cluster_id` is None where the log is not the place for it. A transaction that was left
-    open is aborted; an image without metadata.version gets the bootstrap records in a transaction
-    of their own, whatever an earlier attempt has left (KAFKA-20839).
+    `cluster_id` is None if the log does not hold it. An open transaction is aborted; an image
+    without metadata.version gets the bootstrap records in a separate transaction, whatever an
+    earlier attempt has left (KAFKA-20839).
     """
     records: list[VersionedRecord] = []
     if image.transaction_offset >= 0:
-        reason = "a new controller does not know how it would go on"
+        reason = "a new controller cannot continue it"
         records.append((AbortTransactionRecord(reason=reason), 0))
     configs = image.configs.get((BROKER_RESOURCE, ""), {})
     more: list[VersionedRecord] = []
@@ -160,9 +160,9 @@ def _default_config(name: str, value: str) -> ConfigRecord:
 
 
 def register_controller(image: MetadataImage, request: ControllerRegistrationRequest) -> Result:
-    """Register a controller; one that is registered just so is only told."""
+    """Register a controller; an unchanged registration writes nothing."""
     if (image.metadata_version or 0) < WITH_CONTROLLERS:
-        text = f"metadata.version {image.metadata_version} knows no registered controllers"
+        text = f"metadata.version {image.metadata_version} has no controller registrations"
         code = ErrorCode.UNSUPPORTED_VERSION
         return Result(ControllerRegistrationResponse(error_code=code, error_message=text))
     record = RegisterControllerRecord(
@@ -200,11 +200,11 @@ def register_broker(
     next_offset: int,
     now_ms: int,
 ) -> Result:
-    """Register a broker, fenced until its heartbeats have passed the record.
+    """Register a broker, fenced until its heartbeats report an offset past the record.
 
-    Shape: its epoch is the record's offset, unless the same process registers again. Differs
-    from Kafka: a finalized feature that the broker does not name is passed over, apart from
-    metadata.version, because it concerns topics and groups, of which there are none.
+    Its epoch is the record's offset, unless the same process registers again. Differs from Kafka: a
+    finalized feature that the broker does not name is ignored, apart from metadata.version, because
+    it concerns topics and groups, of which there are none.
     """
     known = image.brokers.get(request.broker_id)
     error = _registration_error(image, request, cluster_id)
@@ -242,7 +242,7 @@ def _registration_error(
 
 
 def _has_directories(image: MetadataImage, request: BrokerRegistrationRequest) -> bool:
-    """Whether the log directories are named, each once, and belong to no other broker."""
+    """Return whether the log directories are given, each once, and belong to no other broker."""
     if (image.metadata_version or 0) < WITH_DIRECTORIES:
         return True
     own = request.log_dirs
@@ -285,9 +285,9 @@ def _broker_record(
 def heartbeat(
     image: MetadataImage, sessions: Sessions, request: BrokerHeartbeatRequest, now_ms: int
 ) -> Result:
-    """Note that a broker lives, and fence, unfence or let it go.
+    """Note a broker's heartbeat, and fence it, unfence it or let it shut down.
 
-    Shape: it leads nothing, so a broker that wants to shut down may do so at once.
+    A broker here leads nothing, so one that wants to shut down may do so at once.
     """
     broker = image.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
@@ -325,7 +325,7 @@ def _changes(
 
 
 def expire(image: MetadataImage, sessions: Sessions, now_ms: int) -> list[VersionedRecord]:
-    """Fence the brokers whose sessions are over."""
+    """Fence the brokers whose sessions have expired."""
     return [
         (
             BrokerRegistrationChangeRecord(
@@ -339,7 +339,7 @@ def expire(image: MetadataImage, sessions: Sessions, now_ms: int) -> list[Versio
 
 
 def unregister_broker(image: MetadataImage, request: UnregisterBrokerRequest) -> Result:
-    """Forget a broker."""
+    """Remove a broker's registration."""
     broker = image.brokers.get(request.broker_id)
     if broker is None:
         text = f"broker {request.broker_id} is not registered"

@@ -1,7 +1,7 @@
-"""File descriptors: as many as the system gives, and some that no connection can take.
+"""File descriptors: as many as the system allows, with a reserve that no connection can take.
 
 Owns the process's soft limit. Elections write files: a node whose connections use up all
-descriptors could not vote any more.
+descriptors could no longer vote.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ def raise_limit() -> int:
     if soft != hard:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (OSError, ValueError):  # a platform with a lower limit than it says
+        except (OSError, ValueError):    # the real limit may be lower than reported
             return soft
         return hard
     return soft
 
 
 def connections_max(descriptors: int) -> int:
-    """How many connections a process with so many descriptors may accept.
+    """Return how many connections a process with this many descriptors may accept.
 
-    The reserve is for the log, its snapshots and the connections to other nodes; a process that
-    has very few keeps half of them. However many there are, idle connections take no more than
-    half of the memory that all of them may take.
+    The reserve is for the log, its snapshots and the connections to other nodes; a process that has
+    very few keeps half of them. In any case idle connections take at most half of the memory that
+    all connections may take.
     """
     most = CONNECTION_BYTES_MAX // OPEN_CONNECTION_BYTES // 2
     if descriptors == resource.RLIM_INFINITY:

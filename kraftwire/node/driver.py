@@ -1,11 +1,11 @@
-"""The one task that owns a Raft core and its files: waits for events and time, in trio.
+"""The one task that owns a Raft core and its files: waits for events and deadlines, in trio.
 
-What is decided on an event is carried out by `replica.Runner`; here are the queue, the deadline,
-the threads, and the tasks that wait for an answer. A `StorageError` leaves `run` and ends the node
-(D9).
+`replica.Runner` carries out what the core decides on an event; this module has the queue, the
+deadline, the threads, and the tasks that wait for an answer. A `StorageError` propagates from `run`
+and ends the node (D9).
 
-Order: everything here runs in trio's thread; flushes of a slow disk and work on snapshots run in
-others.
+Order: everything here runs in trio's thread; flushes of a slow disk, long flushes of a leader and
+work on snapshots run in others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Protocol, TypeVar
 import trio
 
 from kraftwire.errors import ApiError, UsageError
-from kraftwire.limits import EVENTS_PER_TURN, FLUSH_INLINE_SECONDS
+from kraftwire.limits import EVENTS_PER_TURN, FLUSH_IN_WORKER_BYTES_MIN, FLUSH_INLINE_SECONDS
 from kraftwire.log.settings import SnapshotSettings
 from kraftwire.node.context import Request
 from kraftwire.node.logs import RateLimit, log
@@ -35,7 +35,7 @@ from kraftwire.wire.message import Message
 
 __all__ = ["AppendDone", "Driver", "Network"]
 
-# An answer of the core, and what it carries of a file.
+# An answer of the core, and the part of a file that it carries.
 _Reply = tuple[Message, Part | None]
 
 AppendDone = Callable[[fx.AppendAccepted | fx.AppendRefused], None]
@@ -44,24 +44,24 @@ T = TypeVar("T")
 
 
 class Network(Protocol):
-    """How requests leave."""
+    """Sends requests."""
 
     def send(
         self,
         request: fx.SendRequest,
         tell: Callable[[ev.ResponseReceived | ev.RequestFailed | ev.FeaturesHeard], None],
     ) -> None:
-        """Send a request some time soon; `tell` gets the answer, unless `reset` comes first, and
-        before it what the other side is like where a connection had to be made."""
+        """Send a request soon; `tell` gets the answer unless `reset` comes first. If a new
+        connection was made, `tell` gets the features of the other node before the answer."""
 
     def reset(self) -> None:
-        """Nobody wants the answers to what was sent so far."""
+        """Discard the answers to everything sent so far."""
 
 
 class _Threads:
-    """Does the runner's longer work in threads. Order: nothing is started before `nursery` is set.
+    """Does the runner's longer work in threads. Order: set `nursery` before `start`.
 
-    `flush_seconds` are what the last flushes took, wherever they were carried out.
+    `flush_seconds` are the durations of the last flushes, in this thread or another.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class _Threads:
         self.flush_seconds: deque[float] = deque(maxlen=8)
 
     def start(self, kind: Work, work: Callable[[], T], done: Callable[[T], None]) -> None:
-        """Do it in a thread."""
+        """Do the work in a thread."""
         assert self.nursery is not None, f"{kind} before the driver runs"
         timed = partial(self.timed, work) if kind is Work.FLUSH else work
         self.nursery.start_soon(self._run, timed, done, name=str(kind))
@@ -79,7 +79,7 @@ class _Threads:
         done(await trio.to_thread.run_sync(work))
 
     def timed(self, flush: Callable[[], T]) -> T:
-        """Flush here, and note how long it took."""
+        """Flush in this thread, and note how long it took."""
         began = time.perf_counter()
         result = flush()
         self.flush_seconds.append(time.perf_counter() - began)
@@ -100,8 +100,8 @@ class Driver:
     ) -> None:
         """Take over a core that has not been started.
 
-        `settings` are about snapshots. `wall_seconds` is the wall clock, in seconds since the
-        epoch; it may be set at any time.
+        `settings` control snapshots. `wall_seconds` is the wall clock, in seconds since the epoch;
+        it may jump at any time.
         """
         self.core = core
         self.has_left = trio.Event()
@@ -123,11 +123,12 @@ class Driver:
         self._upgrades: dict[int, Outcome[fx.UpgradeDecided]] = {}
         self._snapshots_asked: deque[int] = deque()
         self._has_replied = False
+        self._leads = False
         self._threads = _Threads()
         self._runner = Runner(core, disk, self, self._threads, settings=settings)
 
     def now_ms(self) -> int:
-        """The clock of all timers: milliseconds since this driver was made; never set."""
+        """The clock of all timers: milliseconds since this driver was made; monotonic."""
         return int((trio.current_time() - self._start_time) * 1000)
 
     def wall_ms(self) -> int:
@@ -141,13 +142,13 @@ class Driver:
         *,
         writes_snapshots: bool = False,
     ) -> int:
-        """Let a state machine follow the log from an offset on; returns its number."""
+        """Let a state machine follow the log from an offset; returns its number."""
         return self._runner.add_state_machine(
             machine, next_offset=next_offset, writes_snapshots=writes_snapshots
         )
 
     def write_snapshot(self, number: int) -> None:
-        """Have the state of a state machine written to a snapshot soon."""
+        """Request a snapshot of a state machine; it is written soon."""
         self._snapshots_asked.append(number)
         if self._wake is not None:
             self._wake.set()
@@ -155,8 +156,8 @@ class Driver:
     async def request(self, request: Request) -> Message | None:
         """Let the core answer a raft request.
 
-        What the answer carries of a file is read when the request's connection has its turn; None
-        if it is not there any more.
+        The part of a file that the answer carries is read when the request's connection gets its
+        turn. Returns None if it is no longer there.
         """
         token = self._take_token()
         outcome = self._replies[token] = Outcome[_Reply]()
@@ -194,11 +195,11 @@ class Driver:
     ) -> int:
         """Append records as one batch; returns the offset of the last one.
 
-        Raises: ApiError if the core refuses; UsageError for values that no record can have.
+        Raises: ApiError if the core refuses; UsageError for values that a record cannot have.
         """
-        # In the core this would be a bug of the node, which ends it.
+        # The core would treat this as a bug of the node and end it.
         if not values or not all(type(value) is bytes and value for value in values):
-            raise UsageError("records are needed, each of them bytes that are not empty")
+            raise UsageError("expected one or more records, each of them non-empty bytes")
         outcome = Outcome[fx.AppendAccepted | fx.AppendRefused]()
         self.append_nowait(values, epoch, outcome.set, expected_end_offset)
         decision = await outcome.wait()
@@ -210,7 +211,7 @@ class Driver:
     async def upgrade(self, version: int, *, epoch: int, validate_only: bool = False) -> None:
         """Raise kraft.version as the leader of an epoch, and wait until that is committed.
 
-        Raises: ApiError as the core refuses, or if the leadership ends before.
+        Raises: ApiError if the core refuses, or if the leadership ends first.
         """
         token = self._take_token()
         outcome = self._upgrades[token] = Outcome[fx.UpgradeDecided]()
@@ -222,14 +223,15 @@ class Driver:
             await self.waiters.committed(decision.offset)
 
     def read_committed(self, offset: int, max_bytes: int) -> bytes:
-        """Whole batches below the high watermark, from the one that contains `offset` on."""
+        """Return whole batches below the high watermark, starting with the one that contains
+        `offset`."""
         end_offset = self.core.high_watermark
         if offset >= end_offset:
             return b""
         return self._log.read(offset, max_bytes, end_offset)
 
     def committed_size(self, offset: int, max_bytes: int) -> int:
-        """How many bytes `read_committed` would return."""
+        """Return how many bytes `read_committed` would return."""
         return self._log.read_size(offset, max_bytes, self.core.high_watermark)
 
     # ---- waiting
@@ -252,11 +254,11 @@ class Driver:
                 self._runner.stop()
 
     def close(self) -> None:
-        """Flush what is left. Order: after `run` has ended without an error."""
+        """Flush the rest of the log. Order: after `run` has ended without an error."""
         self._runner.close()
 
     def _turn(self) -> None:
-        """Handle what is waiting, a bounded number of events."""
+        """Handle waiting events, up to a limit."""
         self._has_replied = False
         runner, queue = self._runner, self._queue
         deadline = runner.deadline_ms
@@ -279,26 +281,34 @@ class Driver:
         self._wake = None
 
     async def _flush(self) -> None:
-        """Flush here where the disk is fast, else in a thread.
+        """Flush in this thread if the disk is fast and little is waiting for it.
 
-        The quickest of the last flushes decides: a thread also waits for the interpreter's lock.
+        Otherwise flush in another thread.
         """
         self.flush_count += 1
-        threads = self._threads
-        if min(threads.flush_seconds, default=0.0) > FLUSH_INLINE_SECONDS:
-            self._runner.flush_beside()
+        if self._flushes_in_worker():
+            self._runner.flush_in_worker()
             return
         if self._has_replied:
-            # Answers go out first: what they carry is then written there and here at the same
-            # time. Whoever sends them has its turn before the second of two checkpoints.
+            # Answers go out first, so that followers write what they carry at the same time as this
+            # node. Two checkpoints give the sending tasks their turn.
             await trio.lowlevel.checkpoint()
             await trio.lowlevel.checkpoint()
-        threads.timed(self._runner.flush)
+        self._threads.timed(self._runner.flush)
 
-    # ---- what the runner asks of its host
+    def _flushes_in_worker(self) -> bool:
+        """Whether to flush in another thread, which also waits for the interpreter's lock.
+
+        The fastest of the last flushes shows how fast the disk is.
+        """
+        if self._leads and self._runner.unflushed_bytes >= FLUSH_IN_WORKER_BYTES_MIN:
+            return True
+        return min(self._threads.flush_seconds, default=0.0) > FLUSH_INLINE_SECONDS
+
+    # ---- the runner's host
 
     def submit(self, event: ev.Event) -> None:
-        """Hand an event to the core, soon and in order."""
+        """Queue an event for the core."""
         self._queue.append(event)
         if self._wake is not None:
             self._wake.set()
@@ -312,20 +322,20 @@ class Driver:
         self._network.reset()
 
     def wants_reply(self, token: int) -> bool:
-        """Whether the connection that asked is still there."""
+        """Return whether the requesting connection is still open."""
         return token in self._replies
 
     def reply(self, token: int, message: Message, part: Part | None) -> None:
-        """Let the task that asked go on."""
+        """Resume the task that sent the request."""
         self._has_replied = True
         self._replies.pop(token).set((message, part))
 
     def committed(self, effect: fx.HighWatermarkAdvanced) -> None:
-        """Let go on whoever waits for this."""
+        """Resume the tasks that wait for this offset."""
         self.waiters.advance(effect.offset)
 
     def decided(self, effect: fx.AppendAccepted | fx.AppendRefused | fx.UpgradeDecided) -> None:
-        """Tell whoever asked for it."""
+        """Pass the decision to the task that asked for it."""
         if isinstance(effect, fx.UpgradeDecided):
             self._upgrades.pop(effect.token).set(effect)
             return
@@ -334,10 +344,11 @@ class Driver:
             done(effect)
 
     def role_changed(self, effect: fx.RoleChanged) -> None:
-        """Log it; nobody waits for commits any more where leadership ends."""
-        if effect.old == "leader" and effect.new != "leader":
+        """Log the change; if leadership ends, fail the tasks that wait for commits."""
+        self._leads = effect.new == "leader"
+        if effect.old == "leader" and not self._leads:
             self.waiters.fail(ErrorCode.NOT_CONTROLLER, "this node no longer leads")
-        # Without a majority a voter goes back and forth for hours; the first rounds tell enough.
+        # Without a majority a voter may change roles for hours; the first rounds are enough to log.
         self._rounds = self._rounds + 1 if effect.epoch == self._logged_epoch else 0
         self._logged_epoch = effect.epoch
         level = "info" if self._rounds < ROUNDS_LOGGED else "debug"
@@ -345,22 +356,22 @@ class Driver:
         log(level, "role", **fields, leader=effect.leader_id, reason=effect.reason)
 
     def voters_changed(self, effect: fx.VotersChanged) -> None:
-        """Log who votes from now on, and whether this node does."""
+        """Log the new voters, and whether this node is one of them."""
         voters = ",".join(str(voter.key.id) for voter in effect.voters)
         fields = {"voters": voters, "kraft_version": effect.kraft_version, "offset": effect.offset}
         log("info", "voters", **fields, is_voter=effect.is_voter)
 
     def note(self, effect: fx.Note) -> None:
-        """Log it."""
+        """Log a note of the core."""
         if effect.level == "info":
             log(effect.level, "note", text=effect.text)
         else:
-            # What a peer can provoke, and as often as it likes.
+            # Peers can provoke these at any rate.
             kind = f"{effect.level} {effect.key}"
             self._notes.log(kind, "note", level=effect.level, text=effect.text)
 
     def shut_down(self, effect: fx.ShutdownFinished) -> None:
-        """The node may end."""
+        """Let the node end."""
         self.was_graceful = effect.graceful
         self.has_left.set()
 
@@ -369,7 +380,7 @@ class Driver:
         return self._next_token
 
 
-# Deadlines are whole milliseconds; waking a little late saves a second look at the clock.
+# Deadlines are whole milliseconds; waking a little late avoids reading the clock twice.
 _ROUNDING = 0.0001
 
 # Changes of role within one epoch that are logged as information.

@@ -1,7 +1,7 @@
 """Which levels of features may be finalized: pure functions of image, quorum and request.
 
-Owns the checks in Kafka's order. Features that concern topics, groups and transactions are not
-known here; whoever finalizes them does so when the directory is formatted.
+Owns the checks in Kafka's order. Features of topics, groups and transactions are unknown here; they
+can only be finalized when the directory is formatted.
 
 Source: Kafka's `FeatureControlManager`; R-UPG-3.
 """
@@ -23,7 +23,7 @@ __all__ = ["judge_updates", "level_records"]
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
-# Levels of metadata.version that brought new records or fields. Source: `didMetadataChange`.
+# Levels of metadata.version that introduced records or fields. Source: `didMetadataChange`.
 _CHANGED_METADATA = frozenset((7, 8, 11, 13, 14, 15, 17, 23, 30))
 
 _Ranges = Mapping[str, tuple[int, int]]
@@ -37,11 +37,10 @@ def judge_updates(
     own_id: int,
     configured: Iterable[int],
 ) -> None:
-    """Check updates of features, all of which happen or none.
+    """Check updates of features; all of them are applied or none.
 
-    Shape: `configured` are the ids of the voters in the configuration, who have to be registered
-    controllers. Raises: ApiError INVALID_UPDATE_VERSION with the reason for the first that is
-    wrong.
+    `configured` are the ids of the voters in the configuration, who have to be registered
+    controllers. Raises: ApiError INVALID_UPDATE_VERSION with the reason for the first invalid one.
     """
     for update in updates:
         levels = image.features | {KRAFT_VERSION: kraft_version}
@@ -59,7 +58,8 @@ def judge_updates(
 def level_records(
     image: MetadataImage, updates: Iterable[FeatureUpdateKey]
 ) -> list[tuple[Message, int]]:
-    """The records that finalize what was asked for; kraft.version is the voters' own matter."""
+    """Return the records that finalize the levels; kraft.version is in the voters' control
+    records."""
     return [
         (FeatureLevelRecord(name=one.feature, feature_level=one.max_version_level), 0)
         for one in updates
@@ -71,13 +71,13 @@ def level_records(
 def _illegal(update: FeatureUpdateKey) -> str:
     if update.upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         return f"upgrade type {update.upgrade_type} is unknown"
-    return "a level is not below 0" if update.max_version_level < 0 else ""
+    return "a level cannot be negative" if update.max_version_level < 0 else ""
 
 
 def _unsupported(
     image: MetadataImage, update: FeatureUpdateKey, own_id: int, configured: frozenset[int]
 ) -> str:
-    """Which node could not live with the level."""
+    """Return which node does not support the level."""
     name, level = update.feature, update.max_version_level
     if name not in SUPPORTED_FEATURES:
         return f"controller {own_id} does not know this feature"
@@ -99,11 +99,11 @@ def _unsupported(
 def _wrong_way(update: FeatureUpdateKey, current: int) -> str:
     level, kind = update.max_version_level, update.upgrade_type
     if level > current and kind != UPGRADE:
-        return f"this would be an upgrade from {current}, and a downgrade was asked for"
+        return f"this would be an upgrade from {current}, but a downgrade was requested"
     if level >= current:
         return ""
     if kind == UPGRADE:
-        return f"this would be a downgrade from {current}, and an upgrade was asked for"
+        return f"this would be a downgrade from {current}, but an upgrade was requested"
     if update.feature == KRAFT_VERSION:
         return "it can never be downgraded"
     lost = [one for one in _CHANGED_METADATA if level < one <= current]

@@ -1,4 +1,4 @@
-"""The features that this software can work with.
+"""The features that this software supports.
 
 Source: R-SRV-3.
 """

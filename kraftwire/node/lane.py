@@ -1,8 +1,8 @@
-"""Long work in its turn: one piece at a time, each followed by a rest.
+"""A queue for long work: one piece at a time, each followed by a pause.
 
-What a piece takes is measured as processor time of the whole process, threads included, from when
-it is let through until some rounds of the loop after it is done. Other work of that time counts as
-well: a node that is busy rests for longer.
+The cost of a piece is the CPU time of the whole process, threads included, from when it is let
+through until some rounds of the loop after it is done. Other work in that time counts too: a busy
+node pauses for longer.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["Lane"]
 
 
 class Lane:
-    """Lets long work through. Order: everything in the thread of trio; `done` after each `take`.
+    """Lets long work through. Order: all calls in trio's thread; `done` after each `take`.
 
-    By turns it is that of the connection which has been open for longest, those of replicas among
-    them, and of the one that has waited for longest.
+    It alternates between the connection that has been open for longest, which favours replicas, and
+    the one that has waited for longest.
     """
 
     def __init__(
@@ -32,16 +32,16 @@ class Lane:
         crowd: int = 1,
         clock: Callable[[], float] = time.process_time,
     ) -> None:
-        """Units: sizes are bytes, `clock` tells seconds of processor time.
+        """Units: sizes are bytes, `clock` returns seconds of CPU time.
 
-        Where fewer than `crowd` wait, the rest is the shorter one.
+        If fewer than `crowd` wait, the pause is the shorter one.
         """
         self._crowd = crowd
         self._rate = bytes_per_second
         self._burst = burst_bytes / bytes_per_second
         self._clock = clock
         self._free_at = -float("inf")
-        # By number of connection, in the order in which they came.
+        # By connection number, in order of arrival.
         self._waiting: dict[int, tuple[int, trio.Event]] = {}
         self._done = trio.Event()
         self._is_dealing = False
@@ -64,11 +64,11 @@ class Lane:
             raise
 
     def done(self) -> None:
-        """Note that what was let through is done."""
+        """Note that the current piece is done."""
         self._done.set()
 
     async def _deal(self) -> None:
-        """Let one after the other through, until nobody waits."""
+        """Let one piece after the other through until none is waiting."""
         try:
             while self._waiting:
                 await trio.sleep_until(max(self._free_at, trio.current_time()))

@@ -1,7 +1,7 @@
 """A connection to another node: made when needed, negotiated, one request at a time.
 
 Owns one TCP stream and its `ClientSession`. Whatever the other side does, an exchange ends with a
-message, `LinkDown` or `ApiError`; bytes that make no sense close the connection and are counted.
+message, `LinkDown` or `ApiError`; bytes that cannot be read close the connection and are counted.
 
 Source: R-NET-1 to R-NET-3; Kafka's `NetworkClient`.
 """
@@ -23,11 +23,11 @@ from kraftwire.wire.message import Message
 __all__ = ["Link", "LinkDown", "LinkStats", "Stream", "Tap", "TapFactory"]
 
 RECONNECT_BACKOFF_MS = (50, 500)
-# Half of what a Fetch asks for at most: reading less at a time costs a turn of the loop for each.
+# Half of the maximum that a Fetch asks for: smaller reads cost more turns of the loop.
 READ_SIZE = 512 * 1024
 
-# What the raft client may use of an API whose older versions the other side would refuse: a
-# Fetch below 13 names the topic instead of its id, which every quorum answers with an error.
+# The lowest versions that the raft client may use: a Fetch below 13 has the topic's name in place
+# of its id, which every quorum refuses.
 OWN_VERSIONS = {1: (13, 18)}
 
 
@@ -36,35 +36,35 @@ class LinkDown(Exception):
 
 
 class Stream(Protocol):
-    """What is used of a `trio.SocketStream`."""
+    """The part of `trio.SocketStream` that a link uses."""
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Write everything."""
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        """Read what is there, at least a byte; nothing at the end."""
+        """Read at least one byte; returns nothing at the end of the stream."""
 
 
 class Tap(Protocol):
     """Sees the bytes of one connection."""
 
     def sent(self, data: bytes) -> None:
-        """This node has written these."""
+        """Note bytes that this node has written."""
 
     def received(self, data: bytes) -> None:
-        """This node has read these."""
+        """Note bytes that this node has read."""
 
     def closed(self) -> None:
-        """The connection has ended."""
+        """Note the end of the connection."""
 
 
 TapFactory = Callable[[Stream, bool], Tap | None]
-"""Makes the tap of a new connection. Shape: the flag tells whether this node accepted it."""
+"""Makes the tap of a new connection. The flag is true if this node accepted it."""
 
 
 @dataclass(slots=True)
 class LinkStats:
-    """What happened on all outgoing connections."""
+    """Counters over all outgoing connections."""
 
     connects: int = 0
     connect_failures: int = 0
@@ -74,19 +74,18 @@ class LinkStats:
 
 
 async def open_stream(host: str, port: int) -> Stream:
-    """Connect, trying every address that the host has. Raises: OSError."""
+    """Connect, trying every address of the host. Raises: OSError."""
     try:
         return await trio.open_tcp_stream(host, port)
     except UnicodeError as error:
-        # A peer said so: its word must not end this node.
-        raise OSError(f"{host!r} cannot be the name of a host: {error}") from error
+        # The name came from a peer: it must not end this node.
+        raise OSError(f"{host!r} is not a valid host name: {error}") from error
 
 
 class Link:
-    """The way to one address.
+    """The connection to one address.
 
-    Shape: `connect` opens streams, for tests to replace. Order: one `exchange` or `probe` at a
-    time.
+    `connect` opens streams, for tests to replace. Order: one `exchange` or `probe` at a time.
     """
 
     def __init__(
@@ -112,11 +111,11 @@ class Link:
 
     @property
     def api_versions(self) -> ApiVersionsResponse | None:
-        """What the other side of the present connection says of itself."""
+        """The ApiVersions answer of the current connection."""
         return None if self._session is None else self._session.api_versions
 
     def retarget(self, host: str, port: int) -> None:
-        """From now on talk to this address; a connection to another one is given up."""
+        """Use this address from now on; a connection to another one is closed."""
         if (host, port) != self.address:
             self._drop()
             self.address = (host, port)
@@ -126,8 +125,8 @@ class Link:
     async def exchange(self, message: Message, *, version: int | None = None) -> Message:
         """Send a request and wait for its answer; without a version, the highest common one.
 
-        Raises: LinkDown; ApiError UNSUPPORTED_VERSION if both sides have no version in common.
-        When cancelled, the connection is given up, because an answer may still come.
+        Raises: LinkDown; ApiError UNSUPPORTED_VERSION if the two sides have no version in common.
+        Cancelling closes the connection, because an answer may still come.
         """
         is_usable = False
         try:
@@ -147,7 +146,7 @@ class Link:
                 self._drop()
 
     async def probe(self) -> ApiVersionsResponse:
-        """What the other side says of itself now, on a connection made for the purpose.
+        """Return the other side's ApiVersions answer, from a new connection.
 
         Raises: as `exchange`.
         """
@@ -162,13 +161,13 @@ class Link:
         return session.api_versions
 
     def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection."""
         self._drop()
 
     async def _ready(self) -> tuple[ClientSession, Stream]:
-        """The session and stream, made and negotiated if there is none.
+        """Return the session and stream, after connecting and negotiating if necessary.
 
-        Shape: within the reconnect back-off no attempt is made (R-NET-1).
+        Within the reconnect back-off no attempt is made (R-NET-1).
         """
         if self._session is not None and self._stream is not None:
             return self._session, self._stream
@@ -197,7 +196,7 @@ class Link:
             stream = await self._connect(host, port)
         except OSError as error:
             self._stats.connect_failures += 1
-            level = "debug" if self._failures else "info"  # the first failure is news
+            level = "debug" if self._failures else "info"  # log the first failure only
             log(level, "peer-unreachable", peer=f"{host}:{port}", problem=_problem(error))
             raise
         log("info" if self._failures else "debug", "peer-connected", peer=f"{host}:{port}")
@@ -212,7 +211,7 @@ class Link:
     async def _receive(
         self, session: ClientSession, stream: Stream, correlation_id: int
     ) -> Message:
-        """Read until the answer with this id is there; there is no other request in flight."""
+        """Read until the answer with this id arrives; no other request is in flight."""
         while True:
             for answered_id, answer in await self._read(session, stream):
                 if isinstance(answer, WireError):
@@ -245,14 +244,14 @@ class Link:
         return LinkDown(str(error))
 
     def _back_off(self) -> None:
-        """Wait longer after each failure in a row, from 50 to 500 ms."""
+        """Wait longer after each consecutive failure, from 50 to 500 ms."""
         low, high = RECONNECT_BACKOFF_MS
         backoff_ms = min(high, low << min(self._failures, 10))
         self._failures += 1
         self._retry_at = trio.current_time() + backoff_ms / 1000
 
     def _drop(self) -> None:
-        """Close without waiting for anybody: also when cancelled, and outside a task's order."""
+        """Close without waiting, so that it works in a cancelled scope and from any task."""
         stream, self._stream, self._session = self._stream, None, None
         if self._tap:
             self._tap.closed()
@@ -262,7 +261,7 @@ class Link:
 
 
 def _problem(error: OSError) -> str:
-    """What the system says; trio hides it behind a list of attempts."""
+    """Return the system's error, which trio wraps in a group of attempts."""
     cause = error.__cause__
     if isinstance(cause, BaseExceptionGroup):
         cause = cause.exceptions[0]

@@ -1,7 +1,7 @@
-"""A place where connections are accepted: binding, accepting, counting.
+"""Accepting connections: binding, accepting, counting.
 
-Owns the sockets and the caps on connections in total and per address; what is said on a connection
-is `connection`'s business.
+Owns the sockets and the caps on connections in total and per address. `connection` handles the
+traffic.
 
 Source: Kafka's `SocketServer.Acceptor` and `ConnectionQuotas`.
 """
@@ -23,7 +23,7 @@ __all__ = ["Acceptor", "bind"]
 
 Serve = Callable[[trio.SocketStream, str], Awaitable[None]]
 
-# Out of file descriptors or memory: waiting helps, accepting again at once does not.
+# Out of file descriptors or memory: retrying helps only after a pause.
 _EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
 _EXHAUSTED_WAIT = 0.1
 # No such address on this machine: normal for one of the addresses of localhost.
@@ -44,12 +44,12 @@ class Acceptor:
 
     @property
     def connection_count(self) -> int:
-        """Connections that are open now."""
+        """The number of open connections."""
         return self._by_address.total()
 
     async def run(self, sockets: list[trio.SocketListener], serve: Serve) -> None:
-        """Accept until cancelled. Shape: `serve` gets each stream and `address:port` of its peer,
-        and closes it."""
+        """Accept until cancelled. `serve` gets each stream and `address:port` of its peer, and
+        closes it."""
         async with trio.open_nursery() as nursery:
             for listening in sockets:
                 nursery.start_soon(self._accept, listening, serve, nursery)
@@ -131,7 +131,7 @@ async def bind(listener: Listener, backlog: int) -> list[trio.SocketListener]:
 
 
 async def _resolve(host: str, port: int) -> list[tuple[int, str]]:
-    """Family and numeric address of everything that a host stands for."""
+    """Resolve a host to the family and numeric form of each of its addresses."""
     found = await trio.socket.getaddrinfo(
         host or None, port, type=trio.socket.SOCK_STREAM, flags=trio.socket.AI_PASSIVE
     )

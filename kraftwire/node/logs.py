@@ -1,7 +1,7 @@
-"""The node's log: one line of `key=value` pairs per happening, on standard error.
+"""The node's log: one line of `key=value` pairs per event, on standard error.
 
-Owns the format and the bound on lines that peers can provoke. Nothing secret and nothing that a
-peer wrote gets into a line unquoted.
+Owns the format and the rate limit on lines that peers can provoke. A line has no secrets, and what
+a peer wrote is quoted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kraftwire.printable import printable
 __all__ = ["LOGGER", "RateLimit", "log", "set_up"]
 
 LOGGER = logging.getLogger("kraftwire.node")
-# What was repaired or removed when the log was opened: that package knows no node and no events.
+# What was repaired or removed when the log was opened: that package has no notion of node or event.
 _STORAGE = logging.getLogger("kraftwire.log")
 
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/@+,[]*")
@@ -25,7 +25,7 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 def set_up(level: str, node_id: int) -> None:
     """Write this process's log lines to standard error, each with the node's id.
 
-    What the log package has to say is an event `storage`.
+    Messages of the log package get the event `storage`.
     """
     for logger, formatter in ((LOGGER, _Formatter(node_id)), (_STORAGE, _OfStorage(node_id))):
         handler = logging.StreamHandler(sys.stderr)
@@ -36,14 +36,14 @@ def set_up(level: str, node_id: int) -> None:
 
 
 def log(level: str, event: str, **fields: object) -> None:
-    """Write a line: what happened, and the facts of it. Shape: `level` as in `logging`."""
+    """Write a line: the event and its fields. `level` is as in `logging`."""
     number = _LEVELS[level]
     if LOGGER.isEnabledFor(number):
         LOGGER.log(number, "%s", event, extra={"fields": fields})
 
 
 def quote(value: object) -> str:
-    """A value as it stands in a line: bare if it is a simple word, else in quotation marks."""
+    """Format a value: bare if it is a simple word, else in quotation marks."""
     text = str(value)
     if text and _PLAIN.issuperset(text):
         return text
@@ -52,7 +52,7 @@ def quote(value: object) -> str:
 
 
 class RateLimit:
-    """Lets one line of a kind through per interval and counts the others.
+    """Lets one line of each kind through per interval, and counts the others.
 
     Units: `interval` in seconds of the clock.
     """
@@ -64,9 +64,9 @@ class RateLimit:
         self._held_back: dict[str, int] = {}
 
     def log(self, kind: str, event: str, level: str = "warning", **fields: object) -> None:
-        """Write a line unless one of this kind was written a short while ago.
+        """Write a line unless one of this kind was written within the interval.
 
-        Shape: kinds are few and our own words.
+        Kinds come from a small fixed set.
         """
         now = self._clock()
         last = self._last.get(kind)
@@ -106,12 +106,12 @@ class _Formatter(logging.Formatter):
         return printable(" ".join([head, *facts]))
 
     def _facts(self, record: logging.LogRecord) -> tuple[str, dict[str, object]]:
-        """What happened, and the facts of it."""
+        """Return the event and its fields."""
         return record.getMessage(), getattr(record, "fields", {})
 
 
 class _OfStorage(_Formatter):
-    """Lines of the log package, which are plain texts."""
+    """Formats lines of the log package, which are plain text."""
 
     def _facts(self, record: logging.LogRecord) -> tuple[str, dict[str, object]]:
         return "storage", {"text": record.getMessage()}

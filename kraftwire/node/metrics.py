@@ -1,27 +1,22 @@
-"""Counters and gauges of a node, and the endpoint that Prometheus reads them from.
+"""Counters and gauges of a node, and the text that Prometheus reads.
 
 Owns the names: those of Kafka's group `raft-metrics`, as the JMX exporter writes them, and
-`kraftwire_` ones for what is ours. prometheus-client is imported only where an endpoint is wanted.
+`kraftwire_` ones for our own metrics. prometheus-client is imported on the first `render`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import trio
-
-from kraftwire.limits import HTTP_REQUEST_SIZE_MAX
-
-__all__ = ["Sample", "raft_samples", "render", "serve_http"]
+__all__ = ["Sample", "raft_samples", "render"]
 
 PREFIX = "kafka_server_raft_metrics_"
-PATIENCE_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A value. Shape: `kind` is `gauge` or `counter`; a counter's name ends in `_total`."""
+    """One value of a metric. `kind` is `gauge` or `counter`."""
 
     name: str
     kind: str
@@ -31,7 +26,7 @@ class Sample:
 
 
 def raft_samples(values: Mapping[str, float | int | str]) -> Iterator[Sample]:
-    """Kafka's raft metrics; a text becomes a label of a gauge that is 1."""
+    """Convert Kafka's raft metrics; a text becomes the label of a gauge with the value 1."""
     for name, value in values.items():
         full = PREFIX + name.replace("-", "_")
         about = f"{name} of Kafka's raft-metrics"
@@ -43,7 +38,7 @@ def raft_samples(values: Mapping[str, float | int | str]) -> Iterator[Sample]:
 
 
 def render(samples: Iterator[Sample]) -> bytes:
-    """The text that Prometheus reads."""
+    """Return the samples in Prometheus's text format."""
     from prometheus_client import CollectorRegistry, generate_latest
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
@@ -63,42 +58,3 @@ def render(samples: Iterator[Sample]) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector())
     return generate_latest(registry)
-
-
-async def serve_http(stream: trio.abc.Stream, content: Callable[[], bytes]) -> None:
-    """Answer one HTTP request with the metrics and close; nothing else is served."""
-    try:
-        with trio.move_on_after(PATIENCE_SECONDS):
-            head = b""
-            while b"\r\n\r\n" not in head:
-                data = await stream.receive_some(HTTP_REQUEST_SIZE_MAX)
-                head += data
-                if not data or len(head) > HTTP_REQUEST_SIZE_MAX:
-                    return
-            await stream.send_all(_http_answer(head, content))
-    except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
-        return
-    finally:
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
-            await stream.aclose()
-
-
-def _http_answer(head: bytes, content: Callable[[], bytes]) -> bytes:
-    method, _, rest = head.partition(b" ")
-    path = rest.split(b" ", 1)[0].split(b"?", 1)[0]
-    if method not in (b"GET", b"HEAD"):
-        return _http(b"405 Method Not Allowed", b"only GET\n", method)
-    if path not in (b"/metrics", b"/"):
-        return _http(b"404 Not Found", b"see /metrics\n", method)
-    return _http(b"200 OK", content(), method)
-
-
-def _http(status: bytes, content: bytes, method: bytes) -> bytes:
-    lines = (
-        b"HTTP/1.1 " + status,
-        b"Content-Type: text/plain; version=0.0.4; charset=utf-8",
-        b"Content-Length: %d" % len(content),
-        b"Connection: close",
-    )
-    head = b"\r\n".join(lines) + b"\r\n\r\n"
-    return head if method == b"HEAD" else head + content

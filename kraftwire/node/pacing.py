@@ -1,7 +1,7 @@
-"""Requests and answers in their turn: long ones get a share of the node's time, not all of it.
+"""Turns for requests and answers: long ones get a share of the node's time, not all of it.
 
-What a request costs grows with its length, and with that of its answer. Short ones, those of
-replicas among them, never wait for long ones: `turns` lets them through, `lane` the others.
+The cost of a request grows with its length and with that of its answer. Short ones, including those
+of replicas, never wait for long ones: `turns` lets them through, `lane` the others.
 """
 
 from __future__ import annotations
@@ -23,20 +23,19 @@ from kraftwire.node.turns import Turns
 
 __all__ = ["Pacer"]
 
-# More than connections ever have as a number: who leaves comes after who asks.
+# Higher than any connection's number: closing comes after answering.
 _AFTER_ALL = 1 << 62
 
 
 class Pacer:
     """Lets requests and answers through. Units: bytes.
 
-    All connections of a node share it; each has a number, by when it came, and one request at a
-    time. Order: what `admit` and `admit_answer` let through is said to be done by `decoded` and
-    `answered`.
+    All connections of a node share it; each has a number, in order of arrival, and one request at a
+    time. Order: call `decoded` after `admit`, and `answered` after `admit_answer`.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.process_time) -> None:
-        """`clock` tells seconds of processor time."""
+        """`clock` returns seconds of CPU time."""
         self._connections = 0
         self._turns = Turns()
         self._requests = Lane(
@@ -50,7 +49,7 @@ class Pacer:
         )
 
     def join(self) -> int:
-        """The number of a new connection."""
+        """Return the number of a new connection."""
         self._connections += 1
         return self._connections
 
@@ -62,22 +61,22 @@ class Pacer:
             await self._requests.take(number, size)
 
     async def leave(self, number: int) -> None:
-        """Return when a connection whose peer has gone may be cleared away."""
+        """Return when a connection whose peer has left may be cleaned up."""
         await self._turns.take(number + _AFTER_ALL, 0)
 
     def decoded(self, size: int) -> None:
-        """Note that a request of this size has been decoded; its answer may be made now."""
+        """Note that a request of this size has been decoded; its answer comes next."""
         if size >= LONG_REQUEST_BYTES_MIN:
             self._requests.done()
 
     async def admit_answer(self, number: int, size: int) -> None:
-        """Return when so much may be read for an answer on this connection."""
+        """Return when this many bytes may be read for an answer on this connection."""
         if size < LONG_ANSWER_BYTES_MIN:
             await self._turns.take(number, 0)
         else:
             await self._answers.take(number, size)
 
     def answered(self, size: int) -> None:
-        """Note that an answer with so much in it is ready to be sent."""
+        """Note that an answer with this many bytes is ready to be sent."""
         if size >= LONG_ANSWER_BYTES_MIN:
             self._answers.done()

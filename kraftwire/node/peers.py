@@ -1,12 +1,12 @@
 """The core's requests to other nodes: one connection and one request in flight per destination.
 
-Owns the time-outs and what an attempt that failed is called (R-NET-3). Requests whose answers
-nobody wants any more, after `reset`, keep their connection only until something else has to be
-sent: a Fetch that a former leader has parked must not hold up a vote.
+Owns the time-outs and the errors of failed attempts (R-NET-3). After `reset`, requests whose
+answers are no longer wanted keep their connection only until something else has to be sent: a Fetch
+parked by a former leader must not hold up a vote.
 
-A destination is a replica at an address. What asks another node only what it is like, ApiVersions,
-gets a connection of its own, whose negotiation is the answer: it says that the listener is open
-now, and neither waits for a parked Fetch nor holds up a vote.
+A destination is a replica at an address. An ApiVersions request to another node gets a separate
+connection, whose negotiation is the answer: it proves that the listener is open now, and neither
+waits for a parked Fetch nor holds up a vote.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Exchange = Callable[[Link, SendRequest], Awaitable[Message]]
 
 @dataclass(slots=True)
 class _Job:
-    """A request on its way."""
+    """A request in flight."""
 
     request: SendRequest
     tell: Tell
@@ -46,21 +46,23 @@ class _Job:
 
 
 class Peers:
-    """Sends the core's requests. Order: `run` has to be running for anything to happen."""
+    """Sends the core's requests. Order: nothing is sent unless `run` is running."""
 
     def __init__(self, make_link: Callable[[], Link], stats: LinkStats) -> None:
         """Send through links."""
         self._make_link = make_link
         self._stats = stats
-        # Least recently used first: requests, and questions what a node is like.
+        # Least recently used first; a destination is separate for requests and for ApiVersions
+        # probes.
         self._peers: dict[tuple[Destination, bool], _Peer] = {}
         self._started: trio.MemorySendChannel[_Peer]
         self._to_start: trio.MemoryReceiveChannel[_Peer]
         self._started, self._to_start = trio.open_memory_channel(float("inf"))
 
     def send(self, request: SendRequest, tell: Tell) -> None:
-        """Send a request as soon as the connection is free; `tell` gets exactly one answer, unless
-        `reset` comes first, and before it what the other side of a new connection supports."""
+        """Send a request as soon as the connection is free; `tell` gets exactly one answer unless
+        `reset` comes first. For a new connection it gets the supported features before the
+        answer."""
         is_probe = isinstance(request.message, ApiVersionsRequest)
         key = request.destination, is_probe
         peer = self._peers.pop(key, None)
@@ -72,7 +74,7 @@ class Peers:
         peer.add(_Job(request, tell, trio.current_time() + request.timeout_ms / 1000))
 
     def reset(self) -> None:
-        """Forget everything that has been sent or waits to be sent (R-NET-6)."""
+        """Forget all requests that were sent or are waiting to be sent (R-NET-6)."""
         for peer in self._peers.values():
             peer.forget()
 
@@ -83,10 +85,10 @@ class Peers:
                 nursery.start_soon(peer.run)
 
     def _forget_others(self, destination: Destination, is_probe: bool) -> None:
-        """Let connections go that a new one takes the place of.
+        """Close connections that a new one replaces.
 
-        A replica that is at another address now is not at the old one. Ids and addresses are
-        what peers say: so many as nobody has are bounded by number.
+        A replica that has moved is no longer at its old address. Ids and addresses come from peers,
+        so their number is bounded.
         """
         old = [
             key
@@ -121,20 +123,20 @@ class _Peer:
         self._said: ApiVersionsResponse | None = None
 
     def add(self, job: _Job) -> None:
-        """Send this as soon as there is nothing before it."""
+        """Queue a request."""
         self._queue.append(job)
         self._wake.set()
         if self._current is not None and not self._current.is_wanted and self._scope is not None:
             self._scope.cancel()
 
     def forget(self) -> None:
-        """Nobody wants the answers."""
+        """Discard the answers to all requests so far."""
         self._queue.clear()
         if self._current is not None:
             self._current.is_wanted = False
 
     def retire(self) -> None:
-        """Nothing will be added any more: answer what there is, and end."""
+        """Finish the queued requests, then end: no more will be added."""
         self._is_retired = True
         self._wake.set()
 
@@ -156,14 +158,14 @@ class _Peer:
             self._link.close()
 
     def _tell_features(self, job: _Job) -> None:
-        """Pass on once what the other side of each connection says that it supports."""
+        """Report the features that the other side of a connection supports, once per connection."""
         said = self._link.api_versions
         if said is not None and said is not self._said:
             self._said = said
             job.tell(FeaturesHeard(job.request.destination, features_of(said)))
 
     async def _exchange(self, job: _Job) -> ResponseReceived | RequestFailed:
-        """Carry out one request within its time; every way it can fail is an answer too."""
+        """Carry out one request within its time-out; every failure is reported as an answer."""
         request = job.request
         error = ErrorCode.BROKER_NOT_AVAILABLE
         with trio.CancelScope(deadline=job.deadline) as self._scope:

@@ -1,8 +1,8 @@
-"""The raft test server: a node whose state machine appends as fast as it is told, and measures.
+"""The raft test server: a node whose state machine appends at a given rate, and measures.
 
-Owns the load of the leader and the figures about it. Log, election and replication are those of
-every node; only the topic is another one, and nothing but the load is written to it. It can be a
-peer of Kafka's own test server in one quorum.
+Owns the leader's load and its figures. Log, election and replication are those of every node; only
+the topic differs, and nothing but the load is written to it. It can be in one quorum with Kafka's
+own test server.
 
 Source: Kafka's `TestRaftServer`; R-TRS-1 to R-TRS-6.
 """
@@ -45,30 +45,34 @@ CLUSTER_ID = uuid_to_text(ZERO_UUID)
 
 REPORT_SECONDS = 5.0
 
-# Records that are due within this time share an append: waking up for each would cost more than
-# writing it. A fourteenth of what records wait for company anyway (append.linger.ms).
+# Records due within this time share an append: waking up for each would cost more than writing it.
+# It is a fourteenth of append.linger.ms, for which batches wait anyway.
 _TICK_SECONDS = 0.002
 
 _REFUSED_SECONDS = 0.01
+
+# A throughput has fewer digits.
+_NUMBER_SIZE_MAX = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """What the leader appends, and for how long.
 
-    Shape: with `ends_with_input` the node also stops when its standard input ends.
-    Units: records per second; bytes; seconds, None for ever.
+    With `obeys_input` the node also stops when its standard input ends, and a line of it that is
+    a number is the throughput from then on. Units: records per second; bytes; seconds, None for no
+    limit.
     """
 
     throughput: int = 5000
     record_size: int = 256
     duration: float | None = None
-    ends_with_input: bool = False
+    obeys_input: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What was committed in an interval. Shape: `latencies` counts records by milliseconds."""
+    """What was committed in an interval. `latencies` counts records by milliseconds."""
 
     epoch: int
     seconds: float
@@ -77,21 +81,22 @@ class Figures:
 
     @property
     def records(self) -> int:
-        """How many were committed."""
+        """How many records were committed."""
         return self.latencies.total()
 
     @property
     def records_per_second(self) -> float:
-        """Committed records by time."""
+        """Committed records per second."""
         return self.records / self.seconds
 
     @property
     def megabytes_per_second(self) -> float:
-        """Committed values by time, without what a batch costs. Units: 10^6 bytes."""
+        """Committed values per second, without batch overhead. Units: 10^6 bytes."""
         return self.records_per_second * self.record_size / 1e6
 
     def latency_ms(self, share: float) -> int:
-        """The time from append to commit within which this share of the records was through."""
+        """Return the time from append to commit within which this share of the records was
+        committed."""
         left = share * self.records
         for latency, count in sorted(self.latencies.items()):
             left -= count
@@ -101,7 +106,7 @@ class Figures:
 
 
 class _Append(NamedTuple):
-    """Records that were appended together and are not known to be committed."""
+    """Records that were appended together and are not yet known to be committed."""
 
     base_offset: int
     last_offset: int
@@ -114,11 +119,11 @@ def run(
     report: Callable[[Figures], None],
     directory_id: bytes | None = None,
 ) -> int:
-    """Be a test server until SIGTERM or SIGINT, or for the load's duration; returns the exit code.
+    """Run a test server until SIGTERM or SIGINT, or for the load's duration; returns the exit code.
 
-    Shape: `report` gets the figures of every five seconds in which this node leads; without a
-    directory id the node keeps the one that it has, or takes a random one.
-    Raises: UsageError and StorageError, if the node cannot start or has to stop.
+    `report` gets the figures of every five seconds in which this node leads; without a directory id
+    the node keeps its current one, or takes a random one. Raises: UsageError and StorageError, if
+    the node cannot start or has to stop.
     """
     config = _perf_config(load(config_path))
     _adopt_directory(config, directory_id)
@@ -139,7 +144,7 @@ def _perf_config(config: NodeConfig) -> NodeConfig:
         listeners=tuple(listeners),
         is_raft_readme=True,
         topic=TOPIC,
-        # Whoever leads is to lead on: there is no controller that another make had more of.
+        # The leader does not hand over: there is no controller for a Java voter to run.
         handover="never",
     )
 
@@ -147,7 +152,7 @@ def _perf_config(config: NodeConfig) -> NodeConfig:
 def _adopt_directory(config: NodeConfig, directory_id: bytes | None) -> None:
     """Make the log directory one of the test cluster, unless it is already.
 
-    Raises: UsageError if it belongs to something else.
+    Raises: UsageError if it belongs to another cluster.
     """
     files, directory = LocalFiles(), config.metadata_log_dir
     path = join(directory, META_PROPERTIES_FILE)
@@ -160,16 +165,17 @@ def _adopt_directory(config: NodeConfig, directory_id: bytes | None) -> None:
     if meta.cluster_id != CLUSTER_ID:
         raise UsageError(
             f"{directory} is that of cluster {meta.cluster_id}, and perf writes only to "
-            "directories of its own: name an empty one in log.dirs"
+            "its own directories: set log.dirs to an empty one"
         )
     if directory_id not in (None, meta.directory_id):
         found = uuid_to_text(meta.directory_id)
-        raise UsageError(f"{directory} has the directory id {found} already: leave the option out")
+        raise UsageError(f"{directory} already has the directory id {found}: omit the option")
 
 
 class Workload:
     """The state machine of the test server.
 
+    A new `throughput` takes effect with the next append, and its schedule begins there.
     Order: `node` is set before `run`, a task that ends with the node. Raises: UsageError for
     records that are too long.
     """
@@ -185,10 +191,11 @@ class Workload:
             raise UsageError(f"a record of {size} bytes is too long: at most {limit}")
         self._node_id = config.node_id
         self._load = load_
+        self.throughput = load_.throughput
         self._report = report
         self._value = bytes(size)
         self._append_max = max(1, min(PERF_APPEND_BYTES, batch_max // 2) // size)
-        self._in_flight_max = max(1, min(PERF_IN_FLIGHT_BYTES, 2 * batch_max) // size)
+        self._in_flight_max = max(1, min(PERF_IN_FLIGHT_BYTES, 8 * batch_max) // size)
         self._epoch: int | None = None
         self._is_refused = False
         self._pending: deque[_Append] = deque()
@@ -197,7 +204,7 @@ class Workload:
         self._latencies: Counter[int] = Counter()
 
     def apply(self, batches: Sequence[RecordBatch]) -> None:
-        """Match what is committed with what was appended (R-TRS-5)."""
+        """Match committed batches with appended ones (R-TRS-5)."""
         now = trio.current_time()
         for batch in batches:
             if batch.partition_leader_epoch != self._epoch or batch.is_control:
@@ -206,14 +213,14 @@ class Workload:
         self._notify()
 
     def load(self, snapshot: SnapshotReader) -> None:
-        """Take a snapshot: the load has no state, so there is nothing in one."""
+        """Ignore a snapshot: the load has no state, so it is empty."""
 
     def freeze(self) -> Iterable[bytes]:
-        """Nothing: the load has no state."""
+        """Return nothing: the load has no state."""
         return ()
 
     def leadership(self, leader_id: int, epoch: int, end_offset: int) -> None:
-        """Begin to append, or stop."""
+        """Start or stop appending."""
         del end_offset
         self._epoch = epoch if leader_id == self._node_id else None
         self._pending.clear()
@@ -227,8 +234,8 @@ class Workload:
         with trio.move_on_after(math.inf if duration is None else duration):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._work)
-                if self._load.ends_with_input:
-                    nursery.start_soon(_stop_at_input_end, stop)
+                if self._load.obeys_input:
+                    nursery.start_soon(self._obey_input, stop)
                 await stop.wait()
                 nursery.cancel_scope.cancel()
         stop.set()
@@ -245,16 +252,19 @@ class Workload:
                 nursery.cancel_scope.cancel()
 
     async def _lead(self, epoch: int) -> None:
-        """Append at the rate that was asked for, record k no earlier than k intervals in (R-TRS-4).
+        """Append at the requested rate: record k no earlier than k intervals after the start
+        (R-TRS-4).
         """
-        rate, began, sent = self._load.throughput, trio.current_time(), 0
+        rate = 0
         while self._epoch == epoch:
+            if rate != self.throughput:
+                rate, began, sent = self.throughput, trio.current_time(), 0
             elapsed = trio.current_time() - began
             count = min(int(elapsed * rate) + 1 - sent, self._append_max)
             if count <= 0:
                 await trio.sleep(max(_TICK_SECONDS, sent / rate - elapsed))
             elif self._is_refused:
-                # The leadership is over, which a state machine hears when there is another leader.
+                # Leadership has ended; a state machine is told only once there is another leader.
                 self._is_refused = False
                 await trio.sleep(_REFUSED_SECONDS)
             elif self._in_flight + count > self._in_flight_max and self._in_flight:
@@ -291,7 +301,7 @@ class Workload:
         check(offset == batch.last_offset + 1, f"nobody appended what is at offset {offset}")
 
     async def _report_regularly(self, epoch: int) -> None:
-        """Report every five seconds, and what is left at the end."""
+        """Report every five seconds, and the remainder at the end."""
         self._latencies.clear()
         since = trio.current_time()
         try:
@@ -318,10 +328,19 @@ class Workload:
         changed, self._changed = self._changed, trio.Event()
         changed.set()
 
+    async def _obey_input(self, stop: trio.Event) -> None:
+        """Stop when the other end of standard input is closed, as it is when its process ends."""
+        line = b""
+        async with trio.lowlevel.FdStream(os.dup(sys.stdin.fileno())) as stream:
+            while data := await stream.receive_some():
+                *lines, line = (line + data).split(b"\n")
+                self._take_throughput(lines)
+                # A line that is not a number is dropped, however long it is.
+                line = line[:_NUMBER_SIZE_MAX]
+        stop.set()
 
-async def _stop_at_input_end(stop: trio.Event) -> None:
-    """Stop when the other end of standard input is closed, as it is when its process ends."""
-    async with trio.lowlevel.FdStream(os.dup(sys.stdin.fileno())) as stream:
-        while await stream.receive_some():
-            pass
-    stop.set()
+    def _take_throughput(self, lines: Sequence[bytes]) -> None:
+        for line in lines:
+            text = line.strip()
+            if text.isdigit() and len(text) < _NUMBER_SIZE_MAX and int(text):
+                self.throughput = int(text)

@@ -1,4 +1,4 @@
-"""Whether the peer of a connection is still there: while its request waits, or it says nothing."""
+"""Detecting that a peer has left, while its request waits or the connection is idle."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ T = TypeVar("T")
 
 
 class PeerGone(Exception):
-    """The peer has closed its connection before its answer was there."""
+    """The peer closed its connection before its answer was ready."""
 
 
 # The first byte of Linux's `tcp_info`.
 _ESTABLISHED = 1
 
-# What systems call the options of TCP, and what they are set to: macOS has another name for the
-# first, and not all have the last.
+# TCP options and their values: macOS has another name for the first, and not all systems have the
+# last.
 _PATIENCE_SECONDS = PEER_PROBE_AFTER_SECONDS + PEER_PROBES * PEER_PROBE_SECONDS
 _OPTIONS = {
     "TCP_KEEPIDLE": PEER_PROBE_AFTER_SECONDS,
@@ -42,9 +42,9 @@ _OPTIONS = {
 
 
 def probe_peer(sock: trio.socket.SocketType) -> None:
-    """Have TCP find out when a peer vanishes without closing, as one does that loses its power.
+    """Let TCP detect a peer that vanishes without closing, for example in a power cut.
 
-    Whoever reads from the connection or waits for its end then gets an error.
+    Reading from the connection or waiting for its end then fails.
     """
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _OPTIONS.items():
@@ -56,12 +56,12 @@ def probe_peer(sock: trio.socket.SocketType) -> None:
 async def answer_while_there(
     stream: Stream, answer: Callable[[], Awaitable[T]], leave: Callable[[], Awaitable[None]]
 ) -> T:
-    """What `answer` gives.
+    """Return the result of `answer`.
 
-    Where the connection is closed first, `leave` is waited for: when thousands are closed at once,
-    each takes its turn to be cleared away. Bytes that came after the request hide the end of the
-    stream; then the system is asked now and then, where it tells. Raises: PeerGone after the
-    connection was closed; what `answer` raises.
+    If the connection is closed first, wait for `leave`: when thousands are closed at once, they are
+    cleaned up in turns. Bytes after the request hide the end of the stream; the system is then
+    asked at intervals, where it supports that. Raises: PeerGone after the connection was closed;
+    what `answer` raises.
     """
     if not isinstance(stream, trio.SocketStream):
         return await answer()
@@ -77,14 +77,14 @@ async def answer_while_there(
     try:
         raise failure
     finally:
-        # A frame that an error knows, and that knows the error, is let go by the collector alone.
+        # An error and a frame that refer to each other are freed by the garbage collector alone.
         del failure
 
 
 async def _cancel_at_end(
     sock: trio.socket.SocketType, leave: Callable[[], Awaitable[None]], scope: trio.CancelScope
 ) -> None:
-    """Cancel when nothing more can come."""
+    """Cancel when the stream ends."""
     try:
         data = await sock.recv(1, socket.MSG_PEEK)
     except OSError:
@@ -96,7 +96,8 @@ async def _cancel_at_end(
 
 
 def _is_open(sock: trio.socket.SocketType) -> bool:
-    """Whether TCP holds the connection for open in both directions; true where nobody tells."""
+    """Return whether TCP reports the connection as open in both directions; true if it cannot
+    tell."""
     if sys.platform != "linux":
         return True
     try:

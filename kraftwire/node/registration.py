@@ -1,9 +1,9 @@
-"""How a node makes itself known: registrations of its controller and its broker, heartbeats.
+"""How a node registers: its controller, its broker, and the broker's heartbeats.
 
 Owns the registering side only; the active controller's is in `controller`. A controller registers
-anew whenever the log says something else of it than it is; a broker registers once per start,
-then sends heartbeats. Where voters of another make are in the quorum no broker of ours registers,
-and one that is registered asks to be fenced: it would be given partitions to host.
+again whenever its registration in the log is outdated; a broker registers once per start, then
+sends heartbeats. If the quorum has voters of another implementation, our broker does not register,
+and asks to be fenced if it has: otherwise it would be assigned partitions.
 
 Source: Kafka's `ControllerRegistrationManager` and `BrokerLifecycleManager`.
 """
@@ -34,7 +34,8 @@ __all__ = ["Registration"]
 
 _PLAINTEXT = 0
 
-# Units: seconds. A fenced broker asks often, so that a node is of use soon after its start.
+# Units: seconds. A fenced broker sends heartbeats often, so that it is unfenced soon after its
+# start.
 _BACKOFF_MIN = 0.05
 _BACKOFF_MAX = 2.0
 _FENCED_INTERVAL = 0.1
@@ -42,14 +43,14 @@ _LEAVE_TIMEOUT = 2.0
 
 
 class Registration:
-    """A node's part in being registered.
+    """Keeps a node registered.
 
-    Order: `app` runs `await Registration(context, incarnation_id).run()` as a task of its own once
+    Order: `app` runs `await Registration(context, incarnation_id).run()` as a separate task once
     the listeners are bound, and calls `leave` before the core is asked to shut down.
     """
 
     def __init__(self, context: Context, incarnation_id: bytes) -> None:
-        """Register as a process of its own. Shape: `incarnation_id` is new for every start."""
+        """`incarnation_id` is new for every start."""
         self._context = context
         self._incarnation_id = incarnation_id
         self._broker_epoch: int | None = None
@@ -67,7 +68,7 @@ class Registration:
                 nursery.start_soon(self._be_broker)
 
     async def leave(self) -> None:
-        """Tell the active controller that this broker stops, so that it is fenced at once."""
+        """Tell the active controller that this broker is stopping, so that it is fenced at once."""
         self._is_leaving = True
         if self._broker_epoch is None:
             return
@@ -75,7 +76,7 @@ class Registration:
             try:
                 await self._heartbeat(self._broker_epoch)
             except ApiError as error:
-                log("debug", "broker-left-unheard", reason=error)
+                log("debug", "broker-leave-failed", reason=error)
 
     async def _register_controller(self) -> None:
         backoff = _BACKOFF_MIN
@@ -93,7 +94,7 @@ class Registration:
             backoff = min(backoff * 2, _BACKOFF_MAX)
 
     def _is_controller_due(self) -> bool:
-        """Whether the log lacks this controller as it is."""
+        """Return whether this controller's registration in the log is missing or outdated."""
         image = self._context.image
         if (image.metadata_version or 0) < WITH_CONTROLLERS or self._context.raft.leader_id < 0:
             return False
@@ -124,7 +125,7 @@ class Registration:
         )
 
     async def _be_broker(self) -> None:
-        """Register, send heartbeats, and start again when the controller forgot this broker."""
+        """Register, send heartbeats, and start over if the controller has forgotten this broker."""
         while not self._is_leaving:
             if not self._is_broker_due():
                 await self._wait_for_news()
@@ -166,7 +167,7 @@ class Registration:
         )
 
     async def _beat(self, broker_epoch: int) -> None:
-        """Send heartbeats until the epoch is a stale one."""
+        """Send heartbeats until the broker epoch is stale."""
         was_fenced = True
         while not self._is_leaving:
             try:
@@ -191,7 +192,7 @@ class Registration:
             await trio.sleep(min(interval, _FENCED_INTERVAL) if is_hurried else interval)
 
     async def _heartbeat(self, broker_epoch: int) -> BrokerHeartbeatResponse:
-        """One heartbeat. Raises: ApiError if no controller can be asked."""
+        """Send one heartbeat. Raises: ApiError if no controller can be reached."""
         context = self._context
         request = BrokerHeartbeatRequest(
             broker_id=context.key.id,
@@ -211,7 +212,7 @@ class Registration:
     async def _send(
         self, request: ControllerRegistrationRequest | BrokerRegistrationRequest
     ) -> Message | None:
-        """The active controller's answer, None without one; failures are logged."""
+        """Return the active controller's answer, None without one; failures are logged."""
         context = self._context
         try:
             if not context.controller.is_active:
@@ -224,7 +225,7 @@ class Registration:
             log("debug", "registration-failed", request=request.NAME, reason=error)
             return None
         code = getattr(answer, "error_code", ErrorCode.UNKNOWN_SERVER_ERROR)
-        # A broker that was killed is refused until its old session ends: one line is enough.
+        # A broker that was killed is refused until its old session expires: one line is enough.
         is_news = self._refusals.get(request.NAME) != code
         self._refusals[request.NAME] = code
         if is_news and code not in (ErrorCode.NONE, ErrorCode.NOT_CONTROLLER):
@@ -241,7 +242,7 @@ class Registration:
         return tuple(e for e in self._context.endpoints if e.listener in names)
 
     async def _wait_for_news(self) -> None:
-        """Wait until more is committed, or a while."""
+        """Wait until more is committed, with a time-out."""
         high_watermark = self._context.raft.high_watermark
         await self._context.wait_high_watermark(high_watermark, 1000)
         await trio.sleep(_BACKOFF_MIN)

@@ -1,6 +1,6 @@
-"""The node as its handlers and its controller see it, put together from its parts.
+"""The node as its handlers and its controller see it, assembled from its parts.
 
-Owns the way to the leader for what only the leader can answer.
+Owns forwarding to the leader of what only the leader can answer.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Forwarder:
         self._slots = trio.CapacityLimiter(FORWARDS_AT_ONCE_MAX)
 
     async def send(self, endpoint: Endpoint, message: Message, version: int | None) -> Message:
-        """The answer of the node at an endpoint.
+        """Send a request to an endpoint and return the answer.
 
         Raises: ApiError NOT_CONTROLLER if it cannot be reached, REQUEST_TIMED_OUT,
         UNSUPPORTED_VERSION.
@@ -57,13 +57,13 @@ class Forwarder:
         raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "the leader did not answer in time")
 
     def close(self) -> None:
-        """Give all connections up."""
+        """Close all connections."""
         for link in self._idle:
             link.close()
 
 
 class DriverQuorum:
-    """What `context.Quorum` promises, by the task that drives the core."""
+    """Implements `context.Quorum` on top of the driver."""
 
     def __init__(self, key: ReplicaKey, raft: RaftView, driver: Driver) -> None:
         self.key = key
@@ -94,7 +94,7 @@ class DriverQuorum:
 
 
 class NodeContext:
-    """What `context.Context` promises; also the way from a request to its handler."""
+    """Implements `context.Context`, and dispatches requests to their handlers."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class NodeContext:
 
     @property
     def image(self) -> MetadataImage:
-        """What the committed records say."""
+        """The state of the committed records."""
         return self.controller.image
 
     def now_ms(self) -> int:
@@ -124,7 +124,7 @@ class NodeContext:
         return self._driver.now_ms()
 
     async def answer(self, request: Request) -> Message | None:
-        """Let the right handler answer a request; None ends the connection."""
+        """Let the handler answer a request; None closes the connection."""
         handler = handlers.route(request)
         return None if handler is None else await handler(request, self)
 
@@ -133,7 +133,7 @@ class NodeContext:
         return await self._driver.request(request)
 
     async def forward(self, message: Message, version: int | None = None) -> Message:
-        """Let the quorum leader answer, wherever it is. Raises: ApiError."""
+        """Let the quorum leader answer, on this node or another. Raises: ApiError."""
         if self.raft.leader_id == self.key.id:
             return await self._answer_here(message, version)
         endpoint = self.raft.leader_endpoint
@@ -142,15 +142,15 @@ class NodeContext:
         return await self._forwarder.send(endpoint, message, version)
 
     def read_committed(self, offset: int, max_bytes: int) -> bytes:
-        """Whole batches below the high watermark."""
+        """Return whole batches below the high watermark."""
         return self._driver.read_committed(offset, max_bytes)
 
     def committed_size(self, offset: int, max_bytes: int) -> int:
-        """How many bytes `read_committed` would return."""
+        """Return how many bytes `read_committed` would return."""
         return self._driver.committed_size(offset, max_bytes)
 
     async def wait_high_watermark(self, above: int, timeout_ms: int) -> int:
-        """The high watermark, as soon as it is greater than `above` or the time is over."""
+        """Return the high watermark once it is greater than `above`, or at the time-out."""
         return await self._driver.waiters.above(above, timeout_ms)
 
     async def upgrade_kraft_version(self, version: int, *, validate_only: bool) -> None:

@@ -1,7 +1,7 @@
 """A properties file and its overrides, read and checked key by key.
 
-Owns where each value came from, so that a refusal names key, file and line. What the values mean
-together is decided in `config`.
+Owns where each value came from, so that an error names key, file and line. `config` has the rules
+between values.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Setting", "Settings", "read_settings"]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value and where it stands. Shape: `place` reads `FILE:LINE` or `--override`."""
+    """A value and where it was set. `place` is `FILE:LINE` or `--override`."""
 
     key: str
     text: str
@@ -28,9 +28,9 @@ class Setting:
 
 
 class Settings:
-    """The values of a node's properties; keys that are not set yield their defaults.
+    """The values of a node's properties; keys that are not set have their defaults.
 
-    Shape: `path` names the file in messages about keys that are missing.
+    `path` names the file in messages about keys that are missing.
     """
 
     def __init__(self, entries: Iterable[Setting], path: str) -> None:
@@ -47,11 +47,11 @@ class Settings:
         self._look_over()
 
     def is_set(self, key: str) -> bool:
-        """Whether a key was given, empty or not."""
+        """Return whether a key was given, empty or not."""
         return key in self._values
 
     def text(self, key: str) -> str | None:
-        """A text without the blanks around it; None if neither set nor defaulted."""
+        """Return a text, stripped; None if the key is not set and has no default."""
         setting = self._values.get(key)
         if setting is None:
             default = KEYS[key].default
@@ -59,19 +59,19 @@ class Settings:
         return setting.text.strip()
 
     def items(self, key: str) -> list[str]:
-        """The parts of a list. Raises: UsageError for an empty part or one that stands twice."""
+        """Return the items of a list. Raises: UsageError for an empty or a repeated item."""
         text = self.text(key)
         if not text:
             return []
         parts = [part.strip() for part in text.split(",")]
         if not all(parts):
-            raise self.refuse(key, "no empty parts between the commas")
+            raise self.refuse(key, "no empty items")
         if len(set(parts)) < len(parts):
-            raise self.refuse(key, "each part once")
+            raise self.refuse(key, "each item once")
         return parts
 
     def number(self, key: str) -> int | None:
-        """A whole number within the key's bounds. Raises: UsageError otherwise."""
+        """Return an integer within the key's bounds. Raises: UsageError otherwise."""
         rule = KEYS[key]
         setting = self._values.get(key)
         if setting is None:
@@ -86,28 +86,29 @@ class Settings:
         return value
 
     def integer(self, key: str) -> int:
-        """A whole number of a key that has a default."""
+        """Return the integer of a key that has a default."""
         value = self.number(key)
         if value is None:
             raise self.missing(key, "it has no default")
         return value
 
     def flag(self, key: str) -> bool:
-        """A boolean. Raises: UsageError unless true or false, in any case."""
+        """Return a boolean. Raises: UsageError unless it is true or false, in upper or lower
+        case."""
         text = (self.text(key) or "").lower()
         if text not in ("true", "false"):
             raise self.refuse(key, KEYS[key].allowed)
         return text == "true"
 
     def choice(self, key: str) -> str:
-        """One of the key's choices. Raises: UsageError otherwise."""
+        """Return one of the key's choices. Raises: UsageError otherwise."""
         text = (self.text(key) or "").lower()
         if text not in KEYS[key].choices:
             raise self.refuse(key, KEYS[key].allowed)
         return text
 
     def refuse(self, key: str, allowed: str) -> UsageError:
-        """The error that says what is wrong with a value: key, place, what is allowed."""
+        """Return the error for a bad value: key, place, allowed values."""
         setting = self._values.get(key)
         if setting is None:
             return self.missing(key, f"expected {allowed}")
@@ -115,11 +116,11 @@ class Settings:
         return UsageError(f"{setting.place}: {named}={setting.text}: expected {allowed}")
 
     def missing(self, key: str, why: str) -> UsageError:
-        """The error for a key that must be set."""
+        """Return the error for a missing key."""
         return UsageError(f"{self.path}: {key} is not set: {why}")
 
     def _adopt(self, draft: Setting) -> None:
-        """Let a draft name stand for the released one, unless that is given too."""
+        """Use a draft name as the released one, unless that is given too."""
         released = DRAFT_NAMES[draft.key]
         given = self._values.get(released)
         if draft.key == "broker.id":
@@ -133,7 +134,7 @@ class Settings:
         self._values[released] = draft
 
     def _adopt_broker_id(self, draft: Setting, given: Setting | None) -> None:
-        """Kafka knows `broker.id` still: it must agree with `node.id` (R-CONF)."""
+        """Accept `broker.id`, which Kafka still knows: it must equal `node.id` (R-CONF)."""
         if given is not None and given.text.strip() != draft.text.strip():
             raise self.refuse("broker.id", f"the value of node.id, {given.text.strip()}")
         if given is None:
@@ -141,7 +142,7 @@ class Settings:
             self._values["node.id"] = draft
 
     def _look_over(self) -> None:
-        """Say which keys have no effect, and which nobody knows."""
+        """Warn of keys without effect and of unknown keys."""
         idle = []
         for setting in self._values.values():
             key = setting.key
@@ -150,7 +151,7 @@ class Settings:
             if key in kafka_keys() or key.startswith(KAFKA_PREFIXES):
                 idle.append(key)
             else:
-                self._warn(setting, f"is no known key{_near(key)}")
+                self._warn(setting, f"is not a known key{_near(key)}")
         if idle:
             names = ", ".join(sorted(idle))
             self.warnings.append(f"{self.path}: without effect here: {names}")
@@ -160,9 +161,9 @@ class Settings:
 
 
 def read_settings(path: str, overrides: Iterable[str] = ()) -> Settings:
-    """Read a properties file and put `key=value` overrides over it.
+    """Read a properties file and apply `key=value` overrides.
 
-    Raises: UsageError for a file that cannot be read, a bad escape or an override without key.
+    Raises: UsageError for a file that cannot be read, a bad escape or an override without a key.
     """
     entries = []
     for entry in parse_properties(_read(path), path):

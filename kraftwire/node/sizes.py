@@ -1,4 +1,4 @@
-"""How much a request asks for: elements of its arrays, whatever they are."""
+"""The size of a request: the elements of all its arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["is_too_much"]
 
 
 def is_too_much(message: Message, size: int) -> bool:
-    """Whether a request of this size in bytes has more elements than anybody asks for."""
+    """Return whether a request of this size in bytes has more elements than any client sends."""
     if size < LONG_REQUEST_BYTES_MIN:
         return False
     left = REQUEST_ELEMENTS_MAX

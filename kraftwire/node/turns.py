@@ -1,8 +1,8 @@
-"""Short requests in turns: between two looks at everything else a node answers a few of them.
+"""Turns for short requests: in each round of the loop a node answers only a few of them.
 
-A flood makes those wait that take part in it, one request of each connection at a time. The
-connections that have been open for longest go first, those of replicas among them, then whoever has
-waited for longest. Without a flood nobody waits.
+A flood delays only the connections that take part in it, with one request of each at a time. The
+connections that have been open for longest, which include those of replicas, come first, then those
+that have waited for longest. Without a flood no request waits.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class _Waiter(NamedTuple):
 
 
 class Turns:
-    """Lets short requests through. Order: everything in the thread of trio."""
+    """Lets short requests through. Order: all calls in trio's thread."""
 
     def __init__(self) -> None:
         self._left = 0
         self._ends_at = -float("inf")
-        # By number of connection, in the order in which they came.
+        # By connection number, in order of arrival.
         self._waiting: dict[int, _Waiter] = {}
         self._is_dealing = False
 
@@ -59,7 +59,7 @@ class Turns:
                 del self._waiting[number]
 
     async def _deal(self) -> None:
-        """Let a few through in each round of the loop, until nobody waits."""
+        """Let a few through in each round of the loop, until none is waiting."""
         try:
             while self._waiting:
                 left = TURN_BYTES
@@ -69,7 +69,7 @@ class Turns:
                     left -= self._let_through(next(iter(self._waiting)))
                 began = trio.current_time()
                 await trio.lowlevel.checkpoint()
-                # However slow this machine is: a flood gets half of the time.
+                # On a slow machine too, a flood gets at most half of the time.
                 await trio.sleep(trio.current_time() - began)
         finally:
             self._is_dealing = False

@@ -23,12 +23,12 @@ class Outcome(Generic[T]):
         self._event = trio.Event()
 
     def set(self, value: T) -> None:
-        """Let the waiting task go on with this value."""
+        """Resume the waiting task with this value."""
         self._value = value
         self._event.set()
 
     async def wait(self) -> T:
-        """The value, as soon as there is one."""
+        """Wait for the value and return it."""
         await self._event.wait()
         return self._value
 
@@ -43,7 +43,7 @@ class CommitWaiters:
         self._commits: list[tuple[int, int, Outcome[ApiError | None]]] = []
 
     def advance(self, high_watermark: int) -> None:
-        """The high watermark has a new value: let go on whoever waits for less."""
+        """Set the high watermark, and resume the tasks that wait for a lower offset."""
         self.high_watermark = high_watermark
         moved, self._moved = self._moved, trio.Event()
         moved.set()
@@ -52,7 +52,7 @@ class CommitWaiters:
             heapq.heappop(commits)[2].set(None)
 
     def fail(self, code: int, reason: str) -> None:
-        """Nothing that is waited for will be known to be committed."""
+        """Fail all waiting tasks: this node can no longer tell what is committed."""
         commits, self._commits = self._commits, []
         for _, _, outcome in commits:
             outcome.set(ApiError(code, reason))
@@ -69,7 +69,7 @@ class CommitWaiters:
             raise error
 
     async def above(self, offset: int, timeout_ms: int) -> int:
-        """The high watermark, as soon as it is above an offset or the time is over."""
+        """Return the high watermark once it is above an offset, or at the time-out."""
         with trio.move_on_after(timeout_ms / 1000):
             while self.high_watermark <= offset:
                 await self._moved.wait()

@@ -1,4 +1,4 @@
-"""What may go of log and snapshots, looked for once in a while.
+"""Removing old log and snapshots at intervals.
 
 Source: Kafka's `KafkaRaftLog.maybeClean`; R-SNAP-6.
 """
@@ -17,7 +17,7 @@ __all__ = ["Cleaner"]
 
 
 class Cleaner:
-    """Proposes a later start of the log, and removes the files of snapshots given up before."""
+    """Proposes a later log start offset, and removes the files of deleted snapshots."""
 
     def __init__(self, disk: Disk, settings: SnapshotSettings) -> None:
         self._disk = disk
@@ -28,13 +28,13 @@ class Cleaner:
         self.due_ms = settings.clean_interval_ms
 
     def start(self, now_ms: int) -> None:
-        """Count the time from now on."""
+        """Start the interval."""
         self.due_ms = now_ms + self._interval_ms
 
     def proposals(self, now_ms: int, wall_ms: int) -> Iterator[LogStartProposed]:
-        """What may go now, a snapshot at a time, each to be handed to the core at once.
+        """Yield what can be removed now, one snapshot at a time; pass each to the core at once.
 
-        Ends when nothing may go any more, or when the core does not follow a proposal.
+        Ends when nothing more can be removed, or when the core does not accept a proposal.
         """
         self.due_ms = now_ms + self._interval_ms
         self._disk.snapshots.purge(now_ms)

@@ -1,9 +1,8 @@
-"""The state machines on top of a Raft core: what they are given, when they load, when they write.
+"""The state machines on top of a Raft core: deliveries, loading and writing snapshots.
 
-Owns how far each of them is, and the work that is done for it in other threads. Nothing is given
-to a state machine while it loads a snapshot. A snapshot is asked for right after a piece of the log
-was applied and before the core hears of that, so that the state machine is frozen at exactly the
-offset that was asked for.
+Owns the position of each, and its work in other threads. A state machine gets nothing while it
+loads a snapshot. A snapshot is requested right after a piece of the log was applied and before the
+core is told of that, so that the state machine is frozen at exactly the requested offset.
 
 Source: R-LIS-1 to R-LIS-6, R-SNAP-7; Kafka's `KafkaRaftClient.ListenerContext`.
 """
@@ -28,15 +27,15 @@ __all__ = ["StateMachines"]
 
 
 class _InterruptedError(KraftwireError):
-    """The replica is being stopped: whatever takes long ends early."""
+    """The replica is being stopped: long work ends early."""
 
 
 class _Following:
-    """A state machine and how far it is.
+    """A state machine and its position.
 
     Everything below `applied` is in its state, the newest of it from `timestamp`. `unsaved` bytes
-    were applied since `since_ms`, when the last snapshot was loaded or asked for. Of what came
-    while it loads, `missed` is the newest change of leader.
+    were applied since `since_ms`, when the last snapshot was loaded or requested. `missed` is the
+    newest change of leader while it was loading.
     """
 
     __slots__ = (
@@ -67,7 +66,7 @@ class _Following:
 
     @property
     def due_ms(self) -> int | None:
-        """When time alone asks for a snapshot; None for never."""
+        """Return when a snapshot is due by time; None for never."""
         policy = self.policy
         if policy is None or not policy.interval_ms or not self.unsaved:
             return None
@@ -75,14 +74,17 @@ class _Following:
 
 
 class _Saved(NamedTuple):
-    """What became of a snapshot: its size, or the problem."""
+    """The result of writing a snapshot: its size, or the problem."""
 
     size: int
     problem: str = ""
 
 
 class StateMachines:
-    """The state machines of a replica, by the number under which the core knows them."""
+    """The state machines of a replica, by the number under which the core knows them.
+
+    `has_interval` is True if snapshots of any are due by time.
+    """
 
     def __init__(
         self, disk: Disk, workers: Workers, submit: Callable[[ev.Event], None]
@@ -92,7 +94,7 @@ class StateMachines:
         self._workers = workers
         self._submit = submit
         self._all: list[_Following] = []
-        self._has_policy = False
+        self.has_interval = False
         self._is_stopping = False
         self.now_ms = 0
         self.wall_ms = 0
@@ -100,24 +102,25 @@ class StateMachines:
     def add(
         self, machine: StateMachine, next_offset: int, policy: SnapshotSettings | None
     ) -> int:
-        """Let a state machine follow the log from an offset on; returns its number."""
+        """Let a state machine follow the log from an offset; returns its number."""
         following = _Following(len(self._all), machine, policy, self.now_ms)
         following.applied = next_offset
         self._all.append(following)
-        self._has_policy |= policy is not None
+        self.has_interval |= policy is not None and policy.interval_ms > 0
         self._submit(ev.ListenerRegistered(following.id, next_offset))
         return following.id
 
     def stop(self) -> None:
-        """Let work in other threads end early; what it comes to does not count any more."""
+        """Let work in other threads end early; its results are discarded."""
         self._is_stopping = True
 
     # ---- batches and leaders
 
     def deliver(self, effect: fx.DeliverCommitted) -> None:
-        """Hand over a bounded piece of the log; the core asks again for the rest."""
+        """Deliver a bounded piece of the log; the core asks again for the rest."""
         following = self._all[effect.listener_id]
-        check(not following.is_loading, f"{effect} comes while a snapshot is loaded")
+        if following.is_loading:
+            raise InvariantError(f"{effect} comes while a snapshot is loaded")
         data = self._log.read(effect.start_offset, DELIVERY_BYTES, effect.end_offset)
         batches = _committed(data, effect)
         following.machine.apply(batches)
@@ -134,7 +137,7 @@ class StateMachines:
         self._submit(ev.ListenerConsumed(following.id, following.applied))
 
     def leader_changed(self, effect: fx.LeaderChanged) -> None:
-        """Tell who leads; a state machine that loads a snapshot hears of it afterwards."""
+        """Report the leader; a state machine that is loading a snapshot is told afterwards."""
         following = self._all[effect.listener_id]
         if following.is_loading:
             following.missed = effect
@@ -144,7 +147,7 @@ class StateMachines:
     # ---- loading
 
     def load(self, effect: fx.LoadSnapshot) -> None:
-        """Have a state machine replace its state, in a worker thread."""
+        """Let a state machine replace its state, in a worker thread."""
         following = self._all[effect.listener_id]
         check(not following.is_loading, f"{effect} comes while another snapshot is loaded")
         following.is_loading = True
@@ -169,8 +172,8 @@ class StateMachines:
         following.is_loading = False
         following.applied, following.timestamp = loaded.offset, timestamp
         following.unsaved, following.since_ms = 0, self.now_ms
-        # The core must not hear of the load before the state machine has heard of the leader: a
-        # newer change would be told first.
+        # Tell the state machine of the leader before telling the core of the load: otherwise a
+        # newer change of leader could overtake this one.
         missed, following.missed = following.missed, None
         if missed is not None:
             self.leader_changed(missed)
@@ -180,23 +183,23 @@ class StateMachines:
 
     @property
     def due_ms(self) -> int | None:
-        """When time alone asks for a snapshot next."""
-        if not self._has_policy:
+        """Return when the next snapshot is due by time."""
+        if not self.has_interval:
             return None
         times = [at for each in self._all if (at := each.due_ms) is not None]
         return min(times, default=None)
 
     def take_due(self) -> Iterator[ev.SnapshotWanted]:
-        """The snapshots that time alone asks for, each to be handed to the core at once."""
+        """Yield the snapshots that are due by time; pass each to the core at once."""
         for following in self._all:
             due_ms = following.due_ms
             if due_ms is not None and self.now_ms >= due_ms:
                 yield self._ask(following)
 
     def ask(self, number: int) -> ev.SnapshotWanted | None:
-        """A snapshot of what a state machine has applied, to be handed to the core at once.
+        """Return a request for a snapshot of what a state machine has applied; pass it on at once.
 
-        None if there is nothing to write, or while it writes or loads one.
+        None if there is nothing to write, or while a snapshot is being written or loaded.
         """
         following = self._all[number]
         if following.is_saving or following.is_loading or not following.applied:
@@ -209,11 +212,11 @@ class StateMachines:
         return ev.SnapshotWanted(following.id, following.applied, following.timestamp)
 
     def refused(self, effect: fx.SnapshotRefused) -> None:
-        """There will be none."""
+        """Note that the core refused the snapshot."""
         self._all[effect.listener_id].is_saving = False
 
     def write(self, effect: fx.WriteSnapshot) -> None:
-        """Freeze a state machine, and write its state down in a worker thread."""
+        """Freeze a state machine, and write its state in a worker thread."""
         following = self._all[effect.listener_id]
         if following.applied != effect.id.offset:
             raise InvariantError(f"{effect} comes to a state machine at {following.applied}")
@@ -264,7 +267,7 @@ class StateMachines:
 
 
 class _Reader:
-    """A snapshot as its state machine sees it: one that ends when the replica is stopped."""
+    """A snapshot for a state machine; its iteration ends when the replica is stopped."""
 
     def __init__(
         self, snapshot: OffsetAndEpoch, file: Reading, check_stopping: Callable[[], None]
@@ -281,29 +284,27 @@ class _Reader:
 
 
 def _committed(data: bytes, effect: fx.DeliverCommitted) -> list[RecordBatch]:
-    """The batches of a delivery. Raises: InvariantError unless they are what was announced."""
+    """Return the batches of a delivery. Raises: InvariantError unless they match the effect."""
     batches: list[RecordBatch] = []
     offset = effect.start_offset
     for batch in read_batches(data):
         if not isinstance(batch, RecordBatch):
             raise InvariantError(f"a batch of magic {batch.magic} at offset {offset} of the log")
-        # The first one may begin before the offset that a state machine was registered with.
+        # The first one may begin before the offset that the state machine was registered with.
         is_next = batch.base_offset == offset if batches else batch.base_offset <= offset
-        check(
-            is_next and batch.last_offset >= offset,
-            f"the log has a batch of {batch.base_offset}-{batch.last_offset} where {offset} is",
-        )
+        if not is_next or batch.last_offset < offset:
+            raise InvariantError(
+                f"the log has a batch of {batch.base_offset}-{batch.last_offset} where {offset} is"
+            )
         batches.append(batch)
         offset = batch.last_offset + 1
-    check(
-        effect.start_offset < offset <= effect.end_offset,
-        f"{effect} is answered by the log with batches up to {offset}",
-    )
+    if not effect.start_offset < offset <= effect.end_offset:
+        raise InvariantError(f"{effect} is answered by the log with batches up to {offset}")
     return batches
 
 
 def _chunks(values: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """The values in lists of a bounded size."""
+    """Yield the values in lists of a bounded size."""
     chunk: list[bytes] = []
     size = 0
     for value in values:
@@ -317,9 +318,9 @@ def _chunks(values: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 
 def _problem(error: KraftwireError) -> str:
-    """The text of what stands in the way of a snapshot.
+    """Return why a snapshot could not be written.
 
-    A bug and a disk that fails end the replica (D9): they are raised again.
+    Bugs and disk failures end the replica (D9): they are raised again.
     """
     if isinstance(error, InvariantError) or (isinstance(error, StorageError) and error.fatal):
         raise error

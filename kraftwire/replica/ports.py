@@ -1,4 +1,4 @@
-"""What the runner of effects needs around it, as it sees it.
+"""The ports of the runner of effects: what it needs from its surroundings.
 
 `kraftwire/log` provides the disk and `kraftwire/raft` the core; a node or a simulation provides the
 host and the workers.
@@ -41,19 +41,19 @@ class Core(Protocol):
 
     @property
     def deadline_ms(self) -> int | None:
-        """When `TimerExpired` is due next."""
+        """When the next `TimerExpired` is due."""
 
     @property
     def high_watermark(self) -> int:
-        """Everything below is committed."""
+        """The high watermark: everything below it is committed."""
 
     def start(self, now_ms: int, wall_ms: int | None = None) -> list[fx.Effect]:
-        """Begin."""
+        """Start the core; returns the effects, in order."""
 
     def handle(
         self, event: ev.Event, now_ms: int, wall_ms: int | None = None
     ) -> list[fx.Effect]:
-        """Take one event."""
+        """Handle one event; returns the effects, in order."""
 
 
 class Log(Protocol):
@@ -63,26 +63,27 @@ class Log(Protocol):
         """Write whole batches at the end."""
 
     def flush(self) -> int:
-        """Make everything appended so far durable; may run in a thread, next to other work."""
+        """Make everything appended so far durable; may run in a thread, in parallel with other
+        work."""
 
     def truncate(self, end_offset: int) -> int:
-        """Cut the end off, durably."""
+        """Truncate the log, durably."""
 
     def reset(self, start: OffsetAndEpoch) -> None:
         """Empty the log, durably, so that it starts and ends here."""
 
     def drop_prefix(self, start_offset: int) -> None:
-        """Let the log start here, durably."""
+        """Advance the log start offset, durably."""
 
     @property
     def size_bytes(self) -> int:
         """Bytes of the whole log."""
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
-        """Whole batches from the one that contains `offset` on."""
+        """Return whole batches, starting with the one that contains `offset`."""
 
     def read_size(self, offset: int, max_bytes: int, end_offset: int) -> int:
-        """How many bytes `read` would return."""
+        """Return how many bytes `read` would return."""
 
 
 class Writing(Protocol):
@@ -92,7 +93,7 @@ class Writing(Protocol):
         """Write records with these values."""
 
     def freeze(self) -> int:
-        """Make it durable and give it its name; returns its size in bytes."""
+        """Make the snapshot durable under its final name; returns its size in bytes."""
 
     def discard(self) -> None:
         """Remove what was written."""
@@ -110,20 +111,20 @@ class Reading(Protocol):
         """The batches of data in order."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
 
 
 class Snapshots(Protocol):
     """What the runner needs of `SnapshotStore`. Raises: StorageError from every method."""
 
     def append(self, snapshot: OffsetAndEpoch, position: int, data: bytes | memoryview) -> None:
-        """Write a piece of a download."""
+        """Write a chunk of a download."""
 
     def finish(self, snapshot: OffsetAndEpoch) -> SnapshotFile:
-        """Check a download and keep it. Raises: WireError if it is damaged, and is gone."""
+        """Check a download and keep it. Raises: WireError if it is damaged; it is then removed."""
 
     def discard(self, snapshot: OffsetAndEpoch) -> None:
-        """Throw an unfinished download away."""
+        """Discard an unfinished download."""
 
     def writer(
         self, snapshot: OffsetAndEpoch, control: ControlRecords, timestamp: int, now_ms: int
@@ -134,20 +135,20 @@ class Snapshots(Protocol):
         """Open a stored snapshot."""
 
     def read(self, snapshot: OffsetAndEpoch, position: int, max_bytes: int) -> bytes:
-        """Bytes of a stored snapshot."""
+        """Return bytes of a stored snapshot."""
 
     def stored(self) -> list[SnapshotFile]:
-        """What is there, the oldest first."""
+        """Return the stored snapshots, oldest first."""
 
     def delete(self, snapshots: Iterable[OffsetAndEpoch], due_ms: int) -> None:
-        """Take snapshots away; `purge` removes their files from `due_ms` on."""
+        """Delete snapshots; `purge` removes their files from `due_ms` on."""
 
     def purge(self, now_ms: int) -> None:
-        """Remove the files whose time has come."""
+        """Remove the files that are due."""
 
 
 class Disk(Protocol):
-    """What a replica has open; `Storage` provides it."""
+    """The open files of a replica; `Storage` provides them."""
 
     @property
     def log(self) -> Log:
@@ -162,16 +163,16 @@ class Disk(Protocol):
 
 
 class Part(Protocol):
-    """What an answer carries of a file."""
+    """The part of a file that an answer carries."""
 
     @property
     def size(self) -> int:
-        """How many bytes it has at most."""
+        """Its maximum size in bytes."""
 
     def put(self) -> None:
         """Read it and place it in the answer, now or later.
 
-        Raises: UsageError if it is not what it was any more; StorageError.
+        Raises: UsageError if it is no longer the same; StorageError.
         """
 
 
@@ -179,37 +180,37 @@ class Host(Protocol):
     """What surrounds a runner: a node with sockets and threads, or a simulation of one."""
 
     def submit(self, event: ev.Event) -> None:
-        """Hand this to the runner later: soon, and in the order of these calls."""
+        """Queue an event for the runner: it comes soon, and in the order of these calls."""
 
     def send(self, request: fx.SendRequest) -> None:
         """Send a request; its answer comes back as an event."""
 
     def reset_connections(self, effect: fx.ResetConnections) -> None:
-        """Nobody wants the answers to what was sent so far."""
+        """Discard the answers to everything sent so far."""
 
     def wants_reply(self, token: int) -> bool:
-        """Whether somebody still waits for this answer."""
+        """Return whether this answer is still wanted."""
 
     def reply(self, token: int, message: Message, part: Part | None) -> None:
-        """Answer the request with this token; `part` has to be put in before it is sent."""
+        """Answer the request with this token; call `part.put` before sending it."""
 
     def decided(self, effect: fx.AppendAccepted | fx.AppendRefused | fx.UpgradeDecided) -> None:
-        """What became of the request with the effect's token."""
+        """Report the decision on the request with the effect's token."""
 
     def committed(self, effect: fx.HighWatermarkAdvanced) -> None:
         """Everything below the effect's offset is committed."""
 
     def role_changed(self, effect: fx.RoleChanged) -> None:
-        """The role or what is known of the leader changed."""
+        """The role or the known leader changed."""
 
     def voters_changed(self, effect: fx.VotersChanged) -> None:
-        """Another voter set or kraft.version is in force."""
+        """Another voter set or kraft.version is in effect."""
 
     def note(self, effect: fx.Note) -> None:
         """Something worth a log line."""
 
     def shut_down(self, effect: fx.ShutdownFinished) -> None:
-        """The quorum can do without this replica."""
+        """The replica has left the quorum and may end."""
 
 
 class Work(StrEnum):
@@ -222,10 +223,10 @@ class Work(StrEnum):
 
 
 class Workers(Protocol):
-    """Who does such work next to the runner: threads of a node, virtual time in a simulation.
+    """Does work in parallel with the runner: in threads of a node, in virtual time in a simulation.
 
-    `lock` is held while the log is flushed, and while its files are cut or closed, so that neither
-    happens in the midst of the other.
+    `lock` is held while the log is flushed, and while its files are cut or closed, so that the two
+    never overlap.
     """
 
     @property
@@ -235,16 +236,16 @@ class Workers(Protocol):
     def start(self, kind: Work, work: Callable[[], T], done: Callable[[T], None]) -> None:
         """Do the work soon, then call `done` with its result, between two events of the runner.
 
-        What the work raises ends the replica.
+        An exception from the work ends the replica.
         """
 
 
 class Watcher(Protocol):
-    """Looks at what a runner does; a simulation's checkers are one.
+    """Observes a runner; the checkers of a simulation implement it.
 
-    `before` and `after` name calls around the effects of a type; both are read once. `every` comes
-    before each effect of a step for which `step` asks for that. What any of them raises stops the
-    runner there.
+    `before` and `after` map effect types to calls around such effects; both are read once. `every`
+    is called before each effect of a step for which `step` returned True. An exception from any of
+    them stops the runner.
     """
 
     @property

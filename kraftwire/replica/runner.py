@@ -1,12 +1,12 @@
-"""Carries out what a Raft core decides: the only place where its effects become files and calls.
+"""Carries out the decisions of a Raft core: the only place where effects become files and calls.
 
-Owns the order of effects and their durability: what comes after a `PersistQuorumState` or a
-`TruncateLog` happens only once that is on disk (D1, D5), and flushes run next to other work, one at
-a time, for everything appended before they began (D2, D3). A `StorageError` passes through and ends
-the replica: nothing is tried again on files that may have lost pages (D9).
+Owns the order of effects and their durability: the effects after a `PersistQuorumState` or a
+`TruncateLog` happen only once that is on disk (D1, D5), and flushes run in parallel with other
+work, one at a time, for everything appended before they began (D2, D3). A `StorageError` propagates
+and ends the replica: nothing is retried on files that may have lost pages (D9).
 
-A node runs it with sockets and threads, a simulation with a network, a disk and a clock of its own.
-Everything here runs in one thread; what may run in another one goes through `Workers`.
+A node runs it with sockets and threads, a simulation with a simulated network, disk and clock.
+Everything here runs in one thread; `Workers` does what may run in another.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Runner:
     """Runs a core over a disk, for a host.
 
     Order: `start` once, then `handle` for each event, and `wake` when `deadline_ms` has come. After
-    each of them the host looks at `flush_wanted` and calls `flush` or `flush_beside` soon. Times
+    each of them the host checks `flush_wanted` and calls `flush` or `flush_in_worker` soon. Times
     are those of `RaftCore.handle`.
     """
 
@@ -49,8 +49,9 @@ class Runner:
     ) -> None:
         """Take over a core that has not been started, and what its replica has on disk.
 
-        `settings` say when snapshots are written, and what is kept of them and of the log. `cuts`
-        counts how often something that was in the log has been taken from its end.
+        `settings` control when snapshots are written, and how much of them and of the log is kept.
+        `cuts` counts how often the end of the log has been truncated; `unflushed_bytes` is what was
+        appended since the last flush began.
         """
         self.core = core
         self._disk = disk
@@ -59,6 +60,7 @@ class Runner:
         self._workers = workers
         self._watcher = watcher
         self._flush: fx.FlushLog | None = None
+        self.unflushed_bytes = 0
         self.cuts = 0
         self._is_flushing = False
         self._settings = settings or SnapshotSettings()
@@ -70,27 +72,30 @@ class Runner:
 
     @property
     def deadline_ms(self) -> int:
-        """When `wake` has to be called next."""
+        """When `wake` must be called next."""
         due = self._cleaner.due_ms
         core_ms = self.core.deadline_ms
         if core_ms is not None and core_ms < due:
             due = core_ms
-        own_ms = self.machines.due_ms
-        return due if own_ms is None or due < own_ms else own_ms
+        if self.machines.has_interval:
+            own_ms = self.machines.due_ms
+            if own_ms is not None and own_ms < due:
+                due = own_ms
+        return due
 
     def start(self, now_ms: int, wall_ms: int) -> None:
-        """Let the core begin."""
+        """Start the core."""
         self.machines.now_ms, self.machines.wall_ms = now_ms, wall_ms
         self._cleaner.start(now_ms)
         self._carry_out(None, self.core.start(now_ms, wall_ms))
 
     def handle(self, event: ev.Event, now_ms: int, wall_ms: int) -> None:
-        """Let the core decide on an event, and do what it asks for."""
+        """Let the core decide on an event, and carry out the effects."""
         self.machines.now_ms, self.machines.wall_ms = now_ms, wall_ms
         self._carry_out(event, self.core.handle(event, now_ms, wall_ms))
 
     def wake(self, now_ms: int, wall_ms: int) -> None:
-        """Do what time alone makes due."""
+        """Do what is due by time."""
         deadline = self.core.deadline_ms
         if deadline is not None and now_ms >= deadline:
             self.handle(ev.TimerExpired(), now_ms, wall_ms)
@@ -115,11 +120,11 @@ class Runner:
             perform[type(effect)](effect)
 
     def stop(self) -> None:
-        """Let work in other threads end early. Order: nothing is handled any more."""
+        """Let work in other threads end early. Order: after the last event."""
         self.machines.stop()
 
     def close(self) -> None:
-        """Flush what is left. Order: after the last event, and without an error before."""
+        """Flush the rest of the log. Order: after the last event, if there was no error."""
         with self._workers.lock:
             self._log.flush()
 
@@ -141,7 +146,7 @@ class Runner:
         return self.machines.add(machine, next_offset, policy)
 
     def write_snapshot(self, number: int, now_ms: int, wall_ms: int) -> bool:
-        """Ask for a snapshot of a state machine now; False if there is nothing to write."""
+        """Request a snapshot of a state machine; returns False if there is nothing to write."""
         wanted = self.machines.ask(number)
         if wanted is not None:
             self.handle(wanted, now_ms, wall_ms)
@@ -151,7 +156,7 @@ class Runner:
 
     @property
     def flush_wanted(self) -> bool:
-        """Whether a flush should begin: one is wanted, and none is under way."""
+        """Whether a flush should begin: one is wanted, and none is running."""
         return self._flush is not None and not self._is_flushing
 
     def flush(self) -> None:
@@ -160,8 +165,8 @@ class Runner:
         self._sync()
         self._flushed(wanted)
 
-    def flush_beside(self) -> None:
-        """Flush in a worker; appends go on and wait for the next flush. Order: as `flush`."""
+    def flush_in_worker(self) -> None:
+        """Flush in a worker; appends continue and wait for the next flush. Order: as `flush`."""
         wanted = self._take_flush()
 
         def done(_: None) -> None:
@@ -172,8 +177,9 @@ class Runner:
     def _take_flush(self) -> fx.FlushLog:
         wanted = self._flush
         if wanted is None or self._is_flushing:
-            raise InvariantError("no flush is wanted, or one is under way")
+            raise InvariantError("no flush is wanted, or one is running")
         self._flush = None
+        self.unflushed_bytes = 0
         self._is_flushing = True
         return wanted
 
@@ -224,6 +230,7 @@ class Runner:
 
     def _append_to_log(self, effect: fx.AppendToLog) -> None:
         self._log.append(effect.data, effect.base_offset, effect.end_offset)
+        self.unflushed_bytes += len(effect.data)
 
     def _truncate_log(self, effect: fx.TruncateLog) -> None:
         self.cuts += 1
@@ -231,7 +238,7 @@ class Runner:
             self._log.truncate(effect.end_offset)
 
     def _flush_log(self, effect: fx.FlushLog) -> None:
-        self._flush = effect  # takes the place of an older one: only the newest has to be answered
+        self._flush = effect  # replaces an older one: only the newest needs an answer
 
     def _reset_log(self, effect: fx.ResetLog) -> None:
         self.cuts += 1
@@ -275,13 +282,13 @@ class Runner:
 
     def _send_reply(self, effect: fx.SendReply) -> None:
         if not self._host.wants_reply(effect.token):
-            return  # its connection is gone
+            return  # its connection is closed
         part = None if effect.part is None else _Part(self, self._disk, effect.message, effect.part)
         self._host.reply(effect.token, effect.message, part)
 
 
 class _Part:
-    """What an answer carries of the log or of a snapshot."""
+    """The part of the log or of a snapshot that an answer carries."""
 
     __slots__ = ("_cuts", "_disk", "_message", "_runner", "_slice", "size")
 
@@ -298,19 +305,19 @@ class _Part:
             self.size = disk.log.read_size(slice_.offset, slice_.max_bytes, slice_.end_offset)
 
     def put(self) -> None:
-        """Read it, unless the log has been cut: other records may be where these were."""
+        """Read it, unless the log has been truncated: other records may be in its place."""
         slice_, disk = self._slice, self._disk
         if isinstance(slice_, fx.SnapshotSlice):
             data = disk.snapshots.read(slice_.id, slice_.position, slice_.max_bytes)
         elif self._cuts == self._runner.cuts:
             data = disk.log.read(slice_.offset, slice_.max_bytes, slice_.end_offset)
         else:
-            raise UsageError("the log has been cut since the answer was decided")
+            raise UsageError("the log has been truncated since the answer was decided")
         slice_.put(self._message, data)
 
 
 def _watched(watcher: Watcher, kind: type, perform: _Perform) -> _Perform:
-    """An effect carried out between the calls of a watcher."""
+    """Return what carries out an effect between the calls of a watcher."""
     before, after = watcher.before.get(kind), watcher.after.get(kind)
     if before is None and after is None:
         return perform

@@ -1,8 +1,8 @@
-"""What a replica keeps on disk, opened: the lock, meta.properties, quorum state and log.
+"""A replica's open files: the lock, meta.properties, quorum state and log.
 
-Owns the two ways to start (R-START-1): in Kafka mode a directory has to be formatted, for this node
-and for one cluster; in raft-README mode a node formats its directory at its first start, and adds
-the cluster's id once the quorum has one.
+Owns the two ways to start (R-START-1): in Kafka mode a directory must be formatted for this node
+and one cluster; in raft-README mode a node formats its directory at its first start, and adds the
+cluster id once the quorum has one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["Directories", "Storage"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directories:
-    """Where a replica keeps its files, and whose they have to be.
+    """Where a replica keeps its files, and the node and cluster that they must belong to.
 
     `others` are the node's other log directories, which are locked and checked as well. With
     `is_self_formatted` a directory that is missing or empty is formatted, with ids from `new_id`.
@@ -58,12 +58,12 @@ class Directories:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """All directories, that of the log first."""
+        """Return all directories, that of the log first."""
         return tuple(dict.fromkeys((self.metadata, *self.others)))
 
 
 class Storage:
-    """A replica's open files; `open` is the way in."""
+    """A replica's open files; `open` returns one."""
 
     def __init__(
         self,
@@ -88,8 +88,8 @@ class Storage:
     def open(cls, directories: Directories, files: Files) -> Storage:
         """Lock and open a replica's directories.
 
-        Raises: UsageError if they are not formatted for this node, with the command that would
-        do it; StorageError if another process has them or what is in them cannot be trusted.
+        Raises: UsageError if they are not formatted for this node, with the command that formats
+        them; StorageError if another process has locked them or their contents cannot be trusted.
         """
         locks: list[Lock] = []
         try:
@@ -119,7 +119,7 @@ class Storage:
 
     @property
     def cluster_id(self) -> str | None:
-        """The cluster's id, None as long as the quorum has none."""
+        """The cluster id, None until the quorum has one."""
         return self._own.cluster_id
 
     @property
@@ -128,18 +128,18 @@ class Storage:
         return self._own.directory_id
 
     def stored_state(self) -> StoredState:
-        """What the core starts from.
+        """Return the state that the core starts from.
 
         Raises: StorageError if quorum-state is missing next to a log that has or had records. It
         is written before the first record, so it was lost, and with it perhaps a vote (S3). Kafka
-        takes the epoch from the log and goes on.
+        takes the epoch from the log and continues.
         """
         stored = self._state_file.read()
         if stored is None and self.log.end_offset > 0:
             raise StorageError(
-                f"the file is missing, though the log ends at offset {self.log.end_offset}: this "
+                f"the file is missing, although the log ends at offset {self.log.end_offset}: this "
                 "replica may have voted, and could vote again in the same epoch; restore the file, "
-                "or let the replica come back from the quorum with a new directory",
+                "or let the replica rejoin the quorum with a new directory",
                 file=self._state_file.path,
             )
         stored = stored or QuorumState()
@@ -189,7 +189,7 @@ class Storage:
 
 
 def _read_meta(directories: Directories, files: Files, directory: str) -> MetaProperties:
-    """The meta.properties of a directory, written first where that is this node's own business."""
+    """Read the meta.properties of a directory; a self-formatted node writes it first."""
     path = join(directory, META_PROPERTIES_FILE)
     node_id, source = directories.node_id, directories.source
     meta = read_meta_properties(files, path)
@@ -216,10 +216,10 @@ def _read_meta(directories: Directories, files: Files, directory: str) -> MetaPr
 def _check_one_cluster(metas: Mapping[str, MetaProperties]) -> None:
     """All directories of a node have to be formatted for one cluster.
 
-    One without an id is formatted by the node itself, which may have ended before it came to
-    all of them.
+    One without an id was formatted by the node itself, which may have ended before it reached all
+    of them.
     """
     named = {meta.cluster_id: name for name, meta in metas.items() if meta.cluster_id is not None}
     if len(named) > 1:
         texts = [f"{name} belongs to cluster {cluster_id}" for cluster_id, name in named.items()]
-        raise UsageError(f"{', '.join(texts)}: a node's directories have to be of one cluster")
+        raise UsageError(f"{', '.join(texts)}: a node's directories must belong to one cluster")

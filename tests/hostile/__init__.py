@@ -1,1 +1,1 @@
-"""Attacks by whoever reaches a port: what a node promises all the same."""
+"""Attacks by anyone who can reach a port, and what a node guarantees despite them."""

@@ -1,4 +1,4 @@
-"""A name that steers terminals, in every place that a peer or a file controls."""
+"""A name that controls terminals, in every place that a peer or a file determines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
     "metadata_batch",
 ]
 
-# Clears the screen, sets the title, rings, forges a line, turns text around, hides.
+# Clears the screen, sets the title, rings the bell, forges a line, reverses text, hides text.
 NAME = (
     "a\x1b[2J\x1b]0;t\x07\r\nb\tc\x00\x08\x7f\x85\x9b31m"
     "\u200b\u200f\u202e\u2066\u2028\ufeff\U000e0041d"
@@ -43,7 +43,7 @@ _FORGED = re.compile(r"^b(?:\t|\\u0009)c", re.MULTILINE)
 
 
 def assert_harmless(output: str, *, has_tabs: bool = False) -> None:
-    """Nothing in an output is obeyed by a terminal or begins a line of its own."""
+    """Nothing in an output controls a terminal or begins a line by itself."""
     found = _OBEYED.search(output)
     assert found is None, ascii(output[max(0, found.start() - 80) : found.end() + 20])
     assert has_tabs or "\t" not in output
@@ -101,7 +101,7 @@ def in_properties() -> str:
 
 
 def capture(path: Path) -> Path:
-    """A capture with a request and a response of every API, of that name throughout."""
+    """A capture with a request and a response of every API, with that name in every text."""
     session = Session().open()
     for number, key in enumerate(messages.API_NAMES, 1):
         version = messages.API_VERSIONS[key][1]

@@ -1,4 +1,4 @@
-"""Runs a command in a process of its own and measures its memory."""
+"""Runs a command in a separate process and measures its memory."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 __all__ = ["CLI", "MEMORY_FREE", "Measured", "decode", "run"]
 
-# What any command may take besides eight times its input, the interpreter included.
+# What any command may take in addition to eight times its input, the interpreter included.
 MEMORY_FREE = 64 * 1024 * 1024
 
-# Writes the largest size of the process, in KiB, after what the command has said. What `getrusage`
-# tells begins with the size of the process that started this one.
+# Writes the largest size of the process, in KiB, after the command's own output. `getrusage` would
+# begin with the size of the process that started this one.
 _MEASURE = """
 import atexit, os, sys
 def tell():
@@ -29,18 +29,24 @@ CLI = "from kraftwire.cli.main import main; raise SystemExit(main())"
 
 @dataclass(frozen=True)
 class Measured:
-    """What a command has said and taken. Units: `peak` bytes of memory."""
+    """The output and the memory of a command. Units: `peak` is in bytes."""
 
     code: int
     errors: str
     peak: int
 
 
-def run(program: str, *arguments: str | Path, out: Path | None = None) -> Measured:
-    """Run Python text; what it prints goes to a file, or nowhere."""
-    with open(os.devnull if out is None else out, "wb") as stream:
+def run(
+    program: str, *arguments: str | Path, out: Path | None = None, read: Path | None = None
+) -> Measured:
+    """Run Python text, which reads a file or nothing; its output goes to a file, or nowhere."""
+    with (
+        open(os.devnull if read is None else read, "rb") as source,
+        open(os.devnull if out is None else out, "wb") as stream,
+    ):
         done = subprocess.run(
             [sys.executable, "-c", _MEASURE, program, *map(str, arguments)],
+            stdin=source,
             stdout=stream,
             stderr=subprocess.PIPE,
             check=False,
@@ -53,7 +59,7 @@ def run(program: str, *arguments: str | Path, out: Path | None = None) -> Measur
 
 
 def decode(path: Path, *options: str, out: Path | None = None) -> Measured:
-    """Run ``kraftwire decode`` and see that it keeps to its bound."""
+    """Run ``kraftwire decode`` and check that it stays within its bound."""
     found = run(CLI, "decode", *options, path, out=out)
     assert found.peak < MEMORY_FREE + 8 * path.stat().st_size, found
     return found

@@ -1,4 +1,4 @@
-"""A connection of a node that is served, and whoever is at its other end."""
+"""A connection that a node serves, and its peer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def request_frame(message: Message, version: int) -> bytes:
 
 
 class Served:
-    """What the connections of one node share. `ended` names causes by number of connections."""
+    """What the connections of one node share. `ended` counts connections by cause."""
 
     def __init__(
         self, nursery: trio.Nursery, answer: Answer = _metadata, *, limit: int = 1 << 30
@@ -48,7 +48,7 @@ class Served:
         self.stats = ConnectionStats()
         self.budget = Budget(limit)
         self._nursery = nursery
-        # Time is that of the test alone: work takes none.
+        # Only the test advances this time: work takes none.
         self._pacer = Pacer(clock=lambda: 0.0)
         self._answer = answer
 

@@ -1,4 +1,4 @@
-"""Nobody takes the place of a leader within its epoch (SEC-ADDRESS)."""
+"""No node can replace a leader within its epoch (SEC-ADDRESS)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EPOCH = 3
 
 
 def _forged(make: type[Message], *names: str) -> Message:
-    """What the leader says, with somebody else's address under each of these names."""
+    """The leader's message, with an impostor's address for each of these listeners."""
     message = make(2, EPOCH)
     message.leader_endpoints = [
         LeaderEndpoint(name=name, host="elsewhere", port=1) for name in names
@@ -35,7 +35,7 @@ def test_an_announcement_does_not_move_the_leader(names: tuple[str, ...]) -> Non
 
 
 def test_an_announcement_may_add_addresses() -> None:
-    """A leader that was found by one listener names the others later (KAFKA-16927)."""
+    """A leader that was found through one listener names the others later (KAFKA-16927)."""
     lone = Lone(log=stored_log((1, 4)), election=ElectionState(2))
     lone.follow(2, EPOCH)
     known = set(lone.core._state.role.leader_endpoints)

@@ -1,4 +1,4 @@
-"""Few bytes that would become many: batches, dictionaries (SEC-BOMB)."""
+"""Few bytes that would become many: batches, headers, dictionaries (SEC-BOMB)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import gzip
 import json
 import lzma
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,14 @@ import cramjam
 import pytest
 from crc32c import crc32c
 
+from kraftwire import engine
 from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraftwire.records.bomb import BombError, headers_limit
 from kraftwire.records.compression import compress
 from kraftwire.records.header import CRC_FIELD, CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD
 from kraftwire.records.reader import read_batches
-from tests.hostile.measured import decode, run
+from kraftwire.wire.varint import varint
+from tests.hostile.measured import Measured, decode, run
 from tests.hostile.served import request_frame
 
 _NAME = "00000000000000000000.log"
@@ -62,8 +66,30 @@ def test_records_that_expand_too_far_are_a_finding(tmp_path: Path, codec: int) -
     assert "batch-bomb at" in found.errors
 
 
+def test_a_record_far_longer_than_its_batch_is_not_shown(tmp_path: Path) -> None:
+    """13 MiB of zeros in 600 bytes: as text they took 200 MB. What producers may send is shown."""
+    long, short = (
+        _with_value(place, bytes(size)) for place, size in enumerate((13 << 20, 1000_000))
+    )
+    path = _segment(tmp_path, _batch(4, long + short, 2))
+    for output in ("", "-v", "--bytes", "--print-data"):
+        found = decode(path, *output.split())
+        assert found.code == 3
+        assert found.errors.count("batch-bomb at") == 1
+    out = tmp_path / "lines"
+    decode(path, "--format", "jsonl", out=out)
+    values = [row["value"] for row in json.loads(out.read_bytes())["records"]]
+    assert values[0] is None
+    assert len(values[1]) > 1_000_000
+
+
+def _with_value(number: int, value: bytes) -> bytes:
+    fields = b"\x00" + varint(0) + varint(number) + varint(-1) + varint(len(value)) + value
+    return varint(len(fields) + 1) + fields + b"\x00"
+
+
 def test_tiny_records_are_shown_one_by_one(tmp_path: Path) -> None:
-    """What is not compressed is no bomb, but objects are far larger than seven bytes."""
+    """Uncompressed data is not a bomb, but objects are far larger than seven bytes."""
     count = 150_000
     path = _segment(tmp_path, _batch(0, _RECORD * count, count))
     out = tmp_path / "lines"
@@ -122,7 +148,7 @@ def test_damaged_batches_are_let_go(tmp_path: Path) -> None:
 
 
 def test_errors_that_are_kept_hold_no_frames() -> None:
-    """Neither of the batch nor of its records."""
+    """Neither those of the batch nor those of its records."""
     data = bytearray(_batch(4, _RECORD * 9 + b"\xff", 10))
     (batch,) = read_batches(bytes(data))
     rows, damage = batch.salvage()
@@ -145,7 +171,7 @@ def test_programs_read_records_in_bounded_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("packed_size", [1 << 30, 64 << 20])
-def test_a_dictionary_may_not_be_larger_than_its_file_deserves(
+def test_a_dictionary_must_be_in_proportion_to_its_file(
     tmp_path: Path, packed_size: int
 ) -> None:
     """One of 2 GiB took 623 MB."""
@@ -176,14 +202,14 @@ def _with_dictionary(data: bytes, size: int) -> bytes:
 
 
 def test_a_log_of_zeros_in_gzip_is_unpacked_to_disk(tmp_path: Path) -> None:
-    """And read through a window."""
+    """It is then read through a window."""
     path = tmp_path / f"{_NAME}.gz"
     path.write_bytes(gzip.compress(bytes(200 << 20), 1))
     assert decode(path).code == 0
 
 
 @pytest.mark.parametrize("kind", ["gz", "xz", "zst"])
-def test_a_packed_log_does_not_say_how_much_is_read_at_once(tmp_path: Path, kind: str) -> None:
+def test_a_packed_log_does_not_decide_how_much_is_read_at_once(tmp_path: Path, kind: str) -> None:
     """A batch of 200 MiB, a header and zeros, took as much from some kB."""
     size = 200 << 20
     good = _batch(0, _RECORD * 5, 5)
@@ -216,3 +242,73 @@ def test_a_packed_state_file_is_not_read_whole_for_its_name(tmp_path: Path) -> N
     found = decode(path)
     assert found.code == 1
     assert "unreadable-state at" in found.errors, found.errors
+
+
+def _with_headers(number: int, headers: bytes, count: int) -> bytes:
+    fields = b"\x00" + varint(0) + varint(number) + varint(-1) * 2 + varint(count) + headers
+    return varint(len(fields)) + fields
+
+
+def _size(headers: int) -> int:
+    """The size of a batch of an empty record and one with this many empty headers."""
+    return HEADER_SIZE + len(_RECORD) + len(_with_headers(1, bytes(2 * headers), headers))
+
+
+def _in_lines(path: Path, outputs: tuple[str, ...]) -> Iterator[Measured]:
+    for output in outputs:
+        yield decode(path, *output.split())
+
+
+@pytest.mark.parametrize("codec", [0, 4], ids=["none", "zstd"])
+def test_a_record_of_millions_of_headers_is_a_finding(tmp_path: Path, codec: int) -> None:
+    """Each is two bytes, or next to nothing in zstd, and was a hundred as an object."""
+    count = 1_500_000
+    path = _segment(tmp_path, _batch(codec, _with_headers(0, bytes(2 * count), count), 1))
+    for found in _in_lines(path, ("", "--format jsonl", "--bytes", "--print-data")):
+        assert found.code == 3
+        assert found.errors.count("batch-bomb at") == 1
+        assert "the headers of a record are too many" in found.errors
+
+
+def test_records_of_many_headers_are_read_piece_by_piece(tmp_path: Path) -> None:
+    """1.6 million headers in all, while no record is a bomb: they took 720 MB at once."""
+    records = [_with_headers(n, b"\x04ab\x04cd" * 200, 200) for n in range(8_000)]
+    path = _segment(tmp_path, _batch(4, b"".join(records), len(records)))
+    for found in _in_lines(path, ("", "--format jsonl")):
+        assert found.code == 0
+
+
+def test_lines_of_many_headers_are_not_kept(tmp_path: Path) -> None:
+    """256 records were made lines together, 250 MB with so many headers."""
+    records = [_with_headers(n, b"\x04ab\x04cd" * 1_500, 1_500) for n in range(300)]
+    path = _segment(tmp_path, _batch(4, b"".join(records), len(records)))
+    for found in _in_lines(path, ("--print-data", "--print-data --json", "--template %h")):
+        assert found.code == 0
+
+
+@pytest.mark.parametrize("name", ["python", "c"])
+def test_both_engines_refuse_the_same_headers(name: str) -> None:
+    """32,768, and one more for each 256 bytes of the batch; the records before are read."""
+    before = engine.name()
+    if name not in engine.available():
+        name = engine.PYTHON
+    try:
+        engine.use(name)
+        for more in (0, 1):
+            most = next(n for n in range(33_100, 0, -1) if n <= headers_limit(_size(n))) + more
+            data = _RECORD + _with_headers(1, bytes(2 * most), most)
+            (batch,) = read_batches(_batch(0, data, 2))
+            rows, damage = batch.salvage()
+            assert [len(row.headers) for row in rows] == ([0, most] if not more else [0])
+            assert isinstance(damage, BombError) == bool(more)
+            if more:
+                assert damage is not None
+                assert damage.path == "records[1].headers_count"
+                with pytest.raises(BombError):
+                    batch.records()
+                with pytest.raises(BombError):
+                    batch.ensure_readable()
+            else:
+                batch.ensure_readable()
+    finally:
+        engine.use(before)

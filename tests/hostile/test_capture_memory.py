@@ -30,7 +30,7 @@ def _sessions(count: int) -> Iterable[Session]:
 
 
 def _after_holes(count: int, size: int) -> Iterable[Segment]:
-    """Each connection asks once, loses a packet, and goes on."""
+    """Each connection sends a request, loses a packet, and continues."""
     for session in _sessions(count):
         session.client(request(1)).server(response(1))
         yield from session.segments
@@ -78,8 +78,8 @@ def test_captures_share_one_budget(
     assert "for want of memory" in found.errors
 
 
-def test_frames_that_give_way_say_so(tmp_path: Path) -> None:
-    """And no byte goes missing without a word."""
+def test_frames_that_are_dropped_say_so(tmp_path: Path) -> None:
+    """No byte is dropped silently."""
     path = _packed(tmp_path / "capture.pcap.gz", _half_frames(1_500, 30_000))
     capture = Capture(str(path))
     frames = list(capture)
@@ -90,7 +90,7 @@ def test_frames_that_give_way_say_so(tmp_path: Path) -> None:
     assert capture.health.relieved_connections >= len(given_up)
 
 
-def test_a_connection_goes_on_after_it_gave_way(tmp_path: Path) -> None:
+def test_a_connection_continues_after_a_dropped_frame(tmp_path: Path) -> None:
     """Its unfinished frame is partial, and the next one is found where it must be."""
     first = Session(client_end=("10.9.0.1", 40_000)).open()
     long = request(2, bytes(300_000))

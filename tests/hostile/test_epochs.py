@@ -1,4 +1,4 @@
-"""A forged epoch ends no elections: who moves an epoch, and how far (SEC-EPOCH)."""
+"""A forged epoch cannot end elections: who may advance an epoch, and how far (SEC-EPOCH)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def follower(*, has_fetched: bool) -> Lone:
 
 
 def code(lone: Lone, message: Message) -> ErrorCode:
-    """Under which error a request's partition is answered."""
+    """The error code in the response to a request's partition."""
     answer = lone.request(message)
     assert not getattr(answer.topics[0].partitions[0], "vote_granted", False)
     return ErrorCode(answer.topics[0].partitions[0].error_code)
@@ -39,7 +39,7 @@ def code(lone: Lone, message: Message) -> ErrorCode:
 
 @pytest.mark.parametrize("sender", [2, 3, STRANGER])
 @pytest.mark.parametrize("make", [vote, begin, end])
-def test_the_last_epoch_is_believed_of_nobody(sender: int, make: type[Message]) -> None:
+def test_the_last_epoch_is_never_accepted(sender: int, make: type[Message]) -> None:
     """One such request used to end all elections, restart included."""
     lone = follower(has_fetched=False)
     assert code(lone, make(sender, EPOCH_MAX)) == ErrorCode.BROKER_NOT_AVAILABLE
@@ -54,7 +54,7 @@ def test_the_last_epoch_is_believed_of_nobody(sender: int, make: type[Message]) 
 def test_a_voter_is_believed_as_far_as_the_allowance_goes() -> None:
     """It grows with time, so that no series of requests gets further."""
     lone = follower(has_fetched=True)
-    lone.now += EPOCH_ALLOWANCE_MS  # what the leader's announcement took is there again
+    lone.now += EPOCH_ALLOWANCE_MS  # restores what the leader's announcement used up
     far = 3 + EPOCH_ALLOWANCE
     assert code(lone, vote(3, far + 1, AHEAD)) == ErrorCode.BROKER_NOT_AVAILABLE
     lone.request(vote(3, far, AHEAD))
@@ -66,16 +66,16 @@ def test_a_voter_is_believed_as_far_as_the_allowance_goes() -> None:
     assert lone.core.epoch == far + 1
 
 
-def test_a_stranger_moves_no_epoch_of_who_hears_a_leader() -> None:
-    """Whatever log it claims, as a voter or as a leader."""
+def test_a_stranger_cannot_advance_the_epoch_of_a_node_that_hears_a_leader() -> None:
+    """This holds whatever log it claims, and whether it claims to be a voter or a leader."""
     lone = follower(has_fetched=True)
     for message in (vote(STRANGER, 4, AHEAD), begin(STRANGER, 4), end(STRANGER, 4)):
         assert code(lone, message) == ErrorCode.BROKER_NOT_AVAILABLE
     assert (lone.core.epoch, lone.core.leader_id) == (3, 2)
 
 
-def test_a_stranger_moves_no_epoch_of_a_leader() -> None:
-    """It has every voter set that there is."""
+def test_a_stranger_cannot_advance_the_epoch_of_a_leader() -> None:
+    """A leader knows every voter set."""
     lone = leading()
     epoch = lone.core.epoch
     for message in (vote(STRANGER, epoch + 1, AHEAD), begin(STRANGER, epoch + 1)):
@@ -94,14 +94,14 @@ def test_the_directory_is_part_of_a_voter() -> None:
 
 
 def test_without_a_leader_a_new_voter_is_heard() -> None:
-    """This log may lack the record that made it one: then its own is ahead, by a few elections."""
+    """This log may lack the record that added it: then its epoch is ahead by a few elections."""
     lone = follower(has_fetched=False)
     too_far = 4 + EPOCH_JUMP_OF_OTHERS_MAX
     assert code(lone, vote(STRANGER, too_far, AHEAD)) == ErrorCode.BROKER_NOT_AVAILABLE
     assert code(lone, vote(STRANGER, 4, (0, 0))) == ErrorCode.BROKER_NOT_AVAILABLE
     answer = lone.request(vote(STRANGER, 4, AHEAD))
     assert answer.topics[0].partitions[0].vote_granted
-    # Once in an election timeout, or nobody else would ever be elected.
+    # Only once in an election timeout, or no other node would ever be elected.
     lone.request(vote(STRANGER + 1, 5, AHEAD))
     assert lone.core.epoch == 4
     lone.now += lone.config.timers.election_timeout_ms
@@ -110,7 +110,7 @@ def test_without_a_leader_a_new_voter_is_heard() -> None:
 
 
 def test_a_voter_that_was_away_for_long_is_heard_by_its_answer() -> None:
-    """This node asked it, at an address of the voter set."""
+    """This node sent the request, to an address in the voter set."""
     lone = Lone(log=stored_log((1, 4)), election=ElectionState(2))
     far = 3 + 10 * EPOCH_ALLOWANCE
     due = lone.core.deadline_ms

@@ -1,4 +1,4 @@
-"""SEC-EVASION: what a client does so that the decoder does not see, or sees something else."""
+"""SEC-EVASION: clients that hide from the decoder, or show it something else."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ IDS = ["a\tb", "\x1b[2J", "a\x85b", "\u200b", "\u202e", "\x00", "\x7f", "\n", ""
 
 @pytest.mark.parametrize("client_id", IDS, ids=ascii)
 def test_no_client_id_hides_a_connection(client_id: str, tmp_path: Path) -> None:
-    """Kafka takes any text for a client id, so everything that is text has to be read."""
+    """Kafka accepts any text as a client id, so the decoder has to read any text."""
     session = Session().open()
     for number in (1, 2, 3):
         session.client(request(number, struct.pack(">i", 0), client_id=client_id))
@@ -40,7 +40,7 @@ def test_no_client_id_hides_a_connection(client_id: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("client_id", IDS[:-2], ids=ascii)
-def test_nor_one_that_was_open_before(client_id: str, tmp_path: Path) -> None:
+def test_no_client_id_hides_an_open_connection(client_id: str, tmp_path: Path) -> None:
     """The capture starts later, or packets are missing: requests have to be found again."""
     session = Session().open()
     for number in range(1, 9):
@@ -62,7 +62,7 @@ def test_the_start_of_another_protocol_is_not_taken_for_a_client_id(tmp_path: Pa
 
 
 def _again(segment: Segment, payload: bytes, *, back: int = 0) -> Segment:
-    """A packet a moment later, for the same place of the stream or one before it."""
+    """A packet a moment later, for the same place in the stream or an earlier one."""
     return replace(segment, time_ns=segment.time_ns + 1, payload=payload, seq=segment.seq - back)
 
 
@@ -82,8 +82,8 @@ def _two_requests() -> tuple[list[Segment], int]:
 
 
 @pytest.mark.parametrize("back", [0, 4])
-def test_other_bytes_at_the_same_place_are_told(back: int, tmp_path: Path) -> None:
-    """One of the two was for the decoder, by a checksum or a hop limit, the other for the node."""
+def test_other_bytes_at_the_same_place_are_reported(back: int, tmp_path: Path) -> None:
+    """A wrong checksum or a hop limit can make one of them reach only the decoder."""
     segments, at = _two_requests()
     at = _data(segments)[2]
     evil = segments[at].payload.replace(b"harmless", b"evil-one")
@@ -97,8 +97,8 @@ def test_other_bytes_at_the_same_place_are_told(back: int, tmp_path: Path) -> No
     assert capture.health.is_undecoded
 
 
-def test_also_before_what_is_missing_came(tmp_path: Path) -> None:
-    """Of bytes that wait for earlier ones there may be two versions as well."""
+def test_other_bytes_are_reported_before_a_hole_is_filled(tmp_path: Path) -> None:
+    """Bytes that wait for earlier ones may also come in two versions."""
     segments, at = _two_requests()
     segments = segments[: at + 1]
     first, whole = segments[at], segments[at].payload
@@ -112,7 +112,7 @@ def test_also_before_what_is_missing_came(tmp_path: Path) -> None:
 
 
 def test_the_exit_code_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever output was asked for, not all that was said has been shown."""
+    """Whatever the output, not all that was sent has been shown."""
     segments, at = _two_requests()
     segments.insert(at + 1, _again(segments[at], bytes(len(segments[at].payload))))
     path = tmp_path / "a.pcap"
@@ -123,8 +123,8 @@ def test_the_exit_code_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "conflict 1" in err
 
 
-def test_what_is_sent_again_as_it_was_is_no_finding(tmp_path: Path) -> None:
-    """Packets are lost and sent again, in other pieces too; probes that keep alive have a byte."""
+def test_a_plain_retransmission_is_not_a_finding(tmp_path: Path) -> None:
+    """Packets are lost and sent again, in other pieces too; keep-alive probes repeat a byte."""
     segments, at = _two_requests()
     first, second = segments[at], segments[_data(segments)[2]]
     probe = _again(second, b"\0", back=1 - len(second.payload))
@@ -138,7 +138,7 @@ def test_what_is_sent_again_as_it_was_is_no_finding(tmp_path: Path) -> None:
 
 
 def test_a_port_that_is_used_again_is_another_connection(tmp_path: Path) -> None:
-    """Its numbers may be the same, and what it says is its own."""
+    """Its sequence numbers may be the same, but its bytes are its own."""
     segments = []
     for number in (1, 2):
         session = Session().open().client(request(number, struct.pack(">i", 0)))

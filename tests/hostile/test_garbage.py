@@ -1,4 +1,4 @@
-"""Looking for garbage does not stop a node, and memory goes back (SEC-MEMORY, SEC-TURNS)."""
+"""Garbage collection does not stop a node, and memory is given back (SEC-MEMORY, SEC-TURNS)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.trio
 
 
 class Process:
-    """What a collector sees of a process, and what it has done to it; collecting takes a while."""
+    """What a collector sees of a process and does to it; collecting takes a while."""
 
     def __init__(self, collecting_seconds: float = 0.01) -> None:
         self.connections = self.held_bytes = 0
@@ -50,7 +50,7 @@ class Process:
         self.collected.append(trio.current_time())
 
 
-async def test_a_crowd_is_not_looked_through_again_and_again(
+async def test_a_crowd_is_not_scanned_again_and_again(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
     """Python did so every few seconds, for more than a tenth of a second: five times the p99."""
@@ -73,7 +73,7 @@ async def test_a_crowd_is_not_looked_through_again_and_again(
 async def test_a_crowd_that_has_left_leaves_nothing(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """Within two looks, which is well within ten seconds."""
+    """Within two checks, which is well within ten seconds."""
     del autojump_clock
     process = Process()
     nursery.start_soon(process.collector.run)
@@ -90,7 +90,7 @@ async def test_a_crowd_that_has_left_leaves_nothing(
     assert len(process.given_back) == 2
 
 
-async def test_settings_of_the_process_come_back() -> None:
+async def test_settings_of_the_process_are_restored() -> None:
     """For programs that run a node now and then."""
     before = gc.get_threshold()
     with trio.move_on_after(0):
@@ -99,7 +99,7 @@ async def test_settings_of_the_process_come_back() -> None:
 
 
 async def test_a_peer_that_goes_leaves_no_cycle(nursery: trio.Nursery) -> None:
-    """Each Fetch that waited left its connection to the collector, which comes seldom."""
+    """Each Fetch that waited left its connection to the garbage collector, which runs rarely."""
 
     async def wait(_: Request) -> Message:
         await trio.sleep_forever()
@@ -128,7 +128,7 @@ async def test_a_peer_that_goes_leaves_no_cycle(nursery: trio.Nursery) -> None:
 
 
 async def test_open_connections_are_part_of_the_sum() -> None:
-    """What Python takes for thousands of them was not counted."""
+    """The memory that Python needs for thousands of them was not counted."""
     budget = Budget(10 * OPEN_CONNECTION_BYTES)
     for _ in range(9):
         budget.enter()

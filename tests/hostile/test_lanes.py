@@ -1,4 +1,4 @@
-"""Long work gets a share of a node's time, and thousands of connections one as well (SEC-WORK)."""
+"""Long work gets a share of a node's time, and so do thousands of connections (SEC-WORK)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MIB = 1024 * 1024
 
 
 class Work:
-    """Work on a lane, of one second of processor time each. `began` tells who began when."""
+    """Work on a lane, of one second of processor time each. `began` lists who began when."""
 
     def __init__(self, crowd: int = 1) -> None:
         self.seconds = 0.0
@@ -46,7 +46,7 @@ class Work:
 
 
 async def test_a_rest_counts_what_threads_do(autojump_clock: Any) -> None:
-    """It used to see what the loop itself did, and decoding in a thread was free."""
+    """It used to count only what the loop itself did, so decoding in a thread was free."""
     del autojump_clock
     work = Work()
     async with trio.open_nursery() as nursery:
@@ -69,7 +69,7 @@ async def test_a_few_do_not_rest(autojump_clock: Any) -> None:
 
 
 async def test_the_oldest_connection_waits_for_one_other_at_most(autojump_clock: Any) -> None:
-    """Replicas that catch up have been there since before the attack."""
+    """Replicas that catch up have been connected since before the attack."""
     del autojump_clock
     work = Work()
     async with trio.open_nursery() as nursery:
@@ -81,8 +81,8 @@ async def test_the_oldest_connection_waits_for_one_other_at_most(autojump_clock:
     assert order.index(1) <= 2
 
 
-async def test_who_gives_up_leaves_the_lane(autojump_clock: Any) -> None:
-    """While it waits, and when it was let through and did nothing of it."""
+async def test_work_that_is_cancelled_leaves_the_lane(autojump_clock: Any) -> None:
+    """It may be waiting, or have had its turn without using it."""
     del autojump_clock
     work = Work()
     async with trio.open_nursery() as nursery:
@@ -153,7 +153,7 @@ async def test_an_answer_that_was_taken_is_let_go(
 
 
 def _holds(coroutine: Any, size: int) -> bool:
-    """Whether a coroutine or one that it waits for has a name for so many bytes."""
+    """Whether a local variable of a coroutine, or of one that it awaits, holds this many bytes."""
     while coroutine is not None and getattr(coroutine, "cr_frame", None) is not None:
         values = coroutine.cr_frame.f_locals.values()
         if any(isinstance(one, bytes) and len(one) == size for one in values):
@@ -162,7 +162,7 @@ def _holds(coroutine: Any, size: int) -> bool:
     return False
 
 
-async def test_requests_that_wait_behind_another_count(
+async def test_requests_that_wait_for_another_are_counted(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
     """A peer sends 64 KiB of them at a time, and one is answered after the other."""
@@ -179,7 +179,7 @@ async def test_requests_that_wait_behind_another_count(
     assert served.budget.used > 999 * len(_METADATA)
 
 
-async def test_thousands_that_leave_at_once_are_cleared_away_by_turns(
+async def test_thousands_that_leave_at_once_are_cleared_in_several_turns(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
     """All in one round of the loop took half a second, in which nothing was committed."""

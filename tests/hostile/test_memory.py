@@ -1,4 +1,4 @@
-"""What connections hold together is bounded, and honest peers do not pay for it (SEC-MEMORY)."""
+"""The memory of all connections is bounded, at no cost to honest peers (SEC-MEMORY)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Holder:
 
 
 def test_the_oldest_are_given_up_first() -> None:
-    """Whoever takes what it asked for never is among them."""
+    """A peer that reads its answers is never among them."""
     budget, holders = Budget(3 * _MIB), [Holder() for _ in range(5)]
     for holder in holders:
         budget.hold(holder, _MIB)
@@ -39,7 +39,7 @@ def test_the_oldest_are_given_up_first() -> None:
 
 
 def test_a_few_bytes_are_given_up_last() -> None:
-    """Thousands of idle connections are no reason to keep one large answer."""
+    """Thousands of idle connections do not justify keeping one large answer."""
     budget = Budget(2 * EVICTED_BYTES_MIN)
     idle = [Holder() for _ in range(100)]
     for holder in idle:
@@ -51,8 +51,8 @@ def test_a_few_bytes_are_given_up_last() -> None:
     assert [one.is_evicted for one in greedy] == [True, False]
 
 
-def test_what_was_let_go_counts_no_more() -> None:
-    """By size and by holder; an evicted one that lets go is not counted twice."""
+def test_what_was_released_no_longer_counts() -> None:
+    """By size and by holder; an evicted holder that releases its bytes is not counted twice."""
     budget, first, second = Budget(_MIB), Holder(), Holder()
     budget.hold(first, 100)
     budget.hold(first, 40)
@@ -65,10 +65,10 @@ def test_what_was_let_go_counts_no_more() -> None:
 
 
 @pytest.mark.trio
-async def test_half_requests_push_each_other_out(
+async def test_incomplete_requests_evict_each_other(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """Not the request of somebody else, who comes later."""
+    """They do not evict the request of a connection that comes later."""
     del autojump_clock
     served = Served(nursery, limit=10 * _MIB)
     head = (2 * _MIB).to_bytes(4, "big")
@@ -84,7 +84,7 @@ async def test_half_requests_push_each_other_out(
 
 
 @pytest.mark.trio
-async def test_answers_that_nobody_takes_are_bounded(
+async def test_answers_that_are_not_read_are_bounded(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
     """Eight requests of 150 bytes each made a node hold a gigabyte."""

@@ -23,7 +23,7 @@ _CALLS: tuple[Callable[[str], object], ...] = (
 
 
 def _deep(folder: Path, name: str) -> None:
-    """Folders in folders; a name in full may be longer than the system takes."""
+    """Nested folders; a full name may be longer than the system accepts."""
     here = os.open(folder, os.O_RDONLY)
     for _ in range(_DEPTH):
         os.mkdir(name, dir_fd=here)
@@ -57,24 +57,24 @@ def test_a_deep_folder_is_walked(tmp_path: Path, name: str) -> None:
         _remove(tmp_path, name)
 
 
-def test_no_name_is_not_the_present_folder() -> None:
+def test_an_empty_name_is_not_the_current_folder() -> None:
     """`decode ""` read whatever lay around."""
     for options in ((), ("--follow",), ("--input", "hex")):
         found = run(CLI, "decode", *options, "")
         assert found.code == 2
-        assert "an empty name is no file" in found.errors
+        assert "an empty name is not a file" in found.errors
 
 
 @pytest.mark.parametrize("name", ["", "a" * 5000, "a\0b", "bad\udcff\udcfe.log"])
-def test_names_that_cannot_be_are_errors_of_ours(name: str) -> None:
-    """In Python as well."""
+def test_impossible_names_raise_our_errors(name: str) -> None:
+    """This holds in Python as well."""
     for call in _CALLS:
         with pytest.raises(KraftwireError):
             call(name)
 
 
-def test_names_that_are_no_text_are_read(tmp_path: Path) -> None:
-    """And shown with what they are made of."""
+def test_names_that_are_not_text_are_read(tmp_path: Path) -> None:
+    """They are shown with their bytes escaped."""
     (tmp_path / "bad\udcff\x1b.log").write_bytes(b"x")
     found = decode(tmp_path)
     assert "unknown-file" in found.errors

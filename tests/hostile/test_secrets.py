@@ -1,4 +1,4 @@
-"""SEC-SECRETS: secrets under names and in places that no list has."""
+"""SEC-SECRETS: secrets under names and in places that no list contains."""
 
 from __future__ import annotations
 
@@ -49,11 +49,13 @@ VIEWS = (
         "azure.storage.sas", "sasToken", "azure.sharedAccessKey", "azure.connection.string",
         "connectionString", "accountKey", "s3.apikey", "gcs.credentials.json", "bearer",
         "http.authorization", "db.pass", "confluent.license", "ssl.key.pem", "keyPassphrase",
-        "oauth2ClientSecret", "privateKey", "userinfo",
+        "oauth2ClientSecret", "privateKey", "userinfo", "awsCreds", "db.pw", "pass-phrase",
+        "pass_word", "licenseKey", "sessionKey", "tls.key", "AESKey", "storedKey", "basicAuth",
+        "gcp.service.account.json", "keyfile.json", "slack.webhook.url", "login.otp", "hmac",
     ],
 )  # fmt: skip
 def test_names_of_secrets_are_known_by_their_shape(name: str) -> None:
-    """Everybody spells them in a way of their own."""
+    """Every system spells such names differently."""
     assert is_secret_config(name)
 
 
@@ -66,11 +68,13 @@ def test_names_of_secrets_are_known_by_their_shape(name: str) -> None:
         "sasl.oauthbearer.client.credentials.client.id", "basic.auth.credentials.source",
         "sasl.oauthbearer.assertion.claim.iss", "sasl.oauthbearer.token.endpoint.url",
         "sasl.oauthbearer.jwt.retriever.class", "delegation.token.max.lifetime.ms", "tokenizer",
-        "passwordFile", "secret.provider", "transforms.unwrap.type", "primary.key.fields", "",
+        "passwordFile", "secret.provider", "cassandra.keyspace", "signature.algorithm",
+        "auth.type", "basic.auth.type", "hash.key", "routing.key", "ssl.key.algorithm",
+        "transforms.unwrap.type", "primary.key.fields", "",
     ],
 )  # fmt: skip
 def test_names_that_only_look_like_it_are_shown(name: str) -> None:
-    """A tool that hides half of a configuration is switched off."""
+    """People switch off a tool that hides half of a configuration."""
     assert not is_secret_config(name)
 
 
@@ -83,6 +87,22 @@ def test_names_that_only_look_like_it_are_shown(name: str) -> None:
         ("Endpoint=sb://x/;SharedAccessKeyName=a;SharedAccessKey=abc=", True),
         ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJib2IifQ.x", True),
         ("org.example.PlainLoginModule required username=a password=b;", True),
+        ("-----BEGIN PGP PRIVATE KEY BLOCK-----\nMII", True),
+        ('{"user":"bob","password":"hunter2"}', True),
+        ("{'client_secret': 'hunter2'}", True),
+        ("https://blob.example/c?sv=2020&sig=abc%3D", True),
+        ("https://example.org/hook?token=abcdef", True),
+        ("https://example.org/hook?api_key=abcdef", True),
+        ("jdbc:oracle:thin:bob/hunter2@//db:1521/x", True),
+        ("Basic Ym9iOmh1bnRlcjI=", True),
+        ("Accept:*/*,Authorization:Bearer abcdefgh12345678", True),
+        ("ghp_" + "a1" * 18, True),
+        ("xoxb-123456789012-1234567890123-abc", True),
+        ("jdbc:oracle:thin:@db:1521/x", False),
+        ("basic", False),
+        ("token", False),
+        ("key=value,compass=north", False),
+        ("https://idp/oauth2/token?grant=x", False),
         ("-----BEGIN CERTIFICATE-----\nMII", False),
         ("https://idp/oauth2/token", False),
         ("1000", False),
@@ -102,6 +122,7 @@ def test_names_of_any_length_cost_little() -> None:
     assert not is_secret_config("aB" * 20_000)
     assert is_secret_config("a." * 20_000 + "dbPassword")
     assert not is_secret_value("://" + "a" * 200_000)
+    assert not is_secret_value(":thin:" * 30_000 + "basic  " * 30_000)
 
 
 def _values() -> list[bytes]:
@@ -147,7 +168,7 @@ def test_a_metadata_segment_that_was_copied_elsewhere(
     place: str, codec: str, view: tuple[str, ...], tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """Neither its name nor its first record says whose it is."""
+    """Neither its name nor its first record says which log it belongs to."""
     path = tmp_path / place
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(_batch(codec=codec))
@@ -159,7 +180,7 @@ def test_a_metadata_segment_that_was_copied_elsewhere(
 def test_a_segment_that_is_read_as_another_family(
     family: str, view: tuple[str, ...], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The option is for files whose place is wrong, and may be wrong itself."""
+    """The option is for files in an unusual place, and may be wrong itself."""
     path = tmp_path / "00000000000000000005.log"
     path.write_bytes(_batch())
     _read(path, (*view, "--family", family), capfd)
@@ -169,7 +190,7 @@ def test_a_segment_that_is_read_as_another_family(
 def test_damage_shows_no_bytes_of_unknown_records(
     view: tuple[str, ...], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Findings show the first bytes that they are about."""
+    """Findings show the first bytes that they refer to."""
     batch = _batch()
     path = tmp_path / "copy.log"
     at = batch.index(SECRET)
@@ -200,7 +221,7 @@ def test_records_of_a_topic_id_that_nobody_has_named(
 
 
 def test_records_of_users_stay_as_they_are() -> None:
-    """Keys of records are no configuration, and values mostly begin otherwise."""
+    """Keys of records are not configuration, and values rarely begin like a secret."""
     rows = [
         b"password=hunter2",
         b'{"dbPassword":"x"}',
@@ -218,7 +239,7 @@ def test_records_of_users_stay_as_they_are() -> None:
 
 
 def test_only_records_with_secrets_are_hidden() -> None:
-    """A topic's record is no secret, and neither is a harmless configuration."""
+    """Neither a topic's record nor a harmless configuration is a secret."""
     topic, scram, config = _values()
     assert not is_secret_record(topic, is_metadata=False)
     assert is_secret_record(scram, is_metadata=False)
@@ -243,7 +264,7 @@ def test_unknown_keys_of_small_files(
     name: str, content: bytes, view: tuple[str, ...], tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """What a key means that no version defines, nobody can tell."""
+    """The meaning of a key that no version defines is unknown."""
     path = tmp_path / name
     path.write_bytes(content % SECRET)
     _read(path, view, capfd)

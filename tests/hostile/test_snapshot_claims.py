@@ -1,4 +1,4 @@
-"""A leader that names snapshots keeps nobody from standing for election (SEC-SNAPSHOT)."""
+"""A leader that names snapshots cannot prevent others from standing for election (SEC-SNAPSHOT)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_leader_that_sends_nothing_of_its_snapshots_is_given_up() -> None:
 
 
 def test_a_claim_of_less_than_the_log_holds_changes_nothing() -> None:
-    """The log reaches past it, in the same epoch."""
+    """The log already extends past it, in the same epoch."""
     lone = behind()
     end = lone.core.end_offset
     found = sent_to(lone, OffsetAndEpoch(end - 1, lone.epoch_before(end)))

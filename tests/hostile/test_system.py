@@ -1,4 +1,4 @@
-"""What a node keeps for itself: file descriptors, and its files (SEC-DESCRIPTORS, SEC-FILES)."""
+"""What a node reserves for itself: file descriptors and its files (SEC-DESCRIPTORS, SEC-FILES)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_connections_leave_descriptors_alone(most: int, expected: int) -> None:
 
 
 def test_the_soft_limit_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is 1,024 on most systems, and the hard one far above."""
+    """It is 1,024 on most systems, and the hard limit is far higher."""
     now = [1024, 4096]
 
     def put(_: int, limits: tuple[int, int]) -> None:
@@ -47,7 +47,7 @@ def test_the_soft_limit_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_limit_that_cannot_be_raised_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """macOS says that it is unlimited, and refuses."""
+    """macOS reports no limit, and refuses."""
 
     def refuse(*_: object) -> None:
         raise ValueError("current limit exceeds maximum limit")
@@ -61,7 +61,7 @@ def _mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_nobody_else_reads_a_nodes_files(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_a_nodes_files(tmp_path: Path) -> None:
     """They hold what clients sent, and the cluster's SCRAM credentials."""
     log, capture = tmp_path / "0.log", tmp_path / "node.pcapng"
     LocalFiles().open(str(log), create=True).close()
@@ -69,13 +69,13 @@ def test_nobody_else_reads_a_nodes_files(tmp_path: Path) -> None:
     assert (_mode(log), _mode(capture)) == (0o600, 0o600)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")
-def test_an_election_goes_on_while_descriptors_leak(tmp_path: Path) -> None:
-    """With all descriptors taken by idle connections a node could not write down its vote."""
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux sets limits of other processes")
+def test_an_election_succeeds_while_descriptors_leak(tmp_path: Path) -> None:
+    """With all descriptors taken by idle connections, a node could not store its vote."""
     with NodeQuorum(tmp_path) as quorum, ExitStack() as leaks:
         for node_id in quorum.ports:
             node = quorum.start(node_id)
-            # It looks later than that: an interpreter has to start.
+            # The check takes longer than that: an interpreter has to start.
             resource.prlimit(node.pid, resource.RLIMIT_NOFILE, (_FEW, _FEW))
         for node in quorum.nodes.values():
             node.wait_for("^ready ")

@@ -1,4 +1,4 @@
-"""SEC-TERMINAL: names that steer terminals, in every output of every command."""
+"""SEC-TERMINAL: names that control terminals, in every output of every command."""
 
 from __future__ import annotations
 
@@ -60,6 +60,7 @@ OUTPUTS = (
     ("--raft", "--json"),
     ("--print-data",),
     ("--print-data", "--json"),
+    ("-o", "relative,connection,client,api,error,facts"),
     ("--template", "%t %k %s %h"),
     ("--groups",),
     ("--groups", "--json"),
@@ -99,7 +100,7 @@ def test_controls_are_escaped_as_in_json() -> None:
 def test_no_name_of_a_peer_or_a_file_reaches_a_terminal(
     arguments: tuple[str, ...], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Whoever looks at a capture is not the one who wrote it."""
+    """The person who reads a capture is not the one who produced it."""
     paths = [capture(tmp_path / f"{NAME[:9]}.pcap"), log_folder(tmp_path)]
     main(["decode", *arguments, *map(str, paths)])
     text = _harmless(capfd)
@@ -127,7 +128,7 @@ def test_colours_of_a_terminal_are_the_only_escapes(writer: Any, tmp_path: Path)
 def test_files_of_any_name_can_be_decoded(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Names that are no UTF-8 came as a traceback."""
+    """Names that are not UTF-8 ended in a traceback."""
     path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff\x9b2J")
     Path(path).write_bytes(b"nothing known")
     assert main(["decode", path, path + "not there"]) == 1
@@ -138,7 +139,7 @@ def test_files_of_any_name_can_be_decoded(
 def test_answers_of_message(
     action: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """It answers with what it was asked, names and all."""
+    """It repeats the names that it was given."""
     asked = [{"name": NAME, "version": 1, "hex": "00", "json": {}}]
     for cls in (DescribeClusterResponse, messages.find("RequestHeader")):
         version = cls.VERSIONS.high
@@ -182,7 +183,7 @@ def test_what_is_wrong_with_arguments(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """Scripts hand names of others on as arguments."""
+    """Scripts pass names that others chose as arguments."""
     monkeypatch.chdir(tmp_path)
     cleaned = [each.replace("\0", "") for each in arguments]
     assert main(cleaned) in (1, 2, 3)
@@ -190,7 +191,7 @@ def test_what_is_wrong_with_arguments(
 
 
 def test_properties_files(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Values of the file are repeated in errors, and its folders in what is shown."""
+    """Errors repeat values of the file, and the output repeats its folders."""
     escaped = in_properties()
     for key in ("", "node.id=", "listeners=", "log.dirs=", "process.roles="):
         line = f"{key}{escaped}"
@@ -227,7 +228,7 @@ def test_a_quorum_that_lies(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_view_of_a_quorum_that_lies() -> None:
-    """On a terminal it is drawn by a library, which lets escape sequences through."""
+    """On a terminal a library draws it, which passes escape sequences through."""
     replica = ReplicaInfo(1, NAME, 1, 1, 1)
     info = QuorumInfo(1, 1, 1, voters=(replica,), observers=(), endpoints={})
     stream = io.StringIO()
@@ -237,7 +238,7 @@ def test_the_view_of_a_quorum_that_lies() -> None:
 
 
 def test_lines_of_a_node(capfd: pytest.CaptureFixture[str]) -> None:
-    """Peers are named in the log of a node, and files in what the storage says."""
+    """The log of a node names peers, and messages of the storage name files."""
     logs.set_up("debug", 1)
     logs.log("info", NAME, peer=NAME, text=NAME)
     logging.getLogger("kraftwire.log").warning("repaired %s", NAME)
@@ -248,7 +249,7 @@ def test_lines_of_a_node(capfd: pytest.CaptureFixture[str]) -> None:
 def test_the_summary_of_a_pipeline_and_its_report(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """What stands out is told with the names of whoever caused it."""
+    """A finding names the peer that caused it."""
     pa = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     from kraftwire.cli.pipeline.command import _summary

@@ -1,4 +1,4 @@
-"""A flood of short requests makes itself wait, not others (SEC-TURNS)."""
+"""A flood of short requests delays itself, not others (SEC-TURNS)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.trio
 _PER_TURN = TURN_BYTES // REQUEST_COST_BYTES
 
 
-async def test_few_are_answered_between_two_looks_at_everything_else(
+async def test_few_are_answered_in_one_round_of_the_loop(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
     """One round of the loop used to answer a request of every connection that had one."""
@@ -58,7 +58,7 @@ async def test_few_are_answered_between_two_looks_at_everything_else(
 async def test_the_oldest_connections_are_not_at_the_end_of_the_queue(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """Those of replicas are open since before the flood."""
+    """Replicas' connections have been open since before the flood."""
     del autojump_clock
     turns, order = Turns(), list[int]()
 
@@ -76,8 +76,8 @@ async def test_the_oldest_connections_are_not_at_the_end_of_the_queue(
     assert max(order.index(1), order.index(2)) < 5 * _PER_TURN
 
 
-async def test_nobody_is_left_waiting(autojump_clock: Any, nursery: trio.Nursery) -> None:
-    """Requests that are given up leave their place, and those of a later flood get turns again."""
+async def test_no_request_is_left_waiting(autojump_clock: Any, nursery: trio.Nursery) -> None:
+    """Requests that are cancelled leave the queue, and those of a later flood get turns again."""
     del autojump_clock
     turns, done = Turns(), list[int]()
 

@@ -26,7 +26,7 @@ from tests.support.raft_talk import fetch
 
 
 class Waiting:
-    """Answers no Fetch, and counts those that wait."""
+    """Never answers a Fetch, and counts those that wait."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -53,7 +53,7 @@ class Waiting:
 
 @pytest.mark.trio
 async def test_a_fetch_ends_when_its_connection_is_closed(nursery: trio.Nursery) -> None:
-    """It used to wait for as long as it said: up to 25 days."""
+    """It used to wait for as long as it asked to: up to 25 days."""
     waiting = Waiting()
     served = Served(nursery, waiting.answer)
     (listening,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -79,7 +79,7 @@ async def test_a_fetch_ends_when_its_connection_is_closed(nursery: trio.Nursery)
 
 @pytest.mark.trio
 async def test_a_fetch_ends_when_its_connection_breaks(nursery: trio.Nursery) -> None:
-    """As it does when TCP gives up a peer that has vanished: with an error, not with an end."""
+    """TCP gives up a peer that has vanished with an error, not with an end of the stream."""
     waiting = Waiting()
     served = Served(nursery, waiting.answer)
     (listening,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -97,7 +97,7 @@ async def test_a_fetch_ends_when_its_connection_breaks(nursery: trio.Nursery) ->
 async def test_bytes_after_a_request_do_not_hide_the_end(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With another request after it a Fetch waited for half a minute, its peer long gone."""
+    """With another request after it, a Fetch waited for half a minute after its peer was gone."""
     monkeypatch.setattr(presence, "PEER_LOOK_SECONDS", 0.01)
     waiting = Waiting()
     served = Served(nursery, waiting.answer)
@@ -115,7 +115,7 @@ async def test_bytes_after_a_request_do_not_hide_the_end(
 
 @pytest.mark.trio
 async def test_peers_that_say_nothing_are_probed(nursery: trio.Nursery) -> None:
-    """One that loses its power closes nothing: its connection stayed open for ever."""
+    """A peer that loses power closes nothing: its connection stayed open for ever."""
     accepted: list[trio.SocketStream] = []
     (listening,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     address = listening.socket.getsockname()[:2]
@@ -146,7 +146,7 @@ async def test_peers_that_say_nothing_are_probed(nursery: trio.Nursery) -> None:
 
 
 def test_a_commit_answers_voters_before_a_crowd() -> None:
-    """Thousands of others who wait for the same news are told a few at a time."""
+    """Thousands of others that wait for the same commit are answered a few at a time."""
     lone = leading()
     core = lone.core
     end, epoch = core.end_offset, core.epoch

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.trio
 
 
 def metadata(count: int, name: str = "t") -> MetadataRequest:
-    """A request for so many topics."""
+    """A request for this many topics."""
     topics = [MetadataRequestTopic(name=name) for _ in range(count)]
     return MetadataRequest(topics=topics)
 
@@ -76,7 +76,7 @@ async def test_elements_are_counted_at_every_depth(
 async def test_a_long_produce_is_refused_before_it_is_decoded(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """It had no bound: 20 MB took 2.2 GB and seven seconds."""
+    """It had no limit: 20 MB took 2.2 GB and seven seconds."""
     del autojump_clock
     served = Served(nursery)
     data = PartitionProduceData(records=bytes(REQUEST_SIZE_MAX))
@@ -87,7 +87,7 @@ async def test_a_long_produce_is_refused_before_it_is_decoded(
     assert served.ended == {"bad-frame": 1}
 
 
-async def test_long_requests_wait_for_each_other_and_short_ones_for_none(
+async def test_long_requests_wait_for_each_other_and_short_ones_do_not_wait(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
     """40 connections with requests of 63 kB each made a commit take three seconds."""
@@ -116,7 +116,7 @@ async def test_long_requests_wait_for_each_other_and_short_ones_for_none(
     assert answered[-1][1] >= paced / LONG_REQUESTS_BYTES_PER_SECOND
 
 
-async def test_a_replica_does_not_say_how_much_is_read_for_it() -> None:
+async def test_a_replica_does_not_decide_how_much_is_read_for_it() -> None:
     """8 Fetches of 150 bytes against a log of 120 MB made a node take a gigabyte."""
     lone = leading()
     for sender, most, expected in ((2, _EVER, FETCH_BYTES_MAX), (-1, _EVER, FETCH_BYTES_MAX),
@@ -133,7 +133,7 @@ async def test_a_replica_does_not_say_how_much_is_read_for_it() -> None:
 async def test_a_long_name_of_software_is_refused(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """3,000 connections with names of 32 kB left 96 MB for good."""
+    """3,000 connections with names of 32 kB left 96 MB behind for good."""
     del autojump_clock
 
     async def answer(_: Request) -> Message:

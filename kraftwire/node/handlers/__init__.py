@@ -1,4 +1,4 @@
-"""Answers to everything that is no matter of the Raft core: one module per API.
+"""Handlers of the APIs that the Raft core does not handle: one module per API.
 
 Owns the tables from API key to handler, by kind of listener, and the choice between them. See the
 README for what each API does here.
@@ -114,7 +114,7 @@ async def _ask_core(request: Request, context: Context) -> Message | None:
 
 
 def _table(*modules: ModuleType) -> dict[int, Handler]:
-    """Handlers by API key; a module is named as its API."""
+    """Return the handlers by API key; a module is named after its API."""
     keys = {name.lower(): key for key, name in messages.API_NAMES.items()}
     return {
         keys[module.__name__.rpartition(".")[2].replace("_", "")]: module.handle
@@ -131,10 +131,10 @@ CONTROLLER[_ENVELOPE] = envelope.handler_of(CONTROLLER)
 
 
 def route(request: Request) -> Handler | None:
-    """Who answers a request; None for an API that its listener does not offer.
+    """Return the handler of a request; None for an API that its listener does not offer.
 
-    Order: the caller has seen that the version is offered (`versions.offered`). On a listener
-    for peers and clients alike a Fetch without replica id is a consumer's.
+    Order: check first that the version is offered (`versions.offered`). On a listener for both
+    peers and clients, a Fetch without a replica id is a consumer's.
     """
     key = request.api_key
     if request.from_client_listener and key in BROKER:

@@ -1,7 +1,7 @@
 """AllocateProducerIds, version 0: refused, as nothing can be produced.
 
 NOT_CONTROLLER unless this node is the active controller, STALE_BROKER_EPOCH for a broker that is
-not registered so.
+not registered with that epoch.
 
 Source: KIP-730.
 """

@@ -1,7 +1,7 @@
-"""AlterPartition, versions 2 and 3: no topic is known here.
+"""AlterPartition, versions 2 and 3: refused, as there are no topics.
 
 NOT_CONTROLLER unless this node is the active controller, STALE_BROKER_EPOCH for a broker that is
-not registered so, else UNKNOWN_TOPIC_ID for every partition.
+not registered with that epoch, else UNKNOWN_TOPIC_ID for every partition.
 
 Source: KIP-497; Kafka's `ReplicationControlManager.alterPartition`.
 """

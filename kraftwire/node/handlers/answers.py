@@ -1,6 +1,6 @@
-"""What several handlers share: the quorum's topic, who leads, the words of refusals.
+"""What several handlers share: the quorum's topic, its leader, the texts of refusals.
 
-Owns no API. Error texts are our own: they say what this node is and what it is not.
+Owns no API. Error texts are our own: they explain what this node does not do.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
     "topic_refusal",
 ]
 
-NO_TOPICS_TEXT = "this quorum keeps its own metadata log only: nobody can make or change topics"
+NO_TOPICS_TEXT = "this quorum keeps only its own metadata log: topics cannot be created or changed"
 NO_AUTHORIZER_TEXT = "no authorizer is configured here"
 NOT_CONTROLLER_TEXT = "this node is not the active controller"
 
@@ -53,7 +53,7 @@ M = TypeVar("M", bound=Message)
 
 
 def body(request: Request, cls: type[M]) -> M:
-    """The request's message as what the API key says it is."""
+    """Return the request's message as the type that the API key stands for."""
     message = request.message
     check(isinstance(message, cls), f"{cls.NAME} expected, not {message.NAME}")
     return message  # type: ignore[return-value]
@@ -65,7 +65,7 @@ def is_active(context: Context) -> bool:
 
 
 def refusal(request: Request, context: Context) -> tuple[ErrorCode, str]:
-    """How a change is refused: elsewhere on a controller listener, for good by the active one.
+    """Return the refusal of a change: NOT_CONTROLLER unless this node is active, else final.
 
     Source: Kafka's `QuorumController` answers NOT_CONTROLLER unless it is active.
     """
@@ -75,7 +75,7 @@ def refusal(request: Request, context: Context) -> tuple[ErrorCode, str]:
 
 
 def topic_refusal(request: Request, context: Context, name: str) -> tuple[ErrorCode, str]:
-    """How a change of an existing topic is refused: other topics than the quorum's are unknown."""
+    """Return the refusal of a change to a topic: topics other than the quorum's are unknown."""
     code, text = refusal(request, context)
     if code != ErrorCode.NOT_CONTROLLER and name != context.config.topic.name:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}"
@@ -85,7 +85,7 @@ def topic_refusal(request: Request, context: Context, name: str) -> tuple[ErrorC
 def config_refusal(
     request: Request, context: Context, kind: int, name: str
 ) -> tuple[ErrorCode, str]:
-    """How a change of a resource's configurations is refused."""
+    """Return the refusal of a change to a resource's configurations."""
     if kind == TOPIC_RESOURCE:
         return topic_refusal(request, context, name)
     code, text = refusal(request, context)
@@ -95,18 +95,18 @@ def config_refusal(
 
 
 def is_quorum_topic(context: Context, name: str | None, topic_id: bytes = bytes(16)) -> bool:
-    """Whether a topic of a request is the quorum's: by name, or by id where there is no name."""
+    """Return whether a topic in a request is the quorum's, by name, or by id if it has no name."""
     topic = context.config.topic
     return name == topic.name if name else topic_id == topic.topic_id
 
 
 def is_topic_name(name: str) -> bool:
-    """Whether a topic could have this name. Source: Kafka's `Topic.validate`."""
+    """Return whether a name is valid for a topic. Source: Kafka's `Topic.validate`."""
     return name not in (".", "..") and _TOPIC_NAME.fullmatch(name) is not None
 
 
 def leader_of_topic(request: Request, context: Context) -> Endpoint | None:
-    """Where clients find the leader of the quorum's topic: its broker's listener of this name."""
+    """Return where clients reach the topic's leader: its broker's listener of the same name."""
     broker = context.image.brokers.get(context.raft.leader_id)
     if broker is None or broker.is_fenced:
         return None
@@ -114,20 +114,20 @@ def leader_of_topic(request: Request, context: Context) -> Endpoint | None:
 
 
 def topic_operations(is_asked: bool) -> int:
-    """What a client may do with the quorum's topic, as a set of bits."""
+    """Return the operations allowed on the quorum's topic, as a bit set."""
     return _TOPIC_OPERATIONS if is_asked else OPERATIONS_UNKNOWN
 
 
 def cluster_operations(is_asked: bool) -> int:
-    """What a client may do with the cluster, as a set of bits."""
+    """Return the operations allowed on the cluster, as a bit set."""
     return _CLUSTER_OPERATIONS if is_asked else OPERATIONS_UNKNOWN
 
 
 def broker_as_controller(request: Request, context: Context) -> int:
-    """The broker that clients send requests for the controller to: the leader if it is one.
+    """Return the broker that clients use as the controller: the leader if it is a broker.
 
-    Shape: -1 if there is no broker with this listener. Source: Kafka answers with any broker,
-    because a broker forwards such requests.
+    Returns -1 if there is no broker with this listener. Source: Kafka returns any broker, because a
+    broker forwards such requests.
     """
     if leader_of_topic(request, context) is not None:
         return context.raft.leader_id
@@ -137,16 +137,16 @@ def broker_as_controller(request: Request, context: Context) -> int:
 
 
 def replicas_of_topic(context: Context) -> tuple[list[int], list[int]]:
-    """The voters as replicas of the quorum's topic, and those without a broker to read from."""
+    """Return the voters as the topic's replicas, and those that have no broker to read from."""
     replicas = [voter.key.id for voter in context.raft.voters]
     alive = {broker.id for broker in context.image.alive_brokers}
     return replicas, [replica for replica in replicas if replica not in alive]
 
 
 def epoch_error(context: Context, current_leader_epoch: int) -> ErrorCode:
-    """What is wrong with asking this node, by the leader epoch that a client believes in.
+    """Check the leader epoch of a client's request; returns the error, if any.
 
-    Shape: -1 skips the comparison; only a leader is the right node. Source: KIP-320.
+    -1 skips the comparison; any node but the leader is an error. Source: KIP-320.
     """
     raft = context.raft
     if 0 <= current_leader_epoch < raft.epoch:
@@ -158,10 +158,10 @@ def epoch_error(context: Context, current_leader_epoch: int) -> ErrorCode:
 
 
 def is_passed_on(request: Request) -> bool:
-    """Whether the leader is to answer in place of this node.
+    """Return whether a request is to be forwarded to the leader.
 
-    Shape: clients of a broker expect that, peers ask whom they mean. On a listener for both, a
-    node or client of ours is a peer, so that no request goes round in circles.
+    Clients of a broker expect that; peers address the node that they mean. On a listener for both,
+    a kraftwire node or client counts as a peer, so that no request is forwarded in circles.
     """
     if not request.from_client_listener:
         return False
@@ -169,7 +169,7 @@ def is_passed_on(request: Request) -> bool:
 
 
 def broker_error(context: Context, broker_id: int, broker_epoch: int) -> ErrorCode:
-    """What keeps a broker's request from being looked at by this node."""
+    """Return the error of a broker's request that this node cannot accept, if any."""
     if not is_active(context):
         return ErrorCode.NOT_CONTROLLER
     broker = context.image.brokers.get(broker_id)

@@ -1,8 +1,8 @@
-"""ApiVersions, versions 0 to 4: what this listener speaks, and the features of the cluster.
+"""ApiVersions, versions 0 to 4: the APIs of this listener, and the features of the cluster.
 
 Supported levels are those of the software, finalized ones those of the committed records. A range
 that begins at 0 is hidden below version 4, whose clients cannot read it (KAFKA-17011). The
-connection refuses versions that are too new and names of software that cannot be one.
+connection refuses versions that are too new and invalid software names.
 
 Source: KIP-35, KIP-511, KIP-584; R-SRV-2, R-SRV-3.
 """
@@ -23,13 +23,13 @@ from kraftwire.node.handlers.versions import offered
 
 __all__ = ["handle"]
 
-# From this version on an answer has features.
+# Answers have features from this version on.
 _WITH_FEATURES = 3
 _WITH_ZERO_RANGES = 4
 
 
 async def handle(request: Request, context: Context) -> ApiVersionsResponse:
-    """Name APIs, versions and features."""
+    """Answer with APIs, versions and features."""
     versions = offered(
         is_controller=request.from_controller_listener, is_client=request.from_client_listener
     )

@@ -1,4 +1,4 @@
-"""BrokerHeartbeat, versions 0 to 2: a broker lives; it is unfenced, fenced or let go.
+"""BrokerHeartbeat, versions 0 to 2: a broker is alive; it is unfenced, fenced or may shut down.
 
 NOT_CONTROLLER unless this node is the active controller; STALE_BROKER_EPOCH for a broker that is
 not registered with this epoch.
@@ -19,7 +19,7 @@ __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> Message:
-    """Answer once a change that follows is committed."""
+    """Answer once the resulting change, if any, is committed."""
     try:
         return await context.controller.heartbeat(body(request, BrokerHeartbeatRequest))
     except ApiError as error:

@@ -1,7 +1,7 @@
-"""ControllerRegistration, version 0: a controller tells where it is and what it can work with.
+"""ControllerRegistration, version 0: a controller registers its endpoints and features.
 
-NOT_CONTROLLER unless this node is the active controller; a registration that says nothing new
-writes no record.
+NOT_CONTROLLER unless this node is the active controller; an unchanged registration writes no
+record.
 
 Source: KIP-919; Kafka's `ClusterControlManager.registerController`.
 """

@@ -1,4 +1,4 @@
-"""CreatePartitions, versions 0 to 3: refused for the quorum's topic, others do not exist.
+"""CreatePartitions, versions 0 to 3: refused for the quorum's topic; others do not exist.
 
 Source: KIP-195.
 """

@@ -1,7 +1,7 @@
 """CreateTopics, versions 2 to 7: refused for every topic.
 
-A name that no topic can have is INVALID_TOPIC_EXCEPTION, that of the quorum's topic is
-INVALID_REQUEST, as in Kafka; everything else is refused as a matter of policy.
+An invalid name is INVALID_TOPIC_EXCEPTION and the quorum's topic INVALID_REQUEST, as in Kafka;
+everything else is POLICY_VIOLATION.
 
 Source: KIP-4; Kafka's `ControllerApis.createTopics`.
 """
@@ -32,5 +32,5 @@ def _refused(request: Request, context: Context, name: str) -> CreatableTopicRes
             code, text = ErrorCode.INVALID_REQUEST, f"{name} is the quorum's own topic"
         elif not is_topic_name(name):
             code = ErrorCode.INVALID_TOPIC_EXCEPTION
-            text = f"{name!r} is no name for a topic: 1 to 249 ASCII letters, digits, . _ -"
+            text = f"{name!r} is not a topic name: 1 to 249 ASCII letters, digits, . _ -"
     return CreatableTopicResult(name=name, error_code=code, error_message=text)

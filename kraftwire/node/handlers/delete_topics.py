@@ -1,4 +1,4 @@
-"""DeleteTopics, versions 1 to 6: refused for the quorum's topic, others do not exist.
+"""DeleteTopics, versions 1 to 6: refused for the quorum's topic; others do not exist.
 
 Source: KIP-4, KIP-516 (topics named by id).
 """

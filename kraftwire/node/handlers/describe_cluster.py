@@ -2,7 +2,7 @@
 
 A listener for clients lists brokers, a controller's listener controllers; the other type is
 MISMATCHED_ENDPOINT_TYPE (INVALID_REQUEST in version 0), an unknown one UNSUPPORTED_ENDPOINT_TYPE.
-Controllers are the voters at their endpoints, and what else is registered as one. Below
+Controllers are the voters at their endpoints, and any other registered controllers. Below
 metadata.version 3.7-IV0 no controller is registered, so such a list is UNSUPPORTED_VERSION.
 
 Source: KIP-700, KIP-919, KIP-1073; R-SRV-5.
@@ -25,7 +25,7 @@ BROKERS = 1
 CONTROLLERS = 2
 _NAMES = {BROKERS: "brokers", CONTROLLERS: "controllers"}
 
-# Level of 3.7-IV0, from which on controllers are registered.
+# The level 3.7-IV0, from which controllers are registered.
 _WITH_CONTROLLERS = 15
 _WITH_FENCED = 2
 
@@ -46,7 +46,7 @@ async def handle(request: Request, context: Context) -> DescribeClusterResponse:
         if request.version == 0:
             code = ErrorCode.INVALID_REQUEST
         here = _NAMES[CONTROLLERS if wanted == BROKERS else BROKERS]
-        return _failed(code, f"this listener tells of {here} only, not of {_NAMES[wanted]}")
+        return _failed(code, f"this listener describes {here} only, not {_NAMES[wanted]}")
     level = context.image.metadata_version
     if wanted == CONTROLLERS and level is not None and level < _WITH_CONTROLLERS:
         code = ErrorCode.UNSUPPORTED_VERSION
@@ -94,7 +94,7 @@ def _brokers(request: Request, context: Context) -> list[DescribeClusterBroker]:
 
 
 def _controllers(request: Request, context: Context) -> list[DescribeClusterBroker]:
-    # Voters in the log have an address for each listener, configured ones for the first alone.
+    # Voters in the log have an address for each listener, configured ones only for the first.
     first = context.config.listener_name
     endpoints = {
         voter.key.id: endpoint

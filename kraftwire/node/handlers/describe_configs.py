@@ -2,7 +2,7 @@
 
 A broker resource with this node's id shows what the node was started with and what the committed
 records set; with an empty name, the defaults of all brokers. A value that equals the default is
-shown as one. The quorum's topic has no configuration of its own: its rules are the node's.
+shown as one. The quorum's topic has no separate configuration: its values follow from the node's.
 
 Source: KIP-133, KIP-226 (sources and synonyms); Kafka's `ConfigHelper`.
 """
@@ -59,13 +59,13 @@ def _describe(
             result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     elif resource.resource_type != BROKER_RESOURCE:
         result.error_code = ErrorCode.INVALID_REQUEST
-        result.error_message = f"no configurations of resource type {resource.resource_type} here"
+        result.error_message = f"resource type {resource.resource_type} has no configurations here"
     elif resource.resource_name in ("", str(context.key.id)):
         values = _broker_values(context, resource.resource_name)
     else:
         result.error_code = ErrorCode.INVALID_REQUEST
         result.error_message = (
-            f"this is broker {context.key.id}, not {resource.resource_name}: ask that one"
+            f"this is broker {context.key.id}, not {resource.resource_name}: ask that broker"
         )
     keys = resource.configuration_keys  # as in Kafka an empty list asks for all, like null
     result.configs = [
@@ -75,7 +75,7 @@ def _describe(
 
 
 def _broker_values(context: Context, name: str) -> list[ConfigValue]:
-    """A broker's own values over the defaults of all, over what it was started with."""
+    """Return a broker's values: its own, then the default of all brokers, then its properties."""
     values = {} if not name else {v.name: v for v in node_values(context.config)}
     layers = [("", DYNAMIC_DEFAULT_BROKER)]
     if name:

@@ -1,7 +1,8 @@
 """DescribeQuorum, versions 0 to 2: the leader's view of the quorum.
 
 A listener for clients passes the request on to the leader, as Kafka's brokers do. A controller's
-listener answers itself, with NOT_LEADER_OR_FOLLOWER and what it knows where it does not lead.
+listener answers directly; a node that does not lead answers NOT_LEADER_OR_FOLLOWER with what it
+knows.
 
 Source: KIP-595, KIP-836, KIP-853; Kafka's `KafkaApis.handleDescribeQuorumRequest`.
 """
@@ -21,7 +22,7 @@ _WITH_MESSAGE = 2
 
 
 async def handle(request: Request, context: Context) -> Message | None:
-    """Describe, or let the leader describe."""
+    """Describe the quorum, or let the leader do it."""
     message = body(request, DescribeQuorumRequest)
     leader_id = context.raft.leader_id
     if not is_passed_on(request) or leader_id in (-1, context.key.id):

@@ -1,6 +1,7 @@
 """DescribeTopicPartitions, version 0: the quorum's topic for tools that page through topics.
 
-Topics come by name; a cursor skips those before it. Unknown topics are UNKNOWN_TOPIC_OR_PARTITION.
+Topics are sorted by name; a cursor skips those before it. Unknown topics are
+UNKNOWN_TOPIC_OR_PARTITION.
 
 Source: KIP-966; Kafka's `DescribeTopicPartitionsRequestHandler`.
 """
@@ -28,7 +29,7 @@ __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> DescribeTopicPartitionsResponse:
-    """Describe the topics asked for, all of them without a name."""
+    """Describe the named topics, or all of them if none is named."""
     message = body(request, DescribeTopicPartitionsRequest)
     known = context.config.topic.name
     names = {topic.name for topic in message.topics} or {known}

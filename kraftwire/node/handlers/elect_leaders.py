@@ -1,4 +1,5 @@
-"""ElectLeaders, versions 0 to 2: nothing to elect by request. Source: KIP-183, KIP-460."""
+"""ElectLeaders, versions 0 to 2: refused, as elections cannot be requested. Source: KIP-183,
+KIP-460."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _WITH_TOP_LEVEL_ERROR = 1
 
 
 async def handle(request: Request, context: Context) -> ElectLeadersResponse:
-    """Refuse each partition; without any there is nothing to do."""
+    """Refuse each partition; an empty request succeeds."""
     response = ElectLeadersResponse()
     code, _ = refusal(request, context)
     if code == ErrorCode.NOT_CONTROLLER and request.version >= _WITH_TOP_LEVEL_ERROR:

@@ -1,8 +1,8 @@
-"""Envelope, version 0: a broker passes on a client's request, header and body in one payload.
+"""Envelope, version 0: a broker forwards a client's request, header and body in one payload.
 
-Only requests that Kafka's brokers forward are unwrapped; they are answered as if they had come
-from the broker itself. NOT_CONTROLLER, for the envelope, unless this node leads the quorum; bytes
-that are no such request are INVALID_REQUEST.
+Only requests that Kafka's brokers forward are unwrapped; they are answered as if they had come from
+the broker itself. NOT_CONTROLLER, for the envelope, unless this node leads the quorum; other
+contents are INVALID_REQUEST.
 
 Source: KIP-590; Kafka's `EnvelopeUtils`.
 """
@@ -23,7 +23,7 @@ from kraftwire.protocol.error_codes import ErrorCode
 
 __all__ = ["FORWARDED", "handler_of"]
 
-# What brokers forward and this node answers. Source: `ApiKeys.forwardable`.
+# The APIs that brokers forward and this node answers. Source: `ApiKeys.forwardable`.
 FORWARDED = frozenset(
     key
     for key in CONTROLLER_VERSIONS
@@ -49,7 +49,7 @@ FORWARDED = frozenset(
 
 
 def handler_of(table: dict[int, Handler]) -> Handler:
-    """The handler that answers what is inside by a table of handlers."""
+    """Return the handler of envelopes, which dispatches their contents by a table of handlers."""
 
     async def handle(request: Request, context: Context) -> EnvelopeResponse:
         return await _handle(request, context, table)

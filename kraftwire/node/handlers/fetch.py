@@ -1,11 +1,11 @@
 """Fetch, versions 4 to 18: committed batches of the quorum's topic for consumers.
 
 A consumer has no replica id (-1). It gets whole batches below the high watermark, control batches
-included, from the leader only. Sessions are answered without one (session id 0), as Kafka does
-when its cache is full; going on with a session is FETCH_SESSION_ID_NOT_FOUND. Topics have names
-below version 13 and ids from there on. A replica's fetch is refused per partition here; on a
-controller's listener it is the Raft core's, and below version 13, which names no topic by id, it
-is INVALID_REQUEST.
+included, from the leader only. A request for a new session is answered without one (session id 0),
+as Kafka does when its cache is full; continuing a session is FETCH_SESSION_ID_NOT_FOUND. Topics
+have names below version 13 and ids from version 13 on. A replica's fetch is refused per partition
+here; on a controller's listener the Raft core answers it, and below version 13, which has no topic
+ids, it is INVALID_REQUEST.
 
 Source: KIP-74 (limits), KIP-227 (sessions), KIP-320 (epochs), KIP-951 (leader in errors).
 """
@@ -46,7 +46,7 @@ _ASK_FOR_LEADER = (
 
 
 async def handle_replica(request: Request, context: Context) -> Message | None:
-    """Let the core answer what names its topic by id, as all replicas of today do."""
+    """Let the core answer a Fetch that has topic ids, as those of all current replicas do."""
     if request.version < _WITH_TOPIC_IDS:
         error = ErrorCode.INVALID_REQUEST if request.version >= _WITH_SESSIONS else 0
         return FetchResponse(error_code=error)
@@ -54,7 +54,7 @@ async def handle_replica(request: Request, context: Context) -> Message | None:
 
 
 async def handle(request: Request, context: Context) -> FetchResponse | None:
-    """Read, waiting for enough bytes as long as the consumer allows, and half a minute at most."""
+    """Read, and wait for enough bytes as long as the consumer allows, at most half a minute."""
     message = body(request, FetchRequest)
     if request.version >= _WITH_SESSIONS and message.session_epoch not in (
         _NEW_SESSION,
@@ -72,14 +72,14 @@ async def handle(request: Request, context: Context) -> FetchResponse | None:
         left_ms = deadline_ms - context.now_ms()
         if left_ms <= 0 or _is_enough(response, message.min_bytes):
             return response
-        # What was read is given back, and so is the turn for it: others go on meanwhile.
+        # Release what was read and its turn, so that others proceed in the meantime.
         del response
         await request.turn(0)
         await context.wait_high_watermark(high_watermark, left_ms)
 
 
 def _repeats(message: FetchRequest) -> bool:
-    """Whether a partition is named twice: that multiplies work, and no consumer does it."""
+    """Return whether a partition is named twice: that multiplies work, and no consumer does it."""
     names = [
         (topic.topic, topic.topic_id, one.partition)
         for topic in message.topics
@@ -89,15 +89,14 @@ def _repeats(message: FetchRequest) -> bool:
 
 
 def _size(message: FetchRequest, context: Context) -> int:
-    """How many bytes an answer has at most, within its limits."""
+    """Return the maximum size of the answer in bytes, within the request's limits."""
     partitions = [one for topic in message.topics for one in topic.partitions]
     limit = min(max(message.max_bytes, 0), FETCH_BYTES_MAX)
     return sum(context.committed_size(one.fetch_offset, limit) for one in partitions)
 
 
 def _is_enough(response: FetchResponse, min_bytes: int) -> bool:
-    """Whether a response says something already: bytes or an error, or there is nothing to wait
-    for."""
+    """Return whether to answer now: there are enough bytes, an error, or nothing to wait for."""
     partitions = [p for topic in response.responses for p in topic.partitions]
     size = sum(len(partition.records or b"") for partition in partitions)
     is_news = any(p.error_code or p.diverging_epoch for p in partitions)
@@ -184,7 +183,7 @@ class _Reader:
         return answer
 
     def _divergence(self, partition: FetchPartition) -> EpochEndOffset | None:
-        """Where the log leaves that of a consumer which says what epoch it read last."""
+        """Return where the log diverges from a consumer that sends the epoch that it read last."""
         fetched = partition.last_fetched_epoch
         if self.request.version < _WITH_CURRENT_LEADER or fetched < 0:
             return None
@@ -195,7 +194,7 @@ class _Reader:
         return EpochEndOffset(epoch=epoch, end_offset=end)
 
     def _records(self, partition: FetchPartition) -> bytes:
-        """The batches from the offset on; the first of all may exceed every limit."""
+        """Return the batches from the offset on; the very first may exceed every limit."""
         limit = min(self.left, max(partition.partition_max_bytes, 0))
         if limit <= 0 and not self.is_first:
             return b""
@@ -207,7 +206,7 @@ class _Reader:
         return data
 
     def _add_endpoints(self, response: FetchResponse) -> None:
-        """Say where the leader is, if an answer names it (KIP-951)."""
+        """Add the leader's endpoint if the answer names the leader (KIP-951)."""
         if self.request.version < _WITH_NODE_ENDPOINTS:
             return
         is_named = any(p.current_leader for t in response.responses for p in t.partitions)

@@ -1,9 +1,9 @@
-"""FindCoordinator, versions 0 to 6: refused, as no group and no transaction has a place here.
+"""FindCoordinator, versions 0 to 6: refused, as there are no groups and no transactions.
 
-Of a coordinator that is not available, as from a Kafka that has none yet, Java's admin asks again
-as fast as it can. NOT_COORDINATOR ends its question. Consumers, which need a group's name even if
-they read by assignment, ask again now and then and read on; of other codes librdkafka would tell
-its user. For transactions the code is a final one.
+On COORDINATOR_NOT_AVAILABLE Java's admin client would retry as fast as it can; NOT_COORDINATOR
+makes it give up. Consumers, which need a group name even if they read by assignment, retry at
+intervals and read on; librdkafka would report other codes to its user. For transactions the code is
+final.
 
 Source: KIP-699 (several keys in one request).
 """
@@ -27,7 +27,7 @@ _CODES = {
     1: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     2: ErrorCode.NOT_COORDINATOR,
 }
-_TEXT = "this quorum has no coordinators: read its topic by assignment"
+_TEXT = "this quorum has no group coordinators: assign partitions instead of subscribing"
 
 
 async def handle(request: Request, _: Context) -> FindCoordinatorResponse:

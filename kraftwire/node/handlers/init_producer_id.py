@@ -15,7 +15,7 @@ __all__ = ["handle"]
 
 
 async def handle(request: Request, _: Context) -> InitProducerIdResponse:
-    """Refuse, by the code for transactions if it is about one."""
+    """Refuse, with the code for transactions if the request has a transactional id."""
     code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     if body(request, InitProducerIdRequest).transactional_id is not None:
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

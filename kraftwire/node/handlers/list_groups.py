@@ -1,6 +1,6 @@
 """ListGroups, versions 0 to 5: there are no groups.
 
-Source: KIP-848 names the kinds that a client may ask for.
+Source: KIP-848 (group types in the request).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """ListOffsets, versions 1 to 11: offsets of the quorum's topic by kind or by time.
 
-Latest is the high watermark, earliest the log start offset; a time finds the first record at or
-after it, by a walk over the committed batches. Tiered storage does not exist here, so its kinds
-find nothing. Only the leader answers, as a client's leader epoch must agree with the quorum's.
+Latest is the high watermark, earliest the log start offset; a timestamp finds the first record at
+or after it, by a scan of the committed batches. There is no tiered storage, so its kinds find
+nothing. Only the leader answers, and a client's leader epoch must equal the quorum's.
 
 Source: KIP-79, KIP-734 (largest timestamp); Kafka's `UnifiedLog.fetchOffsetByTimestamp`.
 """
@@ -37,7 +37,7 @@ EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 
-# From which version on a kind may be asked for.
+# The first version that may ask for each kind.
 _KINDS = {
     LATEST: 0,
     EARLIEST: 0,
@@ -49,12 +49,12 @@ _KINDS = {
 
 _WITH_LEADER_EPOCH = 4
 
-# Below it a client does not know OFFSET_NOT_AVAILABLE.
+# Clients of lower versions do not know OFFSET_NOT_AVAILABLE.
 _WITH_OFFSET_NOT_AVAILABLE = 5
 
 
 async def handle(request: Request, context: Context) -> ListOffsetsResponse:
-    """Find an offset for every partition asked about."""
+    """Find an offset for every partition in the request."""
     message = body(request, ListOffsetsRequest)
     seen = Counter((t.name, p.partition_index) for t in message.topics for p in t.partitions)
     topics = []
@@ -129,7 +129,7 @@ Match = tuple[RecordBatch, Record]
 
 
 async def _record_at(context: Context, timestamp: int) -> Match | None:
-    """The first record that is not older."""
+    """Find the first record at or after a timestamp."""
 
     def find(batch: RecordBatch) -> Match | None:
         if batch.max_timestamp < timestamp:
@@ -142,7 +142,7 @@ async def _record_at(context: Context, timestamp: int) -> Match | None:
 
 
 async def _latest_record(context: Context) -> Match | None:
-    """The record with the largest timestamp, the first of them."""
+    """Find the first record that has the largest timestamp."""
     best: list[RecordBatch] = []
 
     def compare(batch: RecordBatch) -> None:
@@ -158,7 +158,7 @@ async def _latest_record(context: Context) -> Match | None:
 async def _search(
     context: Context, visit: Callable[[RecordBatch], Match | None]
 ) -> Match | None:
-    """Walk over the committed batches until one matches, with pauses for other work."""
+    """Scan the committed batches until one matches, with pauses for other work."""
     offset = context.raft.start_offset
     while data := context.read_committed(offset, SCAN_READ_BYTES):
         for batch in BatchReader(data):

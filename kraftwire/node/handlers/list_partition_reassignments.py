@@ -1,4 +1,4 @@
-"""ListPartitionReassignments, version 0: nothing moves. Source: KIP-455."""
+"""ListPartitionReassignments, version 0: there are none. Source: KIP-455."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> ListPartitionReassignmentsResponse:
-    """Answer with an empty list; only the active controller would know of any."""
+    """Answer with an empty list on the active controller."""
     if not request.from_client_listener and not is_active(context):
         return ListPartitionReassignmentsResponse(
             error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_CONTROLLER_TEXT

@@ -1,8 +1,8 @@
 """Metadata, versions 0 to 13: the registered brokers and the quorum's topic.
 
 Differs from Kafka: the quorum's topic is listed, as an internal topic with one partition whose
-leader and leader epoch are those of the quorum, so that ordinary consumers can read it. Nothing is
-ever created. Brokers are those of the committed records that are not fenced.
+leader and leader epoch are those of the quorum, so that ordinary consumers can read it. Topics are
+never created. The brokers are the unfenced ones of the committed records.
 
 Source: Kafka's `KRaftMetadataCache.getTopicMetadata`; KIP-516 for topics named by id.
 """
@@ -32,9 +32,9 @@ from kraftwire.wire.fast import ZERO_UUID
 
 __all__ = ["handle"]
 
-# Version 0 knows no null: there an empty list asks for all topics.
+# Version 0 has no null: an empty list asks for all topics.
 _WITH_NULL_TOPICS = 1
-# Below it a client takes LISTENER_NOT_FOUND for an unknown error.
+# Clients of lower versions do not know LISTENER_NOT_FOUND.
 _WITH_LISTENER_NOT_FOUND = 6
 _WITH_NULL_NAMES = 12
 _CLUSTER_OPERATIONS = range(8, 11)
@@ -71,7 +71,7 @@ def _topics(
     if asked is None or (not asked and request.version < _WITH_NULL_TOPICS):
         return [_quorum_topic(request, context, is_operations_asked)]
     topics = []
-    # As in Kafka, a request that names any topic by id is about ids only.
+    # As in Kafka, if any topic in a request has an id, only ids count.
     if any(topic.topic_id != ZERO_UUID for topic in asked):
         asked = [topic for topic in asked if topic.topic_id != ZERO_UUID]
     for topic in asked:

@@ -1,6 +1,6 @@
-"""The configurations of a node and of the quorum's topic, as clients are told of them.
+"""The configurations of a node and of the quorum's topic, as clients see them.
 
-Owns the way back from a `NodeConfig` to names and texts of properties.
+Owns the conversion of a `NodeConfig` back to property names and texts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _KINDS = {"bool": BOOLEAN, "text": STRING, "choice": STRING, "int": INT, "list":
 
 @dataclass(frozen=True, slots=True)
 class ConfigValue:
-    """One configuration. Shape: `kind` and `source` are the protocol's numbers."""
+    """One configuration. `kind` and `source` are the protocol's numbers."""
 
     name: str
     text: str | None
@@ -46,7 +46,7 @@ class ConfigValue:
 
 
 def node_values(config: NodeConfig) -> list[ConfigValue]:
-    """What a node was started with, by name."""
+    """Return the properties that a node was started with, by name."""
     timers = config.timers
     quorum = "controller.quorum."
     voters = ",".join(
@@ -86,7 +86,7 @@ def node_values(config: NodeConfig) -> list[ConfigValue]:
 
 
 def topic_values(config: NodeConfig) -> list[ConfigValue]:
-    """The rules that the quorum's topic is kept by: never compacted, never compressed."""
+    """Return the configurations of the quorum's topic: never compacted, never compressed."""
     values: dict[str, tuple[object, int]] = {
         "cleanup.policy": ("delete", LIST),
         "compression.type": ("uncompressed", STRING),

@@ -1,8 +1,8 @@
 """Produce, versions 0 to 11: refused with TOPIC_AUTHORIZATION_FAILED for every partition.
 
-Only the quorum writes its topic. The API is offered from version 0 because librdkafka compresses
-for nobody who does not offer it. A producer that wants no answer (acks 0) learns of an error by
-the closed connection, as from Kafka.
+Only the quorum writes its topic. The API is offered from version 0 because librdkafka uses
+compression only with brokers that offer it. A producer with acks 0 gets no answer, so an error
+closes its connection, as in Kafka.
 
 Source: Kafka's `KafkaApis.handleProduceRequest`.
 """
@@ -25,7 +25,7 @@ _WITH_MESSAGE = 8
 
 
 async def handle(request: Request, _: Context) -> ProduceResponse | None:
-    """Refuse, or close the connection of a producer that takes no answer."""
+    """Refuse, or close the connection if the producer expects no answer."""
     message = body(request, ProduceRequest)
     if message.acks == 0:
         return None

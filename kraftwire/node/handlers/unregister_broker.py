@@ -1,4 +1,4 @@
-"""UnregisterBroker, version 0: a broker is forgotten.
+"""UnregisterBroker, version 0: a broker's registration is removed.
 
 A listener for clients passes the request on to the leader; elsewhere it is NOT_CONTROLLER unless
 this node is the active controller.
@@ -19,7 +19,7 @@ __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> Message:
-    """Answer once the broker is gone."""
+    """Answer once the removal is committed."""
     message = body(request, UnregisterBrokerRequest)
     try:
         if is_passed_on(request) and not is_active(context):

@@ -1,12 +1,12 @@
 """UpdateFeatures, versions 0 to 2: levels of metadata.version and kraft.version.
 
 A listener for clients passes the request on to the leader; a controller's listener answers
-NOT_CONTROLLER where it does not lead. All updates of a request happen or none: an error is that of
-the whole request. On success versions 0 and 1 have a result for each feature.
+NOT_CONTROLLER where it does not lead. All updates of a request are applied or none: an error is
+that of the whole request. On success versions 0 and 1 have a result for each feature.
 
-Differs from Kafka: kraft.version can be raised by any leader, also one that is no active
-controller because other implementations vote; features of topics, groups and transactions are
-unknown. As in Kafka, AllowDowngrade of version 0 changes nothing.
+Differs from Kafka: any leader can raise kraft.version, even one that is not an active controller
+because the quorum has voters of other implementations; features of topics, groups and transactions
+are unknown. As in Kafka, AllowDowngrade of version 0 changes nothing.
 
 Source: KIP-584, KIP-778, KIP-853, KIP-1022; Kafka's `QuorumController.updateFeatures`.
 """
@@ -56,7 +56,7 @@ async def handle(request: Request, context: Context) -> Message:
 
 
 async def _update(context: Context, message: UpdateFeaturesRequest) -> None:
-    """Check everything, then change it. Raises: ApiError."""
+    """Check all updates, then apply them. Raises: ApiError."""
     updates, is_dry = message.feature_updates, message.validate_only
     judge_updates(
         context.image,

@@ -1,7 +1,7 @@
-"""Which APIs a node offers in which versions, by kind of listener.
+"""The APIs and versions that a node offers, by kind of listener.
 
-Owns the two tables and nothing else. Shape: API key -> lowest and highest version. An API that is
-missing here is refused by closing the connection, as Kafka does (R-SRV-2).
+Owns the two tables, from API key to lowest and highest version. A request of any other API closes
+the connection, as in Kafka (R-SRV-2).
 
 Source: answers of Kafka 4.3.1's listeners to ApiVersions; R-SRV-1.
 """
@@ -35,7 +35,7 @@ _RAFT = {
     "UpdateRaftVoter": (0, 0),
 }
 
-# Answered alike on both kinds of listener.
+# Answered the same way on both kinds of listener.
 _COMMON = {
     "SaslHandshake": (0, 1),
     "ApiVersions": (0, 4),
@@ -71,9 +71,9 @@ CONTROLLER_VERSIONS: Versions = _by_key(
     }
 )
 
-# Produce ends at 11 because later versions name topics by id and belong to transactions of the
-# second kind (KIP-890). Librdkafka compresses only if Produce begins at 0 and FindCoordinator is
-# there; OffsetFetch and the like are missing because groups have no place here.
+# Produce ends at 11 because later versions have topic ids and the second version of transactions
+# (KIP-890). librdkafka compresses only if Produce begins at 0 and FindCoordinator is offered.
+# OffsetFetch and similar APIs are left out because there are no groups.
 BROKER_VERSIONS: Versions = _by_key(
     _COMMON
     | {
@@ -98,9 +98,9 @@ RAFT_APIS = frozenset(_by_key(_RAFT))
 
 
 def offered(*, is_controller: bool, is_client: bool) -> Versions:
-    """The versions offered on a listener; one may serve peers and clients alike.
+    """Return the versions offered on a listener, which may serve peers, clients or both.
 
-    Shape: an API of both kinds has one range, so the union is never wider than what is answered.
+    An API on both kinds of listener has one range, so the union never exceeds what is answered.
     """
     if not is_controller:
         return BROKER_VERSIONS

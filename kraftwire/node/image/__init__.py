@@ -1,6 +1,6 @@
-"""What the committed metadata records say, and a snapshot of all of it.
+"""The state of the committed metadata records, and its snapshots.
 
-`MetadataImage` is the way in; see its module for what is looked at, `kept` for what is only kept.
+`MetadataImage` is the entry point; its module has the state that the node uses, `kept` the rest.
 """
 
 from __future__ import annotations

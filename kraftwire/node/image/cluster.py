@@ -1,4 +1,4 @@
-"""Registered brokers and controllers, as they are looked at.
+"""Registered brokers and controllers, as the node uses them.
 
 Source: Kafka's `BrokerRegistration`, `ControllerRegistration` and `ClusterDelta`.
 """
@@ -20,7 +20,7 @@ __all__ = ["BrokerImage", "ControllerImage", "change_broker"]
 
 @dataclass(frozen=True, slots=True)
 class ControllerImage:
-    """A registered controller. Shape: `features` are (lowest, highest) supported level by name."""
+    """A registered controller. `features` are (lowest, highest) supported level by name."""
 
     id: int
     incarnation_id: bytes
@@ -29,7 +29,7 @@ class ControllerImage:
 
     @staticmethod
     def of(record: RegisterControllerRecord) -> ControllerImage:
-        """What a record says."""
+        """Build the image from a record."""
         return ControllerImage(
             record.controller_id,
             record.incarnation_id,
@@ -42,8 +42,8 @@ class ControllerImage:
 class BrokerImage:
     """A registered broker.
 
-    Shape: `offset` is that of its registration's record, which its heartbeats must have passed
-    before it is unfenced; of a broker out of a snapshot, the last offset that the snapshot covers.
+    `offset` is that of its registration's record, which its heartbeats must have passed before it
+    is unfenced; for a broker from a snapshot, the last offset that the snapshot covers.
     """
 
     id: int
@@ -60,7 +60,7 @@ class BrokerImage:
 
     @staticmethod
     def of(record: RegisterBrokerRecord, offset: int) -> BrokerImage:
-        """What a record says of a broker that registered at an offset."""
+        """Build the image of a broker that registered at an offset."""
         cordoned = record.cordoned_log_dirs
         return BrokerImage(
             record.broker_id,
@@ -77,12 +77,12 @@ class BrokerImage:
         )
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """The address under a listener name, if it has one."""
+        """Return the address of a listener, None if the broker has none of that name."""
         return next((e for e in self.endpoints if e.listener == listener), None)
 
 
 def change_broker(record: RegisterBrokerRecord, change: BrokerRegistrationChangeRecord) -> None:
-    """Make a change part of a broker's registration."""
+    """Apply a change to a broker's registration."""
     if change.fenced:
         record.fenced = change.fenced > 0
     if change.in_controlled_shutdown:

@@ -1,8 +1,8 @@
-"""The image of the committed metadata records: how far it is, what it says, what it lacks.
+"""The image of the committed metadata records: its offset, its state, what it lacks.
 
-Owns the replay and nothing else: no decision is taken here, and records that are unknown or
-damaged are noted, never fatal. They leave the image incomplete, until a snapshot of somebody else
-replaces it: an incomplete image goes on to be looked at, and refuses to be written.
+Owns the replay and nothing else: it makes no decisions, and records that are unknown or damaged are
+noted, never fatal. They leave the image incomplete until another node's snapshot replaces it. An
+incomplete image stays in use, but cannot be written to a snapshot.
 
 Source: Kafka's `MetadataBatchLoader` (transactions) and `MetadataImage`.
 """
@@ -28,8 +28,8 @@ from kraftwire.wire.message import Message
 
 __all__ = ["CLUSTER_ID_CONFIG", "METADATA_VERSION", "MetadataImage"]
 
-# Where a quorum that was started without a formatted directory keeps its cluster id: a broker
-# configuration that is the default of all brokers, which Java stores without knowing its name.
+# Where a quorum started without formatted directories keeps its cluster id: in a default
+# configuration of all brokers, which Java stores without knowing its name.
 CLUSTER_ID_CONFIG = "kraftwire.cluster.id"
 
 _BEGIN = "BeginTransactionRecord"
@@ -40,14 +40,14 @@ _ABORT = "AbortTransactionRecord"
 class MetadataImage:
     """The state after the records so far.
 
-    Shape: `next_offset` and `epoch` say how far; `counts` has the number of records by schema name.
-    A transaction counts when it ends; `transaction_offset` is where an open one began, else -1.
-    `problem` says why the image is incomplete, with the first of `problem_count` reasons; it is
-    empty if the image is complete.
+    `next_offset` and `epoch` are the position in the log; `counts` has the number of records by
+    schema name. A transaction counts when it ends; `transaction_offset` is where an open one began,
+    else -1. `problem` is the first of `problem_count` reasons why the image is incomplete; empty if
+    it is complete.
     """
 
     def __init__(self) -> None:
-        """Nothing has been replayed yet."""
+        """Start with an empty image."""
         self.next_offset = 0
         self.epoch = 0
         self.counts: Counter[str] = Counter()
@@ -61,27 +61,29 @@ class MetadataImage:
 
     @classmethod
     def load(cls, snapshot: OffsetAndEpoch, batches: Iterable[RecordBatch]) -> MetadataImage:
-        """The image that a snapshot holds. Shape: control batches are passed over.
+        """Build the image of a snapshot. Control batches are ignored.
 
-        Takes long for a large one, and touches no other image: a thread may do it.
+        This takes long for a large snapshot and touches no other image, so it can run in a thread.
         """
         image = cls()
         image.next_offset = snapshot.offset
         for batch in batches:
             if not batch.is_control:
-                # All of it is as of the snapshot's last offset; what stands in a file counts anew.
+                # All records count as of the snapshot's last offset; offsets in the file start at
+                # 0.
                 image._replay_records(batch, at=snapshot.offset - 1)
         image.epoch = snapshot.epoch
         image._epochs, image._epoch_starts = [snapshot.epoch], [snapshot.offset]
         return image
 
     def freeze(self) -> Iterable[bytes]:
-        """The values of a snapshot's records, in Kafka's order.
+        """Return the values of a snapshot's records, in Kafka's order.
 
-        The state is that of now, however late and in whichever thread they are asked for.
+        They reflect the state at the time of the call, even if they are read later in another
+        thread.
 
         Raises: IncompleteImageError if a snapshot of this image would lose something; while the
-        values are read, WireError for a record that the finalized level cannot carry.
+        values are read, WireError for a record that cannot be written at the finalized level.
         """
         if self.problem:
             raise IncompleteImageError(f"the image is incomplete: {self.problem}")
@@ -96,7 +98,7 @@ class MetadataImage:
 
     @property
     def features(self) -> dict[str, int]:
-        """The finalized levels by name, kraft.version apart."""
+        """The finalized levels by name, except kraft.version."""
         return self._state.features
 
     @property
@@ -121,7 +123,7 @@ class MetadataImage:
 
     @property
     def cluster_id(self) -> str | None:
-        """The cluster's id, if the log tells it."""
+        """The cluster id, if the log holds it."""
         return self.configs.get((BROKER_RESOURCE, ""), {}).get(CLUSTER_ID_CONFIG)
 
     @property
@@ -136,7 +138,7 @@ class MetadataImage:
         return [broker for broker in brokers if not broker.is_fenced]
 
     def epoch_end(self, epoch: int, high_watermark: int) -> tuple[int, int]:
-        """The largest epoch not above the given one, and where it ends; (-1, -1) without one."""
+        """Return the largest epoch not above the given one and its end offset, or (-1, -1)."""
         position = bisect_right(self._epochs, epoch)
         if not position:
             return -1, -1
@@ -145,12 +147,12 @@ class MetadataImage:
         return self._epochs[position - 1], end
 
     def epoch_at(self, offset: int) -> int:
-        """The leader epoch of an offset, -1 if none is known."""
+        """Return the leader epoch of an offset, -1 if unknown."""
         position = bisect_right(self._epoch_starts, offset)
         return self._epochs[position - 1] if position else -1
 
     def replay(self, batch: RecordBatch) -> None:
-        """Take a committed batch. Order: batches as in the log; one seen before is passed over."""
+        """Replay a committed batch. Order: that of the log; a batch seen before is ignored."""
         if batch.last_offset < self.next_offset:
             return
         self._note_epoch(batch)
@@ -165,8 +167,7 @@ class MetadataImage:
             self._epoch_starts.append(batch.base_offset)
 
     def _replay_records(self, batch: RecordBatch, at: int | None = None) -> None:
-        """Take the records of a batch. Shape: `at` is the offset that counts for all of them, by
-        default each its own."""
+        """Replay the records of a batch. `at` overrides the offset of all of them."""
         try:
             records = batch.records()
         except WireError as error:
@@ -192,7 +193,7 @@ class MetadataImage:
         assert decoded.version is not None
         self.counts[name] += 1
         if value[1] != message.API_KEY or value[2] != decoded.version:
-            value = encode_metadata(message, decoded.version)  # its frame took a detour
+            value = encode_metadata(message, decoded.version)    # not minimally framed
         if name == _BEGIN:
             self.transaction_offset = offset
             self._pending.clear()

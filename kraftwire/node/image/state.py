@@ -1,8 +1,8 @@
-"""The state that metadata records lead to: what the node looks at, and everything else kept.
+"""The state after applying metadata records: the part that the node uses, and the rest as bytes.
 
-Owns what each type of record does: it replaces the record of the same key, removes it, or changes
-it. A record that does nothing of that leaves the state incomplete, and of an incomplete state no
-snapshot can be written.
+Owns the effect of each record type: it replaces the record of the same key, removes it, or changes
+it. A record that cannot be applied leaves the state incomplete, and an incomplete state cannot be
+written to a snapshot.
 
 Source: Kafka's `MetadataDelta`.
 """
@@ -44,26 +44,26 @@ __all__ = [
 ]
 
 METADATA_VERSION = "metadata.version"
-# Its level is in the voters' own control records; feature records of it mean nothing.
+# Its level is in the voters' control records; feature records for it are ignored.
 _KRAFT_VERSION = "kraft.version"
 
 # Resource types of configurations. Source: Kafka's `ConfigResource.Type`.
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
 
-# Tags that a change carries and that this software does not know cannot be made part of anything.
+# Unknown tagged fields of a change cannot be merged into a record.
 _UNKNOWN_TAGS = "it has tagged fields that this software does not know"
 
 
 class IncompleteImageError(KraftwireError):
-    """A record could not be made part of the state, or a snapshot of the state is impossible."""
+    """A record could not be applied to the state, or the state cannot be written to a snapshot."""
 
 
 class MetadataState:
-    """What the records so far lead to.
+    """The state after the records so far.
 
-    Shape: `features` are finalized levels by name, `configs` values by name of a resource. All
-    else is in `kept`, and so are these, as the records that said so.
+    `features` are finalized levels by name, `configs` values by name of a resource. `kept` holds
+    everything, these included, as records.
     """
 
     def __init__(self) -> None:
@@ -80,9 +80,9 @@ class MetadataState:
         return self.features.get(METADATA_VERSION, 0)
 
     def apply(self, offset: int, message: Message, value: bytes) -> None:
-        """Make a record part of the state. Shape: `value` is the record's, in its frame.
+        """Apply a record to the state. `value` is the record's value with its frame.
 
-        Raises: IncompleteImageError if that cannot be done; the state is as before.
+        Raises: IncompleteImageError if it cannot be applied; the state is then unchanged.
         """
         name = message.NAME
         if name in _KEPT:
@@ -143,7 +143,7 @@ class MetadataState:
         if broker is None:
             raise _missing(change, f"broker {change.broker_id}")
         if broker.epoch != change.broker_epoch:
-            return  # it came too late: the broker has registered anew
+            return  # it came too late: the broker has registered again since
         kept = self.kept.get(Family.BROKERS, broker.id)
         assert kept is not None
         decoded = decode_metadata(kept)
@@ -204,12 +204,12 @@ class MetadataState:
 
 
 def _missing(record: Message, what: str) -> IncompleteImageError:
-    return IncompleteImageError(f"{record.NAME} is about {what}, which is not there")
+    return IncompleteImageError(f"{record.NAME} refers to {what}, which does not exist")
 
 
 _Key = Callable[[Any], Hashable]
 
-# Records that replace the one of the same key, and records that remove it.
+# Records that replace the one with the same key, and records that remove it.
 _KEPT: Mapping[str, tuple[Family, _Key]] = {
     "AccessControlEntryRecord": (Family.ACLS, lambda record: record.id),
     "DelegationTokenRecord": (Family.TOKENS, lambda record: record.token_id),
@@ -229,7 +229,7 @@ _DROPPED: Mapping[str, tuple[Family, _Key]] = {
     ),
 }
 
-# Records with more to them.
+# Records that need a method.
 _APPLIED: Mapping[str, Callable[[MetadataState, int, Any, bytes], None]] = {
     "BrokerRegistrationChangeRecord": MetadataState._change,
     "ClearElrRecord": MetadataState._clear_elr,
@@ -247,7 +247,7 @@ _APPLIED: Mapping[str, Callable[[MetadataState, int, Any, bytes], None]] = {
     "UnregisterBrokerRecord": MetadataState._unregister,
 }
 
-# Records that leave nothing: transactions are the business of whoever replays.
+# Records without an effect on the state: `MetadataImage` handles transactions.
 _WITHOUT_STATE = frozenset(
     (
         "AbortTransactionRecord",

@@ -1,4 +1,4 @@
-"""Topics and their partitions, which are kept and never looked at.
+"""Topics and their partitions, which are kept for snapshots but not used.
 
 Source: Kafka's `TopicsDelta` and `PartitionRegistration.merge`.
 """
@@ -20,7 +20,7 @@ _SAME_LEADER = -2
 
 
 class Topics:
-    """What finds the records of a topic among those that are kept."""
+    """Finds the records of a topic among those that are kept."""
 
     def __init__(self, kept: KeptRecords) -> None:
         self._kept = kept
@@ -30,13 +30,13 @@ class Topics:
         self._with_elr: set[tuple[bytes, int]] = set()
 
     def add(self, record: TopicRecord, value: bytes) -> None:
-        """A topic was made."""
+        """Add a topic."""
         self._names[record.topic_id] = record.name
         self._ids[record.name] = record.topic_id
         self._kept.put(Family.TOPICS, record.topic_id, value)
 
     def remove(self, record: RemoveTopicRecord) -> str | None:
-        """A topic and its partitions are gone; returns its name, None if there was none."""
+        """Remove a topic and its partitions; returns its name, None if it does not exist."""
         name = self._names.pop(record.topic_id, None)
         if name is not None and self._ids.get(name) == record.topic_id:
             del self._ids[name]
@@ -47,7 +47,7 @@ class Topics:
         return name
 
     def add_partition(self, record: PartitionRecord, value: bytes) -> bool:
-        """A partition was made; False if its topic is not there."""
+        """Add a partition; returns False if its topic does not exist."""
         if record.topic_id not in self._names:
             return False
         key = record.topic_id, record.partition_id
@@ -57,9 +57,9 @@ class Topics:
         return True
 
     def change_partition(self, change: PartitionChangeRecord, version: int) -> bool:
-        """A partition was changed; False if it is not there.
+        """Change a partition; returns False if it does not exist.
 
-        Shape: `version` is the one to write the partition in, unless it has a newer one.
+        `version` is the one to write the partition in, unless it has a newer one.
         """
         key = change.topic_id, change.partition_id
         value = self._kept.get(Family.PARTITIONS, key)
@@ -73,8 +73,8 @@ class Topics:
         return True
 
     def clear_elr(self, record: ClearElrRecord, version: int) -> bool:
-        """No partition of a topic, or of all topics, has eligible leaders outside its ISR any
-        more; False if the topic is not there."""
+        """Clear the eligible leader replicas of a topic, or of all topics; returns False if the
+        topic does not exist."""
         keys = set(self._with_elr)
         if record.topic_name:
             topic_id = self._ids.get(record.topic_name)
@@ -100,7 +100,7 @@ class Topics:
 
 
 def _merge(record: PartitionRecord, change: PartitionChangeRecord) -> None:
-    """Make a change part of a partition: both epochs count what they count in Kafka."""
+    """Apply a change to a partition, and advance both epochs as Kafka does."""
     for name in ("isr", "replicas", "removing_replicas", "adding_replicas", "directories"):
         changed = getattr(change, name)
         if changed is not None:

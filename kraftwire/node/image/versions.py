@@ -1,4 +1,4 @@
-"""Which version of a record goes with which level of metadata.version.
+"""Record versions by level of metadata.version.
 
 Source: Kafka's `MetadataVersion.registerBrokerRecordVersion` and `partitionRecordVersion`.
 """
@@ -23,7 +23,8 @@ WITH_DIRECTORIES = 17
 _WITH_ELR = 23
 WITH_CORDONED = 30
 
-# Record -> (lowest level, version), highest level first; records of one version are missing.
+# Record -> (lowest level, version), highest level first; records with a single version are left
+# out.
 _VERSIONS = {
     "RegisterBrokerRecord": (
         (WITH_CORDONED, 4),
@@ -36,5 +37,5 @@ _VERSIONS = {
 
 
 def record_version(name: str, level: int) -> int:
-    """The version in which Kafka writes a record at a level of metadata.version."""
+    """Return the version in which Kafka writes a record at a level of metadata.version."""
     return next((version for low, version in _VERSIONS.get(name, ()) if level >= low), 0)

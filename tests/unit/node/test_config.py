@@ -1,4 +1,4 @@
-"""Properties files of a node: what is taken, what is refused, and in which words."""
+"""Properties files of a node: what is accepted, what is refused, and with which errors."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_wildcard_controller_host_is_advertised_as_in_the_voters(tmp_path: Pat
         ("controller.quorum.fetch.max.bytes=0", "expected a whole number of at least 1"),
         ("metadata.log.segment.bytes=8388607", "expected a whole number of at least 8388608"),
         ("controller.quorum.auto.join.enable=yes", "true or false"),
-        ("process.roles=broker,broker", "each part once"),
+        ("process.roles=broker,broker", "each item once"),
         ("process.roles=", "expected broker, controller, or broker,controller"),
         ("process.roles=leader", "expected broker, controller, or broker,controller"),
         ("controller.quorum.voters=1@localhost", "id@host:port,..., found '1@localhost'"),
@@ -109,7 +109,7 @@ def test_a_wildcard_controller_host_is_advertised_as_in_the_voters(tmp_path: Pat
         ("inter.broker.listener.name=CONTROLLER", "a listener that is not the controller's"),
         ("controller.listener.names=", "the names of the controller listeners"),
         ("log.dirs=", "at least one directory"),
-        ("log.dirs=a,,b", "no empty parts"),
+        ("log.dirs=a,,b", "no empty items"),
         ("max.connections.per.ip.overrides=10.0.0.1", "address:count,..."),
         ("kraftwire.leader.handover=sometimes", "auto or always or never"),
         ("kraftwire.prometheus.listener=9100", "host:port"),
@@ -120,14 +120,14 @@ def test_a_wildcard_controller_host_is_advertised_as_in_the_voters(tmp_path: Pat
 def test_a_bad_value_is_refused_with_what_is_allowed(
     tmp_path: Path, override: str, expected: str
 ) -> None:
-    """A node that starts with something else than what was asked for surprises later."""
+    """A node that starts with other values than the configured ones causes surprises later."""
     with pytest.raises(UsageError) as caught:
         combined(tmp_path, override)
     assert expected in str(caught.value)
 
 
 def test_a_refusal_names_file_and_line(tmp_path: Path) -> None:
-    """Files are long; the line is what one looks for first."""
+    """Files are long; people look for the line first."""
     path = write(tmp_path, "node.id=1\n\n# a comment\nlisteners=nowhere\n")
     with pytest.raises(UsageError, match=rf"{path}:4: listeners=nowhere: expected NAME://"):
         load(path)
@@ -144,10 +144,11 @@ def test_a_refusal_names_file_and_line(tmp_path: Path) -> None:
         (["security.inter.broker.protocol=SASL_SSL"], "expected PLAINTEXT"),
     ],
 )
-def test_a_listener_that_wants_tls_or_sasl_is_never_served_in_plain_text(
+def test_a_listener_with_tls_or_sasl_is_never_served_in_plain_text(
     tmp_path: Path, overrides: list[str], expected: str
 ) -> None:
-    """Whoever asked for encryption must not find out from a packet trace that there is none."""
+    """An operator who asked for encryption must not learn from a packet trace that there is
+    none."""
     with pytest.raises(UsageError, match=expected):
         combined(tmp_path, *overrides)
 
@@ -204,18 +205,18 @@ def test_two_different_ids_are_refused(tmp_path: Path) -> None:
 
 
 def test_keys_of_kafka_without_effect_are_named_once(tmp_path: Path) -> None:
-    """A whole server.properties can be used, and one still learns what of it does nothing."""
+    """A whole server.properties can be used, and users still learn which keys have no effect."""
     config = combined(tmp_path, "num.partitions=3", "log.retention.hours=1")
     (warning,) = config.warnings
     assert warning.endswith("without effect here: log.retention.hours, num.partitions")
 
 
 def test_an_unknown_key_is_a_warning_with_the_nearest_name(tmp_path: Path) -> None:
-    """Kafka ignores misspelt keys without a word."""
+    """Kafka silently ignores misspelt keys."""
     config = combined(tmp_path, "controller.quorum.fetch.timeout=1", "zzz=1")
     first, second = config.warnings
     assert "did you mean controller.quorum.fetch.timeout.ms?" in first
-    assert second.endswith("zzz is no known key")
+    assert second.endswith("zzz is not a known key")
 
 
 def test_an_override_wins_and_the_last_line_too(tmp_path: Path) -> None:

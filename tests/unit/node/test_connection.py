@@ -122,7 +122,7 @@ async def test_requests_are_answered_in_their_order(
 
 @pytest.mark.trio
 async def test_a_frame_may_come_byte_by_byte(autojump_clock: Any, nursery: trio.Nursery) -> None:
-    """TCP keeps no borders."""
+    """TCP keeps no boundaries."""
     del autojump_clock
     peer = Peer(nursery)
     for byte in request_frame(MetadataRequest(), 12):
@@ -149,7 +149,7 @@ async def test_handlers_learn_client_id_and_software(
 async def test_an_api_versions_that_is_too_new_is_answered_in_version_0(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """KIP-511: the client must be able to read which versions it may use, and go on."""
+    """KIP-511: the client must be able to read which versions it may use, and continue."""
     del autojump_clock
     peer = Peer(nursery)
     body = request_frame(hello(), 4)
@@ -194,10 +194,10 @@ async def test_a_software_name_of_wrong_shape_is_an_invalid_request(
         (frame(struct.pack(">hhihb", 52, 2, 1, -1, 0)), "not-offered"),
     ],
 )
-async def test_bytes_that_are_no_request_close_the_connection(
+async def test_bytes_that_are_not_a_request_close_the_connection(
     autojump_clock: Any, nursery: trio.Nursery, data: bytes, cause: str
 ) -> None:
-    """A counter, one line, the end of this connection, and nothing else happens."""
+    """The effect is a counter, one line, and the end of this connection."""
     del autojump_clock
     peer = Peer(nursery)
     await peer.stream.send_all(data)
@@ -248,7 +248,7 @@ async def test_a_long_request_is_refused_before_it_is_decoded(
 async def test_a_connection_without_a_first_request_is_closed(
     autojump_clock: Any, nursery: trio.Nursery, sent: bytes
 ) -> None:
-    """Connections that say nothing, or too little, must not pile up."""
+    """Connections that send nothing, or too little, must not pile up."""
     del autojump_clock
     limits = ConnectionLimits(handshake_ms=3000)
     peer = Peer(nursery, limits=limits)
@@ -292,7 +292,7 @@ async def test_an_idle_time_below_zero_means_for_ever(
 async def test_a_reader_that_does_not_read_is_given_up(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """An answer that nobody takes must not be held for ever."""
+    """An answer that is not read must not be held for ever."""
     del autojump_clock
     peer = Peer(nursery, limits=ConnectionLimits(write_ms=2000))
 
@@ -308,7 +308,7 @@ async def test_a_reader_that_does_not_read_is_given_up(
 
 
 @pytest.mark.trio
-async def test_a_peer_that_leaves_while_its_request_is_in_work_does_no_harm(
+async def test_a_peer_that_leaves_during_its_request_does_no_harm(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
     """Followers disconnect while their Fetch is parked."""
@@ -333,7 +333,7 @@ async def test_a_fault_in_a_handler_ends_only_its_connection(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A mistake of ours in one API must not take the quorum down."""
+    """Our own mistake in one API must not take the quorum down."""
     del autojump_clock
     monkeypatch.setattr(LOGGER, "propagate", True)
 
@@ -353,7 +353,7 @@ async def test_a_fault_in_a_handler_ends_only_its_connection(
 
 @pytest.mark.trio
 async def test_a_disk_error_in_a_handler_ends_the_node(autojump_clock: Any) -> None:
-    """D9: a node that cannot read its log must not go on as if it could."""
+    """D9: a node that cannot read its log must not continue as if it could."""
     del autojump_clock
 
     async def failing(request: Request) -> Message:
@@ -391,7 +391,7 @@ async def test_a_handler_may_leave_a_request_unanswered(
 async def test_every_offered_version_of_metadata_is_answered_in_its_own_layout(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """Clients of ten years speak to one node."""
+    """Clients from ten years connect to one node."""
     del autojump_clock
     peer = Peer(nursery)
     for version in range(messages.API_VERSIONS[3][1] + 1):

@@ -26,7 +26,7 @@ from tests.support.node_stub import request_of
 
 @pytest.mark.trio
 async def test_effects_are_carried_out_in_order(autojump_clock: Any, nursery: trio.Nursery) -> None:
-    """D1: a vote may leave only after it is on disk; the order of the list is the promise."""
+    """D1: a vote may be sent only after it is on disk; the order of the list guarantees that."""
     del autojump_clock
     world = World()
     effects = [
@@ -48,7 +48,7 @@ async def test_effects_are_carried_out_in_order(autojump_clock: Any, nursery: tr
 async def test_a_flush_is_answered_with_the_newest_values(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """Several appends share one flush: that is what makes many small appends cheap."""
+    """Several appends share one flush, which makes many small appends cheap."""
     del autojump_clock
     world = World()
 
@@ -68,10 +68,10 @@ async def test_a_flush_is_answered_with_the_newest_values(
 
 
 @pytest.mark.trio
-async def test_a_slow_disk_is_flushed_beside_other_work(
+async def test_a_slow_disk_is_flushed_during_other_work(
     monkeypatch: pytest.MonkeyPatch, nursery: trio.Nursery
 ) -> None:
-    """While the disk works the core goes on, and the next flush takes everything since."""
+    """While the disk works the core continues, and the next flush covers everything since."""
     monkeypatch.setattr("kraftwire.node.driver.FLUSH_INLINE_SECONDS", -1.0)
     world = World()
     more = trio.lowlevel.current_trio_token()
@@ -108,7 +108,7 @@ async def test_a_slow_disk_is_flushed_beside_other_work(
 
 @pytest.mark.trio
 async def test_a_disk_error_leaves_the_driver(autojump_clock: Any) -> None:
-    """D9: nothing is tried again on a disk that failed; whoever runs the node ends it."""
+    """D9: nothing is retried on a failed disk; the caller of the node ends it."""
     del autojump_clock
     world = World()
     world.failure = StorageError("sync failed", file="x.log")
@@ -121,7 +121,7 @@ async def test_a_disk_error_leaves_the_driver(autojump_clock: Any) -> None:
 
 @pytest.mark.trio
 async def test_nothing_leaves_after_a_state_that_was_not_written(autojump_clock: Any) -> None:
-    """D1 again: the request behind a failed write would be a vote that is forgotten."""
+    """D1 again: the request after a failed write would be a vote that is forgotten."""
     del autojump_clock
     world = World()
     world.failure = StorageError("no space", file="quorum-state")
@@ -160,7 +160,8 @@ async def test_the_timer_fires_when_the_core_says(
 async def test_a_wall_clock_that_is_set_moves_timestamps_and_no_timer(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """Somebody sets the clock of a machine by an hour: elections must not notice, records must."""
+    """An operator sets a machine's clock by an hour: elections must not be affected, records
+    must."""
     del autojump_clock
     core, world = FakeCore(), World()
     driver = make(core, world)
@@ -175,7 +176,7 @@ async def test_a_wall_clock_that_is_set_moves_timestamps_and_no_timer(
 
 @pytest.mark.trio
 async def test_a_request_gets_its_own_reply(autojump_clock: Any, nursery: trio.Nursery) -> None:
-    """Replies come in any order; the token tells whose they are."""
+    """Replies come in any order; the token identifies their request."""
     del autojump_clock
     waiting: list[ev.RequestReceived] = []
 
@@ -250,7 +251,7 @@ async def test_a_reply_to_a_connection_that_is_gone_is_dropped(
 
 
 @pytest.mark.trio
-async def test_a_listener_gets_batches_and_the_core_hears_how_far(
+async def test_a_listener_gets_batches_and_reports_how_far(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
     """State machines see every batch once, with its own offsets, and at their own pace."""
@@ -280,7 +281,7 @@ async def test_a_listener_gets_batches_and_the_core_hears_how_far(
 async def test_an_append_returns_its_last_offset_or_the_refusal(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """The controller must know where its records stand, and when it no longer leads."""
+    """The controller must know the offsets of its records, and when it no longer leads."""
     del autojump_clock
 
     def answer(event: ev.Event) -> list[fx.Effect]:
@@ -309,7 +310,7 @@ async def test_values_that_no_record_can_have_are_the_callers_error(
     before = len(core.events)
     wrong: list[list[Any]] = [[], [b""], [b"a", b""], ["a"], [None]]
     for values in wrong:
-        with pytest.raises(UsageError, match="bytes that are not empty"):
+        with pytest.raises(UsageError, match="non-empty bytes"):
             await driver.append(values, epoch=1)
     assert core.events[before:] == []
 
@@ -339,7 +340,9 @@ async def test_a_flood_of_events_leaves_room_for_others(
 
 
 @pytest.mark.trio
-async def test_the_end_of_a_shutdown_is_told(autojump_clock: Any, nursery: trio.Nursery) -> None:
+async def test_the_end_of_a_shutdown_is_reported(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
     """The node closes its sockets only once the quorum can do without it."""
     del autojump_clock
     driver = make(FakeCore(lambda _: [fx.ShutdownFinished(False)]), World())

@@ -1,13 +1,15 @@
-"""What leaves a node before it stands still to flush."""
+"""What a node sends before it stops to flush."""
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 import trio
 import trio.testing
 
+from kraftwire.limits import FLUSH_IN_WORKER_BYTES_MIN
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.raft import effects as fx
@@ -20,7 +22,7 @@ from tests.support.node_stub import request_of
 async def test_answers_leave_before_the_flush_that_follows_them(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """Followers then write what they got while the leader writes it too, not one after another."""
+    """Followers then write their records while the leader writes too, not after it."""
     del autojump_clock
     world = World()
 
@@ -47,10 +49,45 @@ async def test_answers_leave_before_the_flush_that_follows_them(
 
 
 @pytest.mark.trio
+@pytest.mark.parametrize(
+    ("role", "size", "is_beside"),
+    [
+        ("leader", FLUSH_IN_WORKER_BYTES_MIN, True),
+        ("leader", FLUSH_IN_WORKER_BYTES_MIN - 1, False),
+        ("follower", FLUSH_IN_WORKER_BYTES_MIN, False),
+    ],
+)
+async def test_a_leader_with_much_to_flush_continues_meanwhile(
+    nursery: trio.Nursery, role: str, size: int, is_beside: bool
+) -> None:
+    """It has followers to answer; a follower waits only for its flush."""
+    world, threads, flushed = World(), list[bool](), trio.Event()
+
+    def answer(event: ev.Event) -> list[fx.Effect]:
+        if isinstance(event, ev.LogFlushed):
+            flushed.set()
+        if not isinstance(event, ev.ShutdownRequested):
+            return []
+        changed = fx.RoleChanged("candidate", role, 1, 1, "a test says so")
+        return [changed, fx.AppendToLog(0, 1, bytes(size)), fx.FlushLog(1, 0)]
+
+    main = threading.get_ident()
+    world.during_flush = lambda: threads.append(threading.get_ident() != main)
+    driver = make(FakeCore(answer), world)
+    await run(driver, nursery)
+    for _ in range(2):
+        driver.submit(ev.ShutdownRequested())
+        await flushed.wait()
+        flushed = trio.Event()
+    # The second one as well: what has been flushed does not count again.
+    assert threads == [is_beside] * 2
+
+
+@pytest.mark.trio
 async def test_the_files_of_the_log_are_locked_for_others_during_a_flush(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """A flush may run in a thread: until it has ended nobody may cut or close what it syncs."""
+    """A flush may run in a thread: until it ends, its files must not be truncated or closed."""
     del autojump_clock
     world = World()
     taken: list[bool] = []

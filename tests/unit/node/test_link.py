@@ -60,8 +60,8 @@ async def test_a_hostile_answer_is_a_failed_request(
 
 @pytest.mark.trio
 @pytest.mark.parametrize("host", ["", ".", "a..b", "\ud800", "x" * 300, "two words", "a\0b"])
-async def test_an_address_that_is_none_is_a_failed_connection(host: str) -> None:
-    """Endpoints of leaders and voters are words of peers."""
+async def test_an_invalid_address_is_a_failed_connection(host: str) -> None:
+    """Endpoints of leaders and voters come from peers."""
     with pytest.raises(OSError, match=r"\w"):
         await open_stream(host, 1)
 
@@ -70,7 +70,7 @@ async def test_an_address_that_is_none_is_a_failed_connection(host: str) -> None
 async def test_an_answer_that_cannot_be_read_is_counted(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """The counter tells a broken peer from a slow network."""
+    """The counter distinguishes a broken peer from a slow network."""
     del autojump_clock
     far = FarSide(nursery)
 
@@ -91,7 +91,7 @@ async def test_an_answer_that_cannot_be_read_is_counted(
 async def test_an_unsupported_api_is_an_error_of_its_own(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """Whoever forwards a request has to tell its client why."""
+    """A node that forwards a request must tell its client why it failed."""
     del autojump_clock
     far = FarSide(nursery)
     link = far.link()

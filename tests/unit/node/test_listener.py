@@ -43,7 +43,7 @@ class Door:
             await stream.receive_some(1)
 
     async def enter(self) -> tuple[trio.SocketStream, bytes]:
-        """Connect; what is read first tells whether the door was open."""
+        """Connect; the first byte read shows whether the connection was accepted."""
         stream = await trio.open_tcp_stream(*self.address)
         return stream, bytes(await stream.receive_some(10))
 
@@ -81,7 +81,7 @@ async def test_connections_beyond_a_cap_are_closed_and_the_others_stay(
 
 @pytest.mark.trio
 async def test_an_override_may_allow_more_than_the_rule() -> None:
-    """max.connections.per.ip.overrides exists for the proxy in front of everybody."""
+    """max.connections.per.ip.overrides exists for a proxy in front of all clients."""
     door = Door(ConnectionLimits(connections_per_address=0, overrides=(("127.0.0.1", 1),)))
     async with trio.open_nursery() as nursery:
         await door.open(nursery)
@@ -93,7 +93,7 @@ async def test_an_override_may_allow_more_than_the_rule() -> None:
 
 @pytest.mark.trio
 async def test_localhost_is_bound_on_all_its_addresses_with_one_port() -> None:
-    """A client may resolve localhost to either; a missing IPv6 is no error."""
+    """A client may resolve localhost to either; a missing IPv6 is not an error."""
     sockets = await bind(place("localhost"), 50)
     assert len({listening.socket.getsockname()[1] for listening in sockets}) == 1
     for listening in sockets:
@@ -102,7 +102,7 @@ async def test_localhost_is_bound_on_all_its_addresses_with_one_port() -> None:
 
 @pytest.mark.trio
 async def test_a_port_in_use_names_listener_and_reason() -> None:
-    """Whoever starts a node twice should know at once."""
+    """An operator who starts a node twice should know at once."""
     with socket.create_server(("127.0.0.1", 0)) as busy:
         port = busy.getsockname()[1]
         with pytest.raises(UsageError, match=rf"PLAINTEXT://127.0.0.1:{port}: cannot listen"):

@@ -1,4 +1,4 @@
-"""What a node shows of itself: log lines, metrics, a capture of its own traffic."""
+"""What a node shows about itself: log lines and a capture of its own traffic."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.node.capture import CaptureFile
 from kraftwire.node.logs import LOGGER, RateLimit, log, quote, set_up
-from kraftwire.node.metrics import Sample, raft_samples, render, serve_http
 from kraftwire.protocol.envelope import encode_request, encode_response
 from kraftwire.raft.effects import Note
 from kraftwire.wire.frame import frame
@@ -31,7 +30,7 @@ from tests.support.fake_core import FakeCore, World, make, run
 
 @pytest.fixture
 def loggers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Give the loggers back as they were."""
+    """Restore the loggers afterwards."""
     levels = []
     for logger in (LOGGER, logging.getLogger("kraftwire.log")):
         monkeypatch.setattr(logger, "handlers", logger.handlers)
@@ -46,7 +45,7 @@ def loggers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_a_log_line_names_time_level_node_event_and_facts(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """An election is followed with grep."""
+    """People follow elections with grep."""
     set_up("info", 3)
     log("info", "role", old="follower", new="prospective", reason="no leader heard")
     log("debug", "not shown")
@@ -59,10 +58,10 @@ def test_a_log_line_names_time_level_node_event_and_facts(
 
 
 @pytest.mark.usefixtures("loggers")
-def test_what_is_repaired_on_disk_stands_in_the_log(
+def test_what_is_repaired_on_disk_is_logged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A damaged snapshot is removed at the start, and whoever looks for errors finds that."""
+    """A damaged snapshot is removed at startup, and the log has an error about it."""
     (tmp_path / "00000000000000000007-0000000001.checkpoint").write_bytes(b"x")
     (tmp_path / "00000000000000000009-0000000001.checkpoint.part").write_bytes(b"x")
     set_up("info", 3)
@@ -113,7 +112,7 @@ def test_lines_that_peers_provoke_are_limited_by_kind(
 async def test_what_the_core_notes_keeps_its_level_and_is_limited_by_its_kind(
     autojump_clock: Any, nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An error among warnings is overlooked; a text with a number in it is another one each time.
+    """An error among warnings is overlooked; a text with a number differs each time.
     """
     del autojump_clock
     notes = [
@@ -134,62 +133,6 @@ async def test_what_the_core_notes_keeps_its_level_and_is_limited_by_its_kind(
     ]
 
 
-def test_metrics_have_kafkas_names() -> None:
-    """Dashboards made for Kafka's JMX exporter find the same series."""
-    values = {"current-state": "leader", "high-watermark": 12, "commit-latency-avg": 1.5}
-    text = render(iter([*raft_samples(values)])).decode()
-    assert 'kafka_server_raft_metrics_current_state{state="leader"} 1.0\n' in text
-    assert "kafka_server_raft_metrics_high_watermark 12.0\n" in text
-    assert "kafka_server_raft_metrics_commit_latency_avg 1.5\n" in text
-
-
-def test_samples_of_one_name_are_one_family() -> None:
-    """Prometheus refuses a page that declares a name twice."""
-    samples = [
-        Sample("kraftwire_requests", "counter", "Requests by API", count, (("api", api),))
-        for api, count in (("Fetch", 3), ("Vote", 1))
-    ]
-    text = render(iter(samples)).decode()
-    assert text.count("# TYPE kraftwire_requests_total counter") == 1
-    assert 'kraftwire_requests_total{api="Vote"} 1.0' in text
-
-
-@pytest.mark.trio
-@pytest.mark.parametrize(
-    ("asked", "status", "has_content"),
-    [
-        (b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", b"200 OK", True),
-        (b"GET /metrics?a=b HTTP/1.0\r\n\r\n", b"200 OK", True),
-        (b"HEAD /metrics HTTP/1.1\r\n\r\n", b"200 OK", False),
-        (b"GET /secret HTTP/1.1\r\n\r\n", b"404 Not Found", False),
-        (b"POST /metrics HTTP/1.1\r\n\r\n", b"405 Method Not Allowed", False),
-    ],
-)
-async def test_the_endpoint_serves_the_metrics_and_nothing_else(
-    nursery: trio.Nursery, asked: bytes, status: bytes, has_content: bool
-) -> None:
-    """It is a port like any other, and open to everybody who reaches it."""
-    stream, own = trio.testing.memory_stream_pair()
-    nursery.start_soon(serve_http, own, lambda: b"up 1\n")
-    await stream.send_all(asked)
-    answer = b"".join([bytes(data) async for data in stream])
-    assert answer.startswith(b"HTTP/1.1 " + status)
-    assert answer.endswith(b"\r\n\r\nup 1\n") is has_content
-
-
-@pytest.mark.trio
-@pytest.mark.parametrize("asked", [b"", b"GET /metrics", b"x" * 9000])
-async def test_half_a_request_for_metrics_is_dropped(
-    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery, asked: bytes
-) -> None:
-    """Nobody may hold the endpoint open or fill memory through it."""
-    del autojump_clock
-    stream, own = trio.testing.memory_stream_pair()
-    nursery.start_soon(serve_http, own, lambda: b"up 1\n")
-    await stream.send_all(asked)
-    assert b"".join([bytes(data) async for data in stream]) == b""
-
-
 def exchange() -> tuple[bytes, bytes]:
     """A request and its answer as frames."""
     header = RequestHeader(request_api_key=18, request_api_version=3, correlation_id=9)
@@ -200,10 +143,10 @@ def exchange() -> tuple[bytes, bytes]:
 
 @pytest.mark.trio
 @pytest.mark.parametrize("accepted", [True, False])
-async def test_a_capture_of_the_own_traffic_is_read_like_any_other(
+async def test_a_capture_of_a_nodes_own_traffic_is_read_like_any_other(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], accepted: bool
 ) -> None:
-    """No privileges, no sniffer: the node writes what it says and hears."""
+    """Without privileges or a sniffer, the node records what it sends and receives."""
     path = tmp_path / "own.pcapng"
     (listening,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     port = listening.socket.getsockname()[1]
@@ -232,7 +175,7 @@ async def test_a_capture_of_the_own_traffic_is_read_like_any_other(
 
 
 def test_a_capture_file_that_cannot_be_made_is_a_usage_error(tmp_path: Path) -> None:
-    """Better at the start than an empty capture afterwards."""
+    """An error at the start is better than an empty capture afterwards."""
     with pytest.raises(UsageError, match=r"kraftwire\.capture\.file="):
         CaptureFile(str(tmp_path / "missing" / "own.pcapng"))
 
@@ -240,7 +183,7 @@ def test_a_capture_file_that_cannot_be_made_is_a_usage_error(tmp_path: Path) -> 
 def test_a_capture_on_a_full_disk_ends_without_harm(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Watching must not disturb what is watched."""
+    """Recording must not disturb the node."""
     monkeypatch.setattr(LOGGER, "propagate", True)
     full = Path("/dev/full")
     if not full.exists():

@@ -66,7 +66,7 @@ async def test_destinations_do_not_wait_for_each_other(
 async def test_a_request_without_answer_in_time_fails_and_costs_the_connection(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """R-NET-3: error 8 after the time-out; a late answer must not meet the next request."""
+    """R-NET-3: error 8 after the time-out; a late answer must not be taken for the next one."""
     del autojump_clock
     far = FarSide(nursery)
 
@@ -94,7 +94,7 @@ async def test_a_request_without_answer_in_time_fails_and_costs_the_connection(
 async def test_a_refused_connection_fails_at_once_and_backs_off(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """R-NET-1: attempts come 50 to 500 ms apart, and the core hears of each failure at once."""
+    """R-NET-1: attempts are 50 to 500 ms apart, and the core gets each failure at once."""
     del autojump_clock
     far = FarSide(nursery)
     far.is_down = True
@@ -115,10 +115,10 @@ async def test_a_refused_connection_fails_at_once_and_backs_off(
 
 
 @pytest.mark.trio
-async def test_no_common_version_is_told_without_sending(
+async def test_a_missing_common_version_is_reported_without_sending(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """Error 35 lets a prospective go on to a standard vote; the connection stays."""
+    """Error 35 lets a prospective continue with a standard vote; the connection stays."""
     del autojump_clock
     far = FarSide(nursery)
     del far.versions[52]
@@ -165,7 +165,7 @@ async def test_forgotten_requests_are_not_answered_and_do_not_hold_up_new_ones(
 async def test_a_forgotten_request_leaves_its_connection_usable(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """Where nothing else has to be said, the answer is read and thrown away."""
+    """If nothing else has to be sent, the answer is read and discarded."""
     del autojump_clock
     far = FarSide(nursery)
 
@@ -201,10 +201,10 @@ async def test_a_new_address_of_a_node_is_used(autojump_clock: Any, nursery: tri
 
 
 @pytest.mark.trio
-async def test_a_question_what_a_node_is_like_is_answered_by_a_new_connection(
+async def test_a_probe_of_a_node_uses_a_new_connection(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """What a node said when it was connected to may be long ago: it may be down by now."""
+    """The node's answer at connection time may be old: it may be down by now."""
     del autojump_clock
     far = FarSide(nursery)
     peers, answers = await start(far, nursery)
@@ -224,7 +224,7 @@ async def test_a_question_what_a_node_is_like_is_answered_by_a_new_connection(
 
 
 @pytest.mark.trio
-async def test_such_a_question_waits_for_nothing_and_holds_up_nothing(
+async def test_a_probe_waits_for_nothing_and_holds_up_nothing(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
     """A parked Fetch and a voter that does not answer must not keep each other waiting."""
@@ -292,7 +292,7 @@ async def test_one_id_at_two_addresses_is_two_connections(
 async def test_connections_to_old_addresses_are_closed(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """Addresses are what peers say: making them up must not fill this node with connections."""
+    """Addresses come from peers: invented ones must not fill this node with connections."""
     del autojump_clock
     far = FarSide(nursery)
     closed: list[int] = []
@@ -315,10 +315,10 @@ async def test_connections_to_old_addresses_are_closed(
 
 
 @pytest.mark.trio
-async def test_every_connection_tells_once_what_the_other_side_supports(
+async def test_every_connection_reports_once_what_the_other_side_supports(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """By that a node of another implementation is known which never asks this one anything."""
+    """This identifies a node of another implementation that never sends a request to this one."""
     del autojump_clock
     far = FarSide(nursery)
     peers, answers = await start(far, nursery)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -27,7 +28,7 @@ _COMMIT_SECONDS = 0.03
 
 
 class _Node:
-    """Stands for node and driver: gives out offsets, and commits when it is told to."""
+    """Stands for node and driver: assigns offsets, and commits when told to."""
 
     def __init__(self) -> None:
         self.ready = trio.Event()
@@ -39,7 +40,7 @@ class _Node:
         self.is_leader = True
 
     def append_nowait(self, values: Sequence[bytes], epoch: int, done: AppendDone) -> None:
-        """Take records as a leader, or refuse as somebody else."""
+        """Accept records as a leader, or refuse them as any other node."""
         if not self.is_leader:
             done(AppendRefused(0, "NotLeader", ""))
             return
@@ -49,7 +50,7 @@ class _Node:
         done(AppendAccepted(0, base, self.end_offset - 1, epoch))
 
     def commit(self) -> list[RecordBatch]:
-        """One batch of everything that is not committed yet."""
+        """Commit one batch of everything not committed yet."""
         base, self.committed = self.committed, self.end_offset
         return [_batch(base, self.end_offset)]
 
@@ -81,7 +82,7 @@ class _Bench:
         self.stop = trio.Event()
 
     def run(self, script: Callable[[_Node], Awaitable[None]]) -> None:
-        """Let the workload lead while a script plays the rest of the node."""
+        """Let the workload lead while a script acts as the rest of the node."""
 
         async def main() -> None:
             node = _Node()
@@ -95,7 +96,7 @@ class _Bench:
         trio.run(main, clock=MockClock(autojump_threshold=0))
 
     async def commit_regularly(self, node: _Node, seconds: float) -> None:
-        """Commit as a quorum would, some time behind the appends."""
+        """Commit as a quorum would, some time after the appends."""
         end = trio.current_time() + seconds
         while trio.current_time() < end:
             await trio.sleep(_COMMIT_SECONDS)
@@ -103,7 +104,7 @@ class _Bench:
                 self.workload.apply(node.commit())
 
 
-def test_records_come_at_the_rate_that_was_asked_for(tmp_path: Path) -> None:
+def test_records_come_at_the_given_rate(tmp_path: Path) -> None:
     """Two programs are compared at one rate only if both keep it."""
     bench = _Bench(tmp_path, Load(throughput=5000))
 
@@ -116,6 +117,45 @@ def test_records_come_at_the_rate_that_was_asked_for(tmp_path: Path) -> None:
             assert total <= (at - node.appended[0][0]) * 5000 + 1, "a record came before its time"
 
     bench.run(script)
+
+
+def test_another_throughput_begins_a_new_schedule(tmp_path: Path) -> None:
+    """What was offered at the old rate neither delays nor speeds up what is offered now."""
+    bench = _Bench(tmp_path, Load(throughput=100_000))
+
+    async def script(node: _Node) -> None:
+        await bench.commit_regularly(node, 2.0)
+        for throughput in (1000, 10_000):
+            bench.workload.throughput = throughput
+            before = node.count
+            await bench.commit_regularly(node, 2.0)
+            assert node.count - before == pytest.approx(2 * throughput, rel=0.02)
+
+    bench.run(script)
+
+
+def test_lines_of_standard_input_set_the_throughput(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines that are not numbers of records change nothing; the end of input ends the node."""
+    bench = _Bench(tmp_path, Load(throughput=1000, obeys_input=True))
+    reader, writer = os.pipe()
+
+    async def script(_: _Node) -> None:
+        assert os.write(writer, b"none\n0\n-5\n" + b"9" * 1000 + b"\n20")
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert bench.workload.throughput == 1000
+        assert os.write(writer, b"00\n7")
+        while bench.workload.throughput == 1000:
+            await trio.sleep(1.0)
+        assert bench.workload.throughput == 2000
+        os.close(writer)
+        await bench.stop.wait()
+        assert bench.workload.throughput == 2000
+
+    with open(reader, "rb") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        bench.run(script)
 
 
 def test_a_report_every_five_seconds_has_rate_and_latencies(tmp_path: Path) -> None:
@@ -135,7 +175,7 @@ def test_a_report_every_five_seconds_has_rate_and_latencies(tmp_path: Path) -> N
 
 
 def test_what_is_not_committed_is_bounded(tmp_path: Path) -> None:
-    """An unthrottled load on a quorum that stands still must not fill the memory."""
+    """An unthrottled load on a stalled quorum must not fill the memory."""
     bench = _Bench(tmp_path, Load(throughput=1_000_000_000, record_size=1024))
     bound = PERF_IN_FLIGHT_BYTES // 1024
 
@@ -151,7 +191,7 @@ def test_what_is_not_committed_is_bounded(tmp_path: Path) -> None:
 
 
 def test_a_refused_append_is_not_tried_again_at_once(tmp_path: Path) -> None:
-    """A resigned leader refuses until there is another one: to ask on would only burn time."""
+    """A resigned leader refuses until there is another one: retrying would only waste time."""
     bench = _Bench(tmp_path, Load(throughput=1_000_000_000))
     refusals: list[float] = []
 
@@ -171,7 +211,7 @@ def test_a_refused_append_is_not_tried_again_at_once(tmp_path: Path) -> None:
 
 
 def test_another_leader_ends_the_load(tmp_path: Path) -> None:
-    """Only the leader appends, and a new leadership begins anew."""
+    """Only the leader appends, and a new leadership starts over."""
     bench = _Bench(tmp_path, Load(throughput=1000))
 
     async def script(node: _Node) -> None:
@@ -188,8 +228,8 @@ def test_another_leader_ends_the_load(tmp_path: Path) -> None:
     bench.run(script)
 
 
-def test_a_commit_of_what_nobody_appended_is_a_fault(tmp_path: Path) -> None:
-    """The test server also watches the core: offsets must be those that were promised."""
+def test_a_commit_of_records_that_were_not_appended_is_an_error(tmp_path: Path) -> None:
+    """The test server also checks the core: offsets must be the promised ones."""
     bench = _Bench(tmp_path, Load(throughput=1))
 
     async def script(node: _Node) -> None:
@@ -200,8 +240,8 @@ def test_a_commit_of_what_nobody_appended_is_a_fault(tmp_path: Path) -> None:
     bench.run(script)
 
 
-def test_batches_of_older_epochs_are_nobodys_business(tmp_path: Path) -> None:
-    """What another leader appended is committed without having waited here."""
+def test_batches_of_older_epochs_are_ignored(tmp_path: Path) -> None:
+    """What another leader appended has no latency here."""
     bench = _Bench(tmp_path, Load(throughput=1))
 
     async def script(node: _Node) -> None:
@@ -234,7 +274,7 @@ def test_records_longer_than_half_a_batch_are_refused(tmp_path: Path) -> None:
 
 
 def test_percentiles_are_those_of_records() -> None:
-    """The slowest of a hundred records is above the 99th percentile, not in it."""
+    """The slowest of a hundred records is above the 99th percentile."""
     figures = Figures(
         epoch=1, seconds=1.0, record_size=1, latencies=Counter({10: 50, 20: 49, 90: 1})
     )

@@ -53,7 +53,7 @@ async def _trickle(stream: Any) -> None:
 @pytest.mark.usefixtures("autojump_clock")
 @pytest.mark.trio
 async def test_a_byte_now_and_then_buys_no_more_time(nursery: trio.Nursery) -> None:
-    """A thousand such connections would hold a node's memory for as long as they like."""
+    """A thousand such connections would hold a node's memory for as long as they want."""
     near, _ = served(nursery, handshake_ms=2000)
     await near.send_all((1000).to_bytes(4, "big"))
     began = trio.current_time()
@@ -64,7 +64,7 @@ async def test_a_byte_now_and_then_buys_no_more_time(nursery: trio.Nursery) -> N
 
 @pytest.mark.trio
 async def test_a_large_request_is_answered(nursery: trio.Nursery) -> None:
-    """It is decoded in a thread, so that nothing that it holds can make the core wait."""
+    """It is decoded in a thread, so that its contents cannot make the core wait."""
     near, _ = served(nursery, handshake_ms=30_000)
     partitions = [PartitionData(partition_index=place) for place in range(9_042)]
     body = DescribeQuorumRequest(topics=[TopicData(topic_name="t" * 30_000, partitions=partitions)])

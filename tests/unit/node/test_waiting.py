@@ -15,10 +15,10 @@ from tests.support.fake_core import FakeCore, World, make, run
 
 
 @pytest.mark.trio
-async def test_who_waits_for_a_commit_hears_of_it_or_of_the_lost_leadership(
+async def test_a_wait_for_a_commit_ends_with_the_commit_or_the_leadership(
     autojump_clock: Any, nursery: trio.Nursery
 ) -> None:
-    """An append that was accepted may still be cut away; only the high watermark tells."""
+    """An accepted append may still be truncated; only the high watermark decides."""
     del autojump_clock
     steps: list[fx.Effect] = [
         fx.HighWatermarkAdvanced(5),

@@ -1,0 +1,99 @@
+"""The metrics endpoint shows what connections hold, and that stays below the cap (SEC-MEMORY)."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import socket
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from kraftwire.limits import (
+    CONNECTION_BYTES_MAX,
+    OPEN_CONNECTION_BYTES,
+    OPEN_REQUEST_BYTES,
+    REQUEST_SIZE_MAX,
+)
+from tests.hostile.served import request_frame
+from tests.support.kafka_process import free_ports
+from tests.support.node_process import NodeQuorum, describe
+from tests.support.raft_talk import fetch
+
+_PARKED, _PARKED_MAX = 20, 200
+_GREEDY = 150
+
+
+def _held(port: int) -> int:
+    """What the endpoint shows."""
+    connection = http.client.HTTPConnection("localhost", port, timeout=30)
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    connection.close()
+    found = re.search(r"^kraftwire_connections_held_bytes (\S+)$", text, re.MULTILINE)
+    assert found, text
+    return int(float(found[1]))
+
+
+def _until(port: int, is_right: Callable[[int], bool]) -> int:
+    """Ask until the answer is right; it must never be above the cap."""
+    while True:
+        held = _held(port)
+        assert 0 <= held <= CONNECTION_BYTES_MAX
+        if is_right(held):
+            return held
+
+
+def _parked_fetch(port: int) -> bytes:
+    """The Fetch of an observer that has all of the log and waits for a record."""
+    partition = describe(port).topics[0].partitions[0]
+    message = fetch(
+        -1,
+        partition.current_voters[0].log_end_offset,
+        partition.leader_epoch,
+        partition.leader_epoch,
+        max_wait_ms=2**31 - 1,
+    )
+    message.replica_state.replica_id = 10_000
+    message.cluster_id = None
+    return request_frame(message, 17)
+
+
+def test_the_endpoint_shows_what_connections_hold(tmp_path: Path) -> None:
+    """Fetches that wait, then requests that are never complete: half of the 300 MB are evicted."""
+    (metrics,) = free_ports(1)
+    with NodeQuorum(tmp_path, 1) as quorum, ExitStack() as held:
+        listener = f"kraftwire.prometheus.listener=localhost:{metrics}"
+        node = quorum.start(1, listener, "metadata.max.idle.interval.ms=0")
+        node.wait_for("^ready ")
+        address = "localhost", quorum.ports[1]
+        while describe(quorum.ports[1]).topics[0].partitions[0].leader_id != 1:
+            pass
+        calm = _until(metrics, lambda _: True)
+        count = 0
+
+        def are_parked(now: int) -> bool:
+            """Send another one if any of them was answered because the log was still growing."""
+            nonlocal count
+            least = calm + count * OPEN_CONNECTION_BYTES + _PARKED * OPEN_REQUEST_BYTES
+            if count >= _PARKED and now >= least:
+                return True
+            assert count < _PARKED_MAX, f"{now} bytes held"
+            waiting = _parked_fetch(quorum.ports[1])
+            held.enter_context(socket.create_connection(address)).sendall(waiting)
+            count += 1
+            return False
+
+        _until(metrics, are_parked)
+        half = REQUEST_SIZE_MAX.to_bytes(4, "big") + bytes(REQUEST_SIZE_MAX - 1)
+        for _ in range(_GREEDY):
+            one = held.enter_context(socket.create_connection(address))
+            try:
+                one.sendall(half)
+            except OSError:
+                continue
+        assert _GREEDY * REQUEST_SIZE_MAX > CONNECTION_BYTES_MAX
+        _until(metrics, lambda now: now > CONNECTION_BYTES_MAX // 2)
+        held.close()
+        _until(metrics, lambda now: now < CONNECTION_BYTES_MAX // 4)
+        assert not node.has_ended
