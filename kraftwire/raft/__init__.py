@@ -1,1 +1,1 @@
-"""The Raft core of a quorum: decisions without files, sockets, clocks or randomness of its own."""
+"""The Raft core of a quorum: decisions without files, sockets, clocks or randomness."""

@@ -1,9 +1,9 @@
 """Records of a leader that have their offsets but are not written yet.
 
 Records wait until the linger time is over or a batch is complete, so that many share a batch and a
-flush. A list of records always stands in one batch. Knows nothing of who may append.
+flush. The records of one call are always in one batch. It does not check who may append.
 
-Source: Kafka's `BatchAccumulator`; its appends in two steps have no counterpart here.
+Source: Kafka's `BatchAccumulator`; its two-step appends have no counterpart here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kraftwire.errors import UsageError
-from kraftwire.limits import WAITING_BATCHES_MAX
+from kraftwire.limits import BATCH_COMPLETE_BYTES, WAITING_BATCHES_MAX
 from kraftwire.raft.batches import control_batch
 from kraftwire.raft.effects import RefusalReason
 from kraftwire.records.control import ControlType
@@ -44,8 +44,8 @@ class Refusal:
 class Accumulator:
     """The batches of one leader epoch between append and write.
 
-    `end_offset` is the next offset to be given out; `drain_due_ms` is when `drain` has
-    something to hand out, None while nothing waits.
+    `end_offset` is the next offset to assign; `drain_due_ms` is when `drain` returns something,
+    None while no records wait.
     """
 
     __slots__ = (
@@ -64,7 +64,7 @@ class Accumulator:
     def __init__(
         self, base_offset: int, epoch: int, *, linger_ms: int, batch_max_bytes: int
     ) -> None:
-        """Start empty, to give out offsets from `base_offset` on."""
+        """Start empty, assigning offsets from `base_offset` on."""
         self._epoch = epoch
         self._linger_ms = linger_ms
         self._batch_max_bytes = batch_max_bytes
@@ -79,16 +79,16 @@ class Accumulator:
     def append(
         self, values: Sequence[bytes], now_ms: int, timestamp: int
     ) -> tuple[int, int] | Refusal:
-        """Give offsets to records with these values, all in one batch (R-ACC-1).
+        """Assign offsets to records with these values, all in one batch (R-ACC-1).
 
         A batch has the timestamp of its first records. Returns: the first and the last offset.
-        Raises: UsageError without values or with an empty one, which a Java follower could not
+        Raises: UsageError without values, or for an empty value, which a Java follower could not
         read.
         """
         if not values or not all(values):
-            raise UsageError("a batch needs records, and each of them a value that is not empty")
+            raise UsageError("expected one or more records with non-empty values")
         if len(self._complete) >= WAITING_BATCHES_MAX:
-            detail = f"{len(self._complete)} complete batches wait already"
+            detail = f"{len(self._complete)} complete batches are already waiting"
             return Refusal(RefusalReason.TOO_MANY_PENDING, detail)
         size = sum(map(len, values)) + RECORD_OVERHEAD_MAX * len(values)
         if self._open_size + size > self._batch_max_bytes:
@@ -106,12 +106,14 @@ class Accumulator:
         self._open.extend(values)
         self._open_size += size
         self.end_offset = base + len(values)
+        if self._open_size >= BATCH_COMPLETE_BYTES:
+            self._close(now_ms)
         return base, self.end_offset - 1
 
     def append_control(
         self, records: Sequence[tuple[ControlType, Message]], now_ms: int, timestamp: int
     ) -> tuple[int, int]:
-        """Give offsets to control records, in a batch of their own that is due at once (R-ACC-4).
+        """Assign offsets to control records, in a separate batch that is due at once (R-ACC-4).
 
         Never refused, as a leader writes few of them. Returns: the first and the last offset.
         """
@@ -125,7 +127,7 @@ class Accumulator:
         return base, self.end_offset - 1
 
     def drain(self, now_ms: int) -> list[DrainedBatch]:
-        """Everything that waits, if it is due: the open batch is completed (R-ACC-3)."""
+        """Return all waiting batches if they are due; the open batch is completed (R-ACC-3)."""
         due = self.drain_due_ms
         if due is None or now_ms < due:
             return []
@@ -137,11 +139,12 @@ class Accumulator:
         return drained
 
     def _refusal(self, values: Sequence[bytes], size: int) -> Refusal | None:
-        """Whether a batch of their own could hold the records: only then the exact size counts."""
+        """Refuse records that do not fit into one batch; the exact size is computed only if
+        necessary."""
         limit = self._batch_max_bytes
         if HEADER_SIZE + size <= limit:
             return None
-        # The bound allows nine bytes too many for each record at most.
+        # The bound is at most nine bytes too high for each record.
         if HEADER_SIZE + size - 9 * len(values) <= limit:
             exact = len(data_batch(self.end_offset, self._epoch, 0, values))
             if exact <= limit:

@@ -1,4 +1,4 @@
-"""What requests may still add to a node's epoch: an allowance that grows with time."""
+"""How far requests may still advance a node's epoch: an allowance that grows with time."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["EpochAllowance"]
 
 @dataclass(slots=True)
 class EpochAllowance:
-    """What requests may still add to the epoch.
+    """How far requests may still advance the epoch.
 
     `spent` counts what they added, less one for every EPOCH_ALLOWANCE_MS since `since_ms`.
-    `others_due_ms` is when a replica that is no voter may move the epoch again. Units: milliseconds
-    of the core's clock.
+    `others_due_ms` is when a replica that is not a voter may advance the epoch again. Units:
+    milliseconds of the core's clock.
     """
 
     spent: int = 0

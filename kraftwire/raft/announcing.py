@@ -37,7 +37,7 @@ __all__ = [
 
 
 def poll_announcements(state: RaftState, leader: Leader) -> None:
-    """Remind voters that have not fetched for half a fetch timeout who leads (R-BEG-1)."""
+    """Announce the leader to voters that have not fetched for half a fetch timeout (R-BEG-1)."""
     if state.now < leader.begin_due_ms:
         return
     leader.begin_due_ms = state.now + state.config.timers.fetch_timeout_ms // 2
@@ -66,7 +66,7 @@ def _begin_request(state: RaftState, voter: ReplicaKey) -> Message:
 
 
 def send_end_quorum_epoch(state: RaftState, role: Resigned) -> None:
-    """Tell the voters that have not acknowledged it that this node leads no more (R-END-1)."""
+    """Announce the resignation to the voters that have not acknowledged it (R-END-1)."""
     for voter in role.unacknowledged:
         destination = state.voter_destination(voter)
         if destination is not None and state.is_ready(destination):
@@ -111,24 +111,25 @@ def handle_begin_request(state: RaftState, event: RequestReceived) -> None:
     if error == ErrorCode.NONE and not is_addressee(
         state, request.voter_id, partition.voter_directory_id
     ):
-        # The transition stays: the epoch has this leader, whichever voter was meant (R-BEG-2).
+        # The transition stays: the epoch has this leader even if another voter was addressed
+        # (R-BEG-2).
         error = ErrorCode.INVALID_VOTER_KEY
     reply = answers.begin_quorum_epoch(state, answers.asked_on(event), error)
     state.emit(SendReply(event.token, reply))
 
 
 def _take_over(state: RaftState, partition: Any, leader_endpoints: list[Any]) -> ErrorCode:
-    """Believe an announcement, or say why not (R-BEG-2)."""
+    """Accept an announcement, or return why not (R-BEG-2)."""
     leader_id, epoch = partition.leader_id, partition.leader_epoch
     if epoch < state.role.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if leader_id < 0:
         return ErrorCode.INVALID_REQUEST
-    # Its log is not told; a leader that this node does not know may well be ahead.
+    # The request does not include the end of the leader's log, which may well be ahead.
     if not may_move_epoch(state, ReplicaKey(leader_id, ZERO_UUID), epoch, is_ahead=True):
         return ErrorCode.BROKER_NOT_AVAILABLE
     if not is_consistent(state, leader_id, epoch):
-        # Fatal to a Java node. A back-off error is what harms a confused peer least.
+        # Fatal to a Java node. A retriable error harms a confused peer least.
         maybe_transition(state, leader_id, epoch, (), "announcement")
         return ErrorCode.BROKER_NOT_AVAILABLE
     named = endpoints_named(leader_endpoints)
@@ -158,14 +159,15 @@ def handle_end_request(state: RaftState, event: RequestReceived) -> None:
         and role.leader_id == partition.leader_id
     ):
         role.fetch_deadline_ms = state.now + _backoff(state, partition)
-        # The leader is gone by its own word, so pre-votes against it are welcome (KAFKA-20895).
+        # The leader itself has announced its end, so pre-votes may be granted (KAFKA-20895).
         role.has_fetched = False
     reply = answers.end_quorum_epoch(state, answers.asked_on(event), error)
     state.emit(SendReply(event.token, reply))
 
 
 def _backoff(state: RaftState, partition: Any) -> int:
-    """How long to wait before standing for election: the first in line not at all (R-END-4)."""
+    """Return how long to wait before standing for election: not at all for the first successor
+    (R-END-4)."""
     candidates = partition.preferred_candidates
     if candidates:
         keys = [(one.candidate_id, one.candidate_directory_id) for one in candidates]
@@ -191,12 +193,12 @@ def _backoff(state: RaftState, partition: Any) -> int:
 def handle_begin_response(
     state: RaftState, sent: Sent, response: BeginQuorumEpochResponse
 ) -> None:
-    """Learn from an answer if this node was deposed; an acknowledgement changes nothing."""
+    """Check an answer for a newer leader; an acknowledgement changes nothing."""
     _settle(state, sent, response)
 
 
 def handle_end_response(state: RaftState, sent: Sent, response: EndQuorumEpochResponse) -> None:
-    """Note that a voter knows of the resignation (R-END-5)."""
+    """Note that a voter has acknowledged the resignation (R-END-5)."""
     if _settle(state, sent, response) is not Outcome.OWN:
         return
     role = state.role

@@ -1,6 +1,6 @@
-"""Builds what this node answers, and reads what requests and responses have in common.
+"""Builds answers, and reads the parts that requests and responses have in common.
 
-Every answer with a partition says which leader and epoch this node knows, so that the sender
+Every answer with a partition has the leader and epoch that this node knows, so that the sender
 finds the leader in one step (R-VOTE-9, R-FET-17).
 """
 
@@ -45,7 +45,7 @@ __all__ = [
 
 
 def only_partition(topics: Sequence[Any], topic: TopicPartition) -> Any | None:
-    """The one partition that a message is about; None unless it is exactly the log's."""
+    """Return the partition of a message; None unless it is exactly the log's."""
     if len(topics) != 1 or topics[0].topic_name != topic.name:
         return None
     partitions = topics[0].partitions
@@ -55,12 +55,12 @@ def only_partition(topics: Sequence[Any], topic: TopicPartition) -> Any | None:
 
 
 def cluster_id_differs(state: RaftState, cluster_id: str | None) -> bool:
-    """Whether a request names another cluster; null is taken from anybody."""
+    """Return whether a request names another cluster; null is always accepted."""
     return None not in (cluster_id, state.cluster_id) and cluster_id != state.cluster_id
 
 
 def endpoints_of(nodes: Sequence[Any], node_id: int, listener: str) -> tuple[Endpoint, ...]:
-    """A leader's address out of a response's NodeEndpoints, empty if it is not there."""
+    """Return a leader's address from a response's NodeEndpoints, empty if it is missing."""
     for node in nodes:
         if node.node_id == node_id:
             endpoint = Endpoint(listener, node.host, node.port)
@@ -70,13 +70,13 @@ def endpoints_of(nodes: Sequence[Any], node_id: int, listener: str) -> tuple[End
 
 
 def asked_on(event: RequestReceived) -> str:
-    """The listener whose addresses an answer may hold: none in version 0, which lacks the field
+    """Return the listener whose addresses an answer has; none in version 0, which lacks the field
     (R-VOTE-9)."""
     return event.listener if event.version else ""
 
 
 def leader_address(state: RaftState, listener: str) -> Endpoint | None:
-    """The leader's address under the listener name that a request came in on."""
+    """Return the leader's address for the listener that received the request."""
     for endpoint in state.role.leader_endpoints:
         if endpoint.listener == listener:
             return endpoint
@@ -84,7 +84,8 @@ def leader_address(state: RaftState, listener: str) -> Endpoint | None:
 
 
 def leader_error(state: RaftState, epoch: int) -> ErrorCode:
-    """Why this node cannot serve a follower of that epoch; NONE if it can (R-FET-6, step 4)."""
+    """Return why this node cannot serve a follower of that epoch; NONE if it can (R-FET-6, step
+    4)."""
     role = state.role
     if epoch < role.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
@@ -92,11 +93,11 @@ def leader_error(state: RaftState, epoch: int) -> ErrorCode:
         return ErrorCode.UNKNOWN_LEADER_EPOCH
     if type(role) is not Leader:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    return ErrorCode.BROKER_NOT_AVAILABLE if state.is_shutting_down else ErrorCode.NONE
+    return ErrorCode.NONE if state.shutdown_deadline_ms is None else ErrorCode.BROKER_NOT_AVAILABLE
 
 
 def _nodes(state: RaftState, listener: str, entry: type[_Node]) -> list[_Node]:
-    """Where the leader is: one entry, or none if that is not known."""
+    """Return the leader's endpoint as one entry, or none if it is unknown."""
     address = leader_address(state, listener)
     if address is None:
         return []
@@ -106,7 +107,7 @@ def _nodes(state: RaftState, listener: str, entry: type[_Node]) -> list[_Node]:
 def vote(
     state: RaftState, listener: str, error: ErrorCode, *, granted: bool = False
 ) -> VoteResponse:
-    """The answer to a Vote request, with what this node knows now."""
+    """Build the answer to a Vote request."""
     role = state.role
     partition = VotePartition(
         error_code=error, leader_id=role.leader_id, leader_epoch=role.epoch, vote_granted=granted
@@ -116,7 +117,7 @@ def vote(
 
 
 def begin_quorum_epoch(state: RaftState, listener: str, error: ErrorCode) -> Message:
-    """The answer to a BeginQuorumEpoch request."""
+    """Build the answer to a BeginQuorumEpoch request."""
     role = state.role
     partition = BeginPartition(error_code=error, leader_id=role.leader_id, leader_epoch=role.epoch)
     topic = BeginTopic(topic_name=state.config.topic.name, partitions=[partition])
@@ -125,7 +126,7 @@ def begin_quorum_epoch(state: RaftState, listener: str, error: ErrorCode) -> Mes
 
 
 def end_quorum_epoch(state: RaftState, listener: str, error: ErrorCode) -> Message:
-    """The answer to an EndQuorumEpoch request."""
+    """Build the answer to an EndQuorumEpoch request."""
     role = state.role
     partition = EndPartition(error_code=error, leader_id=role.leader_id, leader_epoch=role.epoch)
     topic = EndTopic(topic_name=state.config.topic.name, partitions=[partition])

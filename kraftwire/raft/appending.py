@@ -1,7 +1,7 @@
-"""The leader's own writing: accumulate, write, replicate, and count its copy once it is durable.
+"""The leader's own writes: accumulate, write, replicate, and count its copy once it is durable.
 
-A difference from Kafka: the leader's own log end counts towards the high watermark only up to what
-is flushed (D3); followers may see records before that, which is as safe and as fast.
+Differs from Kafka: the leader's own log counts towards the high watermark only as far as it is
+flushed (D3). Followers may get records before that, which is as safe and as fast.
 
 Source: R-LEAD-1 to R-LEAD-4, R-ACC-1 to R-ACC-7, R-FET-15.
 """
@@ -48,10 +48,11 @@ def start_leading(state: RaftState, candidate: Candidate) -> None:
 def _first_records(
     state: RaftState, granting: list[int]
 ) -> list[tuple[ControlType, Message]]:
-    """What opens an epoch, in one batch (R-LEAD-2).
+    """Return the first records of an epoch, which are in one batch (R-LEAD-2).
 
-    The first leader of a dynamic quorum also puts its version and voters into the log, because
-    nobody else has the checkpoint that they come from; so does one whose own entry has changed.
+    The first leader of a dynamic quorum also writes its version and voters to the log, because no
+    other replica has the checkpoint that they come from; so does a leader whose own entry has
+    changed.
     """
     config, history = state.config, state.history
     records = [leader_change(config.key.id, list(state.voters.voters), granting)]
@@ -68,7 +69,7 @@ def _first_records(
 
 
 def handle_append(state: RaftState, event: AppendRequested) -> None:
-    """Take records of the state machine, or say why not."""
+    """Append records of the state machine, or refuse them with a reason."""
     reason, detail = _refusal(state, event)
     leader = state.leader
     if reason is not None or leader is None:
@@ -90,18 +91,18 @@ def _refusal(state: RaftState, event: AppendRequested) -> tuple[RefusalReason | 
     if event.epoch > role.epoch:
         return RefusalReason.ILLEGAL_EPOCH, f"the epoch is {role.epoch}, not {event.epoch}"
     if state.high_watermark < 0 and leader.opens_with_voters:
-        # The first voters of a quorum have to be in the log before anything else (KIP-853).
+        # The first voters of a quorum must be in the log before anything else (KIP-853).
         return RefusalReason.NOT_LEADER, "the first voters of the quorum are not committed yet"
     wanted, end = event.expected_end_offset, leader.accumulator.end_offset
     if wanted is not None and wanted != end:
-        # The state machine is behind its own log: another leader may do better.
+        # The state machine lags its own log: another leader may do better.
         state.resign_asked = f"the state machine expected to write at {wanted}, not at {end}"
         return RefusalReason.UNEXPECTED_END_OFFSET, f"the next offset is {end}, not {wanted}"
     return None, ""
 
 
 def drain(state: RaftState, leader: Leader) -> None:
-    """Write what is due, and offer it to those who wait (R-FET-15)."""
+    """Write what is due, and answer the Fetches that wait for it (R-FET-15)."""
     batches = leader.accumulator.drain(state.now)
     if not batches:
         return
@@ -110,7 +111,8 @@ def drain(state: RaftState, leader: Leader) -> None:
         state.emit(AppendToLog(batch.base, batch.end_offset, batch.data))
         state.log.append([OffsetAndEpoch(batch.base, leader.epoch)], batch.end_offset)
         if batch.is_control:
-            # The leader observes its own records as a follower does, the moment they are written.
+            # The leader observes its control records as a follower does, as soon as they are
+            # written.
             has_changed |= state.history.observe(batch.base, batch.data)
     if has_changed:
         state.voters_changed(was_voter)
@@ -120,14 +122,14 @@ def drain(state: RaftState, leader: Leader) -> None:
 
 
 def flush(state: RaftState) -> None:
-    """Have the log made durable up to its present end."""
+    """Request a flush of the log up to its current end."""
     end = state.log.end_offset
     state.flush_asked = end
     state.emit(FlushLog(end, state.flush_generation))
 
 
 def handle_flushed(state: RaftState, event: LogFlushed) -> None:
-    """Count what is durable: as the leader's own vote for committing it."""
+    """Note what is durable, which is the leader's own share in committing it."""
     if event.generation != state.flush_generation:
         return
     log = state.log

@@ -1,7 +1,7 @@
-"""The record batches of the replicated log: those that a follower takes, those that a leader makes.
+"""The record batches of the replicated log: accepted by followers, built by leaders.
 
 Owns the checks on fetched bytes and the form of data and control batches. Trusts nothing that a
-peer sends: no bytes make anything here raise that reads.
+peer sends: no reader here raises, whatever the bytes.
 
 Source: Kafka's `KafkaRaftLog.appendAsFollower`, `UnifiedLog`, `BatchBuilder` and `MemoryRecords`.
 """
@@ -60,12 +60,12 @@ ControlRecord = tuple[int, ControlType | int, Message | None]
 
 
 class FetchedBatches(NamedTuple):
-    """What of a fetch's records may be appended.
+    """The records of a fetch that may be appended.
 
-    `data` holds the accepted whole batches, `batches` their (base offset, epoch), `control`
-    the (base offset, bytes) of the control batches among them; `end_offset` is the log end offset
-    afterwards. `problem` says why the next batch was refused, None if nothing was.
-    `newest_timestamp` is the largest among them, -1 without any.
+    `data` holds the accepted whole batches, `batches` their (base offset, epoch), `control` the
+    (base offset, bytes) of the control batches among them; `end_offset` is the log end offset
+    afterwards. `problem` is why the next batch was refused, None if none was. `newest_timestamp` is
+    the largest among them, -1 without any.
     """
 
     data: bytes | memoryview
@@ -81,12 +81,12 @@ def read_fetched(
 ) -> FetchedBatches:
     """Check the records of a FetchResponse for a log that ends at `next_offset` (R-FET-23).
 
-    `epoch` is the leader's, above which no batch is taken; `last_epoch` the log's, below
-    which none is. Good batches before a bad one are kept; a batch that is cut off at the end is
-    ignored, unless nothing stands before it.
+    `epoch` is the leader's, `last_epoch` the log's; every batch's epoch must lie between them. Good
+    batches before a bad one are kept; a batch that is cut off at the end is ignored, unless it is
+    the only one.
 
-    Differs from Kafka, which takes gaps, ends the node on overlaps and looks at no epoch but the
-    leader's: everything that does not exactly continue the log is refused here.
+    Differs from Kafka, which accepts gaps, ends the node on overlaps and checks only the leader's
+    epoch: everything that does not exactly continue the log is refused here.
     """
     if not data:
         return FetchedBatches(b"", [], next_offset, [], None)
@@ -130,7 +130,7 @@ def read_fetched(
 def _header_problem(
     header: tuple[int, ...], next_offset: int, last_epoch: int, epoch: int
 ) -> str | None:
-    """What is wrong with a batch's header: None for nothing."""
+    """Return what is wrong with a batch's header, None if it is valid."""
     base, length, batch_epoch, magic, _, _, last_delta, _, count = header
     if length < LENGTH_MIN:
         return f"a batch's length is {length}, expected {LENGTH_MIN} or more"
@@ -151,7 +151,7 @@ def _header_problem(
 
 
 def _cut_header(view: memoryview, position: int) -> str | None:
-    """What is wrong with the bytes at the end that are too few for a header."""
+    """Return what is wrong with trailing bytes that are too few for a header."""
     if len(view) - position < LOG_OVERHEAD:
         return None
     (length,) = _LENGTH(view, position)
@@ -161,10 +161,10 @@ def _cut_header(view: memoryview, position: int) -> str | None:
 
 
 def control_records(batch: bytes) -> list[ControlRecord]:
-    """(Offset, type, message) of the records in a control batch; never raises.
+    """Return (offset, type, message) of the records in a control batch; never raises.
 
-    The type of a record that is not known here, or that cannot be read, stays a number
-    (-1 without a key), and its message is None. Order: the batch's CRC was checked before.
+    The type of an unknown or unreadable record is a number (-1 without a key), and its message is
+    None. Order: the batch's CRC was checked before.
     """
     if len(batch) < HEADER_SIZE:
         return []
@@ -185,7 +185,7 @@ def _control_record(record: Record) -> ControlRecord:
 def leader_change(
     leader_id: int, voters: Sequence[int], granting: Sequence[int]
 ) -> tuple[ControlType, Message]:
-    """The control record that begins an epoch (R-LEAD-2): leader, voters, who voted for it."""
+    """Build the first control record of an epoch (R-LEAD-2): leader, voters, granting voters."""
     message = LeaderChangeMessage(
         version=0,
         leader_id=leader_id,

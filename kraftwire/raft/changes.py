@@ -1,8 +1,8 @@
-"""Voter changes, one at a time: AddRaftVoter, RemoveRaftVoter, and what the leader's role keeps.
+"""Voter changes, one at a time: AddRaftVoter, RemoveRaftVoter, and the leader's pending change.
 
 A change is an object of the leader's role from the request to the commit of its record: a new voter
-is probed and has to be caught up, the record is appended and counts at once, its commit answers the
-request. Whatever ends the leadership ends the change.
+is probed and must be caught up, the record is appended and counts at once, and its commit answers
+the request. The end of the leadership ends the change.
 
 Source: KIP-853; Kafka's `AddVoterHandler` and `RemoveVoterHandler`; R-VC-1 to R-VC-3, R-ADD-1 to
 R-ADD-9, R-REM-1 to R-REM-3, R-REM-5.
@@ -56,7 +56,7 @@ _ACCEPTED: Refused = (ErrorCode.NONE, "")
 
 
 def handle_add_voter(state: RaftState, event: RequestReceived) -> None:
-    """Add a voter, or say why not."""
+    """Add a voter, or refuse with a reason."""
     request = cast("AddRaftVoterRequest", event.message)
     key = ReplicaKey(request.voter_id, request.voter_directory_id)
     voter = Voter(key, endpoints_named(request.listeners))
@@ -91,7 +91,7 @@ def _judge_add(state: RaftState, request: AddRaftVoterRequest, voter: Voter) -> 
     present = state.voters.get(voter.key.id)
     if present is not None:
         where = present.key.directory_text
-        text = f"voter {voter.key.id} is in the set already, with directory id {where}"
+        text = f"voter {voter.key.id} is already in the set, with directory id {where}"
         return ErrorCode.DUPLICATE_VOTER, text
     probe = Destination(voter.key.id, address.host, address.port, voter.key.directory_id)
     if not state.is_ready(probe):
@@ -101,7 +101,7 @@ def _judge_add(state: RaftState, request: AddRaftVoterRequest, voter: Voter) -> 
 
 
 def handle_remove_voter(state: RaftState, event: RequestReceived) -> None:
-    """Remove a voter, this leader included, or say why not (R-REM-1 to R-REM-3)."""
+    """Remove a voter, possibly this leader, or refuse with a reason (R-REM-1 to R-REM-3)."""
     request = cast("RemoveRaftVoterRequest", event.message)
     key = ReplicaKey(request.voter_id, request.voter_directory_id)
     error, text = _judge_remove(state, request.cluster_id, key)
@@ -141,7 +141,8 @@ def _judge_request(state: RaftState, cluster_id: str | None, key: ReplicaKey) ->
 
 
 def change_refusal(state: RaftState) -> Refused | None:
-    """Why the voter set may not change now, in the order of Kafka's checks; None if it may."""
+    """Return why the voter set may not change now, in the order of Kafka's checks; None if it
+    may."""
     leader, history = state.leader, state.history
     if leader is not None and leader.change is not None:
         kind, key = leader.change.kind.value, leader.change.voter.key
@@ -156,12 +157,12 @@ def change_refusal(state: RaftState) -> Refused | None:
         return ErrorCode.UNSUPPORTED_VERSION, text
     where = history.last_voters_offset
     if where is None or where >= state.high_watermark:
-        return ErrorCode.REQUEST_TIMED_OUT, "the last change of the voters is not committed yet"
+        return ErrorCode.REQUEST_TIMED_OUT, "the last change of voters is not committed yet"
     return None
 
 
 def endpoints_named(listeners: Sequence[Any]) -> tuple[Endpoint, ...]:
-    """The listeners of a request, names in upper case."""
+    """Return the listeners of a request, with names in upper case."""
     return tuple(Endpoint(at.name.upper(), at.host, at.port) for at in listeners)
 
 
@@ -169,7 +170,7 @@ def endpoints_named(listeners: Sequence[Any]) -> tuple[Endpoint, ...]:
 
 
 def probe_request() -> ApiVersionsRequest:
-    """What a node is asked to see that it answers and what it supports."""
+    """Build the ApiVersions request that checks that a node answers, and what it supports."""
     return ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version="1")
 
 
@@ -183,7 +184,7 @@ def _probed(state: RaftState, sent: Sent) -> tuple[Leader, PendingChange] | None
 
 
 def handle_probe(state: RaftState, sent: Sent, response: ApiVersionsResponse) -> None:
-    """Take the new voter in, or say what it lacks (R-ADD-3 to R-ADD-7)."""
+    """Add the new voter, or refuse with what it lacks (R-ADD-3 to R-ADD-7)."""
     found = _probed(state, sent)
     if found is None:
         return
@@ -212,7 +213,7 @@ def handle_probe(state: RaftState, sent: Sent, response: ApiVersionsResponse) ->
 
 
 def probe_failed(state: RaftState, sent: Sent, error: int) -> None:
-    """A new voter that cannot be reached is not added."""
+    """Refuse a new voter that cannot be reached."""
     state.failed(sent)
     found = _probed(state, sent)
     if found is not None:
@@ -227,14 +228,14 @@ def probe_failed(state: RaftState, sent: Sent, error: int) -> None:
 def append_voters(
     state: RaftState, leader: Leader, change: PendingChange, voters: VoterSet
 ) -> None:
-    """Append the record of a change, alone in its batch; it counts as soon as it is written."""
+    """Append the record of a change in a separate batch; it counts as soon as it is written."""
     record = (ControlType.KRAFT_VOTERS, voters_record(voters))
     change.offset, _ = leader.accumulator.append_control([record], state.now, state.timestamp())
     leader.change = change
 
 
 def settle_change(state: RaftState, leader: Leader) -> None:
-    """Answer the request whose record is committed, and leave if this leader was removed.
+    """Answer the request whose record is committed, and resign if this leader was removed.
 
     Order: after the high watermark has advanced (R-ADD-9, R-REM-5).
     """
@@ -243,11 +244,11 @@ def settle_change(state: RaftState, leader: Leader) -> None:
         _end_change(state, leader, ErrorCode.NONE, "")
     where = state.history.last_voters_offset
     if not state.is_voter and where is not None and where < mark:
-        state.resign_asked = "this node is not a voter any more"
+        state.resign_asked = "this node is no longer a voter"
 
 
 def expire_change(state: RaftState, leader: Leader) -> None:
-    """Give a change up that takes too long; its record, if there is one, may still commit."""
+    """Give up a change that takes too long; its record, if any, may still be committed."""
     change = leader.change
     if change is not None and state.now >= change.deadline_ms:
         text = f"the change of voter {change.voter.key.id} took too long"
@@ -257,7 +258,7 @@ def expire_change(state: RaftState, leader: Leader) -> None:
 
 
 def fail_change(state: RaftState, leader: Leader) -> None:
-    """Tell all that wait that this leadership is over (R-VC-3)."""
+    """Fail the pending change: this leadership is over (R-VC-3)."""
     if leader.change is not None:
         text = "the leadership ended before the change was committed"
         _end_change(state, leader, ErrorCode.NOT_LEADER_OR_FOLLOWER, text)
@@ -281,7 +282,7 @@ def _reply(state: RaftState, token: int, kind: ChangeKind, error: ErrorCode, tex
 
 
 def reported_voters(state: RaftState) -> dict[int, Voter]:
-    """What a new leader knows of the voters of a static set: itself (R-LEAD-3)."""
+    """Return what a new leader knows of the voters of a static set: itself (R-LEAD-3)."""
     config = state.config
     if state.history.kraft_version > 0 or not state.is_voter:
         return {}

@@ -1,4 +1,4 @@
-"""What a Raft core is told once, when it starts.
+"""The configuration of a Raft core.
 
 Source: Kafka's `QuorumConfig`; the defaults are those of Kafka 4.3.1.
 """
@@ -23,35 +23,34 @@ __all__ = [
     "TopicPartition",
 ]
 
-# The highest kraft.version whose records this core understands when it follows.
+# The highest kraft.version whose records this core understands as a follower.
 KRAFT_VERSION_MAX = 1
 
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 
 
-# Kafka allows 0 for all three, and then spins: elections that no answer can decide in time,
-# announcements without a pause, requests repeated as fast as the processor can. What is below these
-# is raised to them.
+# Kafka allows 0 for all three, and then spins: elections too short for any answer, announcements
+# without a pause, requests repeated as fast as the CPU allows. Lower values are raised to these.
 ELECTION_TIMEOUT_MIN_MS = 10
 FETCH_TIMEOUT_MIN_MS = 10
 RETRY_BACKOFF_MIN_MS = 5
 
 
 class Handover(StrEnum):
-    """Whether a leader gives way to another voter as soon as its epoch is established.
+    """Whether a leader hands over to another voter as soon as its epoch is established.
 
-    A Java voter brings an active controller, this core does not.
+    A Java voter has a full active controller; this core does not.
     """
 
-    AUTO = "auto"  # to a voter of another implementation that answers
+    AUTO = "auto"  # to a responsive voter of another implementation
     ALWAYS = "always"  # to any voter that has everything committed
     NEVER = "never"
 
 
 @dataclass(frozen=True, slots=True)
 class TopicPartition:
-    """The replicated log's name on the wire; always partition 0."""
+    """The name of the replicated log in requests; the partition is always 0."""
 
     name: str = METADATA_TOPIC
     topic_id: bytes = METADATA_TOPIC_ID
@@ -90,15 +89,15 @@ class RaftTimers:
 class RaftConfig:
     """Identity, peers and choices of a replica.
 
-    `key.id` is -1 for a replica that only reads. `cluster_id` is None until one is known
-    (requests then carry null, and any cluster id is taken). `voters` is the static configuration,
-    which counts while the log has no voters. `listener` is the first controller listener's name in
-    upper case, under which peers are addressed; `endpoints` are this node's own controller
-    listeners. `bootstrap_servers` are asked for the leader while none is known; if empty, the
-    voters are. `features` are what nodes like this one support, as texts
-    `name lowest-highest`: a voter whose ApiVersions answer has others is another implementation
-    (a Java 3.9 controller differs in the levels only). `auto_join` has an observer
-    ask to become a voter. `describe_leader_last_fetch` is `now` (Kafka) or `-1` (KIP-836's text).
+    `key.id` is -1 for a replica that only reads. `cluster_id` is None until one is known (requests
+    then have null, and any cluster id is accepted). `voters` is the static configuration, which
+    counts until the log has voters. `listener` is the first controller listener's name in upper
+    case, under which peers are addressed; `endpoints` are this node's own controller listeners.
+    `bootstrap_servers` are asked for the leader while none is known; if empty, the voters are.
+    `features` are what this implementation supports, as texts `name lowest-highest`: a voter whose
+    ApiVersions answer has others is another implementation (a Java 3.9 controller differs in the
+    levels only). `auto_join` makes an observer ask to become a voter. `describe_leader_last_fetch`
+    is `now` (Kafka) or `-1` (as KIP-836 specifies).
     """
 
     key: ReplicaKey

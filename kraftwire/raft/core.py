@@ -1,7 +1,7 @@
 """The Raft core: events in, effects out.
 
-Owns the order of a step: what happened is handled, then whatever is due in the present role, until
-nothing more is. Everything it remembers is in `RaftState`; the rules stand in the other modules.
+Owns the order of a step: handle the event, then do whatever is due in the current role until
+nothing more is. Its whole memory is `RaftState`; the rules are in the other modules.
 
 Source: KIP-595; Kafka's `KafkaRaftClient`; R-LOOP-1 to R-LOOP-4, R-START-6, R-SHUT-1.
 """
@@ -33,7 +33,15 @@ from kraftwire.raft.config import RaftConfig
 from kraftwire.raft.effects import Effect
 from kraftwire.raft.ports import StoredState
 from kraftwire.raft.responses import settle_top_level
-from kraftwire.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from kraftwire.raft.roles import (
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+)
 from kraftwire.raft.startup import first_role
 from kraftwire.raft.state import Purpose, RaftState, Sent
 from kraftwire.raft.transitions import (
@@ -47,7 +55,7 @@ from kraftwire.raft.view import RaftView
 
 __all__ = ["RaftCore"]
 
-# A step leads through a few roles at most: resigned, unattached, prospective, candidate, leader.
+# A step passes through a few roles at most: resigned, unattached, prospective, candidate, leader.
 _CHAIN_MAX = 10
 
 _REQUESTS: dict[str, Callable[[RaftState, events.RequestReceived], None]] = {
@@ -76,27 +84,23 @@ _RESPONSES: dict[Purpose, Callable[[RaftState, Sent, Any], None]] = {
 
 
 class RaftCore(RaftView):
-    """One replica of a replicated log, without clock, files, sockets or randomness of its own.
+    """One replica of a replicated log, without clock, files, sockets or randomness.
 
     Order: `start` once, then `handle` for every event, one at a time; the effects of each are
-    carried out before the next. `now_ms` are milliseconds of a clock that never goes back: all
-    timers run by it. `wall_ms` is the wall clock, milliseconds since the epoch, which may be set at
-    any time: records and replicas are stamped by it. Without one the first clock is taken for both.
+    carried out before the next. `now_ms` are milliseconds of a monotonic clock, which all timers
+    use. `wall_ms` is the wall clock, milliseconds since the epoch, which may jump at any time:
+    timestamps come from it. Without it the first clock is used for both. `deadline_ms` is when the
+    next `TimerExpired` is due; None if no timer is running.
     """
 
     def __init__(self, config: RaftConfig, stored: StoredState, random: Random) -> None:
-        """Remember what was stored; nothing happens before `start`."""
+        """Set up from the stored state; nothing happens before `start`."""
         super().__init__(RaftState(config, stored, random))
         self._stored = stored
-        self._deadline: int | None = None
-
-    @property
-    def deadline_ms(self) -> int | None:
-        """When `TimerExpired` is due next; None if nothing waits for time."""
-        return self._deadline
+        self.deadline_ms: int | None = None
 
     def start(self, now_ms: int, wall_ms: int | None = None) -> list[Effect]:
-        """Take up the role that the stored state implies (R-START-6, R-START-7)."""
+        """Assume the role that follows from the stored state (R-START-6, R-START-7)."""
         state = self._state
         state.begin_step(now_ms, wall_ms)
         state.saw_timestamp(self._stored.log.newest_timestamp)
@@ -113,35 +117,36 @@ class RaftCore(RaftView):
         """Handle one event; returns the effects, in order."""
         state = self._state
         state.begin_step(now_ms, wall_ms)
-        self._dispatch(state, event)
+        if type(event) is not events.TimerExpired:
+            _dispatch(state, event)
         return self._finish()
 
     def _finish(self) -> list[Effect]:
         state = self._state
         _poll(state)
-        _serve_listeners(state)
-        self._deadline = _deadline(state)
+        if state.listeners.has_news(state.high_watermark):
+            _serve_listeners(state)
+        self.deadline_ms = None if state.is_stopped else _deadline(state)
         return state.effects
 
-    def _dispatch(self, state: RaftState, event: events.Event) -> None:
-        if type(event) is events.TimerExpired:
-            return
-        if type(event) is events.RequestReceived:
-            _REQUESTS[event.message.NAME](state, event)
-        elif type(event) is events.ResponseReceived:
-            _handle_response(state, event)
-        elif type(event) is events.RequestFailed:
-            _handle_failure(state, event)
-        elif type(event) is events.LogFlushed:
-            appending.handle_flushed(state, event)
-        elif type(event) is events.AppendRequested:
-            appending.handle_append(state, event)
-        else:
-            _handle_rare(state, event)
+
+def _dispatch(state: RaftState, event: events.Event) -> None:
+    if type(event) is events.RequestReceived:
+        _REQUESTS[event.message.NAME](state, event)
+    elif type(event) is events.ResponseReceived:
+        _handle_response(state, event)
+    elif type(event) is events.RequestFailed:
+        _handle_failure(state, event)
+    elif type(event) is events.LogFlushed:
+        appending.handle_flushed(state, event)
+    elif type(event) is events.AppendRequested:
+        appending.handle_append(state, event)
+    else:
+        _handle_rare(state, event)
 
 
 def _compare_configuration(state: RaftState) -> None:
-    """Say what the configured voters mean next to those in the log (R-START-3)."""
+    """Note how the configured voters relate to those in the log (R-START-3)."""
     history, configured = state.history, state.config.voters
     if history.has_own_voters and len(configured):
         state.note(
@@ -153,7 +158,7 @@ def _compare_configuration(state: RaftState) -> None:
         )
     elif not len(state.voters) and state.config.can_be_voter:
         state.note(
-            "no voters are known yet: this node observes until the log names some, and becomes "
+            "no voters are known yet: this node observes until the log has some, and becomes "
             "one with kafka-metadata-quorum add-controller or auto-join",
             key="no-voters",
         )
@@ -194,7 +199,7 @@ def _handle_rare(state: RaftState, event: events.Event) -> None:
 
 
 def _handle_response(state: RaftState, event: events.ResponseReceived) -> None:
-    """Look at an answer if its request is still the current one (R-LOOP-2)."""
+    """Handle an answer if its request is still the current one (R-LOOP-2)."""
     sent = _take_sent(state, event.request_id)
     if sent is not None:
         _RESPONSES[sent.purpose](state, sent, event.message)
@@ -213,7 +218,7 @@ def _handle_failure(state: RaftState, event: events.RequestFailed) -> None:
 
 
 def _take_sent(state: RaftState, request_id: int) -> Sent | None:
-    """The request that was answered, None if nobody waits for its answer any more."""
+    """Return the request that was answered, None if its answer is no longer wanted."""
     sent = state.in_flight.pop(request_id, None)
     if sent is None or sent.purpose is Purpose.PROBE_SUCCESSOR:
         return sent
@@ -224,39 +229,25 @@ def _take_sent(state: RaftState, request_id: int) -> Sent | None:
 
 
 def _poll(state: RaftState) -> None:
-    """Do what the role has to do now, and again after every change of role (R-LOOP-1)."""
+    """Do what is due in the current role, and again after every change of role (R-LOOP-1)."""
     due = state.parked.next_deadline_ms
     if due is not None and state.now >= due:
         serving.answer_expired(state)
     for _ in range(_CHAIN_MAX):
-        if state.is_shutting_down and (state.is_stopped or leaving.finish_shutdown(state)):
+        if state.shutdown_deadline_ms is not None and (
+            state.is_stopped or leaving.finish_shutdown(state)
+        ):
             return
         role = state.role
-        _poll_role(state)
+        _POLLS[type(role)](state, role)
         if state.role is role:
             return
     check(False, "the role does not settle")
 
 
-def _poll_role(state: RaftState) -> None:
-    role = state.role
-    if type(role) is Follower:
-        _poll_follower(state, role)
-    elif type(role) is Leader:
-        _poll_leader(state, role)
-    elif type(role) is Unattached:
-        _poll_unattached(state, role)
-    elif type(role) is Prospective:
-        elections.poll_prospective(state, role)
-    elif type(role) is Candidate:
-        _poll_candidate(state, role)
-    elif type(role) is Resigned:
-        _poll_resigned(state, role)
-
-
 def _may_stand(state: RaftState) -> bool:
-    # A candidate whose log ends in what is not durable could lose that in a crash, and be given
-    # again, for the log it has no more, the votes that it had got (R-VOTE-6).
+    # A candidate could lose the end of its log in a crash if that is not durable, but keep the
+    # votes that it got for it (R-VOTE-6).
     if state.log.flushed_offset < state.log.end_offset:
         return False
     return state.may_stand and _may_end_epoch(state)
@@ -267,11 +258,11 @@ def _may_end_epoch(state: RaftState) -> bool:
         state.has_told_last_epoch = True
         state.note(
             f"epoch {EPOCH_MAX} is the last one: there cannot be another election, and once its "
-            "leader is gone this cluster has to be formatted anew",
+            "leader is gone this cluster has to be formatted again",
             "error",
             key="last-epoch",
         )
-    return not state.is_shutting_down and state.role.epoch < EPOCH_MAX
+    return state.shutdown_deadline_ms is None and state.role.epoch < EPOCH_MAX
 
 
 def _poll_unattached(state: RaftState, role: Unattached) -> None:
@@ -284,10 +275,15 @@ def _poll_unattached(state: RaftState, role: Unattached) -> None:
 
 def _poll_follower(state: RaftState, role: Follower) -> None:
     if state.now >= role.fetch_deadline_ms and _may_stand(state):
-        to_prospective(state, f"the time to hear from leader {role.leader_id} is over")
+        reason = f"nothing heard from leader {role.leader_id} within the fetch timeout"
+        to_prospective(state, reason)
     else:
         leaving.ask_for_software(state, role)
         following.poll_follower(state, role)
+
+
+def _poll_prospective(state: RaftState, role: Prospective) -> None:
+    elections.poll_prospective(state, role)
 
 
 def _poll_candidate(state: RaftState, role: Candidate) -> None:
@@ -301,8 +297,8 @@ def _poll_resigned(state: RaftState, role: Resigned) -> None:
     if state.is_only_voter and not state.is_shutting_down:
         to_prospective(state, "the only voter")
     elif state.now >= role.deadline_ms and _may_end_epoch(state):
-        # The epoch was this node's own: nobody else can lead it any more (R-ROLE table).
-        to_unattached(state, role.epoch + 1, "resigned, and nobody took over")
+        # The epoch was this node's own: no other node can lead it (R-ROLE table).
+        to_unattached(state, role.epoch + 1, "resigned, and no voter took over")
     else:
         announcing.send_end_quorum_epoch(state, role)
 
@@ -324,22 +320,28 @@ def _poll_leader(state: RaftState, leader: Leader) -> None:
     announcing.poll_announcements(state, leader)
 
 
+_POLLS: dict[type[Role], Callable[[RaftState, Any], None]] = {
+    Follower: _poll_follower,
+    Leader: _poll_leader,
+    Unattached: _poll_unattached,
+    Prospective: _poll_prospective,
+    Candidate: _poll_candidate,
+    Resigned: _poll_resigned,
+}
+
+
 def _serve_listeners(state: RaftState) -> None:
-    """Offer what is committed, then say who leads (R-LIS-2 to R-LIS-6)."""
-    listeners, mark = state.listeners, state.high_watermark
-    if listeners.has_news(mark):
-        state.effects += listeners.serve(mark, state.log, _leader_end(state))
+    """Deliver what is committed, then report the leader (R-LIS-2 to R-LIS-6)."""
+    state.effects += state.listeners.serve(state.high_watermark, state.log, _leader_end(state))
 
 
 def _leader_end(state: RaftState) -> int:
-    """The end of what this node has given offsets to, 0 if it does not lead."""
+    """Return the next offset that this leader will assign, 0 if this node does not lead."""
     return state.leader.accumulator.end_offset if state.leader is not None else 0
 
 
 def _deadline(state: RaftState) -> int | None:
-    """The next time at which something is due without any other event."""
-    if state.is_stopped:
-        return None
+    """Return the next time at which something is due without another event."""
     due = _role_deadline(state)
     at = state.parked.next_deadline_ms
     if at is not None and (due is None or at < due):
@@ -363,7 +365,7 @@ def _role_deadline(state: RaftState) -> int | None:
             role.accumulator.drain_due_ms,
             role.progress.quorum_deadline_ms,
             role.change.deadline_ms if role.change is not None else None,
-            _probe_due(state, role),
+            role.probe_due_ms if role.probe_due_ms > state.now else None,
         ):
             if at is not None and at < due:
                 due = at
@@ -377,8 +379,3 @@ def _role_deadline(state: RaftState) -> int | None:
     if type(role) is Resigned and _may_end_epoch(state):
         return role.deadline_ms
     return None
-
-
-def _probe_due(state: RaftState, leader: Leader) -> int | None:
-    """When a successor may be asked again, if one was asked and has not answered."""
-    return leader.probe_due_ms if leader.probe_due_ms > state.now else None

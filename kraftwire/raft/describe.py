@@ -1,6 +1,6 @@
 """Describing the quorum: DescribeQuorum of versions 0 to 2.
 
-Only the leader can say how far everybody is; others say what they know of the leader.
+Only the leader knows how far every replica has come; other nodes name the leader.
 
 Source: KIP-595, KIP-836, KIP-853; Kafka's `DescribeQuorumResponse`; R-DQ-1 to R-DQ-3, R-REP-6.
 """
@@ -26,7 +26,7 @@ _NODES_VERSION = 2
 
 
 def handle_describe_quorum(state: RaftState, event: RequestReceived) -> None:
-    """Answer with the progress of every replica, as seen by the leader."""
+    """Answer with the progress of every replica, as the leader sees it."""
     request = cast("DescribeQuorumRequest", event.message)
     if not _is_ours(state, request):
         state.emit(SendReply(event.token, _unknown(request)))
@@ -49,7 +49,7 @@ def _is_ours(state: RaftState, request: DescribeQuorumRequest) -> bool:
 
 
 def _unknown(request: DescribeQuorumRequest) -> answer.DescribeQuorumResponse:
-    """The refusal of whatever else was asked for, partition by partition (R-DQ-1)."""
+    """Refuse all other topics and partitions in a request, one by one (R-DQ-1)."""
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     text = "this quorum replicates another topic"
     return answer.DescribeQuorumResponse(
@@ -69,12 +69,12 @@ def _unknown(request: DescribeQuorumRequest) -> answer.DescribeQuorumResponse:
 
 
 def _refusal(state: RaftState) -> answer.PartitionData:
-    """What a node that does not lead knows.
+    """Build the answer of a node that does not lead.
 
-    Differs from Kafka, which leaves leader and epoch 0: the caller can go on to the leader.
+    Differs from Kafka, which leaves leader and epoch 0: here the caller learns the leader.
     """
     role = state.role
-    # A resigned leader does not lead any more, and nobody should be sent back to it.
+    # A resigned leader no longer leads, and must not be named.
     leader_id = -1 if role.leader_id == state.config.key.id else role.leader_id
     known = "no leader is known" if leader_id < 0 else f"the leader is {leader_id}"
     return answer.PartitionData(
@@ -101,7 +101,7 @@ def _described(state: RaftState, leader: Leader, version: int) -> answer.Partiti
 def _replicas(
     state: RaftState, leader: Leader, replicas: Iterable[ReplicaProgress], version: int
 ) -> list[answer.ReplicaState]:
-    """The entries of some replicas. Order: by key, for readers and for repeatable runs."""
+    """Build the entries of some replicas. Order: by key, so that runs are repeatable."""
     found = []
     for replica in sorted(replicas, key=lambda each: each.key):
         entry = answer.ReplicaState(replica_id=replica.key.id, log_end_offset=replica.end_offset)
@@ -119,14 +119,14 @@ def _replicas(
 
 
 def _stamp(state: RaftState, at_ms: int) -> int:
-    """A time for people; -1 where nothing is known."""
+    """Return a wall-clock time, -1 if unknown."""
     return at_ms if at_ms < 0 else state.wall_time(at_ms)
 
 
 def _stamp_leader(state: RaftState, entry: answer.ReplicaState) -> None:
-    """The times of the leader's own entry: now and now in Kafka.
+    """Set the times of the leader's own entry: in Kafka both are now.
 
-    By the text of KIP-836 a leader never fetches; which of the two is said is configured.
+    According to KIP-836 a leader never fetches; the configuration selects one of the two.
     """
     now = state.wall_time(state.now)
     entry.last_caught_up_timestamp = now
@@ -135,7 +135,7 @@ def _stamp_leader(state: RaftState, entry: answer.ReplicaState) -> None:
 
 
 def _nodes(state: RaftState) -> list[answer.Node]:
-    """Where the voters are; of its own listeners a node knows more than a static set says."""
+    """Return the voters' endpoints; a node knows its own listeners better than a static set."""
     own = state.config.key.id
     nodes = []
     for voter in state.voters:

@@ -1,8 +1,8 @@
 """Fetching a snapshot from the leader, because its log begins after this node's end.
 
 The bytes go into a file that is checked as a whole before it gets its name; only then is the log
-replaced. A download goes on where it broke off while leader and epoch are the same; whatever else
-happens ends in a new Fetch.
+replaced. An interrupted download is resumed while leader and epoch are the same; anything else
+leads to a new Fetch.
 
 Source: KIP-630; Kafka's `KafkaRaftClient.handleFetchSnapshotResponse`; R-FET-21, R-FSN-1,
 R-FSN-4, R-FSN-5.
@@ -38,8 +38,8 @@ __all__ = [
     "poll_download",
 ]
 
-# Errors after which only a new Fetch can tell what the leader has: Java's own refusals of a part of
-# a snapshot cannot be written and arrive as UNKNOWN_SERVER_ERROR (R-FSN-3).
+# Errors after which only a new Fetch shows what the leader has: Java cannot encode its refusals of
+# FetchSnapshot, which arrive as UNKNOWN_SERVER_ERROR (R-FSN-3).
 _GONE = (
     ErrorCode.SNAPSHOT_NOT_FOUND,
     ErrorCode.POSITION_OUT_OF_RANGE,
@@ -48,15 +48,16 @@ _GONE = (
 
 
 def begin_download(state: RaftState, role: Follower, named: SnapshotId, sent: Sent) -> bool:
-    """Start to fetch the snapshot that a leader names; returns whether to believe it (R-FET-21)."""
+    """Start to fetch the snapshot that a leader names; returns whether it is plausible
+    (R-FET-21)."""
     snapshot = OffsetAndEpoch(named.end_offset, named.epoch)
     known = max(state.committed, state.log.start_offset)
     if min(snapshot) < 0 or snapshot == BOOTSTRAP_SNAPSHOT or snapshot.epoch > role.epoch:
-        problem = "that cannot be"
+        problem = "that is impossible"
     elif snapshot.offset <= known:
         problem = f"this node has everything up to {known}"
     elif snapshot.offset < state.log.end_offset and snapshot.epoch <= state.log.last_epoch:
-        # A log that reaches past it, and not in an earlier epoch, can be cut where it diverges.
+        # A log that extends past it, in no earlier epoch, can be truncated where it diverges.
         problem = f"this node's log ends at {state.log.end}"
     else:
         _open(state, role, snapshot)
@@ -69,9 +70,9 @@ def begin_download(state: RaftState, role: Follower, named: SnapshotId, sent: Se
 
 
 def _is_alive(role: Follower) -> bool:
-    """Whether what the leader says of snapshots counts as a sign of life.
+    """Return whether naming a snapshot counts as a sign of life of the leader.
 
-    One that names them again and again, and sends nothing of them, must not keep its followers from
+    A leader that names snapshots repeatedly but never sends them must not keep its followers from
     standing for election.
     """
     return role.snapshot_claims <= SNAPSHOT_CLAIMS_MAX
@@ -92,9 +93,9 @@ def _open(state: RaftState, role: Follower, snapshot: OffsetAndEpoch) -> None:
 
 
 def poll_download(state: RaftState, role: Follower, leader: Destination) -> bool:
-    """Fetch the next part; returns whether there is a download, so that no Fetch is due (R-FET-3).
+    """Fetch the next chunk; returns whether there is a download, so that no Fetch is due (R-FET-3).
 
-    One of another leader or epoch is dropped.
+    A download from another leader or epoch is dropped.
     """
     current = state.download
     if current is None:
@@ -127,7 +128,7 @@ def _request(state: RaftState, current: Download) -> ask.FetchSnapshotRequest:
 def handle_fetch_snapshot_response(
     state: RaftState, sent: Sent, response: FetchSnapshotResponse
 ) -> None:
-    """Keep a part of the snapshot, or fetch anew (R-FSN-4)."""
+    """Keep a chunk of the snapshot, or send a new Fetch (R-FSN-4)."""
     if response.error_code in _GONE:
         state.drop_download()
     if not settle_top_level(state, sent, response.error_code):
@@ -149,10 +150,10 @@ def handle_fetch_snapshot_response(
     if type(role) is not Follower or state.role is not role:
         return
     if is_gone:
-        text = f"the leader has snapshot {state.download and state.download.id} no longer"
+        text = f"the leader no longer has snapshot {state.download and state.download.id}"
         state.note(text, key="snapshot-gone")
         state.drop_download()
-        # What the leader named a moment ago is gone: it may name it again, and again.
+        # The snapshot that the leader just named is gone: pause, because it may name it repeatedly.
         state.failed(sent)
         if not _is_alive(role):
             return
@@ -175,7 +176,7 @@ def _only_partition(
 
 
 def _take(state: RaftState, part: PartitionSnapshot, sent: Sent) -> bool:
-    """Append a part to the file; returns whether it is what was asked for."""
+    """Append a chunk to the file; returns whether it is the requested one."""
     current = state.download
     if current is None or current.is_finishing:
         return False
@@ -203,7 +204,7 @@ def _take(state: RaftState, part: PartitionSnapshot, sent: Sent) -> bool:
 
 
 def handle_rejected(state: RaftState, event: SnapshotRejected) -> None:
-    """Throw a damaged snapshot away and fetch anew, after a pause."""
+    """Discard a damaged snapshot and send a new Fetch, after a pause."""
     text = f"the snapshot {event.id} that was fetched is damaged: {event.problem}; it is not loaded"
     state.note(text, "error", key="snapshot-damaged")
     if state.download is not None and state.download.id == event.id:
@@ -214,7 +215,7 @@ def handle_rejected(state: RaftState, event: SnapshotRejected) -> None:
 
 
 def handle_finished(state: RaftState, event: SnapshotFinished) -> None:
-    """Let the log begin where a checked snapshot ends (R-FSN-4)."""
+    """Start the log where a checked snapshot ends (R-FSN-4)."""
     if state.download is not None and state.download.id == event.id:
         state.download = None
     snapshot = event.id
@@ -224,7 +225,7 @@ def handle_finished(state: RaftState, event: SnapshotFinished) -> None:
     is_committed = snapshot.offset <= state.committed
     is_needless = type(state.role) is Leader or snapshot.offset <= log.start_offset
     if is_needless or (is_committed and log.epoch_before(snapshot.offset) != snapshot.epoch):
-        # What a majority voted for needs no snapshot, and the log knows better what is committed.
+        # A node that a majority has elected needs no snapshot; its log has everything committed.
         state.emit(DropLogPrefix(log.start_offset, (snapshot,)))
         return
     if is_committed:
@@ -240,5 +241,5 @@ def handle_finished(state: RaftState, event: SnapshotFinished) -> None:
     if state.history.reset(snapshot.offset, event.control):
         state.voters_changed(was_voter)
     state.listeners.wake()
-    state.note(f"the log begins at snapshot {snapshot} now", key="snapshot-taken")
+    state.note(f"the log now begins at snapshot {snapshot}", key="snapshot-taken")
     state.emit(HighWatermarkAdvanced(snapshot.offset))

@@ -1,8 +1,8 @@
-"""Everything a Raft core asks for.
+"""The effects of a Raft core: everything that it asks its surroundings to do.
 
-Order: effects are carried out one after the other, each finished before the next begins, except
-for `FlushLog`, which may run next to later work and is answered by `LogFlushed`. So what comes
-after `PersistQuorumState` or `TruncateLog` in the list happens only once that is durable. A
+Order: effects are carried out one after the other, each finished before the next begins, except for
+`FlushLog`, which may run in parallel with later work and is answered by `LogFlushed`. So the
+effects after `PersistQuorumState` or `TruncateLog` in the list happen only once that is durable. A
 failure of either, of `AppendToLog` or of a flush ends the node: nothing is retried on a file that
 may have lost pages (D9).
 """
@@ -75,8 +75,8 @@ class PersistQuorumState:
 class AppendToLog:
     """Write whole batches at the log's end; durable only after a flush.
 
-    `data` holds batches with offsets and epochs as they must stand in the log;
-    `end_offset` is the log end offset afterwards.
+    `data` holds batches with their final offsets and epochs; `end_offset` is the log end offset
+    afterwards.
     """
 
     base_offset: int
@@ -86,17 +86,17 @@ class AppendToLog:
 
 @dataclass(slots=True)
 class TruncateLog:
-    """Cut the log so that it ends at this offset, durably (D5)."""
+    """Truncate the log to this end offset, durably (D5)."""
 
     end_offset: int
 
 
 @dataclass(slots=True)
 class FlushLog:
-    """Make the log durable up to its present end; answer with `LogFlushed` of the same values.
+    """Make the log durable up to its current end; answer with `LogFlushed` of the same values.
 
-    `generation` counts truncations, so that an answer from before one is not taken for the
-    bytes that were written since. Only the newest of several flushes has to be answered.
+    `generation` counts truncations, so that the answer to an older flush is not applied to bytes
+    written since. Only the newest of several flushes needs an answer.
     """
 
     end_offset: int
@@ -118,12 +118,12 @@ class SendRequest:
 
 @dataclass(slots=True)
 class ResetConnections:
-    """Forget the requests in flight: their answers will not be looked at any more."""
+    """Forget the requests in flight: their answers will be ignored."""
 
 
 @dataclass(slots=True)
 class SendReply:
-    """Answer a request, after the bytes of `part` were read and put into the message."""
+    """Answer a request, after reading the bytes of `part` and putting them into the message."""
 
     token: int
     message: Message
@@ -134,7 +134,7 @@ class SendReply:
 class AppendToSnapshot:
     """Write bytes of a snapshot that is being downloaded, at this position of its `.part` file.
 
-    Position 0 begins a new file. At most one download is open: one of another id is discarded.
+    Position 0 begins a new file. At most one download is open: one with another id is discarded.
     """
 
     id: OffsetAndEpoch
@@ -144,7 +144,7 @@ class AppendToSnapshot:
 
 @dataclass(slots=True)
 class FinishSnapshot:
-    """Check a downloaded snapshot, make it durable and give it its name.
+    """Check a downloaded snapshot, make it durable and rename it to its final name.
 
     May run next to later work; answered by `SnapshotFinished` or `SnapshotRejected`.
     """
@@ -154,7 +154,7 @@ class FinishSnapshot:
 
 @dataclass(slots=True)
 class DiscardSnapshot:
-    """Throw the unfinished download of this id away, if it is there."""
+    """Discard the unfinished download with this id, if there is one."""
 
     id: OffsetAndEpoch
 
@@ -163,7 +163,7 @@ class DiscardSnapshot:
 class ResetLog:
     """Empty the log, durably, so that it starts and ends where this snapshot ends.
 
-    Older snapshots are of no use any more: they are deleted, after the delete delay.
+    Older snapshots are no longer needed: they are deleted after the delete delay.
     """
 
     start: OffsetAndEpoch
@@ -171,7 +171,8 @@ class ResetLog:
 
 @dataclass(slots=True)
 class DropLogPrefix:
-    """Let the log start at the end of a snapshot: segments that lie wholly below may go.
+    """Advance the log start offset to the end of a snapshot: segments wholly below it may be
+    deleted.
 
     `snapshots` are older than that one; they are deleted too, after the delete delay.
     """
@@ -197,7 +198,7 @@ class WriteSnapshot:
 
 @dataclass(slots=True)
 class SnapshotRefused:
-    """There will be no snapshot for a `SnapshotWanted`, for this reason."""
+    """A `SnapshotWanted` is refused, for this reason."""
 
     listener_id: int
     end_offset: int
@@ -213,10 +214,10 @@ class HighWatermarkAdvanced:
 
 @dataclass(slots=True)
 class DeliverCommitted:
-    """Hand the committed batches in [start_offset, end_offset) to a listener.
+    """Deliver the committed batches in [start_offset, end_offset) to a listener.
 
-    Whole batches, control batches included; answer with `ListenerConsumed`, possibly with a
-    smaller offset (a batch's border) if less was read.
+    Whole batches, control batches included; answer with `ListenerConsumed`, possibly with a smaller
+    offset (a batch boundary) if less was read.
     """
 
     listener_id: int
@@ -226,8 +227,9 @@ class DeliverCommitted:
 
 @dataclass(slots=True)
 class LoadSnapshot:
-    """Have a listener replace its state by that of a snapshot; answered by `ListenerConsumed` with
-    the snapshot's end offset. May take long; the listener gets nothing else meanwhile."""
+    """Make a listener replace its state with that of a snapshot; answered by `ListenerConsumed`
+    with the snapshot's end offset. It may take long; the listener gets nothing else in the
+    meantime."""
 
     listener_id: int
     id: OffsetAndEpoch
@@ -237,9 +239,9 @@ class LoadSnapshot:
 class LeaderChanged:
     """Tell a listener who leads.
 
-    `leader_id` -1 for nobody. To the leader's own listener it comes once everything before
-    `end_offset`, the offset after its LeaderChange batch, is consumed (KAFKA-15345); to others
-    at once, with the log end offset as they know it.
+    `leader_id` is -1 if there is none. The leader's own listener is told once everything before
+    `end_offset`, the offset after its LeaderChange batch, is consumed (KAFKA-15345); to others at
+    once, with the log end offset that they know.
     """
 
     listener_id: int
@@ -250,7 +252,7 @@ class LeaderChanged:
 
 @dataclass(slots=True)
 class AppendAccepted:
-    """The records will stand at these offsets, if they are committed."""
+    """The records have these offsets, if they are committed."""
 
     token: int
     base_offset: int
@@ -269,8 +271,8 @@ class AppendRefused:
 
 @dataclass(slots=True)
 class UpgradeDecided:
-    """What became of an `UpgradeRequested`: an error code, or 0 and the offset of the record that
-    has to be committed (-1 if there is nothing to wait for)."""
+    """The result of an `UpgradeRequested`: an error code, or 0 and the offset of the record that
+    must be committed (-1 if there is nothing to wait for)."""
 
     token: int
     error: int
@@ -280,9 +282,9 @@ class UpgradeDecided:
 
 @dataclass(slots=True)
 class VotersChanged:
-    """Another voter set or kraft.version is in force; for logs, metrics and checkers.
+    """Another voter set or kraft.version is in effect; for logs, metrics and checkers.
 
-    It stands at `offset` of the log, -1 for the static configuration or a snapshot.
+    `offset` is that of its record, -1 for the static configuration or a snapshot.
     """
 
     voters: VoterSet
@@ -293,7 +295,7 @@ class VotersChanged:
 
 @dataclass(slots=True)
 class RoleChanged:
-    """The role or what is known of the leader changed; for logs, metrics and checkers.
+    """The role or the known leader changed; for logs, metrics and checkers.
 
     Role names as in the metric `current-state`, without `observer`: `unattached`,
     `prospective`, `candidate`, `leader`, `resigned`, `follower`.
@@ -308,10 +310,10 @@ class RoleChanged:
 
 @dataclass(slots=True)
 class Note:
-    """Something worth a log line that changes no role.
+    """A log line that is not about a change of role.
 
-    `level` is a name as in `logging`. `key` is the same for every line of a kind, whatever its
-    text says: lines of one key are limited together.
+    `level` is a name as in `logging`. `key` is the same for all lines of a kind, whatever their
+    text; one rate limit applies to all lines of a key.
     """
 
     level: str
@@ -321,7 +323,7 @@ class Note:
 
 @dataclass(slots=True)
 class ShutdownFinished:
-    """The quorum can do without this node; `graceful` is False if the time ran out."""
+    """The node may end; `graceful` is False if the shutdown timed out."""
 
     graceful: bool
 

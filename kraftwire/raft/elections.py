@@ -42,9 +42,9 @@ __all__ = [
 
 
 def poll_prospective(state: RaftState, role: Prospective) -> None:
-    """Go on with a pre-vote: won, lost, timed out, or voters still to be asked."""
+    """Continue a pre-vote: it is won, lost or timed out, or there are voters left to ask."""
     if not state.may_stand:
-        to_unattached(state, role.epoch, "not a voter any more", keep=True)
+        to_unattached(state, role.epoch, "no longer a voter", keep=True)
     elif role.epoch >= EPOCH_MAX:
         _end_prospective(state, role, "there is no higher epoch")
     elif role.votes.is_won:
@@ -58,7 +58,7 @@ def poll_prospective(state: RaftState, role: Prospective) -> None:
 
 
 def _end_prospective(state: RaftState, role: Prospective, reason: str) -> None:
-    """Return to what was before: the leader, if it is known, may be alive after all."""
+    """Return to the previous role: the leader, if known, may be alive after all."""
     if role.leader_id >= 0 and role.leader_endpoints and role.leader_id != state.config.key.id:
         to_follower(state, role.epoch, role.leader_id, role.leader_endpoints, reason)
         return
@@ -67,20 +67,21 @@ def _end_prospective(state: RaftState, role: Prospective, reason: str) -> None:
     is_late = state.now >= role.deadline_ms
     if type(new) is Unattached and new.deadline_ms is not None and is_late:
         # Differs from Kafka, which stands again at once. The voters that did not answer may have
-        # been replaced long ago: first there has to be time to ask bootstrap servers who leads.
+        # been replaced long ago: first allow time to ask bootstrap servers for the leader.
         new.deadline_ms = state.now + state.config.timers.election_timeout_ms // 2
 
 
 def poll_candidate(state: RaftState, role: Candidate) -> None:
-    """Go on with an election that is not won yet.
+    """Continue an election that is not won yet.
 
-    A difference from Kafka, which waits a lost election's timeout out: a candidate that can no
-    longer win waits at most the election back-off, as KIP-595 has it, and asks for pre-votes again.
-    One that had no pre-votes waits as Kafka does: with an older log than the others, it would begin
-    one epoch after the other, and each would put off the elections that others could win (L1).
+    Differs from Kafka, which waits for the timeout of a lost election: a candidate that can no
+    longer win waits at most the election back-off, as KIP-595 specifies, and asks for pre-votes
+    again. A candidate without pre-votes waits as in Kafka: with an older log than the others, it
+    would begin one epoch after the other, and each would delay the elections that others could win
+    (L1).
     """
     if not state.may_stand:
-        to_unattached(state, role.epoch, "not a voter any more", keep=True)
+        to_unattached(state, role.epoch, "no longer a voter", keep=True)
         return
     if role.votes.is_lost and role.retry_ms is None:
         backoff = state.config.timers.election_backoff_max_ms
@@ -99,10 +100,10 @@ def poll_candidate(state: RaftState, role: Candidate) -> None:
 
 
 def ask_for_votes(state: RaftState, role: Prospective | Candidate) -> None:
-    """Ask every voter that has not answered, as far as connections are ready (R-VOTE-2)."""
+    """Ask every voter that has not answered and whose connection is ready (R-VOTE-2)."""
     for voter in role.votes.unanswered:
         destination = state.voter_destination(voter)
-        if destination is not None and state.is_ready(destination):
+        if destination is not None and state.peers.is_ready(destination.key, state.now):
             state.send(destination, _vote_request(state, voter), Purpose.VOTE)
 
 
@@ -136,7 +137,7 @@ def handle_vote_request(state: RaftState, event: RequestReceived) -> None:
 def _hear_of_nominee(
     state: RaftState, request: VoteRequest, reply: VoteResponse, software: str
 ) -> None:
-    """Note what software a nominee says it is, if its request was taken."""
+    """Note the software that a candidate claims to be, if its request was accepted."""
     if reply.topics[0].partitions[0].error_code == ErrorCode.NONE:
         partition = request.topics[0].partitions[0]
         key = ReplicaKey(partition.replica_id, partition.replica_directory_id)
@@ -159,7 +160,7 @@ def _answer(state: RaftState, request: VoteRequest, listener: str) -> VoteRespon
     nominee = ReplicaKey(partition.replica_id, partition.replica_directory_id)
     is_ahead = _offered(partition).is_newer_or_equal(state.log.end)
     if not may_move_epoch(state, nominee, partition.replica_epoch, is_ahead=is_ahead):
-        # Differs from Kafka. A back-off error is what harms a peer that means well least.
+        # Differs from Kafka. A retriable error harms an honest peer least.
         return answers.vote(state, listener, ErrorCode.BROKER_NOT_AVAILABLE)
     if partition.replica_epoch > state.role.epoch:
         to_unattached(
@@ -173,14 +174,14 @@ def _answer(state: RaftState, request: VoteRequest, listener: str) -> VoteRespon
 
 
 def _is_legal(partition: PartitionData) -> bool:
-    """Whether epochs and offset can be those of a nominee (R-VOTE-4, step 3)."""
+    """Return whether epochs and offset are valid for a candidate (R-VOTE-4, step 3)."""
     # A pre-vote carries the current epoch, in which its log may have been written.
     epoch_max = partition.replica_epoch - (0 if partition.pre_vote else 1)
     return partition.last_offset >= 0 and 0 <= partition.last_offset_epoch <= epoch_max
 
 
 def is_addressee(state: RaftState, voter_id: int, directory_id: bytes) -> bool:
-    """Whether a request is meant for this replica; -1 and the zero uuid mean anybody."""
+    """Return whether a request is addressed to this replica; -1 and the zero uuid match any."""
     key = state.config.key
     asked = ReplicaKey(voter_id, directory_id)
     return voter_id < 0 or (
@@ -189,15 +190,15 @@ def is_addressee(state: RaftState, voter_id: int, directory_id: bytes) -> bool:
 
 
 def _offered(partition: PartitionData) -> OffsetAndEpoch:
-    """Where a nominee's log ends."""
+    """Return the end of the candidate's log."""
     return OffsetAndEpoch(partition.last_offset, partition.last_offset_epoch)
 
 
 def _decide(state: RaftState, partition: PartitionData) -> bool:
-    """Whether a legal request in the present epoch gets this node's vote (R-VOTE-5, R-VOTE-6)."""
+    """Return whether to vote for a valid request in the current epoch (R-VOTE-5, R-VOTE-6)."""
     if partition.replica_id == state.config.key.id:
-        # Another directory of this node: with a static voter set it would be this very voter, and
-        # its vote for itself and ours for it would be two in one epoch.
+        # Another directory of this node: in a static voter set it is this same voter, and its vote
+        # for itself and ours for it would be two votes in one epoch.
         return False
     is_up_to_date = _offered(partition).is_newer_or_equal(state.log.end)
     if partition.pre_vote:
@@ -212,7 +213,7 @@ def _decide_standard(state: RaftState, candidate: ReplicaKey, is_up_to_date: boo
         return False
     voted = role.voted
     if voted is not None:
-        # The same candidate asks again: its vote stands, whatever the logs say now.
+        # The same candidate asks again: the vote stands, whatever the logs are now.
         return voted.id == candidate.id and (
             not voted.has_directory_id or voted.directory_id == candidate.directory_id
         )
@@ -226,7 +227,7 @@ def _decide_standard(state: RaftState, candidate: ReplicaKey, is_up_to_date: boo
 
 
 def handle_vote_response(state: RaftState, sent: Sent, response: VoteResponse) -> None:
-    """Count an answer, or learn from it who leads (R-VOTE-10)."""
+    """Count an answer, or learn the leader from it (R-VOTE-10)."""
     role = state.role
     if response.error_code == ErrorCode.UNSUPPORTED_VERSION and type(role) is Prospective:
         vote_failed(state, sent, response.error_code)
@@ -248,7 +249,7 @@ def handle_vote_response(state: RaftState, sent: Sent, response: VoteResponse) -
 
 
 def vote_failed(state: RaftState, sent: Sent, error: int) -> None:
-    """A Vote request that could not be sent: a peer too old for pre-votes ends them (R-VOTE-10)."""
+    """Handle a Vote request that failed: a peer too old for pre-votes ends them (R-VOTE-10)."""
     if error == ErrorCode.UNSUPPORTED_VERSION and type(state.role) is Prospective:
         reason = f"{sent.destination.name} does not know pre-votes"
         to_candidate(state, reason, has_pre_votes=False)

@@ -1,12 +1,12 @@
-"""Which requests may move this node's epoch, and how far.
+"""Which requests may advance this node's epoch, and how far.
 
-In Kafka any Vote, BeginQuorumEpoch or EndQuorumEpoch of a later epoch moves it, no matter who
-sends it: a single request with the last epoch ends all elections forever. Here a voter moves it by
-an allowance that grows with time, and another replica only where it may have become a voter without
-this node's knowledge. Answers from nodes that this one asked still move it without these bounds, so
-no honest voter is shut out.
+In Kafka any Vote, BeginQuorumEpoch or EndQuorumEpoch of a later epoch advances it, from any
+sender: a single request with the highest possible epoch ends all elections forever. Here a voter's
+requests advance it within an allowance that grows with time, and another replica's only if it may
+have become a voter without this node's knowledge. Answers to this node's requests still advance it
+without limit, so no honest voter is shut out.
 
-Source: KIP-853 (voters that this log does not show yet), KIP-996 (who hears a leader).
+Source: KIP-853 (voters that are not in this log yet), KIP-996 (nodes that hear from a leader).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["hears_no_leader", "may_move_epoch"]
 
 
 def hears_no_leader(state: RaftState) -> bool:
-    """Whether this node would help to elect somebody: it neither leads nor reaches a leader.
+    """Return whether this node would support an election: it neither leads nor reaches a leader.
 
     KIP-996: a follower that reaches its leader must not help to depose it. One that waits longer
     than the fetch timeout, so that others can stand first, does not reach it.
@@ -34,16 +34,16 @@ def hears_no_leader(state: RaftState) -> bool:
 
 
 def may_move_epoch(state: RaftState, sender: ReplicaKey, epoch: int, *, is_ahead: bool) -> bool:
-    """Whether a request of this sender may move this node to a later epoch.
+    """Return whether a request from this sender may advance the epoch.
 
-    `is_ahead` says that the sender's log, as it claims, may hold voters that this log lacks.
+    `is_ahead` is True if the sender's log, as claimed, may hold voters that this log lacks.
     Refusals are noted.
     """
     jump = epoch - state.role.epoch
     if jump <= 0:
         return True
     voter = state.voters.get(sender.id)
-    # BeginQuorumEpoch and the first versions of Vote do not say of which directory the sender is.
+    # BeginQuorumEpoch and the first versions of Vote lack the sender's directory id.
     if voter is not None and (voter.matches(sender) or not sender.has_directory_id):
         problem = "" if state.allowance.take(jump, state.now) else "that is too far"
     else:
@@ -55,16 +55,16 @@ def may_move_epoch(state: RaftState, sender: ReplicaKey, epoch: int, *, is_ahead
 
 
 def _problem_of_other(state: RaftState, jump: int, is_ahead: bool) -> str:
-    """Why somebody who is not in the voter set may not move the epoch; empty if it may."""
+    """Return why a replica outside the voter set may not advance the epoch; empty if it may."""
     allowance = state.allowance
     if not is_ahead:
-        return "it is no voter, and its log is not ahead of this one"
+        return "it is not a voter, and its log is not ahead of this one"
     if not hears_no_leader(state):
-        return "it is no voter, and this node hears from a leader"
+        return "it is not a voter, and this node hears from a leader"
     if jump > EPOCH_JUMP_OF_OTHERS_MAX:
-        return "it is no voter, and that is too far"
+        return "it is not a voter, and that is too far"
     if state.now < allowance.others_due_ms:
-        return "it is no voter, and another one did so just now"
+        return "it is not a voter, and another replica has just done so"
     if not allowance.take(jump, state.now):
         return "that is too far"
     allowance.others_due_ms = state.now + state.config.timers.election_timeout_ms

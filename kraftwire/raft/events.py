@@ -1,7 +1,7 @@
-"""Everything that can happen to a Raft core.
+"""The events that a Raft core handles.
 
-The driver of a core hands these to `RaftCore.handle` one at a time, with the time. A token or id
-is the driver's own and comes back in the effect that answers it.
+The driver of a core passes these to `RaftCore.handle` one at a time, with the time. The driver
+chooses tokens and ids; they come back in the effect that answers them.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ __all__ = [
 
 @dataclass(slots=True)
 class TimerExpired:
-    """The time that `RaftCore.deadline_ms` named has come (too early does no harm)."""
+    """The time of `RaftCore.deadline_ms` has come (an early event is harmless)."""
 
 
 @dataclass(slots=True)
 class RequestReceived:
-    """A raft request of a peer or a client came in.
+    """A raft request of a peer or a client has arrived.
 
-    `listener` is the name of the listener it came in on, upper case. `client_software` is
-    the ClientSoftwareName of the connection's ApiVersions request, empty without one.
+    `listener` is the name of the listener that received it, in upper case. `client_software` is the
+    ClientSoftwareName of the connection's ApiVersions request, empty without one.
     """
 
     token: int
@@ -60,7 +60,7 @@ class RequestReceived:
 
 @dataclass(slots=True)
 class RequestAbandoned:
-    """Nobody waits for the answer to this request any more: its connection is closed."""
+    """The answer to this request is no longer wanted: its connection is closed."""
 
     token: int
 
@@ -88,9 +88,10 @@ class RequestFailed:
 
 @dataclass(slots=True)
 class FeaturesHeard:
-    """A connection for requests was made, and the other side named the features it supports.
+    """A connection for requests was made, and the other side reported the features it supports.
 
-    By them a replica of another implementation is known, also one that never asks this node.
+    They identify a replica of another implementation, even one that never sends requests to this
+    node.
     """
 
     destination: Destination
@@ -138,11 +139,11 @@ class ListenerConsumed:
 
 @dataclass(slots=True)
 class SnapshotWanted:
-    """A state machine would like a snapshot of what it has applied, up to this offset.
+    """A state machine requests a snapshot of what it has applied, up to this offset.
 
-    Order: before the `ListenerConsumed` that tells of the same offset, so that nothing more is
-    delivered until `WriteSnapshot` was carried out. `timestamp` is that of the last record
-    applied. Answered by `WriteSnapshot` or `SnapshotRefused`.
+    Order: before the `ListenerConsumed` with the same offset, so that nothing more is delivered
+    until `WriteSnapshot` was carried out. `timestamp` is that of the last record applied. Answered
+    by `WriteSnapshot` or `SnapshotRefused`.
     """
 
     listener_id: int
@@ -152,7 +153,7 @@ class SnapshotWanted:
 
 @dataclass(slots=True)
 class SnapshotWritten:
-    """A `WriteSnapshot` is done: the snapshot has its name and is durable. Units: bytes."""
+    """A `WriteSnapshot` is done: the snapshot is durable under its final name. Units: bytes."""
 
     id: OffsetAndEpoch
     size: int
@@ -160,7 +161,7 @@ class SnapshotWritten:
 
 @dataclass(slots=True)
 class SnapshotFailed:
-    """A `WriteSnapshot` came to nothing; nothing of it is left."""
+    """A `WriteSnapshot` failed; its file has been removed."""
 
     id: OffsetAndEpoch
     problem: str
@@ -168,7 +169,8 @@ class SnapshotFailed:
 
 @dataclass(slots=True)
 class SnapshotFinished:
-    """A `FinishSnapshot` is done: every checksum is right, the file is durable under its name.
+    """A `FinishSnapshot` is done: every checksum is correct, and the file is durable under its
+    final name.
 
     `control` holds the bytes of the snapshot's first control batch: header, version, voters.
     """
@@ -180,7 +182,7 @@ class SnapshotFinished:
 
 @dataclass(slots=True)
 class SnapshotRejected:
-    """A downloaded snapshot is damaged and was thrown away."""
+    """A downloaded snapshot was damaged and has been discarded."""
 
     id: OffsetAndEpoch
     problem: str
@@ -188,7 +190,7 @@ class SnapshotRejected:
 
 @dataclass(slots=True)
 class LogStartProposed:
-    """Retention would let the log start at the end of this snapshot; answered by `DropLogPrefix`
+    """Retention proposes to start the log at the end of this snapshot; answered by `DropLogPrefix`
     if that is allowed."""
 
     snapshot: OffsetAndEpoch
@@ -209,21 +211,21 @@ class UpgradeRequested:
 
 @dataclass(slots=True)
 class ClusterIdKnown:
-    """The cluster's id was learnt after the start (raft-README mode)."""
+    """The cluster id became known after startup (raft-README mode)."""
 
     cluster_id: str
 
 
 @dataclass(slots=True)
 class ResignRequested:
-    """The state machine gives up the leadership of this epoch."""
+    """The state machine asks the leader of this epoch to resign."""
 
     epoch: int
 
 
 @dataclass(slots=True)
 class ShutdownRequested:
-    """Leave the quorum in good order, within the shutdown time; ends in `ShutdownFinished`."""
+    """Leave the quorum cleanly within the shutdown timeout; ends with `ShutdownFinished`."""
 
 
 Event = (

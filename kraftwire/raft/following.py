@@ -1,7 +1,8 @@
 """The follower's side of replication: fetching, appending, truncating.
 
-A fetch says how far this replica's log is durable, so none leaves before the flush is done (D2).
-What is wrong with an answer is noted and fetched again; nothing a leader sends ends this node.
+A fetch acknowledges that this replica's log is durable up to its offset, so none is sent before the
+flush is done (D2). A bad answer is noted and the fetch repeated; nothing a leader sends ends this
+node.
 
 Source: KIP-595, KIP-1166; R-FET-1 to R-FET-5, R-FET-19 to R-FET-24, R-UPD-1 to R-UPD-5.
 """
@@ -21,7 +22,6 @@ from kraftwire.raft.batches import read_fetched
 from kraftwire.raft.downloading import begin_download, poll_download
 from kraftwire.raft.effects import (
     AppendToLog,
-    Destination,
     HighWatermarkAdvanced,
     TruncateLog,
 )
@@ -33,56 +33,55 @@ from kraftwire.records.offsets import OffsetAndEpoch
 
 __all__ = ["handle_fetch_response", "poll_follower", "poll_unattached"]
 
-_BOOTSTRAP_ID = -2
-
 
 def poll_unattached(state: RaftState) -> None:
     """Ask a bootstrap server who leads, one at a time (R-FET-2)."""
-    if not state.is_shutting_down and not state.peers.any_in_flight():
+    if not state.peers.any_in_flight() and state.shutdown_deadline_ms is None:
         _fetch_from_bootstrap(state)
 
 
 def poll_follower(state: RaftState, role: Follower) -> None:
     """Fetch from the leader; ask others if it does not answer (R-FET-3)."""
-    if state.peers.any_in_flight() or state.is_shutting_down or not _may_fetch(state):
+    if state.peers.any_in_flight() or state.shutdown_deadline_ms is not None:
+        return
+    if not _may_fetch(state):
         return
     leader = state.leader_destination()
     if leader is None or not state.is_ready(leader):
         _fetch_from_bootstrap(state)
     elif not poll_update(state, role, leader) and not poll_download(state, role, leader):
-        state.send(leader, _fetch_request(state), Purpose.FETCH)
+        state.send(leader, _next_fetch(state), Purpose.FETCH)
 
 
 def _may_fetch(state: RaftState) -> bool:
-    """Whether everything that a fetch would acknowledge is durable (D2, KAFKA-17332)."""
+    """Return whether everything that a fetch would acknowledge is durable (D2, KAFKA-17332)."""
     log = state.log
     return not state.config.can_be_voter or log.flushed_offset >= log.end_offset
 
 
-def _bootstrap_nodes(state: RaftState) -> list[Destination]:
-    """Whom to ask while no leader is known (R-START-4); oneself never knows better."""
-    config = state.config
-    if config.bootstrap_servers:
-        own = {(at.host, at.port) for at in config.endpoints}
-        return [
-            Destination(_BOOTSTRAP_ID - place, at.host, at.port)
-            for place, at in enumerate(config.bootstrap_servers)
-            if (at.host, at.port) not in own
-        ]
-    others = (voter.key for voter in state.voters if voter.key.id != config.key.id)
-    found = (state.voter_destination(key) for key in others)
-    return [node for node in found if node is not None]
-
-
 def _fetch_from_bootstrap(state: RaftState) -> None:
-    nodes = _bootstrap_nodes(state) if _may_fetch(state) else []
+    if not _may_fetch(state):
+        return
+    nodes = state.addresses.bootstrap(state.voters)
     if not nodes:
         return
-    start = state.random.randrange(len(nodes))
-    for node in nodes[start:] + nodes[:start]:
-        if state.is_ready(node):
-            state.send(node, _fetch_request(state), Purpose.FETCH)
+    count = len(nodes)
+    start = state.random.randrange(count)
+    for place in range(start, start + count):
+        node = nodes[place % count]
+        if state.peers.is_ready(node.key, state.now):
+            state.send(node, _next_fetch(state), Purpose.FETCH)
             return
+
+
+def _next_fetch(state: RaftState) -> FetchRequest:
+    """Return the Fetch for what follows this log: the previous message if nothing has changed."""
+    log, last = state.log, state.fetch
+    epoch, mark = state.role.epoch, state.high_watermark
+    about = (epoch, log.end_offset, log.last_epoch, mark, state.cluster_id)
+    if last.message is None or last.about != about:
+        last.about, last.message = about, _fetch_request(state)
+    return last.message
 
 
 def _fetch_request(state: RaftState) -> FetchRequest:
@@ -107,7 +106,7 @@ def _fetch_request(state: RaftState) -> FetchRequest:
 
 
 def handle_fetch_response(state: RaftState, sent: Sent, response: FetchResponse) -> None:
-    """Take over what the leader sent (R-FET-19 to R-FET-24)."""
+    """Process what the leader sent (R-FET-19 to R-FET-24)."""
     if not settle_top_level(state, sent, response.error_code):
         return
     data = _only_partition(state, response)
@@ -125,7 +124,7 @@ def handle_fetch_response(state: RaftState, sent: Sent, response: FetchResponse)
     if outcome is not Outcome.OWN:
         return
     if type(role) is not Follower or leader_id != role.leader_id:
-        # Answered without error by somebody who does not claim to lead: nothing to believe.
+        # An answer without error from a node that does not claim to lead: ignore it.
         state.failed(sent)
         return
     if _take(state, role, data, sent):
@@ -144,7 +143,7 @@ def _only_partition(state: RaftState, response: FetchResponse) -> PartitionData 
 
 
 def _take(state: RaftState, role: Follower, data: PartitionData, sent: Sent) -> bool:
-    """Truncate, append or begin a download; returns whether the leader is alive and believable."""
+    """Truncate, append or begin a download; returns whether the leader is alive and plausible."""
     diverging, snapshot = data.diverging_epoch, data.snapshot_id
     if diverging is not None and diverging.epoch >= 0:
         return _truncate(state, diverging, sent)
@@ -158,7 +157,7 @@ def _take(state: RaftState, role: Follower, data: PartitionData, sent: Sent) -> 
 
 
 def _truncate(state: RaftState, diverging: EpochEndOffset, sent: Sent) -> bool:
-    """Cut off what the leader does not have, never what is committed (S11, R-FET-20)."""
+    """Truncate what the leader does not have, but never what is committed (S11, R-FET-20)."""
     if diverging.end_offset < 0:
         state.note("the leader named a negative end offset", "warning", key="diverging")
         state.failed(sent)
@@ -175,7 +174,7 @@ def _truncate(state: RaftState, diverging: EpochEndOffset, sent: Sent) -> bool:
         state.failed(sent)
         return False
     if end >= state.log.end_offset:
-        # Nothing to cut and yet diverging: asking again at once would never end (KAFKA-10706).
+        # Nothing to truncate and yet diverging: asking again at once would never end (KAFKA-10706).
         state.failed(sent)
         return True
     state.note(f"truncates the log from {state.log.end_offset} to {end}", key="truncates")
@@ -186,13 +185,13 @@ def _truncate(state: RaftState, diverging: EpochEndOffset, sent: Sent) -> bool:
     if state.history.truncate(end):
         state.voters_changed(was_voter)
     if state.log.flushed_offset < state.log.end_offset:
-        # The flush under way belongs to the time before the cut and will not count.
+        # The flush in progress began before the truncation and will not count.
         flush(state)
     return True
 
 
 def _append(state: RaftState, records: bytes | memoryview, sent: Sent) -> None:
-    """Append what is right of the fetched batches; the rest is fetched again (R-FET-23)."""
+    """Append the valid batches of a Fetch; the rest is fetched again (R-FET-23)."""
     log = state.log
     fetched = read_fetched(
         records, log.end_offset, state.role.epoch, last_epoch=log.last_epoch
@@ -224,10 +223,10 @@ def _append(state: RaftState, records: bytes | memoryview, sent: Sent) -> None:
 
 
 def _follow_high_watermark(state: RaftState, offered: int) -> None:
-    """Take over the leader's high watermark as far as the own log reaches (R-FET-22).
+    """Adopt the leader's high watermark, as far as this replica's log extends (R-FET-22).
 
-    One that is lower than before is a new leader's that does not know better yet: no news. Nor is
-    one below the own log's start, where nothing can be read (KAFKA-16452).
+    A lower one than before comes from a new leader that does not know the right one yet, and is
+    ignored. So is one below this log's start, where nothing can be read (KAFKA-16452).
     """
     mark = min(offered, state.log.end_offset)
     if state.high_watermark < mark >= state.log.start_offset:

@@ -1,7 +1,7 @@
-"""Which voter set and which kraft.version are in force, by offset.
+"""The voter set and kraft.version in effect, by offset.
 
-The newest control record in the log counts, committed or not; cutting the log takes it back. A
-snapshot states both for everything that it contains. Without any, the static voters of the
+The newest control record in the log counts, committed or not; truncating the log undoes it. A
+snapshot has both for everything that it contains. Without either, the static voters of the
 configuration count, at kraft.version 0.
 
 Source: Kafka's `KRaftControlRecordStateMachine`, `VoterSetHistory`, `KRaftVersionHistory`.
@@ -28,7 +28,7 @@ _Entries = list[tuple[int, _Value]]
 
 
 class InForce(NamedTuple):
-    """What counts at an offset. The offset of the voters is None for the static set."""
+    """The voters and version at an offset. The offset of the voters is None for the static set."""
 
     voters: VoterSet
     kraft_version: int
@@ -38,9 +38,9 @@ class InForce(NamedTuple):
 class VoterHistory:
     """The voter sets and versions that snapshot and log hold (R-ID-5 to R-ID-8).
 
-    `current` and `kraft_version` are in force. `last_voters_offset` is where the set in force
-    stands in the log, None for the static one; that of a snapshot stands at the snapshot's last
-    offset, so at -1 for the bootstrap checkpoint.
+    `current` and `kraft_version` are in effect. `last_voters_offset` is the offset of the record of
+    the current set, None for the static one; for a snapshot it is the snapshot's last offset, so -1
+    for the bootstrap checkpoint.
     """
 
     __slots__ = (
@@ -61,7 +61,7 @@ class VoterHistory:
         """Start with the control batches of the newest snapshot and of the log after it.
 
         `snapshot` is the end offset and the first control batch; `control` has (base offset, bytes)
-        of each batch. Order: by offset; what the snapshot contains is passed over.
+        of each batch. Order: by offset; batches that the snapshot contains are skipped.
         """
         self._static = static
         self._voters: _Entries[VoterSet] = []
@@ -78,16 +78,16 @@ class VoterHistory:
 
     @property
     def has_own_voters(self) -> bool:
-        """Whether log or snapshot state the voters, so that the static ones do not count."""
+        """Whether the log or a snapshot has the voters, so that the static ones do not count."""
         return bool(self._voters)
 
     @property
     def previous(self) -> VoterSet:
-        """The set that was in force before the present one, as far as it is not pruned."""
+        """The set before the current one, unless it has been pruned."""
         return self._voters[-2][1] if len(self._voters) > 1 else self._static
 
     def reset(self, end_offset: int, control: bytes) -> bool:
-        """Replace everything by what a snapshot's first control batch states.
+        """Replace everything with the contents of a snapshot's first control batch.
 
         Returns: whether set or version changed.
         """
@@ -99,10 +99,10 @@ class VoterHistory:
         return self._settle(before)
 
     def observe(self, base: int, batch: bytes) -> bool:
-        """Take in an appended control batch; returns whether set or version changed.
+        """Process an appended control batch; returns whether set or version changed.
 
-        `base` is the batch's base offset, at which nothing may be known yet. Types of records that
-        are not known here are passed over, where Kafka would end (R-ID-6).
+        `base` is the batch's base offset, at which nothing may be known yet. Unknown types of
+        records are skipped, where Kafka would end (R-ID-6).
         """
         before = self.current, self.kraft_version
         self._drop(base)
@@ -111,7 +111,8 @@ class VoterHistory:
         return self._settle(before)
 
     def truncate(self, offset: int) -> bool:
-        """Forget what stood at this offset or after it (R-ID-8); returns whether it changed."""
+        """Forget records at or after this offset (R-ID-8); returns whether set or version
+        changed."""
         before = self.current, self.kraft_version
         self._drop(offset)
         return self._settle(before)
@@ -122,7 +123,7 @@ class VoterHistory:
         _prune(self._versions, end_offset)
 
     def at(self, offset: int) -> InForce:
-        """What counts right after the record at an offset, as far as it is not pruned."""
+        """Return what is in effect after the record at an offset, unless it has been pruned."""
         voters = _last(self._voters, offset)
         version = _last(self._versions, offset)
         return InForce(
@@ -132,7 +133,8 @@ class VoterHistory:
         )
 
     def control_at(self, offset: int) -> tuple[tuple[ControlType, Message], ...]:
-        """The records after the header of a snapshot that ends with an offset (R-SNAP-2)."""
+        """Return the records after the header of a snapshot whose last offset is given
+        (R-SNAP-2)."""
         voters, version, where = self.at(offset)
         if version == 0:
             return ()
@@ -174,12 +176,12 @@ def _prune(entries: _Entries[_Value], end_offset: int) -> None:
 
 
 def voter_set(record: VotersRecord) -> VoterSet:
-    """The voter set that a record states; listener names become upper case (R-ID-4)."""
+    """Build the voter set of a record; listener names become upper case (R-ID-4)."""
     return VoterSet.of(*map(_voter, record.voters))
 
 
 def voters_record(voters: VoterSet) -> VotersRecord:
-    """The record that states a voter set."""
+    """Build the record of a voter set."""
     return VotersRecord(version=0, voters=[_record_voter(voter) for voter in voters])
 
 

@@ -1,8 +1,9 @@
-"""When a leader resigns, which voter should follow it, and when a node may stop.
+"""When a leader resigns, its preferred successors, and when a node may stop.
 
-A leader hands over to a voter of another implementation, because that brings an active controller.
-Anybody may claim to be one, and a node votes before its listener is open: so the voter's own
-endpoint has to answer an ApiVersions request first, and to name other features than this node's.
+A leader hands over to a voter of another implementation, because that one has a full active
+controller. Any node may claim to be one, and a node votes before its listener is open: so the
+voter's own endpoint must first answer an ApiVersions request, with features that differ from this
+node's.
 
 Source: R-CQ-1, R-END-2, R-REM-5, R-RES-1, R-SHUT-1 to R-SHUT-3.
 """
@@ -29,16 +30,16 @@ __all__ = [
     "successors",
 ]
 
-# A voter that does not answer is asked again after so long: it may be starting.
+# A voter that does not answer is asked again after this time: it may be starting.
 _PROBE_INTERVAL_MS = 250
 
-# A voter that is started again at this moment does not answer the first request.
+# A voter that is just restarting does not answer the first request.
 _ATTEMPTS = 5
 
 
 def reason_to_resign(state: RaftState, leader: Leader) -> str:
-    """Why a leader should lead no longer; empty if it should stay."""
-    if state.is_shutting_down:
+    """Return why a leader should resign; empty if it should not."""
+    if state.shutdown_deadline_ms is not None:
         return "shutting down"
     if state.resign_asked:
         return state.resign_asked
@@ -51,7 +52,8 @@ def reason_to_resign(state: RaftState, leader: Leader) -> str:
 
 
 def _ready_voters(state: RaftState, leader: Leader) -> list[ReplicaKey]:
-    """The voters that could win: who lacks something committed could not fetch it any more."""
+    """Return the voters that could win: one that lacks committed records could no longer fetch
+    them."""
     return [
         replica.key
         for replica in leader.progress.voters.values()
@@ -62,7 +64,7 @@ def _ready_voters(state: RaftState, leader: Leader) -> list[ReplicaKey]:
 def poll_handover(state: RaftState, leader: Leader) -> bool:
     """Look for a voter that should lead instead, once the epoch is established.
 
-    Returns: whether one was found at once; who has to be asked first answers later.
+    Returns whether one was found at once; one that must be asked first answers later.
     """
     policy = state.config.handover
     if leader.successor is not None:
@@ -87,7 +89,7 @@ def poll_handover(state: RaftState, leader: Leader) -> bool:
         if key not in asked and (key in state.claimed or (is_giving and state.is_foreign(key)))
     ]
     if claiming:
-        # One at a time, each in turn: one that is silent must not keep others from being asked.
+        # One at a time, in rotation: a silent one must not keep others from being asked.
         destination = state.voter_destination(claiming[leader.probe_count % len(claiming)])
         leader.probe_count += 1
         leader.probe_due_ms = state.now + _PROBE_INTERVAL_MS
@@ -97,7 +99,8 @@ def poll_handover(state: RaftState, leader: Leader) -> bool:
 
 
 def ask_for_software(state: RaftState, role: Follower) -> None:
-    """Learn once which voters are other implementations: they may stand for election first."""
+    """Ask each voter once whether it is another implementation, which may stand for election
+    first."""
     if role.has_asked_for_software:
         return
     role.has_asked_for_software = True
@@ -113,7 +116,7 @@ def ask_for_software(state: RaftState, role: Follower) -> None:
 def handle_successor_probe(
     state: RaftState, sent: Sent, response: ApiVersionsResponse
 ) -> None:
-    """Hand over to a voter that answers and is what it claims to be."""
+    """Hand over to a voter that answers and is indeed another implementation."""
     leader, key = state.leader, sent.destination.key
     if response.error_code != ErrorCode.NONE:
         return
@@ -124,22 +127,22 @@ def handle_successor_probe(
         longer = state.draw_fetch_timeout_ms() - role.fetch_timeout_ms
         role.fetch_timeout_ms += longer
         role.fetch_deadline_ms += longer
-    # One that has fallen behind meanwhile is asked again once it has caught up.
+    # One that lags by now is asked again once it has caught up.
     is_giving = is_foreign and state.config.handover is Handover.AUTO
     if leader is not None and is_giving and key in _ready_voters(state, leader):
         leader.successor = key
 
 
 def features_of(response: ApiVersionsResponse) -> frozenset[str]:
-    """What a node says it supports, in the form of `RaftConfig.features`."""
+    """Return the features of a node in the form of `RaftConfig.features`."""
     return frozenset(
         f"{one.name} {one.min_version}-{one.max_version}" for one in response.supported_features
     )
 
 
 def successors(state: RaftState, leader: Leader) -> list[ReplicaKey]:
-    """Who should lead next: the chosen successor, voters of other implementations, then the rest,
-    each group by log end offset (R-END-2)."""
+    """Return the preferred successors: the chosen one, voters of other implementations, then the
+    rest, each group by log end offset (R-END-2)."""
     order = leader.progress.preferred_successors()
     if state.config.handover is Handover.AUTO:
         order.sort(key=lambda key: (key != leader.successor, not state.is_foreign(key)))
@@ -147,10 +150,10 @@ def successors(state: RaftState, leader: Leader) -> list[ReplicaKey]:
 
 
 def finish_shutdown(state: RaftState) -> bool:
-    """Stop once the quorum can do without this node, or time is up (R-SHUT-2).
+    """Stop once the quorum no longer needs this node, or the time is up (R-SHUT-2).
 
-    Differs from Kafka, where a voter that knows no leader waits for its time to be over. One that
-    has resigned stays, because the others may need its vote; but not if none of them is there.
+    Differs from Kafka, where a voter without a leader waits for the whole timeout. A resigned
+    leader stays, because the others may need its vote, unless none of them can be reached.
     """
     deadline = state.shutdown_deadline_ms
     if deadline is None:
@@ -167,7 +170,8 @@ def finish_shutdown(state: RaftState) -> bool:
 
 
 def _is_left_alone(state: RaftState, role: Role) -> bool:
-    """Whether no other voter was reached since this node resigned, in several attempts each."""
+    """Return whether several attempts to reach each other voter have failed since the
+    resignation."""
     if type(role) is not Resigned:
         return False
     others = [voter.key for voter in state.voters if voter.key.id != state.config.key.id]

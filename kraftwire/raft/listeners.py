@@ -1,8 +1,8 @@
-"""What the state machines on top of a Raft core are told, and in which order.
+"""The deliveries to the state machines on top of a Raft core, and their order.
 
-Each gets snapshots and committed batches one delivery at a time, from where it is, and the changes
-of leader. A leader's own state machine hears that it leads only once it has everything that was
-written before it may write.
+Each gets snapshots and committed batches from its position on, one delivery at a time, and the
+changes of leader. A leader's own state machine is told that it leads only once it has applied
+everything written before.
 
 Source: Kafka's `KafkaRaftClient.ListenerContext`; R-LIS-1 to R-LIS-6; KAFKA-15345.
 """
@@ -19,8 +19,8 @@ __all__ = ["Listeners"]
 
 
 class _Leadership(NamedTuple):
-    """Who leads. `end_offset` is the log's end if another node leads; if this node does, what must
-    be consumed first: its epoch's first records."""
+    """The leader. `end_offset` is the log's end if another node leads; if this node does, it is the
+    end of its epoch's first records, which must be consumed first."""
 
     leader_id: int
     epoch: int
@@ -32,7 +32,8 @@ class _Listener:
     """One state machine.
 
     `promised` is the end of the delivery in flight, -1 for none. `leads_from` is what it must have
-    consumed before it hears that this node leads, because it was registered after the epoch began.
+    consumed before it is told that this node leads, because it was registered after the epoch
+    began.
     """
 
     __slots__ = ("fired_epoch", "fired_leader", "id", "leads_from", "next_offset", "promised")
@@ -58,19 +59,18 @@ class Listeners:
         self._served_mark = -1
 
     def register(self, listener_id: int, next_offset: int, leader_end: int = 0) -> None:
-        """Add a state machine that has everything below an offset; a second time does nothing.
+        """Add a state machine that has everything below an offset; a second call has no effect.
 
-        `leader_end` is the end of what this node has given offsets to as a leader.
+        `leader_end` is the next offset that this node will assign as leader.
         """
         if listener_id not in self._listeners:
             self._listeners[listener_id] = _Listener(listener_id, next_offset, leader_end)
             self._is_changed = True
 
     def may_be_at(self, listener_id: int, offset: int) -> bool:
-        """Whether a state machine can have applied exactly what is below an offset.
+        """Return whether a state machine can have applied exactly what is below an offset.
 
-        It says itself how far it is; here is known what it has at least, and what it was given
-        and has not answered for yet.
+        It reports its own position; known here are a lower bound and the delivery in flight.
         """
         listener = self._listeners.get(listener_id)
         if listener is None:
@@ -78,7 +78,8 @@ class Listeners:
         return listener.next_offset <= offset <= max(listener.next_offset, listener.promised)
 
     def lowest_offset(self) -> int:
-        """The end of what all state machines have applied; huge without any."""
+        """Return the end of what all state machines have applied; a huge number if there are
+        none."""
         return min((one.next_offset for one in self._listeners.values()), default=1 << 63)
 
     def consumed(self, listener_id: int, next_offset: int) -> None:
@@ -92,13 +93,13 @@ class Listeners:
         self._is_changed = True
 
     def wake(self) -> None:
-        """Look at everybody again: the log has another start."""
+        """Check all state machines again: the log has another start."""
         self._is_changed = True
 
     def leader_changed(self, leader_id: int, epoch: int, end_offset: int, is_mine: bool) -> None:
         """Note who leads, -1 for nobody.
 
-        `end_offset` is the log's end, of this node's own leadership that of its first records.
+        `end_offset` is the log's end or, if this node leads, that of its epoch's first records.
         """
         self._leadership = _Leadership(leader_id, epoch, end_offset, is_mine)
         self._is_changed = True
@@ -106,21 +107,22 @@ class Listeners:
             listener.leads_from = 0
 
     def resigned(self) -> None:
-        """Forget a leadership that was not told yet: nobody is told of it any more (R-LIS-6)."""
+        """Forget a leadership that has not been reported yet (R-LIS-6)."""
         if self._leadership is not None and self._leadership.is_mine:
             self._leadership = None
 
     def has_news(self, high_watermark: int) -> bool:
-        """Whether `serve` has anything to look at; it is asked in every step."""
+        """Return whether `serve` has anything to do; called in every step."""
         return self._is_changed or high_watermark != self._served_mark
 
     def serve(
         self, high_watermark: int, log: LogPicture, leader_end: int = -1
     ) -> Sequence[Effect]:
-        """What is to be told now. Order: for each listener the log first, then the leader.
+        """Return the deliveries that are due. Order: for each listener the log first, then the
+        leader.
 
-        A listener that needs what is before the log's start gets the newest snapshot (R-LIS-2).
-        `leader_end` is the end of what this node has given offsets to, if it leads.
+        A listener that needs records before the log's start gets the newest snapshot (R-LIS-2).
+        `leader_end` is the next offset that this node will assign, if it leads.
         """
         if not self.has_news(high_watermark):
             return ()
@@ -153,7 +155,8 @@ def _next_delivery(
 def _leader_change(
     listener: _Listener, leadership: _Leadership, leader_end: int
 ) -> LeaderChanged | None:
-    """The call that a listener has not had yet: at most two in an epoch (R-LIS-6)."""
+    """Return the change of leader that a listener has not had yet: at most two in an epoch
+    (R-LIS-6)."""
     leader_id, epoch, end_offset, is_mine = leadership
     is_known_now = leader_id >= 0 and listener.fired_leader < 0
     if epoch < listener.fired_epoch or (epoch == listener.fired_epoch and not is_known_now):

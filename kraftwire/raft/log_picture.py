@@ -1,8 +1,8 @@
-"""What a Raft core knows of its log: offsets, batch borders, leader epochs, snapshots; no records.
+"""What a Raft core knows of its log: offsets, batch boundaries, leader epochs, snapshots.
 
-Owns the questions that a fetch asks of a log (is this position mine, where did an epoch end, which
-batch holds an offset, which snapshot leads here) and the end up to which the log is durable. Knows
-no files.
+Owns the checks of fetch positions (does this log have the position, where did an epoch end, which
+batch contains an offset, which snapshot precedes it) and the durable end of the log. It has no
+records and knows no files.
 
 Source: Kafka's `KafkaRaftLog`, `LeaderEpochFileCache` and `ValidOffsetAndEpoch`.
 """
@@ -23,7 +23,7 @@ __all__ = ["LogPicture", "Position", "PositionKind"]
 
 
 class PositionKind(Enum):
-    """What a leader makes of a fetch position."""
+    """A leader's verdict on a fetch position."""
 
     VALID = "valid"
     DIVERGING = "diverging"
@@ -31,7 +31,7 @@ class PositionKind(Enum):
 
 
 class Position(NamedTuple):
-    """The judgement on a fetch position; `at` goes into DivergingEpoch or SnapshotId."""
+    """The result of a check of a fetch position; `at` goes into DivergingEpoch or SnapshotId."""
 
     kind: PositionKind
     at: OffsetAndEpoch = OffsetAndEpoch(-1, -1)
@@ -43,9 +43,9 @@ _VALID = Position(PositionKind.VALID)
 class LogPicture:
     """The log as its owner last changed it.
 
-    `last_epoch` is that of R-START-5; `flushed_offset` is where the durable part ends, which the
-    owner moves on. Snapshots are known by id, with their sizes in bytes; the bootstrap checkpoint
-    0-0 is none of them.
+    `last_epoch` is that of R-START-5; `flushed_offset` is the end of the durable part, which the
+    owner advances. Snapshots are known by id, with their sizes in bytes; the bootstrap checkpoint
+    0-0 is not among them.
     """
 
     __slots__ = (
@@ -61,7 +61,7 @@ class LogPicture:
     )
 
     def __init__(self, image: LogImage) -> None:
-        """Start from the log as found on disk."""
+        """Start from the log found on disk."""
         self.start_offset = image.start_offset
         self.end_offset = image.start_offset
         self.flushed_offset = image.end_offset
@@ -100,7 +100,7 @@ class LogPicture:
         self._sizes[snapshot] = size
 
     def snapshot_size(self, snapshot: OffsetAndEpoch) -> int | None:
-        """The size of a snapshot file, None if there is none of this id."""
+        """Return the size of a snapshot file, None if there is none with this id."""
         return self._sizes.get(snapshot)
 
     def forget_snapshots(self, gone: Iterable[OffsetAndEpoch]) -> None:
@@ -110,12 +110,12 @@ class LogPicture:
         self.snapshots = [one for one in self.snapshots if one in self._sizes]
 
     def raise_start(self, start_offset: int) -> None:
-        """Forget what is below an offset (R-SNAP-6); the epoch in force there begins there."""
+        """Forget what is below an offset (R-SNAP-6); the epoch at the offset now starts there."""
         keep = max(bisect_right(self._starts, start_offset) - 1, 0)
         del self._starts[:keep], self._epochs[:keep]
         if self._starts and self._starts[0] < start_offset:
             self._starts[0] = start_offset
-        # The batch that contains the start stays known, so that it can be found.
+        # Keep the batch that contains the start, so that it can be found.
         first = max(bisect_right(self._bases, start_offset) - 1, 0)
         del self._bases[:first]
         self.start_offset = start_offset
@@ -131,7 +131,7 @@ class LogPicture:
     # ---- batches
 
     def append(self, batches: Sequence[OffsetAndEpoch], end_offset: int) -> None:
-        """Note appended batches, after which the log ends.
+        """Note appended batches and the new log end offset.
 
         Raises: InvariantError if they do not continue the log.
         """
@@ -151,7 +151,8 @@ class LogPicture:
         self.end_offset = end_offset
 
     def register_epoch(self, epoch: int, offset: int) -> None:
-        """Note where an epoch begins (R-FET-9); forgets what is not older and begins below.
+        """Note where an epoch begins (R-FET-9); forgets entries that are not older but begin
+        before.
 
         A new leader does this at its log's end, before its first record.
         """
@@ -164,10 +165,10 @@ class LogPicture:
         self.last_epoch = epoch
 
     def truncate(self, end_offset: int) -> int:
-        """Cut the log to whole batches that end here at the latest; returns its new end.
+        """Truncate the log to whole batches that end at or before this offset; returns its new end.
 
-        Epochs that begin at the end or after it are forgotten even where no batch is cut: a
-        leader may have registered one without writing anything (R-FET-9).
+        Epochs that begin at or after the end are forgotten even if no batch is removed: a leader
+        may have registered one without writing anything (R-FET-9).
         """
         end = min(self.batch_base(max(end_offset, self.start_offset)), self.end_offset)
         bases, starts = self._bases, self._starts
@@ -180,7 +181,7 @@ class LogPicture:
         return end
 
     def end_of_epoch(self, epoch: int) -> OffsetAndEpoch:
-        """The newest epoch not above this one, and where it ends (R-FET-8)."""
+        """Return the newest epoch not above this one, and its end offset (R-FET-8)."""
         epochs = self._epochs
         if not epochs or epoch >= epochs[-1]:
             return self.end
@@ -190,16 +191,17 @@ class LogPicture:
         return OffsetAndEpoch(self._starts[index], epochs[index - 1])
 
     def epoch_before(self, offset: int) -> int:
-        """The leader epoch of the record before an offset: what a snapshot that ends there has."""
+        """Return the epoch of the record before an offset, which a snapshot with that end offset
+        has."""
         index = bisect_left(self._starts, offset)
         if index:
             return self._epochs[index - 1]
         return next((one.epoch for one in reversed(self.snapshots) if one.offset <= offset), 0)
 
     def batch_base(self, offset: int) -> int:
-        """The base offset of the batch that contains an offset (R-FET-11).
+        """Return the base offset of the batch that contains an offset (R-FET-11).
 
-        An offset at the log's end, or outside the log, is returned as it is.
+        An offset at the log's end, or outside the log, is returned unchanged.
         """
         if offset >= self.end_offset:
             return offset
@@ -209,8 +211,9 @@ class LogPicture:
     # ---- positions
 
     def check_position(self, offset: int, epoch: int) -> Position:
-        """Whether a follower at this offset, with this epoch before it, has our log (R-FET-7)."""
-        # Nearly every fetch is at the end of the newest epoch.
+        """Check whether a follower at this offset, with this epoch before it, has this log
+        (R-FET-7)."""
+        # Fast path: nearly every fetch is in the newest epoch.
         if offset == self.end_offset and epoch == self.last_epoch and offset > self.start_offset:
             return _VALID
         newest = self.latest_snapshot
@@ -224,7 +227,8 @@ class LogPicture:
         return _VALID
 
     def truncation_offset(self, diverging: OffsetAndEpoch) -> int:
-        """Where to cut after a leader's DivergingEpoch (R-FET-20), at a border between batches."""
+        """Return where to truncate after a leader's DivergingEpoch (R-FET-20), at a batch
+        boundary."""
         own = self.end_of_epoch(diverging.epoch)
         end = own.offset
         if not diverging.epoch:
@@ -234,7 +238,7 @@ class LogPicture:
         return self.batch_base(max(end, self.start_offset))
 
     def _needs_snapshot(self, offset: int, epoch: int) -> bool:
-        """Whether the log cannot tell what a follower at this position has (R-FET-7)."""
+        """Return whether a follower at this position needs a snapshot (R-FET-7)."""
         start, oldest = self.start_offset, self.snapshots[0]
         if offset < start or epoch < oldest.epoch:
             return True
@@ -243,6 +247,6 @@ class LogPicture:
     def _last_epoch(self) -> int:
         if self._epochs:
             return self._epochs[-1]
-        # Differs from Kafka, which ends if a snapshot is not where the empty log begins: claiming
-        # its epoch can only refuse votes, never grant a wrong one.
+        # Differs from Kafka, which ends if no snapshot ends where the empty log begins: using the
+        # newest one's epoch can only refuse votes, never grant a wrong one.
         return self.snapshots[-1].epoch if self.snapshots else 0

@@ -1,7 +1,7 @@
 """The metrics of a Raft core under Kafka's names, group `raft-metrics`.
 
-Source: Kafka's `KafkaRaftMetrics`; R-MET-1. Rates and latencies belong to what drives the
-core and has a clock for them.
+Source: Kafka's `KafkaRaftMetrics`; R-MET-1. The driver of the core, which has a clock, measures
+rates and latencies.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NOBODY = ReplicaKey(-1)
 
 
 def raft_metrics(state: RaftState) -> dict[str, float | int | str]:
-    """Everything that the state tells, by metric name."""
+    """Return the metrics that follow from the state, by name."""
     role = state.role
     vote = _vote(state, role)
     found: dict[str, float | int | str] = {
@@ -39,7 +39,7 @@ def raft_metrics(state: RaftState) -> dict[str, float | int | str]:
 
 
 def _state_name(state: RaftState) -> str:
-    """The value of current-state: a resigned leader and an idle observer show as unattached."""
+    """Return the value of current-state; a resigned leader and an idle observer are unattached."""
     role = state.role
     if type(role) is Resigned:
         return "unattached"

@@ -1,7 +1,7 @@
-"""What a Raft core is given at its start: the log as it was found on disk.
+"""What a Raft core gets at startup: the log as found on disk.
 
-From then on the core keeps its own picture of the log, changed with every `AppendToLog` and
-`TruncateLog` that it emits; it never reads files.
+From then on the core tracks the log itself, with every `AppendToLog` and `TruncateLog` that it
+emits; it never reads files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class StoredSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogImage:
-    """A log at start-up, all of it durable.
+    """A log at startup, all of it durable.
 
     `batches` are the base offset and leader epoch of every batch in order; `control` are (base
     offset, bytes) of the control batches among them; `snapshots` are ascending, the bootstrap
@@ -44,7 +44,7 @@ class LogImage:
 
 @dataclass(frozen=True, slots=True)
 class StoredState:
-    """Everything that a replica remembers over a restart."""
+    """Everything that a replica remembers across a restart."""
 
     election: ElectionState = field(default_factory=ElectionState)
     log: LogImage = field(default_factory=LogImage)

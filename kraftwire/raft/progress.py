@@ -1,7 +1,7 @@
-"""How far the replicas of a leader's epoch have come, and what follows from it.
+"""The progress of the replicas in a leader's epoch, and what follows from it.
 
-Owns the high watermark's arithmetic, the check that a majority still fetches, and the order of
-preferred successors. Knows neither log nor network.
+Owns the calculation of the high watermark, the check that a majority still fetches, and the order
+of preferred successors. Knows neither log nor network.
 
 Source: Kafka's `LeaderState`; R-REP-1 to R-REP-6, R-HW-1 to R-HW-5, R-CQ-1, R-CQ-2; KIP-836.
 """
@@ -16,7 +16,7 @@ __all__ = ["LeaderProgress", "ReplicaProgress"]
 
 
 class ReplicaProgress:
-    """What a leader knows of one replica. -1 wherever nothing is known yet."""
+    """What a leader knows of one replica; -1 where nothing is known yet."""
 
     __slots__ = (
         "end_offset",
@@ -27,7 +27,7 @@ class ReplicaProgress:
     )
 
     def __init__(self, key: ReplicaKey) -> None:
-        """Know nothing yet (R-REP-1)."""
+        """Start without any knowledge (R-REP-1)."""
         self.key = key
         self.end_offset = -1
         self.last_fetch_ms = -1
@@ -38,10 +38,9 @@ class ReplicaProgress:
 class LeaderProgress:
     """The replicas of one leader epoch.
 
-    `voters` by id, in the order of the set; `observers` by key. `quorum_deadline_ms` is
-    when the leader must resign unless a majority fetches before, None for a single voter.
-    `own` is the leader's own entry, in either; `leader_end` its log end, -1 before its first
-    append.
+    `voters` by id, in the order of the set; `observers` by key. `quorum_deadline_ms` is when the
+    leader must resign unless a majority fetches first, None for a single voter. `own` is the
+    leader's entry, in either; `leader_end` its log end, -1 before its first append.
     """
 
     __slots__ = (
@@ -66,7 +65,7 @@ class LeaderProgress:
         now_ms: int,
         fetch_timeout_ms: int,
     ) -> None:
-        """Begin an epoch in which nobody has fetched yet."""
+        """Begin an epoch in which no replica has fetched yet."""
         self._key = key
         self._start_offset = epoch_start_offset
         self._quorum_timeout_ms = fetch_timeout_ms * 3 // 2
@@ -81,9 +80,9 @@ class LeaderProgress:
         self.voters_changed(voters, now_ms)
 
     def voters_changed(self, voters: VoterSet, now_ms: int) -> None:
-        """Take over another voter set (R-REP-5): nobody's progress is lost.
+        """Adopt another voter set (R-REP-5); all progress is kept.
 
-        Order: ask for the high watermark again afterwards.
+        Order: recompute the high watermark afterwards.
         """
         old, observers = self.voters, self.observers
         self.voters = {voter.key.id: self._take_over(voter) for voter in voters}
@@ -103,7 +102,7 @@ class LeaderProgress:
             self._check_quorum(now_ms)
 
     def is_caught_up(self, key: ReplicaKey, now_ms: int, within_ms: int) -> bool:
-        """Whether an observer has had the leader's whole log, and fetched lately (R-REP-7)."""
+        """Return whether an observer is caught up and has fetched recently (R-REP-7)."""
         state = self.observers.get(key)
         return (
             state is not None
@@ -113,13 +112,13 @@ class LeaderProgress:
         )
 
     def note_log_end(self, end_offset: int) -> None:
-        """Note where the leader's own log ends: what followers are measured by (R-REP-3)."""
+        """Note the leader's log end offset, against which followers are measured (R-REP-3)."""
         self.leader_end = end_offset
 
     def note_durable_end(self, flushed_offset: int) -> bool:
-        """Note how much of the leader's own log is durable, its own say in the high watermark (D3).
+        """Note how much of the leader's log is durable: its share in the high watermark (D3).
 
-        Returns: whether the high watermark may move by it.
+        Returns: whether the high watermark may advance.
         """
         if flushed_offset <= self.own.end_offset:
             return False
@@ -129,7 +128,7 @@ class LeaderProgress:
     def record_fetch(self, key: ReplicaKey, position: int, now_ms: int) -> bool:
         """Note a valid fetch of another replica at this position (R-REP-2, R-REP-4, R-CQ-2).
 
-        Returns: whether the high watermark may move by it: a voter came to another position.
+        Returns: whether the high watermark may advance, because a voter's position changed.
         """
         state = self.voters.get(key.id)
         is_voter = state is not None and _matches(state.key, key)
@@ -141,7 +140,8 @@ class LeaderProgress:
             if position >= leader_end:
                 caught_up_ms = now_ms
             elif 0 < state.last_fetch_leader_end <= position:
-                # It has all that the leader had at its previous fetch: it was caught up then.
+                # It has all that the leader had at its previous fetch, so it was caught up at that
+                # time.
                 caught_up_ms = state.last_fetch_ms
             if caught_up_ms > state.last_caught_up_ms:
                 state.last_caught_up_ms = caught_up_ms
@@ -156,16 +156,16 @@ class LeaderProgress:
         return moved
 
     def heard_from(self, key: ReplicaKey, now_ms: int) -> None:
-        """Note another sign of life of a voter: a snapshot or an update it was served (R-CQ-2)."""
+        """Note another sign of life of a voter: FetchSnapshot or UpdateRaftVoter (R-CQ-2)."""
         state = self.voters.get(key.id)
         if state is not None and state is not self.own and _matches(state.key, key):
             self._count(state, now_ms)
 
     def high_watermark(self, current: int) -> int:
-        """The high watermark after `current`: never lower, and only through the leader's own epoch.
+        """Return the high watermark: never below `current`, and only within the leader's own epoch.
 
-        -1 while unknown. Records of older epochs are committed only together with one of
-        this epoch, whatever majority holds them (R-HW-1, R-HW-2).
+        -1 while unknown. Records of older epochs are committed only together with one of this
+        epoch, even if a majority has them (R-HW-1, R-HW-2).
         """
         voters = self.voters
         if not voters:
@@ -175,7 +175,7 @@ class LeaderProgress:
         return mark if mark > current and mark > self._start_offset else current
 
     def silent_voters(self, now_ms: int) -> list[ReplicaKey]:
-        """The other voters that have not fetched for half a fetch timeout (R-BEG-1)."""
+        """Return the other voters that have not fetched for half a fetch timeout (R-BEG-1)."""
         return [
             state.key
             for state in self.voters.values()
@@ -184,13 +184,14 @@ class LeaderProgress:
         ]
 
     def preferred_successors(self) -> list[ReplicaKey]:
-        """The other voters. Order: furthest first, then by key (R-END-2)."""
+        """Return the other voters. Order: by log end offset, highest first, then by key
+        (R-END-2)."""
         others = [state for state in self.voters.values() if state is not self.own]
         others.sort(key=lambda state: (-state.end_offset, state.key))
         return [state.key for state in others]
 
     def drop_observers(self, now_ms: int, timeout_ms: int) -> None:
-        """Forget observers that have not fetched for so long, but never the leader (R-REP-6)."""
+        """Forget observers that have not fetched for this long, but never the leader (R-REP-6)."""
         self.observers = {
             key: state
             for key, state in self.observers.items()
@@ -198,7 +199,7 @@ class LeaderProgress:
         }
 
     def _take_over(self, voter: Voter) -> ReplicaProgress:
-        """The progress of a member of a new set: as a voter or as an observer so far."""
+        """Return the progress of a member of a new set, which was a voter or an observer before."""
         state = self.voters.get(voter.key.id)
         if state is not None and (voter.matches(state.key) or _matches(state.key, voter.key)):
             state.key = voter.key
@@ -232,6 +233,6 @@ class LeaderProgress:
 
 
 def _matches(entry: ReplicaKey, key: ReplicaKey) -> bool:
-    """Whether a replica is the one of an entry with the same id (R-ID-2)."""
+    """Return whether a replica is that of an entry with the same id (R-ID-2)."""
     directory_id = entry.directory_id
     return directory_id == ZERO_UUID or directory_id == key.directory_id

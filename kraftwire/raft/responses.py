@@ -1,4 +1,4 @@
-"""What all responses of peers have in common: old or new epochs, a leader's name, errors.
+"""What all responses of peers have in common: older or newer epochs, the leader, errors.
 
 No answer ends this node: what is fatal to a Java node is noted and retried after the back-off.
 
@@ -19,11 +19,11 @@ __all__ = ["Outcome", "settle_partition", "settle_top_level"]
 
 
 class Outcome(Enum):
-    """What is left to do with an answer."""
+    """What remains to be done with an answer."""
 
-    OWN = auto()  # its API's own handling
+    OWN = auto()  # the handling by its API
     DONE = auto()  # nothing: it was handled
-    FAILED = auto()  # nothing: its node is left alone for a while
+    FAILED = auto()  # nothing: its node gets no requests for a while
 
 
 def _failed(state: RaftState, sent: Sent) -> Outcome:
@@ -32,7 +32,7 @@ def _failed(state: RaftState, sent: Sent) -> Outcome:
 
 
 def settle_top_level(state: RaftState, sent: Sent, error: int) -> bool:
-    """Whether an answer may be read further: an error of the whole request backs off (R-RESP-7)."""
+    """Return whether to read an answer further: a top-level error causes a back-off (R-RESP-7)."""
     if error == ErrorCode.NONE:
         return True
     if error != ErrorCode.BROKER_NOT_AVAILABLE:
@@ -55,7 +55,7 @@ def _note_error(state: RaftState, sent: Sent, error: int) -> None:
 def settle_partition(
     state: RaftState, sent: Sent, partition: Any | None, endpoints: tuple[Endpoint, ...]
 ) -> Outcome:
-    """Take over leader and epoch of an answer; OWN if its API's own handling comes next.
+    """Adopt leader and epoch of an answer; returns OWN if the handling by its API comes next.
 
     `partition` has error_code, leader_id and leader_epoch.
     """
@@ -73,18 +73,17 @@ def settle(
     answer: tuple[int, int, int],
     endpoints: tuple[Endpoint, ...],
 ) -> Outcome:
-    """The same for (error code, leader id, leader epoch)."""
+    """Adopt leader and epoch of an answer, given by its fields; returns as `settle_partition`."""
     error, leader_id, epoch = answer
     role = state.role
     if epoch < role.epoch or error == ErrorCode.UNKNOWN_LEADER_EPOCH:
-        # Kafka asks again at once; nothing was learnt, so there is no hurry (L9).
+        # Kafka asks again at once; nothing new was learned, so a pause does no harm (L9).
         return _failed(state, sent)
-    reason = f"answer of {sent.destination.name}"
     if epoch > role.epoch or error in _LEADER_ERRORS:
-        maybe_transition(state, leader_id, epoch, endpoints, reason)
+        maybe_transition(state, leader_id, epoch, endpoints, _reason(sent))
         return Outcome.DONE if state.role is not role else _failed(state, sent)
     if leader_id >= 0 and (role.leader_id < 0 or not role.leader_endpoints):
-        believed = maybe_transition(state, leader_id, epoch, endpoints, reason)
+        believed = maybe_transition(state, leader_id, epoch, endpoints, _reason(sent))
         if error == ErrorCode.NONE and believed:
             return Outcome.OWN
         return Outcome.DONE if believed else _failed(state, sent)
@@ -95,6 +94,10 @@ def settle(
             _note_error(state, sent, error)
         return _failed(state, sent)
     return Outcome.OWN
+
+
+def _reason(sent: Sent) -> str:
+    return f"answer of {sent.destination.name}"
 
 
 _LEADER_ERRORS = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -1,7 +1,7 @@
 """The six roles of a replica and what each remembers.
 
-Owns no rules: who becomes what and when stands in `transitions`. Times are absolute milliseconds.
-An observer is an Unattached or Follower that is not in the voter set.
+Owns no rules: `transitions` has the changes of role. Times are absolute milliseconds. An observer
+is an Unattached or Follower that is not in the voter set.
 
 Source: Kafka's `EpochState` and its implementations; R-ROLE-1.
 """
@@ -34,40 +34,40 @@ __all__ = [
 
 
 class Votes:
-    """The answers to one election, own vote included. Order: voters as in the set."""
+    """The answers in one election, including this node's own vote. Order: that of the voter set."""
 
     __slots__ = ("_answers", "majority")
 
     def __init__(self, voters: VoterSet, own: ReplicaKey) -> None:
-        """Ask these voters; the own vote is granted from the start (R-VOTE-11)."""
+        """Ask these voters; this node's own vote is granted from the start (R-VOTE-11)."""
         self._answers: dict[ReplicaKey, bool | None] = {
             voter.key: True if voter.matches(own) else None for voter in voters
         }
         self.majority = voters.majority
 
     def record(self, voter: ReplicaKey, granted: bool) -> None:
-        """Note an answer; one of a replica that was not asked does not count."""
+        """Note an answer; answers of replicas that were not asked do not count."""
         if voter in self._answers:
             self._answers[voter] = granted
 
     @property
     def granting(self) -> list[ReplicaKey]:
-        """Who granted."""
+        """The voters that granted their vote."""
         return [voter for voter, answer in self._answers.items() if answer]
 
     @property
     def unanswered(self) -> list[ReplicaKey]:
-        """Who has not answered yet."""
+        """The voters that have not answered yet."""
         return [voter for voter, answer in self._answers.items() if answer is None]
 
     @property
     def is_won(self) -> bool:
-        """Whether a majority granted."""
+        """Whether a majority granted its vote."""
         return len(self.granting) >= self.majority
 
     @property
     def is_lost(self) -> bool:
-        """Whether no majority can come about any more."""
+        """Whether a majority is no longer possible."""
         answers = self._answers.values()
         return sum(answer is not False for answer in answers) < self.majority
 
@@ -86,7 +86,7 @@ class Unattached:
 
 @dataclass(slots=True)
 class Prospective:
-    """Asks whether it would be elected, without any change of epoch (KIP-996)."""
+    """Asks whether it would be elected, without changing the epoch (KIP-996)."""
 
     NAME: ClassVar[str] = "prospective"
     epoch: int
@@ -101,8 +101,8 @@ class Prospective:
 class Candidate:
     """Has voted for itself and asks for votes.
 
-    `retry_ms` is set once the election is lost. `has_pre_votes` says whether a majority was ready
-    to vote for it: a peer may be too old to be asked.
+    `retry_ms` is set once the election is lost. `has_pre_votes` is True if a majority granted
+    pre-votes; False if a peer was too old for them.
     """
 
     NAME: ClassVar[str] = "candidate"
@@ -117,7 +117,7 @@ class Candidate:
 
 
 class ChangeKind(Enum):
-    """What is done to the voter set."""
+    """The kind of change of the voter set."""
 
     ADD = "add"
     REMOVE = "remove"
@@ -126,11 +126,11 @@ class ChangeKind(Enum):
 
 @dataclass(slots=True)
 class PendingChange:
-    """The one change of the voter set that is under way (R-VC-1).
+    """The pending change of the voter set (R-VC-1).
 
     It is probed (a new voter only), appended, committed and replied to. `offset` is that of its
-    record, -1 before it is appended; `token` that of the request that still waits for an answer,
-    None once it has one. `waits_for_commit` says whether the answer waits for the commit.
+    record, -1 before it is appended; `token` that of the unanswered request, None once it is
+    answered. `waits_for_commit` is True if the answer waits for the commit.
     """
 
     kind: ChangeKind
@@ -145,11 +145,11 @@ class PendingChange:
 class Leader:
     """Leads its epoch.
 
-    `begin_due_ms` is when silent voters are looked for next. `reported` are the voters of a static
-    set that told their directory ids, listeners and versions, by id, this one included: what an
-    upgrade to kraft.version 1 needs (R-UPD-6). `probe_due_ms` is when a successor may be asked
-    again whether it answers; `successor` is the one that did. `opens_with_voters` says that the
-    epoch's first batch states the voters.
+    `begin_due_ms` is when to look for silent voters next. `reported` are the voters of a static set
+    that have reported their directory ids, listeners and versions, by id, including this one: an
+    upgrade to kraft.version 1 needs them (R-UPD-6). `probe_due_ms` is when to probe a successor
+    again; `successor` is the one that answered. `opens_with_voters` is True if the epoch's first
+    batch has the voters.
     """
 
     NAME: ClassVar[str] = "leader"
@@ -171,7 +171,7 @@ class Leader:
 
 @dataclass(slots=True)
 class Resigned:
-    """Has led its epoch, and tells the voters that it does so no longer."""
+    """Has led its epoch, and tells the voters that it no longer does."""
 
     NAME: ClassVar[str] = "resigned"
     epoch: int
@@ -188,7 +188,8 @@ class Follower:
     """Replicates from a leader whose address it knows.
 
     `fetch_timeout_ms` is how long it waits for an answer before it stands for election.
-    `snapshot_claims` counts how often the leader named a snapshot since it sent some of one.
+    `snapshot_claims` counts how often the leader has named a snapshot since it last sent part of
+    one.
     """
 
     NAME: ClassVar[str] = "follower"
@@ -210,5 +211,5 @@ Nominee = Prospective | Candidate
 
 
 def election_state(role: Role) -> ElectionState:
-    """What the quorum-state file says of a role (R-ROLE-1)."""
+    """Return the contents of the quorum-state file for a role (R-ROLE-1)."""
     return ElectionState(role.epoch, role.leader_id, role.voted)

@@ -1,8 +1,8 @@
-"""The leader's side of replication: answering Fetch, holding it back, waking it.
+"""The leader's side of replication: answering, parking and waking Fetch requests.
 
-The replica that gets a Fetch answers it; only a leader answers with records. A request that waits
-is looked at again when the log grows or the high watermark advances, and then counts as a fetch of
-that later time (R-FET-14).
+Every replica answers a Fetch; only a leader answers with records. A parked request is checked again
+when the log grows or the high watermark advances, and then counts as a fetch at that later time
+(R-FET-14).
 
 Source: KIP-595, KIP-1166; R-FET-6 to R-FET-18.
 """
@@ -35,12 +35,12 @@ __all__ = [
     "wake_after_append",
 ]
 
-# From this version on an answer says where the leader is (R-FET-17).
+# Answers have the leader's endpoint from this version on (R-FET-17).
 _ENDPOINTS_VERSION = 17
 
 
 def handle_fetch_request(state: RaftState, event: RequestReceived) -> None:
-    """Answer a Fetch, now or when there is something to say."""
+    """Answer a Fetch, now or when there is something to send."""
     request = cast("FetchRequest", event.message)
     if cluster_id_differs(state, request.cluster_id):
         reply = answer.FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
@@ -114,28 +114,30 @@ def _reply_with_records(
     request = cast("FetchRequest", event.message)
     offset, end, mark = partition.fetch_offset, state.log.end_offset, state.high_watermark
     is_empty = offset >= end
-    # The schema's default of HighWatermark is the largest number: only senders of version 18 say
-    # what they know and so are told of a new one at once (KIP-1166).
+    # The schema's default of HighWatermark is the largest number: only version 18 sends the known
+    # one, so only its senders are told of a new one at once (KIP-1166).
     can_wait = is_empty and request.max_wait_ms > 0 and partition.high_watermark >= mark
     if may_wait and can_wait:
         due = state.now + min(request.max_wait_ms, FETCH_WAIT_MAX_MS)
         if state.parked.park(ParkedFetch(event.token, offset, due, event)):
             return
+    if is_empty:
+        state.emit(SendReply(event.token, _without_records(state, event, ErrorCode.NONE, mark)))
+        return
     response = _response(state, event, _partition(state, ErrorCode.NONE, mark))
     limit = min(max(request.max_bytes, 0), FETCH_BYTES_MAX)
-    part = None if is_empty else LogSlice(offset, limit, end)
-    state.emit(SendReply(event.token, response, part))
+    state.emit(SendReply(event.token, response, LogSlice(offset, limit, end)))
 
 
 def _count(state: RaftState, leader: Leader, replica: ReplicaKey, position: int) -> None:
-    """Note how far a replica is: what a voter asks for next, it has made durable (D2)."""
+    """Note a replica's progress: everything below a voter's fetch offset is durable there (D2)."""
     progress = leader.progress
     if progress.record_fetch(replica, position, state.now):
         advance_high_watermark(state, leader)
 
 
 def advance_high_watermark(state: RaftState, leader: Leader) -> None:
-    """Commit what a majority has, and tell everybody who waits (R-HW-1 to R-HW-6)."""
+    """Commit what a majority has, and wake the requests that wait for it (R-HW-1 to R-HW-6)."""
     mark = leader.progress.high_watermark(state.high_watermark)
     if mark <= state.high_watermark:
         return
@@ -148,14 +150,14 @@ def advance_high_watermark(state: RaftState, leader: Leader) -> None:
 
 
 def wake_after_append(state: RaftState) -> None:
-    """Answer those who wait for what was just appended."""
+    """Answer the requests that wait for what was just appended."""
     _wake(state, state.parked.wake_at_or_below(state.log.end_offset))
 
 
 def _wake(state: RaftState, woken: list[ParkedFetch]) -> None:
     """Answer the voters and a few others; the rest are due at once, a few at a time.
 
-    A peer that has thousands of them wait must not keep commits waiting for all their answers.
+    A peer with thousands of parked requests must not delay commits by all their answers.
     """
     voters, others = set[int](), 0
     later: list[ParkedFetch] = []
@@ -172,25 +174,39 @@ def _wake(state: RaftState, woken: list[ParkedFetch]) -> None:
 
 
 def answer_expired(state: RaftState) -> None:
-    """Answer those who waited long enough, with what is known now.
+    """Answer the requests whose wait time is up, with the current state.
 
-    Kafka sends the answer that it made when the request came; the present one is never older. As
-    there, waiting is no sign of life: it does not count as another fetch.
+    Kafka sends the answer that it built when the request came; the current one is never older. As
+    in Kafka, waiting is not a sign of life: it does not count as another fetch.
     """
     for parked in state.parked.expired(state.now):
         _answer(state, parked.event, counts=False)
 
 
 def fail_parked(state: RaftState, error: ErrorCode) -> None:
-    """Tell those who wait that this node does not lead (any more)."""
+    """Fail all parked requests: this node does not lead, or no longer does."""
     for parked in state.parked.take_everything():
         _refuse(state, parked.event, error)
 
 
 def _refuse(state: RaftState, event: RequestReceived, error: ErrorCode) -> None:
-    data = _partition(state, error, -1)
-    data.log_start_offset = -1
-    state.emit(SendReply(event.token, _response(state, event, data)))
+    state.emit(SendReply(event.token, _without_records(state, event, error, -1)))
+
+
+def _without_records(
+    state: RaftState, event: RequestReceived, error: ErrorCode, mark: int
+) -> answer.FetchResponse:
+    """Return an answer without records: leader, epoch and offsets. Reuses the last one if equal."""
+    role, last = state.role, state.empty_answer
+    has_endpoints = event.version >= _ENDPOINTS_VERSION
+    where = (error, mark, state.log.start_offset, role.leader_id, role.epoch)
+    about = (*where, role.leader_endpoints, event.listener if has_endpoints else None)
+    if last.message is None or last.about != about:
+        data = _partition(state, error, mark)
+        if error != ErrorCode.NONE:
+            data.log_start_offset = -1
+        last.about, last.message = about, _response(state, event, data)
+    return last.message
 
 
 def _partition(state: RaftState, error: ErrorCode, high_watermark: int) -> answer.PartitionData:

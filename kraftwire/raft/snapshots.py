@@ -1,4 +1,4 @@
-"""This node's own snapshots: when one may be written, where it lets the log start, serving it.
+"""This node's snapshots: when one may be written, where the log may start, serving them.
 
 Source: KIP-630; Kafka's `KafkaRaftLog.createNewSnapshot`, `KafkaRaftClient.handleFetchSnapshot`;
 R-SNAP-1 to R-SNAP-6, R-FSN-2, R-FSN-3.
@@ -38,7 +38,7 @@ __all__ = [
 
 
 def handle_wanted(state: RaftState, event: SnapshotWanted) -> None:
-    """Have a snapshot written of what a listener has applied, or say why not (R-SNAP-2)."""
+    """Request a snapshot of what a listener has applied, or refuse with a reason (R-SNAP-2)."""
     reason = _refusal(state, event)
     if reason:
         state.emit(SnapshotRefused(event.listener_id, event.end_offset, reason))
@@ -56,7 +56,7 @@ def _refusal(state: RaftState, event: SnapshotWanted) -> str:
     if state.unfinished_snapshot is not None:
         return f"snapshot {state.unfinished_snapshot} is being written"
     if end <= log.start_offset or (newest is not None and end <= newest.offset):
-        return f"there is a snapshot already that ends at {newest.offset if newest else 0}"
+        return f"there is already a snapshot that ends at {newest.offset if newest else 0}"
     if end > state.committed:
         return f"offset {end} is not committed; {state.committed} is the high watermark"
     if not state.listeners.may_be_at(event.listener_id, end):
@@ -67,11 +67,11 @@ def _refusal(state: RaftState, event: SnapshotWanted) -> str:
 
 
 def handle_written(state: RaftState, event: SnapshotWritten) -> None:
-    """Take note of a durable snapshot: it can be served, and its prefix of the log may go."""
+    """Note a durable snapshot: it can be served, and the log before its end may be dropped."""
     if state.unfinished_snapshot == event.id:
         state.unfinished_snapshot = None
     if event.id.offset <= state.log.start_offset:
-        # The log was replaced meanwhile by one that begins at a newer snapshot.
+        # The log has since been reset to a newer snapshot.
         state.emit(DropLogPrefix(state.log.start_offset, (event.id,)))
         return
     state.log.add_snapshot(event.id, event.size)
@@ -80,14 +80,14 @@ def handle_written(state: RaftState, event: SnapshotWritten) -> None:
 
 
 def handle_failed(state: RaftState, event: SnapshotFailed) -> None:
-    """Tell that there is no snapshot; the state machine tries again when it is due."""
+    """Note a failed snapshot; the state machine tries again when the next one is due."""
     if state.unfinished_snapshot == event.id:
         state.unfinished_snapshot = None
     state.note(f"snapshot {event.id} failed: {event.problem}", "error", key="snapshot-failed")
 
 
 def handle_log_start(state: RaftState, event: LogStartProposed) -> None:
-    """Let the log start at a snapshot's end, if all below is committed and applied (R-SNAP-6)."""
+    """Start the log at a snapshot's end, if all below is committed and applied (R-SNAP-6)."""
     log, start = state.log, event.snapshot
     if log.snapshot_size(start) is None or not log.start_offset < start.offset:
         return
@@ -97,16 +97,16 @@ def handle_log_start(state: RaftState, event: LogStartProposed) -> None:
     state.emit(DropLogPrefix(start.offset, older))
     log.raise_start(start.offset)
     log.forget_snapshots(older)
-    state.note(f"the log starts at {start.offset} now, with snapshot {start}", key="log-start")
+    state.note(f"the log now starts at {start.offset}, with snapshot {start}", key="log-start")
 
 
 # ---- serving -------------------------------------------------------------------------------------
 
 
 def handle_fetch_snapshot_request(state: RaftState, event: RequestReceived) -> None:
-    """Serve a part of a snapshot, or say why not (R-FSN-2).
+    """Serve a chunk of a snapshot, or refuse with a reason (R-FSN-2).
 
-    The empty records make a refusal one that can be written, unlike Java's own (R-FSN-3).
+    Refusals have empty records so that they can be encoded, unlike Java's (R-FSN-3).
     """
     request = cast("FetchSnapshotRequest", event.message)
     error = ErrorCode.NONE

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import IntEnum, auto
 from random import Random
+from typing import Generic, NamedTuple, TypeVar
 
 from kraftwire.limits import CLOCK_LEAD_MAX_MS
+from kraftwire.messages.fetch_request import FetchRequest
+from kraftwire.messages.fetch_response import FetchResponse
+from kraftwire.raft.addresses import Addresses
 from kraftwire.raft.allowance import EpochAllowance
 from kraftwire.raft.config import Handover, RaftConfig
 from kraftwire.raft.effects import (
@@ -30,16 +34,17 @@ from kraftwire.raft.parked import ParkedFetches
 from kraftwire.raft.peers import Peers
 from kraftwire.raft.ports import StoredState
 from kraftwire.raft.roles import Leader, Role, Unattached
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.wire.fast import ZERO_UUID
 from kraftwire.wire.message import Message
 
-__all__ = ["Download", "Purpose", "RaftState", "Sent"]
+__all__ = ["Download", "Last", "Purpose", "RaftState", "Sent"]
+
+_Message = TypeVar("_Message", bound=Message)
 
 
-class Purpose(Enum):
-    """What a request was sent for."""
+class Purpose(IntEnum):
+    """The purpose of a request; a number, since the handlers of answers are looked up by it."""
 
     VOTE = auto()
     BEGIN = auto()
@@ -47,24 +52,37 @@ class Purpose(Enum):
     FETCH = auto()
     FETCH_SNAPSHOT = auto()
     UPDATE = auto()
-    JOIN = auto()  # to become a voter, or to have the own old directory removed first
+    JOIN = auto()  # to become a voter, or to have this node's old directory removed first
     PROBE_NEW_VOTER = auto()  # ApiVersions, before a voter is added
     PROBE_SUCCESSOR = auto()  # ApiVersions, before the leadership is handed over
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A request in flight: to whom it went, and what for."""
+class Sent(NamedTuple):
+    """A request in flight: its destination and its purpose."""
 
     destination: Destination
     purpose: Purpose
+
+
+class Last(Generic[_Message]):
+    """The last message of a kind and the values in it: it is sent again unless they change.
+
+    Order: nobody changes a message that was sent.
+    """
+
+    __slots__ = ("about", "message")
+
+    def __init__(self) -> None:
+        """Begin without one."""
+        self.about: tuple[object, ...] = ()
+        self.message: _Message | None = None
 
 
 @dataclass(slots=True)
 class Download:
     """A snapshot that is being fetched from the leader of an epoch.
 
-    `size` is -1 until the leader has told it. `is_finishing` is set once all bytes are there and
+    `size` is -1 until the leader reports it. `is_finishing` is set once all bytes have arrived and
     the file is being checked. Units: bytes.
     """
 
@@ -76,18 +94,17 @@ class Download:
     is_finishing: bool = False
 
     def is_of(self, leader_id: int, epoch: int) -> bool:
-        """Whether this leader of this epoch named it."""
+        """Return whether this leader of this epoch named it."""
         return (self.leader_id, self.epoch) == (leader_id, epoch)
 
 
 class RaftState:
     """The memory of one replica.
 
-    `high_watermark` is what the present role knows (-1 unknown), `committed` the highest one that
-    this run ever knew, below which nothing is truncated (S11): a snapshot holds only what is.
-    `announced` is the highest one that others were told of.
-    `is_removed` says that a later set than one with this replica has it no more: somebody wanted
-    that.
+    `high_watermark` is that of the current role (-1 if unknown), `committed` the highest one since
+    startup, below which nothing is truncated (S11): a snapshot holds only committed records.
+    `announced` is the highest one that has been reported. `is_removed` is set if this replica was
+    in the voter set and a later set lacks it: it was removed deliberately.
     """
 
     def __init__(self, config: RaftConfig, stored: StoredState, random: Random) -> None:
@@ -109,18 +126,19 @@ class RaftState:
         self.listeners = Listeners()
         self.role: Role = Unattached(stored.election.epoch)
         self.persisted: ElectionState | None = None
-        self._judged: VoterSet | None = None  # the voter set that `_is_voter` was found out for
+        self._judged: VoterSet | None = None  # the voter set for which `_is_voter` was computed
         self._is_voter = self._is_only_voter = False
         self.is_removed = False
         self._voters_offset = self.history.last_voters_offset
-        self._located: VoterSet | None = None  # the voter set that `_destinations` are those of
-        self._destinations: dict[ReplicaKey, Destination | None] = {}
+        self.addresses = Addresses(config)
         self.high_watermark = -1
         latest = self.log.latest_snapshot
         self.committed = latest.offset if latest is not None else -1
         self.announced = -1
         self.allowance = EpochAllowance()
         self.in_flight: dict[int, Sent] = {}
+        self.fetch = Last[FetchRequest]()
+        self.empty_answer = Last[FetchResponse]()
         self.next_request_id = 1
         self.flush_generation = 0
         self.flush_asked = self.log.end_offset
@@ -137,7 +155,7 @@ class RaftState:
 
     @property
     def voters(self) -> VoterSet:
-        """The voter set in force: the latest one in the log, committed or not (S16)."""
+        """The voter set in effect: the latest one in the log, committed or not (S16)."""
         return self.history.current
 
     @property
@@ -148,7 +166,7 @@ class RaftState:
         return self._is_voter
 
     def _judge(self) -> None:
-        """Find out once for every voter set what it makes of this replica."""
+        """Compute whether this replica is a voter, once for every voter set."""
         self._judged = current = self.history.current
         self._is_voter = current.is_voter(self.config.key)
         self._is_only_voter = self._is_voter and len(current) == 1
@@ -158,11 +176,14 @@ class RaftState:
         """Whether this replica may stand for election.
 
         A voter may, and so may one whose own removal is in its log and not known to be committed.
-        Nobody else may have that record, and then nobody else may be electable: of two voters, the
-        other one lacks it and needs both votes. Kafka's leader that ends before the record is
-        replicated leaves such a quorum without a leader forever. Source: Ongaro's thesis, 4.2.2.
+        It may be the only one with that record, and then the only one that can be elected: of two
+        voters, the other one lacks it and needs both votes. If Kafka's leader ends before the
+        record is replicated, such a quorum never has a leader again. Source: Ongaro's thesis,
+        4.2.2.
         """
-        if self.is_voter:
+        if self.history.current is not self._judged:
+            self._judge()
+        if self._is_voter:
             return True
         where, snapshot = self.history.last_voters_offset, self.log.latest_snapshot
         known = max(self.committed, snapshot.offset if snapshot is not None else 0)
@@ -182,7 +203,7 @@ class RaftState:
         return self.voters.get(self.config.key.id) if self.is_voter else None
 
     def voters_changed(self, was_voter: bool) -> None:
-        """Let another voter set or kraft.version count from now on (S16, R-VC-2)."""
+        """Apply another voter set or kraft.version (S16, R-VC-2)."""
         current = self.voters
         leader = self.leader
         if leader is not None:
@@ -192,7 +213,7 @@ class RaftState:
         self._claims = {key: said for key, said in self._claims.items() if key in keys}
         where, before = self.history.last_voters_offset, self._voters_offset
         self._voters_offset = where
-        # Configured voters have no directories: the log that names others has removed nobody.
+        # Configured voters have no directory ids: a log that names others has removed none of them.
         is_later = where is not None and before is not None and where > before
         self.is_removed = not self.is_voter and (self.is_removed or (was_voter and is_later))
         self.emit(
@@ -204,12 +225,12 @@ class RaftState:
             )
         )
         if self.is_voter is not was_voter:
-            text = "is a voter now" if self.is_voter else "is not a voter any more"
+            text = "is now a voter" if self.is_voter else "is no longer a voter"
             ids = ", ".join(str(voter.key.id) for voter in current)
             self.note(f"this node {text}; the voters are {ids}", key="voter")
 
     def hear_of_software(self, key: ReplicaKey, is_foreign: bool) -> None:
-        """Remember whether a voter is another implementation, by what its own endpoint answered.
+        """Remember whether a voter is another implementation, as its own endpoint answered.
 
         Bounded by the voter set.
         """
@@ -219,9 +240,9 @@ class RaftState:
             self._claims.pop(voter.key, None)
 
     def hear_claim(self, key: ReplicaKey, is_foreign: bool) -> None:
-        """Note what a request under a voter's name says of its software.
+        """Note what software a request in a voter's name claims.
 
-        Anybody may claim anything: it is a reason to ask that voter, and nothing else.
+        Any peer may claim anything: a claim is only a reason to ask that voter.
         """
         voter = self.voters.get(key.id)
         if voter is None or not voter.matches(key):
@@ -233,16 +254,16 @@ class RaftState:
 
     @property
     def claimed(self) -> Collection[ReplicaKey]:
-        """The voters under whose names something else was claimed than is known."""
+        """Return the voters whose claimed software differs from what is known."""
         return self._claims.keys()
 
     def is_foreign(self, voter: ReplicaKey) -> bool | None:
-        """Whether a voter is another implementation; None if it has not told."""
+        """Return whether a voter is another implementation; None if unknown."""
         return self._foreign.get(voter)
 
     @property
     def knows_foreign_voters(self) -> bool:
-        """Whether any voter is another implementation."""
+        """Return whether any voter is known to be another implementation."""
         return True in self._foreign.values()
 
     # ---- role
@@ -254,14 +275,14 @@ class RaftState:
 
     @property
     def leader(self) -> Leader | None:
-        """The present role if it is that of the leader."""
+        """The current role if this node leads."""
         role = self.role
         return role if type(role) is Leader else None
 
     # ---- a step
 
     def begin_step(self, now_ms: int, wall_ms: int | None) -> None:
-        """Begin with nothing asked for, at this time."""
+        """Begin a step without effects, at this time."""
         if now_ms > self.now:
             self.now = now_ms
         self.wall_offset_ms = 0 if wall_ms is None else wall_ms - self.now
@@ -269,14 +290,14 @@ class RaftState:
         self._persist = None
 
     def emit(self, effect: Effect) -> None:
-        """Ask for something."""
+        """Add an effect."""
         self.effects.append(effect)
 
     def persist(self, wanted: ElectionState) -> None:
-        """Have the quorum-state file say this before anything else of this step happens.
+        """Write the quorum-state file before any other effect of this step.
 
-        A step that persists twice persists once: what it comes to is written before whatever it
-        says to others, and a crash in between leaves a vote or an epoch that nobody heard of.
+        If a step persists twice, only the final state is written, before anything is sent. A crash
+        in between leaves a vote or an epoch that no other node has heard of.
         """
         self.persisted = wanted
         if self._persist is None:
@@ -287,11 +308,11 @@ class RaftState:
             self._persist.state = wanted
 
     def note(self, text: str, level: str = "info", *, key: str = "") -> None:
-        """Say something for the log. `key` names the kind of line, whatever its text says."""
+        """Add a log line. `key` is the kind of line, independent of its text."""
         self.effects.append(Note(level, text, key))
 
     def drop_download(self) -> None:
-        """Give up what is not finished; a file that is being checked answers for itself."""
+        """Discard an unfinished download, unless its file is already being checked."""
         current = self.download
         if current is not None and not current.is_finishing:
             if current.position:
@@ -301,34 +322,34 @@ class RaftState:
     # ---- time
 
     def wall_time(self, at_ms: int) -> int:
-        """The wall clock's time of a moment of the core's clock, as it would be read now."""
+        """Convert a time of the core's clock to the wall clock, as of now."""
         return at_ms + self.wall_offset_ms
 
     def timestamp(self) -> int:
-        """The time for records that are written now: never earlier than that of records before."""
+        """Return the timestamp for new records: never earlier than that of the last ones."""
         self.newest_timestamp = max(self.newest_timestamp, self.now + self.wall_offset_ms)
         return self.newest_timestamp
 
     def saw_timestamp(self, timestamp: int) -> None:
-        """Records of this time are in the log: none that is written later may be older.
+        """Note the timestamp of records in the log: later records must not be older.
 
-        One that is far ahead of the wall clock comes of a clock that is wrong, and would have all
-        later records be wrong: it does not count.
+        One that is far ahead of the wall clock comes from a wrong clock and is ignored, because it
+        would make all later timestamps wrong too.
         """
         if self.newest_timestamp < timestamp <= self.wall_time(self.now) + CLOCK_LEAD_MAX_MS:
             self.newest_timestamp = timestamp
 
     def random_timeout(self) -> int:
-        """A time in [T, 2T) from now, T being the election timeout: the jitter of elections."""
+        """Return a random time in [T, 2T) from now, where T is the election timeout."""
         timeout = self.config.timers.election_timeout_ms
         return self.now + timeout + self.random.randrange(timeout)
 
     def draw_fetch_timeout_ms(self) -> int:
-        """How long a follower waits for its leader before it stands for election.
+        """Draw how long a follower waits for its leader before it stands for election.
 
         The fetch timeout and up to a fifth of the election timeout, so that the followers of a dead
-        leader do not all stand at once; and two fifths more where a voter of another
-        implementation could stand instead, to which this node would hand over anyway.
+        leader do not all stand at once; and two fifths more if a voter of another implementation
+        could stand instead, to which this node would hand over anyway.
         """
         timers = self.config.timers
         fifth = timers.election_timeout_ms // 5
@@ -342,39 +363,26 @@ class RaftState:
     # ---- requests
 
     def voter_destination(self, voter: ReplicaKey) -> Destination | None:
-        """The address of a voter under the first controller listener's name (R-NET-5)."""
-        current = self.history.current
-        if current is not self._located:
-            self._located = current
-            listener = self.config.listener
-            self._destinations = {
-                one.key: _destination(one.endpoint(listener), one.key) for one in current
-            }
-        return self._destinations.get(voter)
+        """Return the address of a voter for the first controller listener (R-NET-5)."""
+        return self.addresses.voter(self.history.current, voter)
 
     def leader_destination(self) -> Destination | None:
-        """The address of the leader under the first controller listener's name."""
-        role = self.role
-        for endpoint in role.leader_endpoints:
-            if endpoint.listener == self.config.listener:
-                voter = self.voters.get(role.leader_id)
-                directory_id = voter.key.directory_id if voter else ZERO_UUID
-                return Destination(role.leader_id, endpoint.host, endpoint.port, directory_id)
-        return None
+        """Return the address of the leader for the first controller listener."""
+        return self.addresses.leader(self.history.current, self.role)
 
     def is_ready(self, destination: Destination) -> bool:
-        """Whether a request may be sent to a node now."""
+        """Return whether a request may be sent to a node now."""
         return self.peers.is_ready(destination.key, self.now)
 
     def failed(self, sent: Sent) -> None:
-        """Leave the node that a request went to alone for a while."""
+        """Back off from the node of a failed request."""
         self.peers.failed(sent.destination.key, self.now)
 
     def send(self, destination: Destination, message: Message, purpose: Purpose) -> None:
         """Send a request to a node whose connection is ready.
 
-        Asking what another node is like must not hold up anything else: it does not occupy the
-        connection as far as the core is concerned.
+        An ApiVersions probe must not hold up anything else: it does not count as a request in
+        flight.
         """
         request_id = self.next_request_id
         self.next_request_id += 1
@@ -383,10 +391,3 @@ class RaftState:
             self.peers.sent(destination.key, request_id)
         timeout = self.config.timers.request_timeout_ms
         self.effects.append(SendRequest(request_id, destination, message, timeout))
-
-
-def _destination(endpoint: Endpoint | None, key: ReplicaKey) -> Destination | None:
-    """Where to send what is meant for a replica, if its address is known."""
-    if endpoint is None:
-        return None
-    return Destination(key.id, endpoint.host, endpoint.port, key.directory_id)

@@ -1,4 +1,4 @@
-"""Changes of role: which are allowed, in one table, and what each makes durable first.
+"""Changes of role: a table of those allowed, and what each makes durable first.
 
 Source: R-ROLE-1 to R-ROLE-9; Kafka's `QuorumState`. Every other change of role is a
 programming error and stops the core (R-ROLE-6).
@@ -60,16 +60,16 @@ class Transition:
 TRANSITIONS = (
     Transition("unattached", "prospective", "a voter's election timeout ran out", False),
     Transition("unattached", "unattached", "higher epoch without a known leader; or votes", True),
-    Transition("unattached", "follower", "leader learnt", True),
+    Transition("unattached", "follower", "leader found", True),
     Transition("prospective", "candidate", "a majority would vote, or one peer is too old", True),
     Transition("prospective", "prospective", "votes, and asks for pre-votes again", True),
-    Transition("prospective", "follower", "leader learnt; or election lost, leader known", True),
-    Transition("prospective", "unattached", "higher epoch; or lost, no leader; or no voter", True),
+    Transition("prospective", "follower", "leader found; or election lost, leader known", True),
+    Transition("prospective", "unattached", "higher epoch; or lost, no leader; no voter", True),
     Transition("candidate", "leader", "a majority voted", True),
     Transition("candidate", "prospective", "election timed out, or was lost and waited for", False),
-    Transition("candidate", "follower", "leader learnt", True),
-    Transition("candidate", "unattached", "higher epoch without a known leader; or no voter", True),
-    Transition("leader", "resigned", "shutdown, asked to, or too few voters fetch", False),
+    Transition("candidate", "follower", "leader found", True),
+    Transition("candidate", "unattached", "higher epoch without a known leader; no voter", True),
+    Transition("leader", "resigned", "shutdown, on request, or too few voters fetch", False),
     Transition("leader", "unattached", "higher epoch without a known leader", True),
     Transition("leader", "follower", "higher epoch with a leader", True),
     Transition("resigned", "unattached", "election timeout ran out: next epoch; or higher", True),
@@ -82,7 +82,7 @@ TRANSITIONS = (
 
 
 def transition_table() -> str:
-    """The table as Markdown, as the README of this package shows it."""
+    """Return the table as Markdown, as in the README of this package."""
     rows = ["| from | to | when | durable |", "|---|---|---|---|"]
     rows += [
         f"| {row.old} | {row.new} | {row.when} | {'yes' if row.durable else 'no'} |"
@@ -95,7 +95,7 @@ _BY_ROLES = {(row.old, row.new): row for row in TRANSITIONS}
 
 
 def persist(state: RaftState, role: Role) -> None:
-    """Have the quorum-state file say what a role implies, unless it does already."""
+    """Write the quorum-state file for a role, unless it is already right."""
     wanted = election_state(role)
     if wanted != state.persisted:
         state.persist(wanted)
@@ -113,7 +113,8 @@ def _become(state: RaftState, new: Role, reason: str, *, resets: bool = True) ->
     if state.download is not None and not state.download.is_of(new.leader_id, new.epoch):
         state.drop_download()
     if type(old) is Leader:
-        # R-ROLE-3: a leader's high watermark is its own; others learn theirs from the next one.
+        # R-ROLE-3: a leader computes its own high watermark; the others get theirs from the next
+        # leader.
         state.high_watermark = -1
         fail_change(state, old)
     state.emit(RoleChanged(old.NAME, new.NAME, new.epoch, new.leader_id, reason))
@@ -122,7 +123,7 @@ def _become(state: RaftState, new: Role, reason: str, *, resets: bool = True) ->
 
 
 def _reset_connections(state: RaftState) -> None:
-    """Look at no answer any more that belongs to the old role (R-LOOP-2, R-NET-6)."""
+    """Ignore all answers that belong to the old role (R-LOOP-2, R-NET-6)."""
     state.peers.reset()
     if state.in_flight:
         state.in_flight.clear()
@@ -130,14 +131,15 @@ def _reset_connections(state: RaftState) -> None:
 
 
 def tell_listeners(state: RaftState) -> None:
-    """Have the state machines hear who leads, each when it is time for it."""
+    """Queue the news of the leader for the state machines; each gets it when it is due."""
     role = state.role
     end = role.accumulator.end_offset if type(role) is Leader else state.log.end_offset
     state.listeners.leader_changed(role.leader_id, role.epoch, end, type(role) is Leader)
 
 
 def _remaining(state: RaftState) -> int | None:
-    """The election deadline of a new Unattached (R-ROLE-4); None for an observer (R-ROLE-10)."""
+    """Return the election deadline of a new Unattached (R-ROLE-4); None for an observer
+    (R-ROLE-10)."""
     if not state.may_stand:
         return None
     role = state.role
@@ -149,7 +151,7 @@ def _remaining(state: RaftState) -> int | None:
 
 
 def to_unattached(state: RaftState, epoch: int, reason: str, *, keep: bool = False) -> None:
-    """Follow nobody. `keep` stays in the epoch with its vote and leader."""
+    """Become unattached. `keep` keeps the epoch's vote and leader."""
     old = state.role
     new = Unattached(epoch, deadline_ms=_remaining(state))
     if keep:
@@ -159,8 +161,8 @@ def to_unattached(state: RaftState, epoch: int, reason: str, *, keep: bool = Fal
     was_serving = isinstance(old, Leader | Resigned)
     _become(state, new, reason)
     if was_serving:
-        # Kafka lets them wait for their time-out and then answers as of old: we say at once that
-        # there is nothing to wait for.
+        # Kafka lets them time out and sends the old answer; here they are failed at once, as there
+        # is nothing to wait for.
         fail_parked(state, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     tell_listeners(state)
 
@@ -169,11 +171,11 @@ def grant_vote(state: RaftState, candidate: ReplicaKey) -> None:
     """Remember a vote, durably before the answer can leave (D1, R-VOTE-7)."""
     role = state.role
     check(isinstance(role, Unattached | Prospective), f"a {role.NAME} does not vote")
-    check(role.voted is None, "a vote was given in this epoch already")
-    check(candidate.id != state.config.key.id, "no vote for oneself by answering")
+    check(role.voted is None, "already voted in this epoch")
+    check(candidate.id != state.config.key.id, "a replica cannot grant its own request")
     reason = f"votes for {candidate.id}"
     if type(role) is Prospective:
-        # The pre-votes that it has are forgotten.
+        # It discards the pre-votes that it has.
         votes, deadline = Votes(state.voters, state.config.key), state.random_timeout()
         again = Prospective(
             role.epoch, votes, deadline, role.leader_id, role.leader_endpoints, candidate
@@ -186,7 +188,7 @@ def grant_vote(state: RaftState, candidate: ReplicaKey) -> None:
 
 
 def to_prospective(state: RaftState, reason: str) -> None:
-    """Ask for pre-votes in the present epoch, keeping vote and leader (R-ROLE-2)."""
+    """Ask for pre-votes in the current epoch, keeping vote and leader (R-ROLE-2)."""
     check(state.may_stand, "an observer does not stand for election")
     old = state.role
     votes = Votes(state.voters, state.config.key)
@@ -197,7 +199,7 @@ def to_prospective(state: RaftState, reason: str) -> None:
 
 
 def to_candidate(state: RaftState, reason: str, *, has_pre_votes: bool = True) -> None:
-    """Vote for oneself in the next epoch and ask for votes."""
+    """Vote for this node in the next epoch and ask for votes."""
     votes = Votes(state.voters, state.config.key)
     new = Candidate(state.role.epoch + 1, votes, state.random_timeout(), state.config.key)
     new.has_pre_votes = has_pre_votes
@@ -234,7 +236,7 @@ def to_leader(state: RaftState, reason: str) -> None:
 
 
 def to_resigned(state: RaftState, reason: str, preferred: list[ReplicaKey]) -> None:
-    """Lead no more: parked fetches are failed first, still naming this node (R-ROLE-7)."""
+    """Resign: parked fetches are failed first, still naming this node as leader (R-ROLE-7)."""
     role = state.role
     check(type(role) is Leader, "only a leader resigns")
     fail_parked(state, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -256,7 +258,7 @@ def to_follower(
 ) -> None:
     """Replicate from a leader."""
     old, timers = state.role, state.config.timers
-    check(leader_id != state.config.key.id, "nobody follows oneself")
+    check(leader_id != state.config.key.id, "a replica cannot follow itself")
     check(bool(endpoints), "a leader without address cannot be followed")
     timeout_ms = state.draw_fetch_timeout_ms()
     new = Follower(
@@ -274,9 +276,9 @@ def to_follower(
 
 
 def is_consistent(state: RaftState, leader_id: int, epoch: int) -> bool:
-    """Whether a claim about the leader of an epoch agrees with what is known (R-ROLE-9).
+    """Return whether a claim about the leader of an epoch agrees with what is known (R-ROLE-9).
 
-    A Java node ends on a contradiction; here the message that makes it is not believed.
+    A Java node ends on a contradiction; here the message is ignored.
     """
     role = state.role
     if leader_id < 0 or epoch < role.epoch:
@@ -289,7 +291,7 @@ def is_consistent(state: RaftState, leader_id: int, epoch: int) -> bool:
 def maybe_transition(
     state: RaftState, leader_id: int, epoch: int, endpoints: tuple[Endpoint, ...], reason: str
 ) -> bool:
-    """Take over what a message says about leader and epoch; returns False if it is unbelievable.
+    """Adopt leader and epoch of a message; returns False if they are implausible.
 
     Source: R-ROLE-9, R-RESP-8.
     """
@@ -310,8 +312,8 @@ def maybe_transition(
         return True
     addresses = endpoints or _voter_endpoints(state, leader_id)
     is_news = epoch > role.epoch or role.leader_id < 0 or not role.leader_endpoints
-    # Within an epoch addresses are only added to: another one in the place of the leader's would
-    # be that of somebody else, to whom this node would listen from then on.
+    # Within an epoch addresses are only added: replacing the leader's could redirect this node to
+    # an impostor.
     if not is_news and not set(addresses) > set(role.leader_endpoints):
         return True
     if not addresses:

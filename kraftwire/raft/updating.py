@@ -1,4 +1,4 @@
-"""UpdateRaftVoter, sent and answered, and auto-join: what a node tells its leader about itself.
+"""UpdateRaftVoter, sent and received, and auto-join: what a node tells its leader about itself.
 
 With kraft.version 0 a leader keeps what voters report, for the upgrade to version 1; from then on
 an update is a change of the voter set like any other.
@@ -43,7 +43,7 @@ __all__ = [
 
 
 def own_voter(state: RaftState) -> Voter:
-    """This node as an entry of a voter set."""
+    """Return this node as an entry of a voter set."""
     config = state.config
     return Voter(config.key, config.endpoints, 0, KRAFT_VERSION_MAX)
 
@@ -52,10 +52,10 @@ def own_voter(state: RaftState) -> Voter:
 
 
 def poll_update(state: RaftState, role: Follower, leader: Destination) -> bool:
-    """Tell the leader about this voter, or ask to become one, once it is time.
+    """Send UpdateRaftVoter, or ask to become a voter, when it is due.
 
-    A replica that was removed does not ask: it would undo at once what somebody wanted
-    (KAFKA-19850). Returns: whether a request went out; then the next fetch waits for its answer.
+    A removed replica does not ask: that would undo the removal at once (KAFKA-19850). Returns:
+    whether a request was sent; the next fetch then waits for its answer.
     """
     if state.now < role.update_due_ms or not state.config.can_be_voter:
         return False
@@ -72,7 +72,7 @@ def poll_update(state: RaftState, role: Follower, leader: Destination) -> bool:
 
 
 def _is_known(state: RaftState, role: Follower) -> bool:
-    """Whether the leader knows this voter's listeners and versions (R-UPD-1)."""
+    """Return whether the leader knows this voter's listeners and versions (R-UPD-1)."""
     if state.history.kraft_version == 0:
         return role.has_updated
     entry, own = state.own_entry, own_voter(state)
@@ -100,7 +100,7 @@ def _update_request(state: RaftState) -> UpdateRaftVoterRequest:
 
 
 def _join_request(state: RaftState) -> Message:
-    """First have the own old directory removed, then have this one added (R-JOIN-1)."""
+    """Ask to remove this node's old directory first, then to add this one (R-JOIN-1)."""
     config = state.config
     old = state.voters.get(config.key.id)
     if old is not None:
@@ -124,7 +124,7 @@ def _join_request(state: RaftState) -> Message:
 def handle_update_response(
     state: RaftState, sent: Sent, response: UpdateRaftVoterResponse
 ) -> None:
-    """Note that the leader knows this voter, or learn who leads (R-UPD-5)."""
+    """Note that the leader knows this voter, or learn the leader (R-UPD-5)."""
     leader, role = response.current_leader, state.role
     if leader is None or leader.leader_epoch < 0:
         return
@@ -138,7 +138,7 @@ def handle_update_response(
         role.fetch_deadline_ms = state.now + role.fetch_timeout_ms
 
 
-# What may be the case although this node did all it can: it asks again at the next time (R-JOIN-2).
+# Errors that are not this node's fault: it asks again next time (R-JOIN-2).
 _JOIN_LATER = (
     ErrorCode.NONE,
     ErrorCode.REQUEST_TIMED_OUT,
@@ -150,7 +150,7 @@ _JOIN_LATER = (
 def handle_join_response(
     state: RaftState, sent: Sent, response: AddRaftVoterResponse | RemoveRaftVoterResponse
 ) -> None:
-    """Go on fetching; the log tells whether this node became a voter."""
+    """Continue fetching; the log shows whether this node became a voter."""
     error = response.error_code
     if error in _JOIN_LATER:
         return
@@ -163,7 +163,7 @@ def handle_join_response(
 
 
 def handle_update_voter(state: RaftState, event: RequestReceived) -> None:
-    """Take over what a voter says of itself (R-UPD-3, R-UPD-4)."""
+    """Apply what a voter reports of itself (R-UPD-3, R-UPD-4)."""
     request = cast("UpdateRaftVoterRequest", event.message)
     error = _judge_update(state, request)
     leader, role = state.leader, state.role

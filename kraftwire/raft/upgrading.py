@@ -1,4 +1,4 @@
-"""Raising kraft.version from 0 to 1: the voters that were configured become voters in the log.
+"""Raising kraft.version from 0 to 1: the configured voters become voters in the log.
 
 Source: KIP-853; Kafka's `KRaftVersionUpgrade` and `LeaderState.maybeAppendUpgradedKRaftVersion`;
 R-UPG-1 to R-UPG-3.
@@ -23,7 +23,7 @@ _Refused = tuple[ErrorCode, str]
 
 
 def handle_upgrade(state: RaftState, event: UpgradeRequested) -> None:
-    """Append the records of the upgrade, or say why not."""
+    """Append the records of the upgrade, or refuse with a reason."""
     leader = state.leader
     error, text = _judge(state, leader, event)
     offset = -1
@@ -61,7 +61,7 @@ def _judge_voters(state: RaftState, leader: Leader, version: int) -> _Refused:
     for voter in state.voters:
         reported = leader.reported.get(voter.key.id)
         if reported is None:
-            text = f"voter {voter.key.id} has not told its directory id and versions yet"
+            text = f"voter {voter.key.id} has not reported its directory id and versions yet"
             return ErrorCode.INVALID_UPDATE_VERSION, text
         if not reported.supports(version):
             low, high = reported.kraft_version_min, reported.kraft_version_max

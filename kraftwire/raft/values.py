@@ -1,4 +1,4 @@
-"""The values that effects carry: election states, destinations, parts of files, refusals."""
+"""The values in effects: election states, destinations, slices of files, refusals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Destination", "ElectionState", "LogSlice", "RefusalReason", "Snapsho
 
 @dataclass(frozen=True, slots=True)
 class ElectionState:
-    """What the quorum-state file keeps of an epoch. -1 for no leader, None for no vote."""
+    """What the quorum-state file holds of an epoch. -1 for no leader, None for no vote."""
 
     epoch: int = 0
     leader_id: int = -1
@@ -27,10 +27,10 @@ class ElectionState:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A node to talk to.
+    """A node to send requests to.
 
-    Ids below -1 are bootstrap servers, each with a connection of its own (-2 is the first). The
-    directory id is the zero uuid where it is not known. `key` is the replica that is meant.
+    Ids below -1 are bootstrap servers, each with a separate connection (-2 is the first). The
+    directory id is the zero uuid if it is unknown. `key` identifies the replica.
     """
 
     id: int
@@ -44,7 +44,7 @@ class Destination:
 
     @property
     def name(self) -> str:
-        """What people know the node by."""
+        """The name of the node in messages."""
         return f"node {self.id}" if self.id >= 0 else f"{self.host}:{self.port}"
 
 
@@ -80,7 +80,7 @@ class SnapshotSlice:
 
 
 class RefusalReason(StrEnum):
-    """Why a leader takes no records."""
+    """Why a leader does not accept records."""
 
     NOT_LEADER = "NotLeader"
     ILLEGAL_EPOCH = "IllegalEpoch"

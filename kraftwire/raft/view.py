@@ -1,4 +1,4 @@
-"""What others may see of a Raft core: nodes that describe it, simulators that check it."""
+"""A read-only view of a Raft core, for nodes that describe it and simulators that check it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,17 @@ __all__ = ["RaftView"]
 
 
 class RaftView:
-    """A read-only view of a replica. Offsets and ids are -1 where nothing is known."""
+    """A read-only view of a replica. Unknown offsets and ids are -1."""
 
     def __init__(self, state: RaftState) -> None:
-        """Show this state, as it changes."""
+        """Create a live view of this state."""
         self._state = state
+
+    @property
+    def standing(self) -> tuple[int, int, int, VoterSet]:
+        """Epoch, log end offset, high watermark and voter set, read at once by checks of a step."""
+        state = self._state
+        return state.role.epoch, state.log.end_offset, state.high_watermark, state.history.current
 
     @property
     def role(self) -> str:
@@ -32,34 +38,33 @@ class RaftView:
 
     @property
     def leader_id(self) -> int:
-        """The leader of the epoch, as far as it is known."""
+        """The leader of the epoch, if known."""
         return self._state.role.leader_id
 
     @property
     def leader_endpoints(self) -> tuple[Endpoint, ...]:
-        """Where the leader can be reached, under the names of its listeners."""
+        """The leader's endpoints, by listener name."""
         return self._state.role.leader_endpoints
 
     @property
     def leader_endpoint(self) -> Endpoint | None:
-        """Where the leader can be reached under the first controller listener's name."""
+        """The leader's endpoint for the first controller listener."""
         listener = self._state.config.listener
         return next((at for at in self.leader_endpoints if at.listener == listener), None)
 
     @property
     def voted(self) -> ReplicaKey | None:
-        """Whom this replica voted for in the epoch."""
+        """The replica that this one voted for in the epoch."""
         return self._state.role.voted
 
     @property
     def voters(self) -> VoterSet:
-        """The voter set in force."""
-        return self._state.voters
+        """The voter set in effect."""
+        return self._state.history.current
 
     @property
     def foreign_voters(self) -> frozenset[int]:
-        """The voters that are known to be another implementation, as far as they have answered or
-        asked."""
+        """The voters that are known to be another implementation."""
         is_foreign = self._state.is_foreign
         return frozenset(voter.key.id for voter in self._state.voters if is_foreign(voter.key))
 
@@ -70,17 +75,17 @@ class RaftView:
 
     @property
     def kraft_version(self) -> int:
-        """The kraft.version in force."""
+        """The kraft.version in effect."""
         return self._state.history.kraft_version
 
     @property
     def cluster_id(self) -> str | None:
-        """The cluster's id, None while it is not known."""
+        """The cluster id, None while unknown."""
         return self._state.cluster_id
 
     @property
     def high_watermark(self) -> int:
-        """The end of what this role knows to be committed."""
+        """The high watermark of the current role."""
         return self._state.high_watermark
 
     @property
@@ -95,7 +100,7 @@ class RaftView:
 
     @property
     def flushed_offset(self) -> int:
-        """The end of what is durable."""
+        """The end of the durable part of the log."""
         return self._state.log.flushed_offset
 
     @property
@@ -105,18 +110,18 @@ class RaftView:
 
     @property
     def epoch_start_offset(self) -> int:
-        """Where the leader's epoch begins; -1 if this replica does not lead."""
+        """The first offset of the leader's epoch; -1 if this replica does not lead."""
         role = self._state.role
         return role.epoch_start_offset if type(role) is Leader else -1
 
     @property
     def snapshots(self) -> Sequence[OffsetAndEpoch]:
-        """The snapshots that are there, the bootstrap checkpoint aside. Order: ascending."""
+        """The stored snapshots, without the bootstrap checkpoint. Order: ascending."""
         return self._state.log.snapshots
 
     @property
     def voters_offset(self) -> int | None:
-        """Where the voter set in force stands in the log; None for the static configuration."""
+        """The offset of the voter set in effect; None for the static configuration."""
         return self._state.history.last_voters_offset
 
     def metrics(self) -> dict[str, float | int | str]:

@@ -46,7 +46,7 @@ class Endpoint:
 
     @property
     def is_usable(self) -> bool:
-        """Whether there can be a node; what peers say of addresses need not be true."""
+        """Whether host and port can be those of a node; peers may send addresses without."""
         return bool(self.listener and self.host) and 0 < self.port < 65536
 
 
@@ -80,7 +80,7 @@ class Voter:
 
 @dataclass(frozen=True, slots=True)
 class VoterSet:
-    """The voters in force, at most one entry per id. Order: by id."""
+    """A set of voters, at most one entry per id. Order: by id."""
 
     voters: Mapping[int, Voter] = field(default_factory=dict)
 
@@ -97,7 +97,7 @@ class VoterSet:
 
     @property
     def majority(self) -> int:
-        """How many voters decide."""
+        """How many voters make a majority."""
         return len(self.voters) // 2 + 1
 
     def with_voter(self, voter: Voter) -> VoterSet:

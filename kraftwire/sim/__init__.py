@@ -1,1 +1,1 @@
-"""Whole clusters on virtual time: a network, disks and clocks that fail, and what must hold."""
+"""Whole clusters in virtual time: networks, disks and clocks that fail, and invariants."""

@@ -1,4 +1,4 @@
-"""Checks elections: who may lead, who voted for whom, and what was durable before it was said.
+"""Checks elections: leaders, votes, and that everything sent was durable before.
 
 Invariants S1-S4, S17-S20. Facts come in as they happen; nothing here knows a core or a message.
 """
@@ -16,7 +16,7 @@ __all__ = ["Ballots", "Stored"]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What the quorum-state file durably says. -1 for no leader and for no vote."""
+    """The durable contents of the quorum-state file. -1 for no leader and for no vote."""
 
     epoch: int = 0
     leader: int = -1
@@ -42,7 +42,7 @@ class Ballots:
         if now.epoch < old.epoch:
             raise Violation("S2", f"{node} stored epoch {now.epoch} after {old.epoch}")
         if now.epoch == old.epoch and old.vote >= 0 and now.vote != old.vote:
-            # A leader's own vote may be forgotten: it grants none in an epoch that it led.
+            # A leader may forget its own vote: it grants none in an epoch that it led.
             is_leaders = now.vote < 0 and now.leader == node
             if not is_leaders:
                 raise Violation(
@@ -57,33 +57,34 @@ class Ballots:
         if now.leader >= 0:
             self.leader_known(node, now.epoch, now.leader)
         if now.leader == node:
-            # The only voter votes and leads in one step: its vote is never stored by itself.
+            # The only voter votes and leads in one step: its vote is never stored separately.
             self._vote(node, now.epoch, node)
 
     def forget(self, node: int, key: Key) -> None:
-        """A node's disk was replaced by an empty one, which makes it another replica."""
+        """Record that a node's disk was replaced by an empty one, which makes it another replica.
+        """
         self.stored.pop(node, None)
         self.keys[node] = key
 
     def vote_of(self, node: int, epoch: int) -> int:
-        """The candidate that a node has durably voted for in an epoch, -1 for none."""
+        """Return the candidate that a node has durably voted for in an epoch, -1 for none."""
         stored = self.stored.get(node)
         return stored.vote if stored is not None and stored.epoch == epoch else -1
 
     def settled(self, node: int, epoch: int) -> None:
-        """A node has handled an event and believes that it is in this epoch. S2."""
+        """Check the epoch of a node that has handled an event. S2."""
         stored = self.stored[node].epoch
         if epoch != stored:
             raise Violation("S2", f"{node} is in epoch {epoch} but has stored {stored}")
 
     def sends(self, node: int, epoch: int) -> None:
-        """A request or an answer that names its sender's epoch leaves. S2."""
+        """Check a request or answer that names its sender's epoch, before it is sent. S2."""
         stored = self.stored[node].epoch
         if epoch > stored:
             raise Violation("S2", f"{node} speaks of epoch {epoch} but has stored {stored}")
 
     def leader_known(self, node: int, epoch: int, leader: int) -> None:
-        """Somebody takes a node for the leader of an epoch. S1, S18."""
+        """Check that a node may regard another as the leader of an epoch. S1, S18."""
         known = self.leaders.get(epoch)
         if known is None:
             self._check_voter(leader, f"leads epoch {epoch}, says {node}")
@@ -97,7 +98,7 @@ class Ballots:
             )
 
     def names_leader(self, node: int, epoch: int, leader: int) -> None:
-        """An answer names a leader. S1, S20."""
+        """Check an answer that names a leader. S1, S20."""
         stored = self.stored[node].epoch
         if epoch > stored:
             raise Violation("S20", f"{node} names leader {leader} of {epoch}, stored {stored}")
@@ -106,9 +107,9 @@ class Ballots:
     def asks_for_vote(
         self, node: int, epoch: int, voter: int, *, pre_vote: bool, voters: Voters
     ) -> None:
-        """A node sends a Vote request; these voters are in force at it. S2, S3, S18, S19."""
+        """Check a Vote request of a node with these voters. S2, S3, S18, S19."""
         if voter not in [member[0] for member in voters]:
-            raise Violation("S18", f"{voter} is asked by {node} to vote, and is no voter")
+            raise Violation("S18", f"{voter} is asked by {node} to vote, and is not a voter")
         stored = self.stored[node]
         if epoch != stored.epoch:
             name = "S19" if pre_vote else "S2"
@@ -119,7 +120,7 @@ class Ballots:
             self._vote(node, epoch, node)
 
     def grants(self, node: int, epoch: int, candidate: int) -> None:
-        """A standard vote leaves. S3."""
+        """Check a standard vote before it is sent. S3."""
         self._vote(node, epoch, candidate)
         stored = self.stored[node]
         if stored.epoch != epoch or stored.vote != candidate:
@@ -128,7 +129,7 @@ class Ballots:
             )
 
     def compares(self, own: tuple[int, int], asked: tuple[int, int], node: int) -> None:
-        """A node grants a vote or a pre-vote on (last epoch, end offset) of both logs. S4."""
+        """Check a vote or pre-vote by the (last epoch, end offset) of both logs. S4."""
         if asked < own:
             raise Violation(
                 "S4",
@@ -138,10 +139,12 @@ class Ballots:
             )
 
     def stands(self, node: int, *, may_stand: bool) -> None:
-        """A node campaigns. S18: it is a voter, or one whose removal is not known to be
-        committed."""
+        """Check a node that campaigns.
+
+        S18: it is a voter, or its removal is not known to be committed.
+        """
         if not may_stand:
-            raise Violation("S18", f"{node} is no voter and campaigns")
+            raise Violation("S18", f"{node} is not a voter and campaigns")
 
     def elected(self, node: int, epoch: int, voters: Voters) -> None:
         """A node leads; these voters are in force at it. S1, S17: a majority of them voted for it,
@@ -160,8 +163,8 @@ class Ballots:
     def pre_voted(self, node: int, before: Stored, *, was_due: bool = False) -> None:
         """A node has handled a pre-vote of an epoch that it knows. S19: nothing durable changed.
 
-        `was_due`: its own timer had run out, and the same step notices that: a resigned node then
-        begins another epoch, whatever the request asks for.
+        `was_due`: its own timer had expired, which the same step notices: a resigned node then
+        begins another epoch, whatever the request is.
         """
         now = self.stored[node]
         if now != before and not (was_due and now.epoch > before.epoch):
@@ -180,4 +183,4 @@ class Ballots:
 
     def _check_voter(self, node: int, what: str) -> None:
         if node not in self.voters:
-            raise Violation("S18", f"{node} is no voter and {what}")
+            raise Violation("S18", f"{node} is not a voter and {what}")

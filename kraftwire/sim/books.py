@@ -1,4 +1,4 @@
-"""What the checkers of a cluster know of it, and what each node is compared with."""
+"""All checkers of a cluster, and the facts that each node is compared with."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["Books", "check_control"]
 
 
 class Books:
-    """The ledgers of one quorum: `ballots` of its elections, `histories` of its logs."""
+    """The records of one quorum: `ballots` of its elections, `histories` of its logs."""
 
     def __init__(self, initial: InForce, replicas: Mapping[int, ReplicaLog]) -> None:
-        """`initial` is in force before anything is written."""
+        """`initial` is in effect before anything is written."""
         self.ballots = Ballots(
             {member[0] for member in initial.voters},
             {node: log.key for node, log in replicas.items()},
@@ -33,7 +33,7 @@ class Books:
     def appended(
         self, node: int, data: bytes | memoryview, epoch: int, *, leads: bool
     ) -> bool:
-        """A node wrote batches; returns whether that changed the voter set in force at it."""
+        """A node wrote batches; returns whether that changed its voter set."""
         log = self.histories.logs[node]
         before = log.force
         self.histories.appended(node, data, epoch, leads=leads)
@@ -50,7 +50,8 @@ class Books:
         self.ballots.forget(node, key)
 
     def believes(self, node: int, core: RaftView) -> None:
-        """A node has handled an event. S16: it believes in the voters and version of its log."""
+        """Check a node that has handled an event. S16: its voters and version are those of its log.
+        """
         force = self.histories.logs[node].force
         if core.kraft_version != force.version:
             raise Violation(
@@ -66,8 +67,8 @@ class Books:
             )
 
     def check_newest(self, node: int, storage: Storage) -> None:
-        """Read the newest snapshot of a node: it holds what was committed up to its end, with the
-        voters in force there. S14, S16."""
+        """Check the newest snapshot of a node: it holds what was committed up to its end, with the
+        voter set there. S14, S16."""
         newest = storage.snapshots.newest
         if newest is None:
             return
@@ -83,7 +84,7 @@ class Books:
 def check_control(
     node: int, offset: int, found: tuple[Voters | None, int], histories: Histories
 ) -> None:
-    """A snapshot states these voters and this version. S16: they are in force at its end."""
+    """A snapshot has these voters and this version. S16: they are in effect at its end."""
     force = histories.force_at(offset)
     voters = force.voters if force.version else None
     if found != (voters, force.version):

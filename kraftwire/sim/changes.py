@@ -1,6 +1,6 @@
-"""Checks changes of the voters: what a leader may write, and what operators were told.
+"""Checks voter changes: what a leader may write, and the answers to operators.
 
-Invariants S12 and S16, by the sets in force alone.
+Invariants S12 and S16, based only on the current sets.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ __all__ = ["check_added", "check_change", "check_removed"]
 def check_change(node: int, now: InForce, *, high_watermark: int, has_committed: bool) -> None:
     """A leader writes a voter set. S16: one member differs, and all before is committed.
 
-    `now` is in force from then on; `has_committed` says whether the leader knows that something
-    of its own epoch is committed.
+    `now` is in effect from then on; `has_committed` is True if the leader knows that a record of
+    its own epoch is committed.
     """
     before = now.before
     if before is None or now.offset == before.offset:
@@ -42,14 +42,14 @@ def check_change(node: int, now: InForce, *, high_watermark: int, has_committed:
 
 
 def _comparable(old: Voters, new: Voters) -> tuple[set[Key], set[Key]]:
-    """Both sets; the upgrade from kraft.version 0 names the directories of the same voters."""
+    """Return both sets in comparable form: the upgrade from kraft.version 0 adds directory ids."""
     if any(any(member[1]) for member in old):
         return set(old), set(new)
     return {(one[0], b"") for one in old}, {(one[0], b"") for one in new}
 
 
 def check_added(committed: InForce, key: Key) -> None:
-    """An operator was told that a voter is added, and that this is committed. S12."""
+    """Check the answer to an operator that a voter is added, and that this is committed. S12."""
     if not any(key in force.voters for force in committed.past()):
         raise Violation(
             "S12",
@@ -59,7 +59,7 @@ def check_added(committed: InForce, key: Key) -> None:
 
 
 def check_removed(committed: InForce, key: Key) -> None:
-    """An operator was told that a voter is removed, and that this is committed. S12."""
+    """Check the answer to an operator that a voter is removed, and that this is committed. S12."""
     for force in committed.past():
         if key not in force.voters and force.before is not None and key in force.before.voters:
             return

@@ -1,4 +1,4 @@
-"""Virtual time: one queue of events for the cluster, and a clock of its own for every node.
+"""Virtual time: one queue of events for the cluster, and a separate clock for every node.
 
 Units: the queue counts microseconds from the cluster's start; nodes see wall-clock milliseconds.
 """
@@ -18,10 +18,11 @@ SECOND = 1_000_000
 _WALL_MS = 1_700_000_000_000
 
 _MILLION = 1_000_000
+_UNITS = _MILLION * MS
 
 
 class Scheduler:
-    """Events in order of time; those of one moment in the order in which they were planned."""
+    """Events in order of time; simultaneous ones in the order in which they were scheduled."""
 
     __slots__ = ("_queue", "_sequence", "now")
 
@@ -34,14 +35,14 @@ class Scheduler:
         return len(self._queue)
 
     def at(self, when: int, action: Callable[..., None], *arguments: Any) -> None:
-        """Call something at a time; if that has passed, at once, after what is due now."""
+        """Schedule a call; if the time has passed, it comes after everything that is due now."""
         if when < self.now:
             when = self.now
         self._sequence += 1
         heappush(self._queue, (when, self._sequence, action, arguments))
 
     def after(self, delay: int, action: Callable[..., None], *arguments: Any) -> None:
-        """Call something after a while."""
+        """Schedule a call after a delay."""
         self._sequence += 1
         heappush(self._queue, (self.now + delay, self._sequence, action, arguments))
 
@@ -55,7 +56,7 @@ class Scheduler:
 
 
 class Clock:
-    """A node's wall clock. Units: `rate` in millionths, 1,000,000 for a clock that is right.
+    """A node's wall clock. Units: `rate` in millionths, 1,000,000 for a correct clock.
 
     Within a process run it never goes back; `restart` may set it back, as an operator may.
     """
@@ -68,14 +69,14 @@ class Clock:
         self._base_ms = _WALL_MS + skew_ms
 
     def restart(self, now: int, skew_ms: int) -> None:
-        """Begin anew at a moment, wrong by this much."""
+        """Restart the clock with an error of `skew_ms`."""
         self._base_ms = _WALL_MS + now // MS + skew_ms
         self._start = now
 
     def read(self, now: int) -> int:
         """The wall-clock milliseconds that a node sees."""
-        return self._base_ms + (now - self._start) * self.rate // (_MILLION * MS)
+        return self._base_ms + (now - self._start) * self.rate // _UNITS
 
     def when(self, wall_ms: int) -> int:
         """The first moment at which the clock shows this."""
-        return self._start - (-(wall_ms - self._base_ms) * _MILLION * MS // self.rate)
+        return self._start - (-(wall_ms - self._base_ms) * _UNITS // self.rate)

@@ -1,6 +1,6 @@
-"""A whole cluster on virtual time: machines, network, clients, accidents, and the checkers' books.
+"""A whole cluster in virtual time: machines, network, clients, accidents, and checkers.
 
-Everything random comes from streams that the plan's seed names, so a plan always runs the same.
+All randomness comes from streams derived from the plan's seed, so a plan always runs the same way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Cluster"]
 
 
 class Cluster(Environment):
-    """A cluster under a plan: what its nodes share, the nodes, their operators, clients, accidents.
+    """A cluster under a plan: its nodes and what they share, operators, clients, accidents.
 
     `machines` are by id; `strangers` are nodes of another cluster that talk to this one.
     """
@@ -53,7 +53,7 @@ class Cluster(Environment):
         return [Machine(self, self.plan.nodes + 1, Clock(), Realm(members, members.books()))]
 
     def run(self) -> None:
-        """Start all nodes and let everything happen that the plan has."""
+        """Start all nodes and run the plan."""
         for machine in (*self.machines.values(), *self.strangers):
             self.scheduler.after(self._random.randrange(200 * MS), machine.start)
         self.nemesis.plan()
@@ -70,9 +70,9 @@ class Cluster(Environment):
         return leading(self.machines)
 
     def check_end(self, *, is_whole: bool) -> None:
-        """Read all logs from disk: what is committed is in each of them, byte for byte. S7, S12.
+        """Check all logs on disk: each has what is committed, byte for byte. S7, S12.
 
-        If not all could recover, what a node knows to be committed is in its log.
+        If not all could recover, each log has what its own node knows to be committed.
         """
         for machine in self.machines.values():
             if machine.process is not None:

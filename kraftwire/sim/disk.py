@@ -1,8 +1,8 @@
-"""A disk in memory that forgets, on a crash, what was never made durable.
+"""A disk in memory that loses, in a crash, what was never made durable.
 
-Implements the protocols of `kraftwire/log/files.py`. Every file has the bytes that a process sees
-and those that would survive; between them lie writes in order. A directory likewise: a file that
-was created or renamed is found after a power loss only if the directory was flushed.
+Implements the protocols of `kraftwire/log/files.py`. Every file has the bytes that a process sees,
+those that would survive, and an ordered list of pending writes between them. The same applies to
+directories: a created or renamed file exists after a power loss only if the directory was synced.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SimFile:
         self._inode = inode
 
     def size(self) -> int:
-        """Bytes of the file as this process sees it."""
+        """Return the size of the file as this process sees it."""
         return len(self._inode.seen)
 
     def pread(self, count: int, offset: int) -> bytes:
@@ -63,7 +63,7 @@ class SimFile:
         self._inode.make_durable(len(self._inode.pending))
 
     def close(self) -> None:
-        """Close the file; that makes nothing durable."""
+        """Close the file, which makes nothing durable."""
 
 
 class SimLock:
@@ -78,16 +78,16 @@ class SimLock:
         self._held.discard(self._path)
 
 
-# Changes of a directory, in order: the name, and what it names afterwards (None for nothing).
+# Changes of a directory, in order: the name, and its file afterwards (None if removed).
 _Naming = tuple[tuple[str, Inode | None], ...]
 
 
 class SimFiles:
     """The files of one machine.
 
-    `sync_count` counts the flushes of files that were carried out; `is_full` says that writes fail;
-    `is_watched` that some fault is armed, so that operations have to look. `before_step` is called
-    before every operation that changes the disk.
+    `sync_count` counts completed file syncs; `is_full` makes writes fail; `is_watched` is set if
+    some fault is armed, so that operations check for it. `before_step` is called before every
+    operation that changes the disk.
     """
 
     def __init__(self, before_step: Callable[[], None] | None = None) -> None:
@@ -108,7 +108,7 @@ class SimFiles:
     # Protocol `Files`
 
     def open(self, path: str, create: bool = False) -> SimFile:
-        """Open a file. Raises: StorageError unless it is there or is to be created."""
+        """Open a file. Raises: StorageError if it is missing and `create` is False."""
         inode = self._seen.get(path)
         if inode is None:
             if not create:
@@ -119,11 +119,11 @@ class SimFiles:
         return SimFile(self, path, inode)
 
     def open_to_read(self, path: str) -> SimFile:
-        """Open a file that is only read. Raises: StorageError unless it is there."""
+        """Open a file for reading. Raises: StorageError if it is missing."""
         return SimFile(self, path, self._inode(path))
 
     def make_read_only(self, path: str) -> None:
-        """Nothing here writes what it should not; no crash changes the right to."""
+        """Do nothing: permissions are not simulated."""
         self._inode(path)
 
     def exists(self, path: str) -> bool:
@@ -142,13 +142,13 @@ class SimFiles:
         return sorted(name for name in inside if name and "/" not in name)
 
     def mkdir(self, path: str) -> None:
-        """Make a directory and those above it; directories outlive every crash here."""
+        """Make a directory and its parents; directories survive every crash here."""
         while path and path not in self._directories:
             self._directories.add(path)
             path = os.path.dirname(path)
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file another name, at once for every reader, durably after `fsync_dir`."""
+        """Rename a file, at once for every reader, durably after `fsync_dir`."""
         self._name(new, ((new, self._inode(old)), (old, None)))
 
     def unlink(self, path: str) -> None:
@@ -166,7 +166,7 @@ class SimFiles:
             _rename(self._durable, naming)
 
     def read_bytes(self, path: str) -> bytes:
-        """A file as a whole. Raises: StorageError."""
+        """Return the contents of a file. Raises: StorageError."""
         return bytes(self._inode(path).seen)
 
     def lock(self, path: str) -> SimLock:
@@ -180,19 +180,19 @@ class SimFiles:
     # Faults
 
     def plan_cut(self, steps: int | None) -> None:
-        """Let the power fail during the n-th operation from now on; None: never."""
+        """Let the power fail during the n-th operation from now on, or never if None."""
         self._steps_to_cut = steps
         self._watch()
 
     def fill(self, is_full: bool, random: Random | None = None) -> None:
-        """Take away the free space, or give it back; a write that fails leaves some bytes."""
+        """Fill the disk, or free it; a failed write leaves some bytes."""
         self.is_full = is_full
         if random is not None:
             self._partial = lambda size: random.randrange(size + 1)
         self._watch()
 
     def break_next_sync(self) -> None:
-        """Let the next flush fail and lose what it was to make durable, as Linux does."""
+        """Let the next sync fail and lose the data, as Linux does."""
         self._is_broken = True
         self._watch()
 
@@ -203,12 +203,12 @@ class SimFiles:
         self._watch()
 
     def kill(self) -> None:
-        """The process ends: the machine, and with it what was written, goes on."""
+        """End the process: the machine keeps running, and with it all that was written."""
         self._locks.clear()
         self.plan_cut(None)
 
     def lose_power(self, random: Random, policy: str) -> None:
-        """The machine stops: of what is not durable remains what the policy says."""
+        """Stop the machine: the policy decides what survives of pending writes."""
         self.kill()
         for directory in sorted(self._pending):
             namings = self._pending[directory]
@@ -221,17 +221,17 @@ class SimFiles:
         self._seen = dict(self._durable)
 
     def wipe(self) -> None:
-        """Replace the disk by an empty one."""
+        """Replace the disk with an empty one."""
         self.__init__()  # type: ignore[misc]
 
     def pending_names(self) -> dict[str, int]:
-        """How many changes of names are not durable yet, by directory."""
+        """Return how many changes of names are not durable yet, by directory."""
         return {directory: len(namings) for directory, namings in self._pending.items() if namings}
 
     def named_after(self, kept: Mapping[str, int]) -> dict[str, Inode]:
         """The files that a power loss leaves if the first `kept` changes of each directory survive.
 
-        What becomes of their content is decided elsewhere.
+        Their contents are decided elsewhere.
         """
         names = dict(self._durable)
         for directory, count in kept.items():
@@ -243,7 +243,7 @@ class SimFiles:
     def holding(
         cls, contents: Mapping[str, bytes], before_step: Callable[[], None] | None = None
     ) -> SimFiles:
-        """A disk with these files, all of them durable."""
+        """Create a disk with these files, all of them durable."""
         files = cls(before_step)
         for path, content in contents.items():
             files._seen[path] = files._durable[path] = Inode(bytearray(content), bytearray(content))
@@ -253,12 +253,13 @@ class SimFiles:
     # What checkers ask
 
     def durable_bytes(self, path: str) -> bytes | None:
-        """What would be left of a file if the power failed now and nothing pending survived."""
+        """Return what would remain of a file if the power failed now and nothing pending
+        survived."""
         inode = self._durable.get(path)
         return None if inode is None else bytes(inode.durable)
 
     def unflushed(self, suffix: str) -> list[str]:
-        """The files with this ending that have changes which are not durable."""
+        """Return the files with this suffix that have changes that are not durable."""
         return [
             path
             for path, inode in self._seen.items()

@@ -1,4 +1,4 @@
-"""What the nodes of a cluster share: time, network, the books of the checkers, counts."""
+"""What the nodes of a cluster share: time, network, checkers, counts."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from kraftwire.sim.violation import Violation
 
 __all__ = ["Environment", "Realm"]
 
-# Kafka looks once a minute for what it can delete: that is half the life of a cluster here.
+# Kafka cleans once a minute, which is half the lifetime of a cluster here.
 _CLEAN_INTERVAL_MS = 5_000
 
-# A node whose timer fires this often at one moment does nothing else any more.
+# A node whose timer fires this often at one moment is in a busy loop.
 _TIMERS_AT_ONCE_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Realm:
-    """What nodes of one quorum have in common: who they are, and what is known of them."""
+    """What the nodes of one quorum have in common: their members and their checkers."""
 
     members: Members
     books: Books
@@ -40,8 +40,8 @@ class Realm:
 class Environment:
     """A cluster as its nodes see it.
 
-    `timeline` is None unless a story is wanted; `acknowledged` counts the records
-    that are committed, as their clients were told.
+    `timeline` is None unless a story is wanted; `acknowledged` counts the records acknowledged as
+    committed.
     """
 
     def __init__(self, plan: Plan, timeline: Timeline | None = None) -> None:
@@ -75,7 +75,7 @@ class Environment:
 
     @property
     def snapshot_settings(self) -> SnapshotSettings:
-        """What all nodes are told about snapshots."""
+        """The snapshot settings of all nodes."""
         wanted = self.plan.snapshots
         return SnapshotSettings(
             between_bytes=wanted.between if wanted else 1 << 62,
@@ -86,12 +86,12 @@ class Environment:
         )
 
     def next_token(self) -> int:
-        """A number that was not given out before."""
+        """Return a new number."""
         self._token += 1
         return self._token
 
     def flush_time(self) -> int:
-        """How long the next flush takes. Units: microseconds."""
+        """Draw the duration of the next flush. Units: microseconds."""
         weather = self.network.weather
         random = self._random.random
         time = random() * 2 * weather.flush_ms * MS
@@ -101,14 +101,14 @@ class Environment:
         return int(time)
 
     def lag(self) -> int:
-        """How long a state machine takes for what it was given. Units: microseconds."""
+        """Draw how long a state machine takes for a delivery. Units: microseconds."""
         if self.is_calm:
             return 0
         self.marks.hit("state machine lagged")
         return int(self._lags.random() * self.plan.slow_ms * MS)
 
     def count_timer(self, node: int) -> None:
-        """Notice a node whose timer is due again and again. L9."""
+        """Detect a node whose timer is due repeatedly at one moment. L9."""
         now = self.scheduler.now
         if now != self._timers_at:
             self._timers_at, self._timers = now, 0
@@ -118,11 +118,11 @@ class Environment:
             raise Violation("L9", f"{node} is busy without end")
 
     def say(self, text: str) -> None:
-        """Put a line into the timeline, if there is one."""
+        """Add a line to the timeline, if there is one."""
         if self.timeline is not None:
             self.timeline.say(self.scheduler.now, text)
 
     def tell(self, node: int, event: Event | None, effects: list[Effect]) -> None:
-        """Put what a node got, and the effects of that, into the timeline."""
+        """Add a node's event and its effects to the timeline."""
         if self.timeline is not None:
             self.timeline.step(self.scheduler.now, node, event, effects)

@@ -1,7 +1,7 @@
-"""Chooses from everything that happened what fits on a screen and explains a failure.
+"""Selects from the timeline the lines that fit on a screen and explain a failure.
 
-What changes something reaches further back than what does not, and what concerns the nodes at odds
-further than the rest. What is left out is counted in a line of its own.
+Lines that change something are kept from further back than others, and lines about the nodes at
+odds from further than the rest. A separate line counts those left out.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from kraftwire.sim import words
 
 __all__ = ["LINES_MAX", "Line", "Weight", "cut", "excerpt", "kind_of", "peer_of", "weight_of"]
 
-# What fits on a screen: lines of what happened, and characters in a line.
+# What fits on a screen: lines of the timeline, and characters in a line.
 LINES_MAX = 60
 _WIDTH = 180
 
-# How often the same text is told at most.
+# How often the same text is shown at most.
 _SAME_SHOWN = 2
 
 # The number of lines at the end that are always kept.
 _LAST = 6
 
-# How many exchanges in a row that change nothing are told one by one.
+# How many consecutive exchanges that change nothing are shown one by one.
 _IDLE_SHOWN = 2
 
 _KINDS_SHOWN = 4
@@ -36,7 +36,7 @@ _AT_ODDS = 4
 
 
 class Weight(IntEnum):
-    """What a step changed: nothing, data in logs, or who leads and what is stored of that."""
+    """What a step changed: nothing, data in logs, or the leader and the stored election state."""
 
     NOTHING = 0
     DATA = 1
@@ -70,8 +70,8 @@ _ELECTION = ("VoteRequest", "VoteResponse", "BeginQuorumEpochRequest", "EndQuoru
 class Line:
     """Something that happened.
 
-    `nodes` begins with the one to which it happened, and is empty for what concerns all;
-    `kind` is a noun; `head` tells when, `text` what, once it is wanted.
+    `nodes` begins with the one to which it happened, and is empty for all; `kind` is a noun; `head`
+    has the time, `text` the description, computed on demand.
     """
 
     nodes: tuple[int, ...]
@@ -85,12 +85,12 @@ class Line:
 
 
 def cut(line: str) -> str:
-    """A line as far as it fits on a screen."""
+    """Truncate a line to the width of a screen."""
     return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 4]} ..."
 
 
 def weight_of(effects: Iterable[do.Effect]) -> Weight:
-    """What the effects of a step change."""
+    """Return what the effects of a step change."""
     weight = Weight.NOTHING
     for effect in effects:
         if isinstance(effect, _POWER):
@@ -103,7 +103,7 @@ def weight_of(effects: Iterable[do.Effect]) -> Weight:
 
 
 def _decides(effect: do.SendRequest | do.SendReply) -> bool:
-    """Whether a message is one of an election, or says where logs diverge."""
+    """Return whether a message belongs to an election, or reports where logs diverge."""
     message = effect.message
     if message.NAME == "FetchResponse":
         topics = getattr(message, "responses", ())
@@ -113,7 +113,7 @@ def _decides(effect: do.SendRequest | do.SendReply) -> bool:
 
 
 def kind_of(event: events.Event | None) -> str:
-    """A noun for what a core got."""
+    """Return a noun for an event of a core."""
     if isinstance(event, events.RequestReceived):
         name = event.message.NAME.removesuffix("Request")
         return "fetch" if name == "Fetch" else f"{name} request"
@@ -131,7 +131,7 @@ _KINDS: dict[type, str] = {
 
 
 def peer_of(event: events.Event | None) -> tuple[int, ...]:
-    """The sender of a request, as far as the request names it."""
+    """Return the sender of a request, if the request names it."""
     if not isinstance(event, events.RequestReceived):
         return ()
     message = event.message
@@ -154,9 +154,9 @@ def _known(node: int) -> tuple[int, ...]:
 def excerpt(
     lines: Sequence[Line], room: int, at_odds: frozenset[int] = frozenset(), earlier: int = 0
 ) -> list[str]:
-    """What is told of these lines, in at most `room` of them.
+    """Return at most `room` lines that summarize these.
 
-    `at_odds` are the nodes that matter most; `earlier` counts what happened before.
+    `at_odds` are the nodes that matter most; `earlier` counts the steps before the first line.
     """
     ranked = _varied(lines, _ranked(lines, at_odds), room)
     for count in range(len(ranked), 0, -1):
@@ -168,7 +168,7 @@ def excerpt(
 
 
 def _ranked(lines: Sequence[Line], at_odds: frozenset[int]) -> list[int]:
-    """The places of lines worth telling, the most telling ones first."""
+    """Return the indexes of the lines worth showing, the most important first."""
     count = len(lines)
     folded = _idle(lines)
 
@@ -185,7 +185,7 @@ def _ranked(lines: Sequence[Line], at_odds: frozenset[int]) -> list[int]:
 
 
 def _varied(lines: Sequence[Line], ranked: Iterable[int], room: int) -> list[int]:
-    """The first `room` of these places, without those that repeat what others say already."""
+    """Return the first `room` of these indexes, without lines that repeat others."""
     seen: Counter[str] = Counter()
     places: list[int] = []
     for place in ranked:
@@ -199,7 +199,7 @@ def _varied(lines: Sequence[Line], ranked: Iterable[int], room: int) -> list[int
 
 
 def _idle(lines: Sequence[Line]) -> set[int]:
-    """The places in long runs of exchanges that change nothing; the last line is in none."""
+    """Return the indexes in long runs of exchanges that change nothing, except the last line."""
     found: set[int] = set()
     run: list[int] = []
     for place, line in enumerate(lines):
@@ -226,7 +226,7 @@ def _told(lines: Sequence[Line], kept: set[int], earlier: int) -> list[str]:
 
 
 def _gap(gap: Sequence[Line], earlier: int) -> list[str]:
-    """What stands for lines that are left out; `earlier` counts what came before them."""
+    """Return the line that replaces omitted ones; `earlier` counts steps before them."""
     if earlier:
         return [f"    ... {len(gap) + earlier:,} earlier steps ..."]
     if len(gap) <= 1:

@@ -1,4 +1,4 @@
-"""Reads out of messages what checkers want to know: epochs, leaders, votes."""
+"""Extracts from messages what checkers need: epochs, leaders, votes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kraftwire.messages.begin_quorum_epoch_response import BeginQuorumEpochRespo
 from kraftwire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from kraftwire.messages.end_quorum_epoch_response import EndQuorumEpochResponse
 from kraftwire.messages.fetch_request import FetchRequest
-from kraftwire.messages.fetch_response import FetchResponse
+from kraftwire.messages.fetch_response import FetchResponse, PartitionData
 from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.messages.vote_request import VoteRequest
@@ -29,12 +29,12 @@ VOTE = VoteRequest.API_KEY
 
 
 def is_pre_vote(message: Message) -> bool:
-    """Whether a message asks for a pre-vote."""
+    """Return whether a message asks for a pre-vote."""
     return message.API_KEY == VOTE and cast("VoteRequest", message).topics[0].partitions[0].pre_vote
 
 
 def diverging_epoch_of(event: Event | None) -> int | None:
-    """The leader epoch of a Fetch answer that says where logs diverge; None for all else."""
+    """Return the leader epoch of a Fetch answer that reports a divergence; None for all else."""
     if type(event) is not ResponseReceived or event.message.__class__ is not FetchResponse:
         return None
     partition = event.message.responses[0].partitions[0]
@@ -53,39 +53,50 @@ class MessageChecks:
         self._ballots = ballots
         self._logs = histories.logs
         self._requests: dict[int, Callable[[int, Any], None]] = {
-            FetchRequest.API_KEY: self._fetch_request,
             FetchSnapshotRequest.API_KEY: self._snapshot_request,
             VoteRequest.API_KEY: self._vote_request,
             BeginQuorumEpochRequest.API_KEY: self._begin_request,
             EndQuorumEpochRequest.API_KEY: self._end_request,
         }
         self._replies: dict[int, Callable[[int, Any], None]] = {
-            FetchResponse.API_KEY: self._fetch_response,
             FetchSnapshotResponse.API_KEY: self._snapshot_response,
             VoteResponse.API_KEY: self._plain_response,
             BeginQuorumEpochResponse.API_KEY: self._plain_response,
             EndQuorumEpochResponse.API_KEY: self._plain_response,
         }
 
+    def fetch(self, node: int, message: FetchRequest) -> None:
+        """Check a Fetch before it is sent. S2, S9."""
+        partition = message.topics[0].partitions[0]
+        self._ballots.sends(node, partition.current_leader_epoch)
+        end = self._logs[node].durable_end
+        if partition.fetch_offset > end:
+            raise Violation("S9", f"{node} fetches at {partition.fetch_offset}, durable to {end}")
+
     def request(self, node: int, message: Message) -> None:
-        """A request is about to leave."""
+        """Check any other request before it is sent."""
         check = self._requests.get(message.API_KEY)
         if check is not None:
             check(node, message)
 
+    def fetched(self, node: int, partition: PartitionData) -> None:
+        """Check the answer to a Fetch before it is sent. S1, S2, S20."""
+        self._named(node, partition.current_leader)
+
     def reply(self, node: int, message: Message) -> None:
-        """An answer is about to leave."""
+        """Check any other answer before it is sent; it may be an error in reply to a Fetch."""
         check = self._replies.get(message.API_KEY)
         if check is not None:
             check(node, message)
 
     def foreign(self, node: int, message: Message) -> None:
-        """A request of another cluster is about to be answered. S17: with an error."""
+        """Check the answer to a request of another cluster. S17: it is an error."""
         if cast("Any", message).error_code != ErrorCode.INCONSISTENT_CLUSTER_ID:
             raise Violation("S17", f"{node} takes part in another cluster: {message}")
 
     def vote(self, node: int, request: Message, message: Message, vote_before: int) -> None:
-        """The answer to a Vote request is about to leave; the vote was this before the request."""
+        """Check the answer to a Vote request; `vote_before` is the node's vote before the request.
+        """
         answers = cast("VoteResponse", message).topics
         if not answers or not answers[0].partitions[0].vote_granted:
             return
@@ -95,13 +106,6 @@ class MessageChecks:
         if asked.pre_vote or vote_before != asked.replica_id:
             log = (asked.last_offset_epoch, asked.last_offset)
             self._ballots.compares(self._logs[node].last, log, node)
-
-    def _fetch_request(self, node: int, message: FetchRequest) -> None:
-        partition = message.topics[0].partitions[0]
-        self._ballots.sends(node, partition.current_leader_epoch)
-        end = self._logs[node].durable_end
-        if partition.fetch_offset > end:
-            raise Violation("S9", f"{node} fetches at {partition.fetch_offset}, durable to {end}")
 
     def _snapshot_request(self, node: int, message: FetchSnapshotRequest) -> None:
         self._ballots.sends(node, message.topics[0].partitions[0].current_leader_epoch)
@@ -131,10 +135,6 @@ class MessageChecks:
     def _end_request(self, node: int, message: EndQuorumEpochRequest) -> None:
         partition = message.topics[0].partitions[0]
         self._ballots.names_leader(node, partition.leader_epoch, partition.leader_id)
-
-    def _fetch_response(self, node: int, message: FetchResponse) -> None:
-        if message.responses:
-            self._named(node, message.responses[0].partitions[0].current_leader)
 
     def _snapshot_response(self, node: int, message: FetchSnapshotResponse) -> None:
         if message.topics:

@@ -1,4 +1,4 @@
-"""The lines that say what broke: they read the same in every kind of simulation."""
+"""The lines that describe a violation, the same in every kind of simulation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ELECTIONS = {"S1", "S2", "S3", "S4", "S17", "S18", "S19", "S20"}
 def ending(
     title: str, invariant: str, detail: str, odds: Sequence[str], nodes: Sequence[str]
 ) -> list[str]:
-    """What follows a timeline: which run it was, what broke, how the nodes stand."""
+    """Return the lines after a timeline: the run, what broke, the state of the nodes."""
     return [
         title,
         *headline(invariant, detail, odds),
@@ -31,7 +31,8 @@ def ending(
 
 
 def headline(invariant: str, detail: str, odds: Sequence[str]) -> list[str]:
-    """A violation: the invariant with what happened, what must hold, and what is at odds."""
+    """Describe a violation: the invariant and what happened, what must hold, the contradicting
+    facts."""
     return [
         f"{invariant}: {_plain(detail)}",
         f"    must hold: {meaning(invariant)}",
@@ -40,20 +41,20 @@ def headline(invariant: str, detail: str, odds: Sequence[str]) -> list[str]:
 
 
 def _titled(title: str, lines: Sequence[str]) -> list[str]:
-    """Lines under a title; nothing if there are none."""
+    """Return lines under a title; nothing if there are none."""
     return [f"    {title}:", *(f"        {line}" for line in lines)] if lines else []
 
 
 def nodes_named(texts: Iterable[str]) -> set[int]:
-    """The ids of the nodes that texts about a violation name."""
+    """Return the ids of the nodes that texts about a violation name."""
     return {int(found) for text in texts for found in _NODE.findall(text)}
 
 
 def is_of_elections(invariant: str) -> bool:
-    """Whether an invariant is about votes and leaders, else about logs."""
+    """Return whether an invariant is about votes and leaders rather than logs."""
     return invariant in _ELECTIONS
 
 
 def _plain(text: str) -> str:
-    """A text in which values are told by their fields: errors of all kinds are told here."""
+    """Simplify the `repr` of values in a text, which may come from any error."""
     return _SHOWN.sub(lambda found: _FIELD.sub(r"\1 ", found[1]), text)

@@ -43,8 +43,8 @@ class Histories:
         self.commit_epochs: list[int] = []
         self._epochs: dict[int, _Epoch] = {}
         self._ends: list[int] = []  # of the committed batches
-        self._digests: list[bytes] = []  # after each of them, as far as it was asked for
-        self.acknowledged = 0  # the end of what clients were told
+        self._digests: list[bytes] = []  # after each of them, computed on demand
+        self.acknowledged = 0  # the end of what was acknowledged to clients
 
     @property
     def frontier(self) -> int:
@@ -53,7 +53,7 @@ class Histories:
 
     @property
     def force(self) -> InForce:
-        """What is in force by what is committed."""
+        """What is in effect according to what is committed."""
         return self.committed[-1].force if self.committed else self.initial
 
     def appended(
@@ -77,8 +77,8 @@ class Histories:
             previous = batch
 
     def truncating(self, node: int, end: int, epoch: int, leader_epoch: int | None) -> None:
-        """A node in this epoch cuts its log, told to by a leader of that epoch (None: nobody).
-        S11."""
+        """A node in this epoch truncates its log on behalf of a leader of that epoch (None: no
+        leader). S11."""
         log = self.logs[node]
         if end < log.high_watermark:
             raise Violation("S11", f"{node} cuts to {end} below its {log.high_watermark}")
@@ -95,7 +95,7 @@ class Histories:
         log.verified = min(log.verified, keep)
 
     def truncated(self, node: int, end: int, *, is_durable: bool) -> None:
-        """The cut is made; a durable one makes durable what is left. S11."""
+        """The log is truncated; if durably, the rest is durable too. S11."""
         log = self.logs[node]
         if not is_durable:
             raise Violation("S11", f"{node} cuts to {end}, and a power loss would undo that")
@@ -111,7 +111,7 @@ class Histories:
             log.durable = count
 
     def advanced(self, node: int, offset: int, leader_epoch: int | None) -> None:
-        """A node's high watermark is this; with an epoch, it is that epoch's leader. S7-S10."""
+        """A node has this high watermark; with an epoch, it leads that epoch. S7-S10."""
         log = self.logs[node]
         if offset < log.high_watermark:
             raise Violation("S8", f"{node} lowers high watermark {log.high_watermark}, {offset}")
@@ -154,8 +154,8 @@ class Histories:
             )
 
     def acked(self, offset: int, epoch: int, *, count: int = 1, after: int = 0) -> None:
-        """A client was told that records are committed there. S12; S21: not below what clients had
-        been told of when it asked."""
+        """A client's records were acknowledged at this offset. S12; S21: not below what had been
+        acknowledged when the client sent the request."""
         if offset < after:
             raise Violation("S21", f"{offset} was acknowledged, asked for after {after} was")
         self.acknowledged = max(self.acknowledged, offset + count)
@@ -180,8 +180,8 @@ class Histories:
     def restarted(
         self, node: int, found: list[bytes], *, is_durable: bool, start: int = 0
     ) -> None:
-        """A node opened its log again, which starts here with these batches. S9, S12: none that
-        was durable is missing, and none is there that was never written."""
+        """A node reopened its log, which starts here with these batches. S9, S12: no durable one is
+        missing, and none appears that was never written."""
         log = self.logs[node]
         prefix = self._prefix(node, start) if start else []
         skipped = len(prefix)
@@ -198,7 +198,7 @@ class Histories:
             lost = log.batches[count].base
             raise Violation("S12", f"{node} lost what was durable, from offset {lost} on")
         if not is_durable:
-            raise Violation("S9", f"{node} goes on with a log that is not durable")
+            raise Violation("S9", f"{node} continues with a log that is not durable")
         del log.batches[count:]
         log.durable = count
         log.start = start
@@ -206,8 +206,8 @@ class Histories:
         log.high_watermark = -1
 
     def reset(self, node: int, end: int, epoch: int) -> None:
-        """A node gives its log up for a snapshot that ends here. S11, S14: it holds what is
-        committed, and nothing that is committed is lost by that."""
+        """A node resets its log to a snapshot that ends here. S11, S14: the snapshot holds what is
+        committed, and nothing committed is lost."""
         log = self.logs[node]
         prefix = self._prefix(node, end)
         if prefix[-1].epoch != epoch:
@@ -215,13 +215,13 @@ class Histories:
         for index in range(len(prefix), len(log.batches)):
             if index < len(self.committed) and log.batches[index] is self.committed[index]:
                 lost = log.batches[index].base
-                raise Violation("S11", f"{node} begins anew at {end} and loses committed {lost}")
+                raise Violation("S11", f"{node} begins again at {end} and loses committed {lost}")
         log.batches[:] = prefix
         log.durable = log.verified = len(prefix)
         log.start = end
 
     def started(self, node: int, start: int) -> None:
-        """A node's log starts here now. S14: all below is committed, and known to be."""
+        """A node's log now starts here. S14: everything below is committed, and known to be."""
         log = self.logs[node]
         if start == log.start:
             return
@@ -232,7 +232,8 @@ class Histories:
         log.start = start
 
     def digest_at(self, offset: int) -> bytes:
-        """What a state machine is that has applied all committed batches below an offset. S14."""
+        """Return the digest of a state machine that has applied all committed batches below an
+        offset. S14."""
         index = bisect_left(self._ends, offset)
         if not offset:
             return b""
@@ -245,7 +246,7 @@ class Histories:
         return digests[index]
 
     def force_at(self, offset: int) -> InForce:
-        """What is in force by all that is committed below an offset."""
+        """Return what is in effect according to all that is committed below an offset."""
         index = bisect_right(self._ends, offset)
         return self.committed[index - 1].force if index else self.initial
 
@@ -256,12 +257,12 @@ class Histories:
         self.logs[node] = ReplicaLog(key, told)
 
     def committed_at(self, offset: int) -> Batch | None:
-        """The committed batch that holds an offset."""
+        """Return the committed batch that contains an offset."""
         index = bisect_right(self._ends, offset)
         return self.committed[index] if index < len(self._ends) else None
 
     def _prefix(self, node: int, end: int) -> list[Batch]:
-        """The committed batches below an offset. S14: it is the end of one of them."""
+        """Return the committed batches below an offset. S14: it is the end of one of them."""
         index = bisect_left(self._ends, end)
         if index == len(self._ends) or self._ends[index] != end:
             raise Violation("S14", f"{node} has a snapshot up to {end}, where no commit ends")
@@ -270,7 +271,7 @@ class Histories:
     def _same(
         self, node: int, where: tuple[int, int, int], data: bytes, previous: Batch | None
     ) -> Batch:
-        """The batch of this epoch and offset that others have; it must be the very same."""
+        """Return the batch of this epoch and offset that others have; it must be identical."""
         base, end, number = where
         epoch = self._epochs.get(number)
         if epoch is None:
@@ -315,7 +316,7 @@ class Histories:
                 f"last committed batch: {words.batch(last.data)}",
             )
         voters = self.logs[node].force.voters
-        # A disk that was replaced since then has told the leader what it held.
+        # A disk that was replaced since then has acknowledged what it held to the leader.
         logs = (*self.logs.values(), *self.lost)
         keys = [log.key for log in logs if _has_durably(log, count, last)]
         holding = members(voters, keys)

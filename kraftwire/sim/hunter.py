@@ -1,7 +1,7 @@
 """Kills leaders at the worst moments: just elected, just appended, after one follower has fetched,
 just committed.
 
-Uniformly random crashes hardly ever hit these moments, where replication is won or lost.
+Uniformly random crashes hardly ever hit these critical moments of replication.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Process(Protocol):
 
 
 class Prey(Protocol):
-    """A machine as the hunter needs it."""
+    """A machine that the hunter may crash."""
 
     id: int
     run: int
@@ -33,7 +33,7 @@ class Prey(Protocol):
 
     @property
     def process(self) -> _Process | None:
-        """The present run of its node."""
+        """The current run of its node."""
 
     def kill(self) -> None:
         """End the process."""
@@ -42,7 +42,7 @@ class Prey(Protocol):
         """Stop the machine."""
 
     def start_later(self, delay_ms: int) -> None:
-        """Start the node after a while."""
+        """Start the node after a delay."""
 
 
 class Hunter:
@@ -62,14 +62,14 @@ class Hunter:
         self._appended: int | None = None
 
     def arm(self, fault: Fault) -> None:
-        """Hunt until the fault's time is over."""
+        """Hunt until the fault ends."""
         self._stage = self._stages[fault.salt % len(self._stages)]
         self._until = self._scheduler.now + fault.length_ms * MS
         self._down_ms = 100 + fault.salt // 7 % (2 * fault.length_ms)
         self._appended = None
 
     def disarm(self) -> None:
-        """Hunt no more."""
+        """Stop hunting."""
         self._stage = ""
 
     def elected(self, machine: Prey) -> None:
@@ -78,18 +78,18 @@ class Hunter:
             self._strike(machine)
 
     def appended(self, machine: Prey, *, has_changed: bool) -> None:
-        """A leader wrote to its log; `has_changed` says whether that changed the voters."""
+        """A leader wrote to its log; `has_changed` is True if that changed the voters."""
         if self._stage == "append" or (self._stage == "change" and has_changed):
             self._strike(machine)
         elif self._stage == "fetch":
             self._appended = machine.id
 
     def served(self, machine: Prey, call: Call) -> None:
-        """A leader gave records to a follower."""
-        logs = self._histories.logs
-        is_voter = logs[machine.id].force.has(logs[call.sender.id].key)
-        if self._stage == "fetch" and self._appended == machine.id and is_voter:
-            self._strike(machine)
+        """A leader sent records to a follower."""
+        if self._stage == "fetch" and self._appended == machine.id:
+            logs = self._histories.logs
+            if logs[machine.id].force.has(logs[call.sender.id].key):
+                self._strike(machine)
 
     def committed(self, machine: Prey) -> None:
         """A leader's high watermark advanced."""
@@ -101,7 +101,7 @@ class Hunter:
         if self._scheduler.now > self._until:
             return
         self._marks.hit(f"hunted: {stage}")
-        # What the leader is doing is finished or not: the effects that follow in this step.
+        # Some of the remaining effects of this step may still be carried out.
         process = machine.process
         if process is not None and self._random.random() < 0.5:
             process.effects_to_crash = self._random.randrange(4)

@@ -1,4 +1,4 @@
-"""What must hold in every cluster, each in one sentence: for people who read a violation.
+"""The invariants of every cluster, one sentence each, for the report of a violation.
 
 Numbers are those of the table in this package's README.
 """
@@ -48,5 +48,5 @@ MEANINGS = {
 
 
 def meaning(invariant: str) -> str:
-    """The sentence for an invariant; empty for one that is not in the list."""
+    """Return the sentence for an invariant; empty if it is not in the list."""
     return MEANINGS.get(invariant, "")

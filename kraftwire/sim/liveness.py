@@ -1,6 +1,6 @@
-"""What must happen once the trouble is over: a leader, progress, and quiet.
+"""What must happen once the faults have ended: a leader, progress, and quiet.
 
-Invariants L1-L10. Units: virtual milliseconds; bounds allow for clocks that drift.
+Invariants L1-L10. Units: virtual milliseconds; bounds allow for clock drift.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _CHANGE_MS = 6_000
 _TIMERS_PER_SECOND_MAX = 20
 _DRIFT = 1.3
 
-# Split votes cost an epoch each; more than this in a row are not bad luck.
+# Each split vote costs an epoch; more than this many in a row are not bad luck.
 _EPOCHS_PER_LOSS_MAX = 6
 
 
 def check_liveness(cluster: Cluster) -> bool:
-    """Heal a cluster and see that it recovers, goes on, and copes with one loss after another.
+    """Heal a cluster and check that it recovers, makes progress, and copes with further losses.
 
     Returns: False if the cluster needs an operator.
 
-    Disks that were replaced may have taken a quorum's majority with them, by an operator's mistake,
-    and a voter that does not know of its removal may stand in epochs after the leader's forever:
-    then there is nothing more to see.
+    Operators may have replaced the disks of a majority by mistake, and a voter that does not know
+    of its removal may stand for election in epochs after the leader's forever: then nothing more is
+    checked.
     """
     try:
         _check(_Phase(cluster))
@@ -64,7 +64,7 @@ def _check(phase: _Phase) -> None:
 
 
 class _LostError(Exception):
-    """The cluster needs an operator. Its text is the situation."""
+    """The cluster needs an operator. The text is the situation."""
 
 
 class _Phase:
@@ -83,7 +83,7 @@ class _Phase:
         # A fetch brings one batch at least, and is flushed before the next one.
         self.fetch_cost_ms = 2.6 * cluster.plan.weather.latency_ms
         self.fetch_cost_ms += 2 * cluster.plan.weather.flush_ms
-        # Messages that were late when the trouble ended, and what waits for their time-out.
+        # Messages in flight when the faults ended, and requests that still wait for their time-out.
         self.residue_ms = int(cluster.plan.weather.tail_ms + 2 * timers.request_timeout_ms)
         self.fetch_ms = timers.fetch_timeout_ms
         self._quiet_at = 0
@@ -91,7 +91,7 @@ class _Phase:
         self._has_listeners = plan.with_listener or plan.snapshots is not None
 
     def heal(self) -> None:
-        """End all trouble."""
+        """End all faults."""
         cluster = self.cluster
         cluster.say("all is repaired")
         cluster.is_calm = True
@@ -112,7 +112,7 @@ class _Phase:
                 machine.start_later(0)
 
     def finish_changes(self) -> None:
-        """Wait until all changes of the voters that operators want are made. L4."""
+        """Wait until all voter changes that operators want are made. L4."""
         operators = self.cluster.operators
         operators.insist()
         step_ms = self.election_ms + _CHANGE_MS + int(self._backlog() * self.fetch_cost_ms)
@@ -138,7 +138,7 @@ class _Phase:
                 raise Violation("L3", f"appends at {machine.id} are neither done nor refused")
 
     def idle(self) -> None:
-        """Ask for nothing, and see that nothing happens. L1, L9, L10."""
+        """Send no requests, and check that nothing happens. L1, L9, L10."""
         cluster = self.cluster
         epoch = self._epoch()
         timers, events = dict(cluster.timer_counts), cluster.events
@@ -150,7 +150,7 @@ class _Phase:
             if count > _TIMERS_PER_SECOND_MAX * _IDLE_MS / 1000 * _DRIFT:
                 raise Violation("L9", f"{node} woke {count} times in {_IDLE_MS} idle ms")
         busy = (cluster.events - events) / cluster.plan.nodes
-        # A node of another cluster asks again and again, and has to be answered.
+        # A node of another cluster keeps sending requests, which must be answered.
         limit = 4 * _TIMERS_PER_SECOND_MAX * cluster.plan.nodes * _IDLE_MS / 1000
         if busy > limit and not cluster.strangers:
             raise Violation("L9", f"{busy:.0f} events for each idle node in {_IDLE_MS} ms")
@@ -164,7 +164,7 @@ class _Phase:
         return bool(self.cluster.histories.force.version) and self.cluster.plan.nodes > 1
 
     def change(self) -> None:
-        """Replace a disk, and let the node become a voter, whether it was one or not. L4, L5."""
+        """Replace a disk, and make the node a voter, whether it was one or not. L4, L5."""
         cluster = self.cluster
         random = Random(f"change {cluster.plan.seed}")
         node = random.choice(list(cluster.machines))
@@ -185,7 +185,7 @@ class _Phase:
         self._wait("L5", f"{node} does not become a voter", _CATCH_UP_MS, lambda: _votes(machine))
 
     def can_lose_one(self) -> bool:
-        """Whether the quorum is one that goes on without any of its members."""
+        """Return whether the quorum can lose any one of its members."""
         cluster = self.cluster
         voters, leader = self._voters(), cluster.leaders()[-1]
         is_whole = all(cluster.members.is_alive(key) for key in voters)
@@ -196,7 +196,7 @@ class _Phase:
         return self.cluster.histories.force.voters
 
     def lose_follower(self) -> None:
-        """Cut one follower off and let it come back: the others must not notice. L8."""
+        """Disconnect one follower and reconnect it: the others must not be affected. L8."""
         cluster = self.cluster
         leader = cluster.leaders()[-1]
         epoch = self._epoch()
@@ -214,9 +214,9 @@ class _Phase:
         self.elect(f"after {node} came back", self.residue_ms + self.election_ms)
 
     def lose_leader(self) -> None:
-        """Cut the leader off: it resigns, the others elect, it comes back. L1, L6, L7."""
+        """Disconnect the leader: it resigns, the others elect another, it returns. L1, L6, L7."""
         cluster = self.cluster
-        # A fetch from before the trouble ended may still come in, and counts.
+        # A fetch from before the faults ended may still arrive, and counts.
         cluster.scheduler.run_until(max(cluster.scheduler.now, self._quiet_at))
         leader = cluster.leaders()[-1]
         epoch = self._epoch()
@@ -224,7 +224,8 @@ class _Phase:
         cluster.say(f"leader {leader.id} is cut off")
         cluster.network.block(links, 1)
         limit = int(1.5 * self.fetch_ms * _DRIFT) + 200
-        self._wait("L7", f"isolated leader {leader.id} leads on", limit, lambda: not _leads(leader))
+        what = f"isolated leader {leader.id} keeps leading"
+        self._wait("L7", what, limit, lambda: not _leads(leader))
         cluster.marks.hit("isolated leader resigned")
         self._wait("L1", "no new leader", self.election_ms, lambda: bool(cluster.leaders()))
         cluster.network.block(links, -1)
@@ -243,7 +244,7 @@ class _Phase:
             if is_over and not can_elect(self.cluster.histories):
                 raise _LostError("nobody can be elected")
             if is_over or scheduler.now >= look:
-                # What lasted this long under one leader only an operator can end.
+                # Only an operator can end what has lasted this long under one leader.
                 look += period
                 before, seen = seen, self._epoch_without_removed()
                 if seen >= 0 and (is_over or seen == before):
@@ -253,7 +254,7 @@ class _Phase:
             scheduler.run_until(scheduler.now + _STEP_MS * MS)
 
     def _epoch_without_removed(self) -> int:
-        """The epoch of the leader if a removed voter cuts itself off, else -1."""
+        """Return the epoch of the leader if a removed voter cuts itself off, else -1."""
         leaders = self.cluster.leaders()
         process = leaders[-1].process if leaders else None
         if process is None or not cuts_itself_off(self.cluster):
@@ -268,7 +269,7 @@ class _Phase:
         return max(self.cluster.ballots.stored[node].epoch for node in self.cluster.machines)
 
     def _backlog(self) -> int:
-        """How many batches the slowest replica lacks."""
+        """Return how many batches the slowest replica lacks."""
         counts = [len(log.batches) for log in self.cluster.histories.logs.values()]
         return max(counts) - min(counts)
 
@@ -311,7 +312,7 @@ class _Phase:
 def can_elect(histories: Histories) -> bool:
     """Whether any replica has a log for which a majority of its voters may vote.
 
-    It need not be so: those whose votes are missing may have lost their disks.
+    There may be none, if the others have lost their disks.
     """
     logs = histories.logs.values()
     return any(
@@ -321,11 +322,12 @@ def can_elect(histories: Histories) -> bool:
 
 
 def cuts_itself_off(cluster: Cluster) -> bool:
-    """Whether a voter without pre-votes that missed its removal is in an epoch after the leader's.
+    """Return whether a voter without pre-votes that missed its removal is in an epoch after the
+    leader's.
 
     It does not know of its removal, or not that it is committed. It or a peer in its outdated set
-    knows no pre-votes, so it stands at once, epoch after epoch (R-VOTE-10). No voter follows it
-    there, and the leader refuses its fetches.
+    does not support pre-votes, so it stands at once, epoch after epoch (R-VOTE-10). No voter
+    follows it there, and the leader refuses its fetches.
     """
     leaders = cluster.leaders()
     if not leaders or leaders[-1].process is None:

@@ -1,7 +1,8 @@
-"""What one replica's log holds, as checkers see it.
+"""One replica's log as checkers see it.
 
-A batch is one object in all logs that hold it, and knows the batch before it: so two logs agree up
-to a position if they hold the same object there, and then the same voters are in force in both.
+A batch is the same object in all logs that hold it, and refers to the batch before it. So two logs
+agree up to a position if they hold the same object there, and then the same voters are in force in
+both.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ _ATTRIBUTES = fields("attributes")
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """A batch, the same object wherever it is. `end` is the offset after it; `force` is what
-    is in force once it is in a log."""
+    """A batch, the same object in every log.
+
+    `end` is the offset after it; `force` is the voter set and version in force once it is in a log.
+    """
 
     base: int
     end: int
@@ -44,11 +47,11 @@ class Batch:
 
 @dataclass(slots=True)
 class ReplicaLog:
-    """A replica, what its log holds, and up to which batch it is durable, and known committed.
+    """A replica's log, with the batches up to which it is durable and known to be committed.
 
     `initial` is in force while there are no batches. `high_watermark` is the largest of this run,
-    `verified` the number of batches that are known to be the committed ones. What is below `start`
-    the replica has in a snapshot only.
+    `verified` the number of batches that are known to be the committed ones. Below `start` the
+    replica has only a snapshot.
     """
 
     key: Key
@@ -71,20 +74,20 @@ class ReplicaLog:
 
     @property
     def last(self) -> tuple[int, int]:
-        """Epoch of the last batch and log end offset: what votes compare."""
+        """Epoch of the last batch and log end offset, which votes compare."""
         return (self.batches[-1].epoch, self.batches[-1].end) if self.batches else (0, 0)
 
     @property
     def force(self) -> InForce:
-        """What is in force: the latest in the log, committed or not; as long as the log states no
-        voters, what this replica was told."""
+        """What is in effect: the latest in the log, committed or not; until the log has voters, the
+        initial ones of this replica."""
         force = self.batches[-1].force if self.batches else self.initial
         return force if force.version else self.initial
 
     @property
     def may_stand(self) -> bool:
-        """Whether this replica may stand for election: a voter, or one whose removal is in its log
-        and not known to be committed."""
+        """Whether this replica may stand for election: it is a voter, or its removal is in its log
+        but not known to be committed."""
         force = self.force
         if force.has(self.key):
             return True
@@ -93,12 +96,12 @@ class ReplicaLog:
 
 
 def digest(before: bytes, data: bytes) -> bytes:
-    """What a state machine becomes that applies a batch."""
+    """Return the digest of a state machine after applying a batch."""
     return hashlib.blake2b(before + data, digest_size=16).digest()
 
 
 def split(data: bytes | memoryview) -> list[tuple[int, int, int, bytes]]:
-    """(Base offset, end offset, leader epoch, bytes) of whole batches that follow each other."""
+    """Yield (base offset, end offset, leader epoch, bytes) of consecutive whole batches."""
     base, length, epoch, delta = _HEAD.unpack_from(data)
     if length + LOG_OVERHEAD == len(data):
         return [(base, base + delta + 1, epoch, bytes(data))]

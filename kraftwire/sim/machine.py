@@ -1,4 +1,4 @@
-"""A machine with disk and clock; its node is started, paused, killed and started again."""
+"""A machine with disk and clock, whose node can be started, paused, killed and restarted."""
 
 from __future__ import annotations
 
@@ -23,20 +23,22 @@ from kraftwire.wire.message import Message
 
 __all__ = ["Machine", "leading"]
 
-# How long after its end a process that ended by itself is started again.
+# The delay before a process that ended by itself is restarted.
 _RESTART_MS = 2_000
 
 
 class Machine:
     """One node of a cluster, over all its runs.
 
-    `run` counts process starts and ends; `vote_before` is the node's vote, before the
+    `is_foreign` is True if it belongs to another cluster; `run` counts process starts and ends;
+    `vote_before` is the node's vote, before the
     latest Vote request came, in the epoch of that request; -1 for none.
     """
 
     def __init__(self, cluster: Environment, node: int, clock: Clock, realm: Realm) -> None:
         self.cluster = cluster
         self.realm = realm
+        self.is_foreign = realm is not cluster.realm
         self.books = realm.books
         self.id = node
         self.clock = clock
@@ -51,19 +53,14 @@ class Machine:
         realm.members.format(node, self.files)
 
     @property
-    def is_foreign(self) -> bool:
-        """Whether it belongs to another cluster."""
-        return self.realm is not self.cluster.realm
-
-    @property
     def is_up(self) -> bool:
         """Whether a process runs, paused or not."""
         return self.process is not None
 
-    # Life and death
+    # Lifecycle
 
     def start(self) -> None:
-        """Start the node, unless it runs."""
+        """Start the node, unless it is running."""
         if self.process is not None:
             return
         cluster = self.cluster
@@ -97,7 +94,7 @@ class Machine:
         except StorageError as error:
             if error.fatal or self.files.is_full:
                 raise
-            # A crash is no reason: what it damages was never acknowledged.
+            # A crash is not a reason to refuse: what it damages was never acknowledged.
             raise Violation("D11", f"{self.id} refuses its own log: {error}") from error
 
     def kill(self) -> None:
@@ -107,7 +104,7 @@ class Machine:
         self.files.kill()
 
     def lose_power(self) -> None:
-        """Stop the machine; the disk keeps what it must, and perhaps more."""
+        """Stop the machine; the disk keeps what is durable, and perhaps some pending writes."""
         policy = self._random.choice(self.cluster.plan.crash_policies)
         self.cluster.marks.hit(f"power lost: {policy}")
         self._end()
@@ -119,7 +116,7 @@ class Machine:
         self.lose_power()
 
     def fail(self, error: StorageError) -> None:
-        """End the process as it must on a failed disk operation."""
+        """End the process, as a node must after a failed disk operation."""
         self.cluster.marks.hit("stopped by its disk")
         self.cluster.say(f"{self.id} fails: {error}")
         self._end()
@@ -132,7 +129,7 @@ class Machine:
             self.take(ShutdownRequested())
 
     def later_stop(self) -> None:
-        """End the process once the present event is handled."""
+        """End the process after the current event."""
         self.cluster.scheduler.after(0, self._stopped, self.run)
 
     def _stopped(self, run: int) -> None:
@@ -159,7 +156,7 @@ class Machine:
             self.start_later(_RESTART_MS)
 
     def start_later(self, delay_ms: int) -> None:
-        """Start the node after a while."""
+        """Start the node after a delay."""
         scheduler = self.cluster.scheduler
         self.down_until = scheduler.now + delay_ms * MS
         scheduler.at(self.down_until, self._start_due, self.down_until)
@@ -174,14 +171,14 @@ class Machine:
         key = self.realm.members.wipe(self.id, self.files)
         self.books.forget(self.id, key, self.realm.members.told(self.id))
 
-    # What comes in
+    # Input
 
     def pause(self) -> None:
-        """Suspend the process: what comes in waits."""
+        """Suspend the process: its input waits."""
         self.is_paused = self.process is not None
 
     def resume(self) -> None:
-        """Let the process go on, with all that has come in."""
+        """Resume the process, with all waiting input."""
         if not self.is_paused:
             return
         self.is_paused = False
@@ -197,7 +194,7 @@ class Machine:
                 self.take(item)  # type: ignore[arg-type]
 
     def take(self, event: Event) -> None:
-        """Hand an event to the process; a dead one gets none."""
+        """Pass an event to the process, if it is running."""
         process = self.process
         if process is None:
             return
@@ -212,7 +209,7 @@ class Machine:
             self.fail(error)
 
     def receive(self, call: Call, message: Message) -> None:
-        """Hand a request to the process."""
+        """Pass a request to the process."""
         process = self.process
         if process is None:
             return
@@ -230,14 +227,14 @@ class Machine:
             self.fail(error)
 
     def append(self, token: int, values: tuple[bytes, ...], expected: int | None) -> None:
-        """Let a client ask for records to be appended."""
+        """Let a client append records."""
         process = self.process
         if process is None or self.is_paused:
             return
         self.guard(process.append, token, values, expected)
 
     def guard(self, action: Callable[..., None], *arguments: Any) -> None:
-        """Do something that may end the process."""
+        """Call something that may end the process."""
         try:
             action(*arguments)
         except PowerCut:
@@ -246,7 +243,7 @@ class Machine:
             self.fail(error)
 
     def later(self, delay: int, event: Event) -> None:
-        """Hand an event to this run of the process after a while."""
+        """Pass an event to this run of the process after a delay."""
         self.cluster.scheduler.after(delay, self._late, self.run, event)
 
     def _late(self, run: int, event: Event) -> None:
@@ -254,7 +251,7 @@ class Machine:
             self.take(event)
 
     def timeout_at(self, timeout_ms: int) -> int:
-        """When this node's clock will have counted this many milliseconds."""
+        """Return when this node's clock will have advanced by this many milliseconds."""
         now = self.cluster.scheduler.now
         return self.clock.when(self.clock.read(now) + timeout_ms)
 

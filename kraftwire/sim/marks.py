@@ -1,7 +1,7 @@
-"""The situations that clusters get into, and how often each was reached.
+"""The situations that clusters reach, and how often.
 
-What no longer happens in any cluster is no longer tested; `kraftwire sim run --require-marks` fails
-then.
+A situation that no cluster reaches is no longer tested; `kraftwire sim run --require-marks` then
+fails.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 __all__ = ["SITUATIONS", "Marks", "missing"]
 
-# Each with what it means; nothing else can be hit, so that a misspelt name fails.
+# Each with its meaning; other names are an error, so that a misspelt one is noticed.
 SITUATIONS: Mapping[str, str] = {
     # Elections
     "unattached to prospective": "a voter that knows no leader asks for pre-votes",
@@ -25,8 +25,8 @@ SITUATIONS: Mapping[str, str] = {
     "candidate to follower": "another one leads",
     "candidate to unattached": "a higher epoch begins during an election",
     "leader to resigned": "a leader is asked to leave, or is heard by too few",
-    "leader to unattached": "a leader hears of a higher epoch",
-    "leader to follower": "a leader hears of another one",
+    "leader to unattached": "a leader learns of a higher epoch",
+    "leader to follower": "a leader learns of another one",
     "resigned to unattached": "the next epoch begins",
     "resigned to follower": "a resigned leader learns of the next one",
     "follower to prospective": "a leader is not heard any more",
@@ -69,7 +69,7 @@ SITUATIONS: Mapping[str, str] = {
     "stopped by its disk": "a node ended because its disk failed",
     "slow flush": "a flush took long",
     "suspended with work": "a suspended process went on, and something had come in",
-    "shut down": "a node left in good order",
+    "shut down": "a node shut down gracefully",
     "hunted: elected": "a leader died just elected",
     "hunted: append": "a leader died just after an append",
     "hunted: fetch": "a leader died once one follower had fetched",
@@ -94,7 +94,7 @@ SITUATIONS: Mapping[str, str] = {
     "voter added": "a leader wrote a set with one more",
     "voter removed": "a leader wrote a set with one less",
     "leader removed": "a leader wrote a set without itself",
-    "leader outside of the set commits": "it leads on until its removal is committed",
+    "leader outside of the set commits": "it keeps leading until its removal is committed",
     "change cut off": "a truncation took a change of the voters back",
     "voters taken from a snapshot": "a log that begins at a snapshot has other voters",
     "removed voter stood for election": "its removal was not known to be committed",
@@ -118,7 +118,7 @@ SITUATIONS: Mapping[str, str] = {
     "follower came back": "a follower was cut off for a while, and nobody noticed",
 }
 
-# What too few clusters reach, or none, for a number to be required.
+# Situations that too few clusters reach for a minimum to be required.
 RARE: Mapping[str, str] = {
     "shut down late": "a node left before the quorum was ready",
     "hunted: change": "a leader died just after it wrote other voters",
@@ -143,9 +143,13 @@ class Marks:
 
     def hit(self, situation: str) -> None:
         """Note that a situation was reached. Raises: KeyError if there is none of this name."""
-        if situation not in SITUATIONS and situation not in RARE:
+        counts = self.counts
+        if situation in counts:
+            counts[situation] += 1
+        elif situation in SITUATIONS or situation in RARE:
+            counts[situation] = 1
+        else:
             raise KeyError(situation)
-        self.counts[situation] += 1
 
 
 def missing(counts: Mapping[str, int], least: int) -> list[str]:

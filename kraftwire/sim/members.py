@@ -1,4 +1,4 @@
-"""Who the nodes of a cluster are: keys, addresses, disks as they are formatted, configurations.
+"""The identities of the nodes of a cluster: keys, addresses, formatted disks, configurations.
 
 Owns the directory ids: a node whose disk was replaced is another replica with the same id.
 """
@@ -31,7 +31,7 @@ _OTHER_CLUSTER_ID = "simulated-cluster-id-2"
 
 
 def endpoint(node: int) -> Endpoint:
-    """Where a node is reached."""
+    """Return a node's endpoint."""
     return Endpoint(LISTENER, f"node{node}", PORT)
 
 
@@ -61,22 +61,22 @@ class Members:
             )
 
     def key(self, node: int) -> Key:
-        """The present replica of a node: every disk has an id of its own."""
+        """Return the current replica of a node: every disk has a unique id."""
         return node, bytes(13) + bytes((1, self._disks[node], node))
 
     def books(self) -> Books:
-        """The ledgers of these nodes, which have written nothing yet."""
+        """Return empty records of these nodes."""
         return Books(self.initial, {node: self._log(node) for node in self._disks})
 
     def _log(self, node: int) -> ReplicaLog:
         return ReplicaLog(self.key(node), self.told(node))
 
     def told(self, node: int) -> InForce:
-        """What is in force at a node whose log is empty.
+        """Return what is in effect at a node with an empty log.
 
-        In a dynamic quorum only the first voters' first disks are told. Where configured voters may
-        have become voters of the log, a new disk comes with a configuration without them: one that
-        was the majority of the old set would elect itself.
+        In a dynamic quorum only the first disks of the first voters have the voters. If configured
+        voters may have become voters in the log, a new disk comes with a configuration without
+        them: otherwise a node that was the majority of the old set would elect itself.
         """
         is_first_disk = not self._disks[node]
         if self._is_dynamic:
@@ -105,7 +105,7 @@ class Members:
             endpoint=(f"node{node}", PORT),
         )
         for _ in format_directories(files, formatted, request):
-            pass  # what it says is for people
+            pass  # its output is for people
 
     def _initial_voters(self) -> Iterable[InitialVoter]:
         for node, directory_id in self.initial.voters:
@@ -138,7 +138,7 @@ class Members:
     # Disks that are replaced
 
     def wipe(self, node: int, files: SimFiles) -> Key:
-        """Replace a node's disk by an empty one; returns the replica that it is from now on."""
+        """Replace a node's disk with an empty one; returns its new replica."""
         files.wipe()
         self._disks[node] += 1
         self.format(node, files)
@@ -149,16 +149,17 @@ class Members:
         return not any(key[1]) or key == self.key(key[0])
 
     def keeps_majority(self, voters: Voters, gone: Key | None = None) -> bool:
-        """Whether a majority of a voter set have their disks, also once `gone` has lost its own."""
+        """Return whether a majority of a voter set keep their disks even after `gone` loses its
+        own."""
         alive = [one for one in voters if self.is_alive(one) and one != gone]
         return 2 * len(alive) > len(voters)
 
     def may_wipe(self, node: int, books: Books) -> bool:
-        """Whether every voter set that some node may come to believe in keeps a majority of living
+        """Return whether every voter set that some node may adopt keeps a majority of working
         disks.
 
-        Static voters have no directory ids: one that loses its disk cannot be told from one that
-        forgot its votes. A log that is not flushed may end earlier after a crash, and then has an
+        Static voters have no directory ids: one that loses its disk cannot be distinguished from
+        one that forgot its votes. A log that is not flushed may be shorter after a crash, with an
         older set.
         """
         key = self.key(node)
@@ -173,10 +174,10 @@ class Members:
                     break
         return True
 
-    # What operators ask for
+    # Requests of operators
 
     def add_request(self, key: Key, *, is_awaited: bool) -> AddRaftVoterRequest:
-        """A request to make a replica a voter, answered when that is committed, or before."""
+        """Build a request to add a voter, answered after the commit if `is_awaited`."""
         at = endpoint(key[0])
         return AddRaftVoterRequest(
             cluster_id=_CLUSTER_ID,
@@ -188,7 +189,7 @@ class Members:
         )
 
     def remove_request(self, key: Key) -> RemoveRaftVoterRequest:
-        """A request to remove a voter."""
+        """Build a request to remove a voter."""
         return RemoveRaftVoterRequest(
             cluster_id=_CLUSTER_ID, voter_id=key[0], voter_directory_id=key[1]
         )

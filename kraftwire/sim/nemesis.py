@@ -1,4 +1,4 @@
-"""Lets the accidents of a plan happen, and repairs what they broke when their time is over."""
+"""Injects the accidents of a plan, and repairs the damage when they end."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Nemesis:
         }
 
     def plan(self) -> None:
-        """Put the accidents into the queue."""
+        """Schedule the accidents."""
         for fault in self._cluster.plan.faults:
             self._cluster.scheduler.at(fault.at_ms * MS, self.strike, fault)
 
@@ -141,7 +141,7 @@ class Nemesis:
         self._operators.begin(*steps)
 
     def _add(self, fault: Fault, machine: Machine) -> None:
-        """Of the nodes that are not voters one is added: this one, or else another."""
+        """Add a node that is not a voter: this one, or else another."""
         ids = [voter[0] for voter in self._voters()]
         others = [node for node in self._machines if node not in ids]
         if others:
@@ -149,7 +149,7 @@ class Nemesis:
             self._begin(Step("add", self._key(node), is_awaited=bool(fault.salt % 3)))
 
     def _remove(self, fault: Fault, machine: Machine) -> None:
-        """A voter is removed: this one, or else another; in half of the cases added again."""
+        """Remove a voter, this one or else another; in half of the cases add it again."""
         keys = self._voters()
         key = next((one for one in keys if one[0] == machine.id), keys[fault.salt % len(keys)])
         steps = [Step("remove", key)]
@@ -158,7 +158,7 @@ class Nemesis:
         self._begin(*steps)
 
     def _replace(self, fault: Fault, machine: Machine) -> None:
-        """A voter gets an empty disk; then operators add its new replica and remove its old one, in
+        """Give a voter an empty disk; operators then add its new replica and remove its old one, in
         either order."""
         old = self._key(machine.id)
         if old not in self._voters():
@@ -222,7 +222,7 @@ class Nemesis:
         self._sever(fault, self._between(fault.others, {machine.id}))
 
     def _between(self, side: tuple[int, ...], spared: set[int]) -> _Links:
-        """All links, in both directions, between the nodes of a side and the others."""
+        """Return all links, in both directions, between the nodes of one side and the others."""
         inside = set(side) - spared
         outside = set(self._machines) - inside - spared
         return [

@@ -1,4 +1,4 @@
-"""Carries requests and answers between nodes: late, twice, out of order, or not at all.
+"""Carries requests and answers between nodes: late, duplicated, out of order, or not at all.
 
 Owns what is in flight. A sender learns of a lost message only by its own time-out, of a broken
 connection at once; the request may have been handled in either case.
@@ -30,7 +30,7 @@ _PRE_VOTE_VERSION = 2
 
 
 class Call:
-    """A request on its way, and its answer's way back."""
+    """A request in flight, and its answer."""
 
     __slots__ = (
         "deadline", "is_done", "message", "request_id", "run", "sender", "target", "version",
@@ -48,7 +48,7 @@ class Call:
 
 
 class Peer(Protocol):
-    """What the network needs of a node."""
+    """A node, as the network sees it."""
 
     id: int
     run: int
@@ -62,10 +62,10 @@ class Peer(Protocol):
         """Whether a process runs."""
 
     def receive(self, call: Call, message: Message) -> None:
-        """A request came in."""
+        """Handle a request."""
 
     def take(self, event: Event) -> None:
-        """Something else happened."""
+        """Handle any other event."""
 
     def timeout_at(self, timeout_ms: int) -> int:
         """When the node's clock will have counted this many milliseconds."""
@@ -80,21 +80,22 @@ class Network:
         self.addresses: dict[tuple[str, int], int] = {}
         self.cut: dict[tuple[int, int], int] = {}
         self._random = Random(f"network {plan.seed}")
+        self._draw = self._random.random
         self._scheduler = scheduler
         self._marks = marks
         self._with_bytes = plan.with_bytes
         self._with_late_answers = plan.with_late_answers
         self._old = dict(plan.old_peers)
         if plan.stranger and plan.seed % 2:
-            # A stranger that knows no pre-votes begins epoch after epoch.
+            # A stranger without pre-votes begins epoch after epoch.
             self._old[plan.nodes + 1] = {VoteRequest.API_KEY: 1}
 
     def send(self, sender: Peer, effect: SendRequest) -> Call:
-        """Send a request; its sender hears of it at most once: an answer, or that it failed."""
+        """Send a request; its sender gets at most one result: an answer or a failure."""
         destination = effect.destination
         target = self.addresses[destination.host, destination.port]
         message = effect.message
-        version = self._version(message, sender.id, target)
+        version = self._version(message, sender.id, target) if self._old else message.VERSIONS.high
         call = Call(sender, target, effect, version)
         if self._old and version < _PRE_VOTE_VERSION and is_pre_vote(message):
             self._marks.hit("pre-vote unknown to a peer")
@@ -113,12 +114,12 @@ class Network:
         self._carry((node, call.sender.id), self._answer, call, message)
 
     def drop_connections(self, call: Call) -> None:
-        """Let a request's sender know that its connection broke."""
+        """Tell a request's sender that its connection broke."""
         if not call.is_done:
             self._scheduler.after(self._latency(), self._fail, call, BROKER_NOT_AVAILABLE)
 
     def block(self, pairs: list[tuple[int, int]], amount: int) -> None:
-        """Cut links in one direction each (1), or mend one of the cuts (-1)."""
+        """Block links, each in one direction (1), or remove one of their blocks (-1)."""
         for pair in pairs:
             count = self.cut.get(pair, 0) + amount
             if count > 0:
@@ -127,18 +128,18 @@ class Network:
                 self.cut.pop(pair, None)
 
     def heal(self, weather: Weather) -> None:
-        """Mend all links; from now on the weather is this."""
+        """Restore all links, and set the weather from now on."""
         self.cut.clear()
         self.weather = weather
 
     def forget(self, calls: Iterable[Call]) -> None:
-        """A node forgets its requests; in some clusters their answers still reach it."""
+        """Forget a node's requests; in some clusters their answers still reach it."""
         if not self._with_late_answers:
             for call in calls:
                 call.is_done = True
 
     def expire(self, call: Call) -> None:
-        """A request's time is over."""
+        """Time a request out."""
         if not call.is_done:
             self._marks.hit("request timed out")
             self._fail(call, BROKER_NOT_AVAILABLE)
@@ -150,8 +151,7 @@ class Network:
         call: Call,
         body: Message,
     ) -> None:
-        weather = self.weather
-        random = self._random.random
+        weather, random = self.weather, self._draw
         if self.cut and link in self.cut:
             self._marks.hit("cut off")
             return
@@ -163,7 +163,7 @@ class Network:
             self.drop_connections(call)
             if random() < 0.5:
                 return
-        delay = self._latency()
+        delay = int((0.3 + random()) * weather.latency_ms * MS)
         if weather.tail and random() < weather.tail:
             self._marks.hit("delayed")
             delay += int(random() * weather.tail_ms * MS)
@@ -174,18 +174,18 @@ class Network:
             self._scheduler.after(again, arrive, call, body)
 
     def _latency(self) -> int:
-        return int((0.3 + self._random.random()) * self.weather.latency_ms * MS)
+        return int((0.3 + self._draw()) * self.weather.latency_ms * MS)
 
     def _arrive(self, call: Call, message: Message) -> None:
         peer = self.peers[call.target]
         if not peer.is_up:
             self._marks.hit("came to a dead node")
-            # A machine that is up refuses at once; one that is down stays silent.
-            if self._random.random() < 0.5:
+            # A running machine refuses at once; one that is down stays silent.
+            if self._draw() < 0.5:
                 self.drop_connections(call)
             return
-        if isinstance(message, ApiVersionsRequest):
-            # The shell of a node answers this one by itself.
+        if type(message) is ApiVersionsRequest:
+            # A node's shell, not its core, answers this one.
             self.reply(call.target, call, _features())
             return
         peer.receive(call, message)
@@ -204,15 +204,15 @@ class Network:
         call.sender.take(RequestFailed(call.request_id, error))
 
     def _version(self, message: Message, sender: int, target: int) -> int:
-        version = message.VERSIONS.high
-        if self._old:
-            for node in (sender, target):
-                version = min(version, self._old.get(node, {}).get(message.API_KEY, version))
+        version, old = message.VERSIONS.high, self._old
+        for node in (sender, target):
+            if node in old:
+                version = min(version, old[node].get(message.API_KEY, version))
         return version
 
 
 def _features() -> ApiVersionsResponse:
-    """What a node like the shipped one says of itself."""
+    """Return the features of a node like the shipped one."""
     return ApiVersionsResponse(
         supported_features=[
             SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1),
@@ -222,6 +222,6 @@ def _features() -> ApiVersionsResponse:
 
 
 def _recoded(message: Message, version: int) -> Message:
-    """The message as the other side will see it: from its bytes."""
+    """Encode and decode a message, so that it is as the other side will see it."""
     again, _ = message.decode(message.encode(version), version)
     return again

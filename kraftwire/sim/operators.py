@@ -1,7 +1,8 @@
-"""Operators who change the voters: they ask, ask again, and check what they are told.
+"""Operators who change the voters: they send requests, retry, and check the answers.
 
-A job is a few steps, one after another. A step asks a node, mostly the leader, over the nodes' own
-network. An operator who hears nothing, or "not now", asks again after a while.
+A job is a few steps, one after another. A step sends a request to a node, usually the leader, over
+the nodes' own network. After no answer, or a refusal that may pass, the operator retries after a
+pause.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _UPGRADE_MS = 800
 # The share of requests that go to a random node, not to the leader.
 _MISTAKES = 0.1
 
-# Errors that end a step: the change is made already, or cannot be made.
+# Errors that end a step: the change has already been made, or cannot be.
 _SETTLED = {
     ErrorCode.DUPLICATE_VOTER,
     ErrorCode.VOTER_NOT_FOUND,
@@ -49,8 +50,7 @@ _SETTLED = {
 class Step:
     """A change that an operator wants: `kind` is add, remove or upgrade, `key` the voter concerned.
 
-    Without `is_awaited` an addition is answered before its commit, so that the answer proves
-    nothing.
+    Without `is_awaited` an addition is answered before its commit, so the answer proves nothing.
     """
 
     kind: str
@@ -60,7 +60,7 @@ class Step:
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    """The steps that are left of a job, how often the first was tried, and its open request."""
+    """The remaining steps of a job, how often the first was tried, and its open request."""
 
     steps: deque[Step]
     tries: int = 0
@@ -84,7 +84,7 @@ class Operators:
 
     @property
     def left(self) -> int:
-        """How many steps are left in all jobs."""
+        """The number of remaining steps of all jobs."""
         return sum(len(job.steps) for job in self._jobs)
 
     @property
@@ -93,12 +93,13 @@ class Operators:
         return not self._jobs
 
     def concerns(self, node: int) -> bool:
-        """Whether a step that is left names this node; then its disk must not be replaced."""
+        """Return whether a remaining step concerns this node; its disk must then not be
+        replaced."""
         return any(step.key[0] == node for job in self._jobs for step in job.steps)
 
     @property
     def is_removing(self) -> bool:
-        """Whether a removal is left in some job."""
+        """Whether some job still has a removal."""
         return any(step.kind == "remove" for job in self._jobs for step in job.steps)
 
     def begin(self, *steps: Step) -> None:
@@ -108,13 +109,14 @@ class Operators:
         self._try(job)
 
     def insist(self) -> None:
-        """From now on retry without end, instead of giving a job up after a few tries."""
+        """From now on retry forever, instead of giving a job up after a few attempts."""
         self._is_patient = True
 
     # One step
 
     def _try(self, job: _Job) -> None:
-        """Ask for the first step that makes sense, or end the job: all is done, or given up."""
+        """Send the request of the first sensible step, or end the job if all is done or given
+        up."""
         cluster = self._cluster
         if job not in self._jobs:
             return
@@ -136,7 +138,7 @@ class Operators:
             self._ask(job, step)
 
     def _makes_sense(self, step: Step) -> bool:
-        """False for adding a disk that is gone, and for removing a voter that a majority needs."""
+        """Return False for adding a lost disk, and for removing a voter that a majority needs."""
         cluster = self._cluster
         if step.kind == "upgrade":
             return True
@@ -210,7 +212,7 @@ class Operators:
             self._again(job)
 
     def _told(self, step: Step) -> None:
-        """Check that a change that was acknowledged as committed is committed. S12."""
+        """Check that a change acknowledged as committed is committed. S12."""
         committed = self._cluster.histories.force
         if step.kind == "remove":
             check_removed(committed, step.key)
@@ -232,5 +234,5 @@ class Operators:
         """Nodes send no requests to operators."""
 
     def timeout_at(self, timeout_ms: int) -> int:
-        """When the wait is over: operators have no clock of their own, and use the queue's."""
+        """Return when a time-out ends: operators use the queue's clock."""
         return self._cluster.scheduler.now + timeout_ms * MS

@@ -1,4 +1,4 @@
-"""What a crash leaves of a file: its bytes, those that are durable, and the writes between them."""
+"""What a crash leaves of a file: its current bytes, its durable bytes, and the writes between."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from random import Random
 
 __all__ = ["CRASH_POLICIES", "Change", "Inode", "apply", "kept_names", "survive"]
 
-# What a power loss leaves of the writes that were not flushed: none, all, those up to a byte,
-# any set of sectors, or sizes without the bytes (zeros).
+# What survives of unflushed writes in a power loss: none, all, those up to a byte, any set of
+# sectors, or sizes without the bytes (zeros).
 CRASH_POLICIES = ("none", "all", "prefix", "sectors", "zeros")
 
 _SECTOR = 512
@@ -31,7 +31,7 @@ class Inode:
         self.pending.append(change)
 
     def make_durable(self, count: int) -> None:
-        """Let the first changes of those that are pending be durable."""
+        """Make the first `count` pending changes durable."""
         for change in self.pending[:count]:
             apply(self.durable, change)
         del self.pending[:count]
@@ -61,7 +61,7 @@ def apply(data: bytearray, change: Change) -> None:
 
 
 def kept_names(random: Random, policy: str, count: int) -> int:
-    """How many changes of names survive, the first ones of those that are not durable."""
+    """Draw how many of the first pending changes of names survive."""
     if policy == "none":
         return 0
     return count if policy == "all" else random.randint(0, count)

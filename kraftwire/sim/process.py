@@ -1,7 +1,7 @@
 """One run of a node: the shipped core, runner and log directory, driven as the node drives them.
 
-Owns what a node's event loop does: the events in their order, the timer, the requests in flight.
-The network, the disk and the clock are simulated; everything that is done is told to the checkers.
+Owns a node's event loop: the order of events, the timer, the requests in flight. Network, disk and
+clock are simulated, and every action is reported to the checkers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["Host", "Process"]
 
 
 class Host(Watched, Peer, Protocol):
-    """A machine as its process needs it."""
+    """A machine, as its process sees it."""
 
     @property
     def clock(self) -> Clock:
@@ -47,22 +47,22 @@ class Host(Watched, Peer, Protocol):
 
     @property
     def process(self) -> Process | None:
-        """The present run, which may be another one by now."""
+        """The current run, which may be another one by now."""
 
     def later(self, delay: int, event: Event) -> None:
-        """Hand an event to this run of the process after a while."""
+        """Pass an event to this run of the process after a delay."""
 
     def later_stop(self) -> None:
-        """End the process once the present event is handled."""
+        """End the process after the current event."""
 
     def guard(self, action: Callable[..., None], *arguments: Any) -> None:
-        """Do something that may end the process."""
+        """Call something that may end the process."""
 
 
 @dataclass(slots=True)
 class _Append:
-    """Records of a client that wait for the high watermark; `after` is the end of what clients had
-    been told of when it asked."""
+    """Records of a client that wait for the high watermark; `after` is the end of what had been
+    acknowledged when it sent them."""
 
     epoch: int
     base: int
@@ -112,7 +112,7 @@ class Process:
         self._stated: InForce | None = None
 
     def start(self) -> None:
-        """Begin: the core's first effects, and a state machine that listens."""
+        """Start the core, and register a state machine."""
         now = self.clock.read(self.scheduler.now)
         self.runner.start(now, now)
         self._settle("Start")
@@ -121,7 +121,7 @@ class Process:
             self.runner.add_state_machine(self.state, writes_snapshots=plan.snapshots is not None)
 
     def handle(self, event: Event) -> None:
-        """Let the core decide on an event and do what it asks for."""
+        """Let the core decide on an event, and carry out the effects."""
         now = self.clock.read(self.scheduler.now)
         if type(event) is TimerExpired:
             self.runner.wake(now, now)
@@ -130,7 +130,7 @@ class Process:
         self._settle(type(event).__name__)
 
     def receive(self, call: Call, message: Message) -> None:
-        """Handle a request; its call is answered when the core says so."""
+        """Handle a request; its call is answered when the core decides."""
         token = self.cluster.next_token()
         self.calls[token] = call
         event = RequestReceived(token, call.version, message, "CONTROLLER", self._software)
@@ -142,17 +142,17 @@ class Process:
             self.handle(event)
 
     def append(self, token: int, values: tuple[bytes, ...], expected: int | None) -> None:
-        """Ask for records to be appended."""
+        """Append records."""
         self.waiting[token] = (self.books.histories.acknowledged, values)
         self.handle(AppendRequested(token, self.core.epoch, values, expected))
 
     @property
     def append_end(self) -> int:
-        """The offset that the next record will get, as far as this node's clients know."""
+        """Return the offset of the next record, as far as this node's clients know."""
         return max(self._model.end, self.appends[-1].last + 1 if self.appends else 0)
 
     def _handle_foreign(self, event: RequestReceived) -> None:
-        """A request of another cluster changes nothing. S17."""
+        """Handle a request from another cluster, which must change nothing. S17."""
         was_due, before = self._is_due(), self._standing()
         self.handle(event)
         if not was_due and self.is_running and self._standing() != before:
@@ -160,12 +160,12 @@ class Process:
             raise Violation("S17", f"another cluster changed {self.id} from {before} to {now}")
 
     def _is_due(self) -> bool:
-        """Whether the core's timer has run out, so that any event lets the core act on it."""
+        """Return whether the core's timer has expired, so that it acts on it with any event."""
         deadline = self.core.deadline_ms
         return deadline is not None and deadline <= self.clock.read(self.scheduler.now)
 
     def _standing(self) -> tuple[object, ...]:
-        """What the messages of others can change."""
+        """Return the state that messages from others can change."""
         core = self.core
         log = (core.end_offset, core.high_watermark)
         return core.role, core.epoch, core.leader_id, core.voted, core.voters, *log
@@ -179,7 +179,7 @@ class Process:
     # Events and time
 
     def submit(self, event: Event) -> None:
-        """Handle this soon; a state machine may take its time for what it was given."""
+        """Handle an event soon; state machines may be slow."""
         delay = 0
         if self._slow_ms and isinstance(event, ListenerConsumed):
             delay = self.cluster.lag()
@@ -187,19 +187,19 @@ class Process:
 
     def _settle(self, kind: str) -> None:
         if self.runner.flush_wanted:
-            self.runner.flush_beside()
-        core = self.core
-        epoch, end = core.epoch, core.end_offset
-        if self._stored[self.id].epoch != epoch:
-            self.books.ballots.settled(self.id, epoch)
-        batches = self._model.batches
+            self.runner.flush_in_worker()
+        node, core, model = self.id, self.core, self._model
+        epoch, end, mark, believed = core.standing
+        if self._stored[node].epoch != epoch:
+            self.books.ballots.settled(node, epoch)
+        batches = model.batches
+        stated = batches[-1].force if batches else None
         if batches and end != batches[-1].end:
-            raise Violation("S13", f"{self.id} believes its log to end at {end}: {self._model.end}")
-        believed, stated = core.voters, self._model.force
+            raise Violation("S13", f"{node} believes its log to end at {end}: {model.end}")
         if believed is not self._believed or stated is not self._stated:
             self._believed, self._stated = believed, stated
-            self.books.believes(self.id, core)
-        self._trace.append((self.scheduler.now, self.id, kind, epoch, end, core.high_watermark))
+            self.books.believes(node, core)
+        self._trace.append((self.scheduler.now, node, kind, epoch, end, mark))
         deadline = self.runner.deadline_ms
         if deadline != self._deadline:
             self._deadline = deadline
@@ -237,7 +237,7 @@ class Process:
             self.scheduler.at(call.deadline, self._expire_calls)
 
     def _expire_calls(self) -> None:
-        """Let requests time out, in the order in which they were sent."""
+        """Time requests out, in the order in which they were sent."""
         self._expiry_planned = False
         if not self.is_running:
             return
@@ -254,7 +254,8 @@ class Process:
         self.sent.clear()
 
     def wants_reply(self, token: int) -> bool:
-        """Whether the call still waits: a lost connection is noticed only after the answer."""
+        """Return whether the call is still open: a lost connection is noticed only after the
+        answer."""
         return token in self.calls
 
     def reply(self, token: int, message: Message, part: Part | None) -> None:
@@ -276,7 +277,7 @@ class Process:
         return self.cluster.flush_time()
 
     def begin(self, kind: Work) -> int:
-        """How many batches at the log's start a flush makes durable."""
+        """Return how many batches from the log's start a flush makes durable."""
         return len(self._model.batches) if kind is Work.FLUSH else 0
 
     def guard(self, action: Callable[[Job], None], job: Job) -> None:
@@ -284,7 +285,7 @@ class Process:
         self.machine.guard(action, job)
 
     def finish(self, job: Job) -> None:
-        """The disk is done."""
+        """Tell the runner that a disk operation has finished."""
         files, model = self.machine.files, self._model
         before = files.sync_count
         result: Any = job.work()
@@ -298,7 +299,7 @@ class Process:
             self.cluster.marks.hit(job.kind)
         job.done(result)
 
-    # What the core says
+    # Decisions of the core
 
     def committed(self, effect: do.HighWatermarkAdvanced) -> None:
         """Tell clients whose records are committed."""
@@ -308,7 +309,7 @@ class Process:
             self._acknowledge(self.appends.pop(0))
 
     def _acknowledge(self, append: _Append) -> None:
-        """A client is told that its records are committed. S12, S21."""
+        """Acknowledge a client's records. S12, S21."""
         histories, base, values = self.books.histories, append.base, append.values
         histories.acked(base, append.epoch, count=len(values), after=append.after)
         batch = histories.committed_at(base)
@@ -317,7 +318,7 @@ class Process:
         self.cluster.acknowledged += len(values)
 
     def decided(self, effect: do.AppendAccepted | do.AppendRefused | do.UpgradeDecided) -> None:
-        """A client's records have offsets, or were refused."""
+        """Handle the decision on a client's records: they have offsets, or were refused."""
         if isinstance(effect, do.AppendAccepted):
             after, values = self.waiting.pop(effect.token)
             base, last = effect.base_offset, effect.last_offset
@@ -327,20 +328,20 @@ class Process:
             self.cluster.marks.hit(f"append refused: {effect.reason}")
 
     def role_changed(self, effect: do.RoleChanged) -> None:
-        """Clients of a former leader wait no longer."""
+        """End the waits of a former leader's clients."""
         self.role, self.epoch = effect.new, effect.epoch
         if effect.new != "leader":
             self.appends.clear()
 
     def voters_changed(self, effect: do.VotersChanged) -> None:
-        """The checkers see that in the log."""
+        """Do nothing: the checkers see it in the log."""
 
     def note(self, effect: do.Note) -> None:
-        """Count what a node's log would show."""
+        """Count the note as a node would log it."""
         if effect.level in ("error", "critical"):
             self.cluster.marks.hit("note of an error")
 
     def shut_down(self, effect: do.ShutdownFinished) -> None:
-        """The process may end."""
+        """End the process after the current event."""
         self.cluster.marks.hit("shut down" if effect.graceful else "shut down late")
         self.machine.later_stop()

@@ -1,4 +1,4 @@
-"""Says how the nodes of a cluster stand: what each has stored, and what its log holds."""
+"""Describes the state of a cluster's nodes: what each has stored, and its log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Stage", "sides", "standing"]
 
 
 class _Core(Protocol):
-    """What a node believes."""
+    """The core of a node."""
 
     @property
     def role(self) -> str:
@@ -25,7 +25,7 @@ class _Core(Protocol):
 
 
 class _Storage(Protocol):
-    """Where a node keeps its log."""
+    """The storage of a node."""
 
     @property
     def directory_id(self) -> bytes:
@@ -37,11 +37,11 @@ class _Process(Protocol):
 
     @property
     def core(self) -> _Core:
-        """What decides."""
+        """The Raft core."""
 
     @property
     def storage(self) -> _Storage:
-        """What it stores in."""
+        """Its storage."""
 
 
 class _Machine(Protocol):
@@ -49,11 +49,11 @@ class _Machine(Protocol):
 
     @property
     def process(self) -> _Process | None:
-        """The present run."""
+        """The current run."""
 
 
 class Stage(Protocol):
-    """A cluster and the books of its checkers."""
+    """A cluster and its checkers."""
 
     @property
     def ballots(self) -> Ballots:
@@ -61,7 +61,7 @@ class Stage(Protocol):
 
     @property
     def histories(self) -> Histories:
-        """What logs hold."""
+        """The contents of logs."""
 
     @property
     def machines(self) -> Mapping[int, _Machine]:
@@ -69,8 +69,8 @@ class Stage(Protocol):
 
 
 def sides(stage: Stage, at_odds: frozenset[int], *, is_of_elections: bool) -> list[str]:
-    """What these nodes disagree about: their votes, or the ends of their logs, with the end of what
-    is committed."""
+    """Describe what these nodes disagree about: their votes, or the ends of their logs, with the
+    end of what is committed."""
     nodes = [node for node in sorted(stage.machines) if node in at_odds]
     if is_of_elections:
         return _votes(stage, nodes)
@@ -84,13 +84,13 @@ def sides(stage: Stage, at_odds: frozenset[int], *, is_of_elections: bool) -> li
 
 
 def _votes(stage: Stage, nodes: list[int]) -> list[str]:
-    """The votes of these nodes, and of all who have stored the same epochs."""
+    """Describe the votes of these nodes, and of all that have stored the same epochs."""
     stored = stage.ballots.stored
     epochs = {stored[node].epoch for node in nodes if node in stored}
     told = []
     for voter, one in sorted(stored.items()):
         if one.epoch in epochs:
-            # A leader has voted for itself, and need not remember that.
+            # A leader has voted for itself, but need not store that.
             candidate = voter if one.leader == voter else one.vote
             ids = _directory(stage, candidate), _directory(stage, voter)
             told.append(words.vote(voter, one.epoch, candidate, *ids))
@@ -98,7 +98,7 @@ def _votes(stage: Stage, nodes: list[int]) -> list[str]:
 
 
 def standing(stage: Stage, at_odds: frozenset[int]) -> list[str]:
-    """A line for each node and one for what is committed. Order: the nodes at odds first."""
+    """Return a line for each node and one for what is committed. Order: the nodes at odds first."""
     nodes = sorted(stage.machines, key=lambda node: (node not in at_odds, node))
     rows = [_row(stage, node) for node in nodes]
     return [*words.table(rows), f"committed: {_committed(stage)}"]

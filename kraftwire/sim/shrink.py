@@ -1,4 +1,4 @@
-"""Makes a failing plan smaller while it fails in the same way: what is left is what matters."""
+"""Reduces a failing plan as long as it fails in the same way, until only what matters remains."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MS_PER_S = 1000
 
 
 def shrink(plan: Plan, tries: int = 400, told: Callable[[Plan], None] | None = None) -> Plan:
-    """The smallest plan found that violates the same invariant; the same plan if none is.
+    """Return the smallest plan found that violates the same invariant.
 
     `tries` bounds the runs; `told` is called with every smaller plan that still fails.
     """
@@ -42,24 +42,24 @@ class _Search:
         self._seen = {repr(plan)}
 
     def improve(self) -> bool:
-        """Go once through everything that may be left out; whether anything was."""
+        """Try once to leave out each part; returns whether anything was left out."""
         before = self.best
         self._shorten()
         self._drop_faults()
         for changes in (_fewer_nodes, _calmer, _milder_faults):
-            # After a change the others are tried on what is left, none of them twice.
+            # After a reduction the other candidates are tried on the result, none of them twice.
             while any(self._fails(smaller) for smaller in changes(self.best)):
                 pass
         return self.best is not before and self._left > 0
 
     def cut(self, seconds: float) -> None:
-        """End the trouble when it has led to the failure: nothing after that matters."""
+        """End the plan at the failure: nothing after that matters."""
         length = int(seconds * _MS_PER_S) + 1
         if length < self.best.length_ms:
             self._fails(_until(self.best, length))
 
     def _fails(self, plan: Plan) -> bool:
-        """Whether a plan fails in the same way; it is the best one then."""
+        """Return whether a plan fails in the same way; it then becomes the best one."""
         known = repr(plan)
         if self._left <= 0 or known in self._seen:
             return False
@@ -75,7 +75,7 @@ class _Search:
         return True
 
     def _shorten(self) -> None:
-        """Let less time pass, and all that comes after it."""
+        """Try shorter plans."""
         for share in _LENGTHS:
             while self._fails(_until(self.best, int(self.best.length_ms * share))):
                 pass

@@ -1,4 +1,4 @@
-"""Which situations the messages and effects of nodes show, for the marks."""
+"""Detects situations from the messages and effects of nodes, for the marks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest
-from kraftwire.messages.fetch_request import FetchRequest
+from kraftwire.messages.fetch_response import PartitionData
 from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
@@ -28,7 +28,7 @@ _REQUESTS = {
 
 
 class Sights:
-    """Notes what is seen of the nodes of a quorum."""
+    """Notes the situations of the nodes of a quorum."""
 
     __slots__ = ("_answers", "_histories", "_hit")
 
@@ -37,12 +37,11 @@ class Sights:
         self._histories = histories
         self._answers: dict[int, Callable[[Any, Any, int], None]] = {
             VoteRequest.API_KEY: self._vote,
-            FetchRequest.API_KEY: self._fetch,
             FetchSnapshotRequest.API_KEY: self._snapshot,
         }
 
     def asks(self, log: ReplicaLog, message: Message) -> None:
-        """A request leaves a node with this log."""
+        """Note the situations in a request of a node with this log."""
         if message.API_KEY in _REQUESTS:
             self._hit(_REQUESTS[message.API_KEY])
         elif message.API_KEY == VoteRequest.API_KEY:
@@ -52,7 +51,7 @@ class Sights:
                 self._hit("stood with a set that is outdated")
 
     def answers(self, request: Message, message: Message, vote_before: int) -> None:
-        """An answer leaves; before the request the vote of the node was this."""
+        """Note the situations in any other answer; `vote_before` is the vote before the request."""
         if cast("Any", message).error_code == ErrorCode.INCONSISTENT_CLUSTER_ID:
             self._hit("stranger refused")
             return
@@ -72,10 +71,8 @@ class Sights:
             if answer.vote_granted and not asked.pre_vote and vote_before == asked.replica_id:
                 self._hit("vote given again")
 
-    def _fetch(self, _request: Any, message: Any, _vote: int) -> None:
-        if not message.responses:
-            return
-        answer = message.responses[0].partitions[0]
+    def fetched(self, answer: PartitionData) -> None:
+        """Note the situations in the answer to a Fetch."""
         if answer.error_code:
             self._hit("fetch refused")
         if answer.diverging_epoch is not None and answer.diverging_epoch.epoch >= 0:
@@ -90,14 +87,14 @@ class Sights:
             self._hit("snapshot gone")
 
     def compares(self, own: tuple[int, int], request: Any, message: Any) -> None:
-        """A Vote request is answered by a node whose log ends with this epoch and offset."""
+        """Note how a Vote request compares with a log that ends with this epoch and offset."""
         asked = request.topics[0].partitions[0]
         is_older = (asked.last_offset_epoch, asked.last_offset) < own
         if is_older and message.topics and not message.topics[0].partitions[0].vote_granted:
             self._hit("vote refused to an older log")
 
     def states(self, log: ReplicaLog, before: InForce) -> None:
-        """A leader with this log wrote a voter set, or a version."""
+        """Note that a leader with this log wrote a voter set or a version."""
         now = log.force
         if now.version > before.version:
             self._hit("kraft.version raised")
@@ -109,14 +106,14 @@ class Sights:
                 self._hit("leader removed")
 
     def commits(self, log: ReplicaLog, offset: int) -> None:
-        """A leader with this log commits up to an offset."""
+        """Note that a leader with this log commits up to an offset."""
         if log.durable_end < offset:
             self._hit("committed before it was durable at the leader")
         if not log.force.has(log.key):
             self._hit("leader outside of the set commits")
 
     def writes_snapshot(self, offset: int) -> None:
-        """A node writes a snapshot that ends here."""
+        """Note that a node writes a snapshot that ends at this offset."""
         force, first = self._histories.force_at(offset), self._histories.initial
         if force.version and force.voters != first.voters:
             self._hit("snapshot with changed voters")

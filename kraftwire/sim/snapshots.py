@@ -1,7 +1,7 @@
-"""The state machine of a simulated node, and what its snapshots have to hold.
+"""The state machine of a simulated node, and the check of its snapshots.
 
-Its state is a digest of all batches that it was given. So a snapshot can be checked against what
-was committed without a state machine that grows: S14.
+Its state is a digest of all batches that it has applied. So a snapshot can be checked against what
+was committed, and the state does not grow: S14.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Digest:
         self._state = b""
 
     def apply(self, batches: Sequence[RecordBatch]) -> None:
-        """Take batches, which have to be those that were committed."""
+        """Apply batches, which must be the committed ones."""
         data = [bytes(batch.raw) for batch in batches]
         end = batches[-1].last_offset + 1
         self.applied = self._histories.delivered(self.applied, end, b"".join(data))
@@ -41,7 +41,7 @@ class Digest:
             self._state = digest(self._state, raw)
 
     def load(self, snapshot: SnapshotReader) -> None:
-        """Take a snapshot, which has to hold what was committed up to its end."""
+        """Load a snapshot, which must hold what was committed up to its end."""
         values = [record.value or b"" for batch in snapshot for record in batch.records()]
         end = snapshot.id.offset
         if end <= self.applied:
@@ -56,7 +56,7 @@ class Digest:
         return _values(self.applied, self._state)
 
     def leadership(self, leader_id: int, epoch: int, end_offset: int) -> None:
-        """Nothing depends on it; what is told is checked elsewhere."""
+        """Ignore it: calls are checked elsewhere."""
 
 
 def _values(offset: int, state: bytes) -> list[bytes]:

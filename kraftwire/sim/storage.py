@@ -1,4 +1,4 @@
-"""The shipped log directory over a simulated disk, and what checkers read in it."""
+"""The shipped log directory on a simulated disk, and what checkers read from it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DIRECTORY = "/log"
 _PARTITION = partition_directory(DIRECTORY, METADATA_TOPIC)
 _STATE_PATH = join(_PARTITION, QUORUM_STATE_FILE)
 
-# Small indexes: they are made at their full size, and this disk is memory.
+# Small indexes: they are preallocated, and this disk is in memory.
 _INDEX_BYTES = 1024
 
 
@@ -72,13 +72,13 @@ def _read_state(files: Files) -> QuorumState:
 
 
 def durable_snapshot(files: SimFiles, snapshot: OffsetAndEpoch) -> bool:
-    """Whether a snapshot would be there, whole, if the power failed now."""
+    """Return whether a snapshot would survive complete if the power failed now."""
     path = join(_PARTITION, checkpoint_name(snapshot))
     return files.exists(path) and files.durable_bytes(path) == files.read_bytes(path)
 
 
 def found_batches(log: MetadataLog) -> list[bytes]:
-    """The batches of a log as it was opened."""
+    """Return the batches of a log as opened."""
     found, offset = [], log.start_offset
     while offset < log.end_offset:
         for _, end, _, raw in split(log.read(offset, 1 << 20, log.end_offset)):

@@ -1,4 +1,4 @@
-"""Tells how a plan fails: what happened, what is at odds, and what should have held."""
+"""Describes how a plan fails: what happened, what contradicts, and what should have held."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["story"]
 
 
 def story(plan: Plan, lines: int = LINES_MAX) -> list[str]:
-    """Run a plan and tell how it ends.
+    """Run a plan and describe how it ends.
 
     At most `lines` lines of timeline, then what broke and how the nodes stand. One line if
     the plan violates nothing.
@@ -26,7 +26,7 @@ def story(plan: Plan, lines: int = LINES_MAX) -> list[str]:
     at_odds = frozenset(node for node in (*named, timeline.last) if 0 < node <= plan.nodes)
     nodes: list[str] = []
     odds = list(outcome.odds)
-    # Before any node has taken a step there is nothing to tell of them.
+    # Before any node has taken a step there is nothing to show.
     if timeline.stage is not None and timeline.last >= 0:
         nodes = standing(timeline.stage, at_odds)
         by_votes = is_of_elections(outcome.invariant)
@@ -38,7 +38,7 @@ def story(plan: Plan, lines: int = LINES_MAX) -> list[str]:
 
 
 def _size(plan: Plan) -> str:
-    """A plan in a few words."""
+    """Describe a plan in a few words."""
     counts = [(plan.voters, "voter"), (plan.observers, "observer"), (len(plan.faults), "fault")]
     sizes = [f"{count} {noun if count == 1 else noun + 's'}" for count, noun in counts if count]
     return ", ".join(sizes)

@@ -1,4 +1,4 @@
-"""Keeps what happened in a cluster, so that its end can be told once it has failed."""
+"""Keeps what happened in a cluster, so that its end can be described if it fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Timeline"]
 
 _KEPT = 20_000
 
-# What explains nothing: every append is flushed, every commit is delivered, clients ask any node.
+# Effects that explain nothing: every append is flushed, every commit is delivered.
 _SILENT = (
     do.AppendRefused,
     do.DeliverCommitted,
@@ -42,7 +42,7 @@ class Timeline:
         self._asked: dict[tuple[int, int], int] = {}
 
     def told(self, at_odds: frozenset[int]) -> list[str]:
-        """What is told of the run, above all of these nodes, in at most `size` lines."""
+        """Return an excerpt of at most `size` lines, mainly about these nodes."""
         return excerpt(self._lines, self.size, at_odds, self._count - len(self._lines))
 
     def say(self, now: int, text: str) -> None:
@@ -54,7 +54,7 @@ class Timeline:
     def step(
         self, now: int, node: int, event: Event | None, effects: list[do.Effect]
     ) -> None:
-        """Add what a node got and what it asked for; an event that changes nothing is left out."""
+        """Add a node's event and its effects; an event that changes nothing is left out."""
         self.last = node
         peers = peer_of(event)
         if isinstance(event, ResponseReceived):

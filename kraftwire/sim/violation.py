@@ -1,4 +1,4 @@
-"""What a checker raises, and what counts as a bug of the code that it checks."""
+"""The exception of the checkers, and the exceptions that count as bugs of the checked code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kraftwire.errors import InvariantError, KraftwireError
 
 __all__ = ["BUGS", "Violation", "as_violation"]
 
-# What a bug in a core or a log raises; it ends a run like a violation.
+# Exceptions of bugs in a core or a log, which end a run like a violation.
 BUGS = (
     KraftwireError,
     ArithmeticError,
@@ -27,7 +27,7 @@ BUGS = (
 
 
 class Violation(InvariantError):
-    """A cluster did what no cluster may do.
+    """A cluster violated an invariant.
 
     `invariant` is the name in the list of invariants; `odds` are the things that contradict each
     other, one a line: two batches, two votes, two leaders. A line names a node after the word
@@ -42,7 +42,8 @@ class Violation(InvariantError):
 
 
 def as_violation(error: Exception) -> Violation:
-    """What has ended a run. A bug becomes a violation that says where in kraftwire it is."""
+    """Return the violation that ended a run. A bug becomes one that names its place in
+    kraftwire."""
     if isinstance(error, Violation):
         return error
     where = traceback.extract_tb(error.__traceback__)[-1]

@@ -1,6 +1,6 @@
-"""Which voter set is in force where, as checkers see it: read from the bytes of logs alone.
+"""The current voter sets as checkers see them: read only from the bytes of logs.
 
-A model of its own: what a core believes is compared with it.
+This is an independent model, which each core's own view is compared with.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class InForce:
 
     def has(self, key: Key) -> bool:
         """Whether a replica is in the set."""
-        return any(matches(member, key) for member in self.voters)
+        return key in self.voters or any(matches(member, key) for member in self.voters)
 
     def has_majority(self, keys: Iterable[Key]) -> bool:
         """Whether these replicas are more than half of the set."""
@@ -51,7 +51,7 @@ class InForce:
             found = found.before
 
     def follow(self, data: bytes) -> InForce:
-        """What is in force once a control batch stands in the log."""
+        """Return what is in effect after a control batch."""
         voters, version, offset = read_control(data)
         if voters is None and version is None:
             return self
@@ -67,7 +67,8 @@ NOBODY = InForce(())
 
 
 def matches(member: Key, key: Key) -> bool:
-    """Whether a replica is a member of a set: one without directory id takes any (R-ID-2)."""
+    """Return whether a replica is a member of a set; a member without a directory id matches any
+    (R-ID-2)."""
     return member[0] == key[0] and (not any(member[1]) or member[1] == key[1])
 
 

@@ -1,10 +1,12 @@
-"""What checkers see of a running node: every effect of its core, before and after it happens."""
+"""Reports every effect of a running node's core to the checkers, before and after it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast
 
+from kraftwire.messages.fetch_request import FetchRequest
+from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.raft import effects as do
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.events import Event
@@ -27,7 +29,7 @@ _Hooks = dict[type, Callable[[do.Effect], None]]
 
 
 class Watched(Prey, Protocol):
-    """A machine as checkers see it.
+    """A machine, as checkers see it.
 
     `vote_before` is the node's vote, before the latest Vote request came, in the epoch of
     that request; -1 for none.
@@ -37,11 +39,11 @@ class Watched(Prey, Protocol):
 
     @property
     def cluster(self) -> Environment:
-        """What it shares with other machines."""
+        """The environment that it shares with other machines."""
 
     @property
     def books(self) -> Books:
-        """What the checkers know of its quorum."""
+        """The checkers of its quorum."""
 
     @property
     def files(self) -> SimFiles:
@@ -62,11 +64,11 @@ class _Process(Protocol):
 
     @property
     def core(self) -> RaftCore:
-        """What decides."""
+        """The Raft core."""
 
     @property
     def storage(self) -> Storage:
-        """What it stores in."""
+        """Its storage."""
 
     @property
     def state(self) -> Digest:
@@ -74,7 +76,7 @@ class _Process(Protocol):
 
     @property
     def workers(self) -> VirtualWorkers:
-        """What flushes its log."""
+        """The workers that flush its log."""
 
     @property
     def calls(self) -> Mapping[int, Call]:
@@ -126,14 +128,14 @@ class Watch:
         self.after = cast("_Hooks", after)
 
     def step(self, event: Event | None, effects: list[do.Effect]) -> bool:
-        """Note the event that the next effects follow from; returns whether `every` counts them."""
+        """Note the event that causes the next effects; returns whether `every` counts them."""
         self._event = event
         if self._is_told:
             self._cluster.tell(self._node, event, effects)
         return self._process.effects_to_crash is not None
 
     def every(self, _: do.Effect) -> None:
-        """Let the power fail if it is time."""
+        """Cut the power if it is due."""
         process = self._process
         if process.effects_to_crash is not None:
             process.effects_to_crash -= 1
@@ -143,16 +145,25 @@ class Watch:
     # Network
 
     def _before_request(self, effect: do.SendRequest) -> None:
-        self._checks.request(self._node, effect.message)
-        self._sights.asks(self._log, effect.message)
+        message = effect.message
+        if type(message) is FetchRequest:
+            self._checks.fetch(self._node, message)
+        else:
+            self._checks.request(self._node, message)
+            self._sights.asks(self._log, message)
 
     def _before_reply(self, effect: do.SendReply) -> None:
         call = self._process.calls.get(effect.token)
         if call is None:
             raise Violation("REPLY", f"{self._node} answers {effect.token} twice, or unasked")
         message = effect.message
-        if isinstance(effect.part, do.LogSlice):
+        if type(effect.part) is do.LogSlice:
             self._hunter.served(self._machine, call)
+        if type(message) is FetchResponse and message.responses and not call.sender.is_foreign:
+            partition = message.responses[0].partitions[0]
+            self._checks.fetched(self._node, partition)
+            self._sights.fetched(partition)
+            return
         self._checks.reply(self._node, message)
         if call.sender.is_foreign:
             self._checks.foreign(self._node, message)
@@ -164,7 +175,7 @@ class Watch:
     # Disk
 
     def _before_append(self, effect: do.AppendToLog) -> None:
-        # The checker is told first: if the power fails meanwhile, the batches may be there.
+        # Tell the checker first: if the power fails in between, the batches may be on disk.
         leads, before = self._process.role == "leader", self._log.force
         epoch = self._process.core.epoch
         self._has_changed = self._books.appended(self._node, effect.data, epoch, leads=leads)
@@ -217,7 +228,7 @@ class Watch:
 
     def _no_flush(self, what: str) -> None:
         if self._process.workers.is_flushing:
-            raise Violation("FLUSH", f"{self._node} {what} in the midst of a flush")
+            raise Violation("FLUSH", f"{self._node} {what} during a flush")
 
     def _after_persist(self, _: do.PersistQuorumState) -> None:
         self._books.ballots.persisted(self._node, durable_state(self._machine.files))

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Job:
-    """A piece of work under way. `mark` is for its owner, which alone knows its meaning."""
+    """Work in progress. `mark` is opaque; only its owner knows its meaning."""
 
     __slots__ = ("done", "is_over", "kind", "mark", "work")
 
@@ -34,10 +34,10 @@ class JobOwner(Protocol):
 
     @property
     def is_running(self) -> bool:
-        """Whether it is still there."""
+        """Whether the process is still running."""
 
     def duration(self, kind: Work) -> int:
-        """How long a piece of work takes. Microseconds."""
+        """Return how long a piece of work takes. Units: microseconds."""
 
     def begin(self, kind: Work) -> int:
         """Work begins; returns a mark that comes back at its end."""
@@ -52,8 +52,8 @@ class JobOwner(Protocol):
 class VirtualWorkers:
     """The worker threads of one process; as a context manager, the lock of its log's files.
 
-    Work takes effect at its end. To take the lock is to wait for the flush under way, as in a node;
-    here the flush ends at once.
+    Work takes effect at its end. Taking the lock waits for the flush in progress, as in a node;
+    here the flush finishes at once.
     """
 
     def __init__(self, owner: JobOwner, scheduler: Scheduler) -> None:
@@ -68,11 +68,11 @@ class VirtualWorkers:
 
     @property
     def is_flushing(self) -> bool:
-        """Whether a flush is under way."""
+        """Whether a flush is in progress."""
         return any(job.kind is Work.FLUSH for job in self._jobs)
 
     def start(self, kind: Work, work: Callable[[], T], done: Callable[[T], None]) -> None:
-        """Do some work after a while."""
+        """Do some work after a delay."""
         owner = self._owner
         job = Job(kind, work, done, owner.begin(kind))
         self._jobs.append(job)

@@ -27,8 +27,8 @@ WITH_THE_BUG = "with the bug"
 
 @dataclass(frozen=True)
 class Edit:
-    """A change of one function. Shape: `where` is `module:function` or `module:Class.method`;
-    `old` occurs exactly once in its source, which is looked at without its indentation."""
+    """A change of one function. `where` is `module:function` or `module:Class.method`; `old` occurs
+    exactly once in its source, which is looked at without its indentation."""
 
     where: str
     old: str
@@ -103,9 +103,9 @@ def history(
 ) -> Callable[[Callable[[], None]], Callable[..., None]]:
     """Make two tests of a scenario.
 
-    Shape: `number` is the bug's in the table of this folder's README; `rules` are the rules and
-    invariants that forbid it; `red` occurs in the message with which the scenario fails when the
-    bug is back: it must fail for the right reason.
+    `number` is the bug's in the table of this folder's README; `rules` are the rules and invariants
+    that forbid it; `red` occurs in the message with which the scenario fails when the bug is back:
+    it must fail for the right reason.
     """
 
     def decorate(scenario: Callable[[], None]) -> Callable[..., None]:
@@ -122,7 +122,7 @@ def history(
             with pytest.raises(fails_with, match=re.escape(red)):
                 scenario()
 
-        # Else pytest takes the scenario's parameters, none, for the test's.
+        # Otherwise pytest takes the scenario's parameters, none, for those of the test.
         del test.__wrapped__
         return test
 

@@ -29,7 +29,7 @@ from tests.support.raft_talk import begin, fetch, fetched
 )
 def test_more_addresses_of_the_same_leader_are_taken_over() -> None:
     """A follower that learnt of the leader from an old peer knows one address; the leader's own
-    announcement has them all, and brokers ask under other names."""
+    announcement has them all, and brokers use other listener names."""
     lone = Lone()
     lone.follow(2, 1)
     lone.request(begin(2, 1, listeners=(LISTENER, "OTHER")))
@@ -51,7 +51,7 @@ def test_more_addresses_of_the_same_leader_are_taken_over() -> None:
     red="does not fetch from the leader",
 )
 def test_an_observer_returns_from_the_bootstrap_servers_to_the_leader() -> None:
-    """The servers know who leads and no more: from them alone it would get no record."""
+    """The servers only know who leads: from them alone it would get no record."""
     observer = Lone(4, bootstrap_servers=(endpoint(3),))
     observer.wait(0)
     observer.fetch_gets(fetched(2, 1, error=6))
@@ -97,8 +97,8 @@ def test_an_observer_finds_another_leader_when_its_own_cannot_be_reached() -> No
     ),
     red="was not told who leads",
 )
-def test_a_state_machine_that_comes_late_is_told_who_leads() -> None:
-    """Nothing else may happen for a long time; until then it would know of no leader."""
+def test_a_state_machine_that_is_added_late_is_told_who_leads() -> None:
+    """Nothing else may happen for a long time; until then it would know no leader."""
     lone = Lone()
     lone.follow(2, 1)
     lone.handle(events.ListenerRegistered(7))
@@ -140,12 +140,12 @@ def _told_to_lead(lone: Lone) -> bool:
     Edit(
         "kraftwire.raft.parked:ParkedFetches.expired",
         "return self._take(list(islice(waited, PARKED_WOKEN_MAX)))",
-        "self._next_deadline_ms = None\n    return list(self._parked.values())",
+        "self.next_deadline_ms = None\n    return list(self._parked.values())",
     ),
     red="answered twice",
 )
 def test_a_fetch_whose_time_is_up_as_records_come_is_answered_once() -> None:
-    """Two answers to one request would be taken for those to the next ones."""
+    """A second answer to one request would be taken for the answer to the next one."""
     lone = Lone(voters=(1,))
     lone.lead()
     epoch, end = lone.core.epoch, lone.core.end_offset
@@ -178,7 +178,7 @@ def _described(lone: Lone) -> tuple[list[int], list[int]]:
     red="the leader does not know the observer",
 )
 def test_an_observer_fetches_under_its_own_id() -> None:
-    """Without it nobody can see how far a broker is behind."""
+    """Without it the lag of a broker is invisible."""
     observer = Lone(4)
     observer.wait(0)
     sent = observer.last_asked.message
@@ -213,7 +213,7 @@ def test_a_fetch_under_the_leaders_own_id_does_not_count() -> None:
 
 
 def test_a_fetch_answer_teaches_an_observer_who_leads() -> None:
-    """The ordinary way, beside those that failed once: one answer of any server is enough."""
+    """The ordinary case, next to those that failed once: one answer of any server is enough."""
     observer = Lone(4)
     observer.wait(0)
     observer.fetch_gets(fetched(2, 1, error=6))

@@ -1,4 +1,4 @@
-"""Bugs of logs that part: what is cut, where, and what a crash in the midst of it leaves."""
+"""Bugs of diverging logs: what is truncated, where, and what a crash during that leaves."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def test_a_follower_does_not_cut_below_its_high_watermark() -> None:
     ),
     red="never caught up",
 )
-def test_a_node_that_led_epochs_of_its_own_catches_up() -> None:
-    """The epochs of elections that led to nothing begin where its log is cut: they must go too,
-    or it tells of them in every fetch and is told to cut the same again."""
+def test_a_node_that_led_its_own_epochs_catches_up() -> None:
+    """The epochs of elections that wrote nothing begin where its log is cut: they must go too, or
+    it names them in every fetch and is told to cut the same again."""
     cluster = Cluster([1, 2, 3], seed=3)
     cluster.start(1, 2, 3)
     cluster.run(4000)
@@ -175,8 +175,8 @@ _TRUNCATE = "kraftwire.log.metadata_log:MetadataLog._truncate"
     ),
     red="refuses its own log",
 )
-def test_a_crash_in_the_midst_of_a_truncation_leaves_a_log_that_opens() -> None:
-    """What tells how long the log is must never say that more was there than is: that looks like
+def test_a_crash_in_the_middle_of_a_truncation_leaves_a_log_that_opens() -> None:
+    """The file that records the log's length must never state more than there is: that looks like
     lost records, and the node refuses to start."""
     for steps in range(1, 40):
         files = SimFiles()

@@ -24,7 +24,7 @@ from tests.support.raft_talk import begin, end, fetch, vote, voted
     ),
     Edit(
         "kraftwire.raft.transitions:to_follower",
-        'check(leader_id != state.config.key.id, "nobody follows oneself")',
+        'check(leader_id != state.config.key.id, "a replica cannot follow itself")',
         "pass",
     ),
     red="follows itself",
@@ -52,7 +52,7 @@ def test_a_resigned_leader_does_not_follow_itself() -> None:
     red="stands for election without being a voter",
 )
 def test_a_node_with_another_directory_than_the_voters_does_not_stand() -> None:
-    """The voter's log was on another disk: with this one it would lose what it acknowledged."""
+    """The voter's log was on another disk: with this one, acknowledged records would be lost."""
     voters = VoterSet.of(
         *(Voter(ReplicaKey(one, directory_id(one)), (endpoint(one),)) for one in (1, 2, 3))
     )
@@ -108,7 +108,7 @@ def test_two_followers_of_a_dead_leader_do_not_refuse_each_other_for_ever() -> N
     red="more than one had to stand for election",
 )
 def test_the_first_successor_wins_at_once_among_five_voters() -> None:
-    """Voters that wait for their turn know that the leader is gone, and must not protect it."""
+    """Voters that wait for their turn know that the leader is gone and must not protect it."""
     cluster = Cluster([1, 2, 3, 4, 5], seed=2)
     cluster.start(1, 2, 3, 4, 5)
     cluster.run(4000)
@@ -203,7 +203,7 @@ def test_votes_and_announcements_of_another_cluster_are_refused() -> None:
     red="served another cluster",
 )
 def test_fetches_of_another_cluster_are_refused() -> None:
-    """A node of another cluster would copy this one's records behind its own."""
+    """A node of another cluster would append this cluster's records to its own."""
     lone = Lone()
     lone.lead()
     foreign = fetch(2, 1, lone.core.epoch, lone.core.epoch)
@@ -225,7 +225,7 @@ def test_fetches_of_another_cluster_are_refused() -> None:
     red="was not asked again",
 )
 def test_a_voter_that_answers_with_an_error_is_asked_again() -> None:
-    """A peer that has another voter set for a moment is no reason to do without it for ever."""
+    """A peer that has another voter set for a moment must not be ignored for ever."""
     lone = Lone(voters=(1, 2), timers=RaftTimers(election_timeout_ms=5000))
     lone.now = lone.core.deadline_ms or 0
     lone.handle(events.TimerExpired())

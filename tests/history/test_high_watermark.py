@@ -24,8 +24,8 @@ _BY_COUNTING = Edit(
 
 
 @history(26, "KAFKA-12619", "R-HW-2, S10", _BY_COUNTING, red="known before the leader's own")
-def test_a_new_leader_knows_nothing_committed_before_its_own_first_record() -> None:
-    """Clients would read a high watermark that the next leader takes back."""
+def test_a_new_leader_reports_no_commit_before_its_own_first_record() -> None:
+    """Clients would read a high watermark that the next leader revokes."""
     lone = Lone(election=ElectionState(3), log=stored_log((2, 5)))
     lone.lead()
     lone.request(fetch(2, 5, 2, lone.core.epoch))
@@ -46,7 +46,7 @@ def test_a_new_leader_knows_nothing_committed_before_its_own_first_record() -> N
     red="committed records are gone",
 )
 def test_what_was_acknowledged_is_still_there_after_a_power_loss_of_all() -> None:
-    """A follower's fetch says that it has what is before: it must not forget that again."""
+    """A follower's fetch acknowledges everything before its offset: it must not lose that again."""
     cluster = Cluster([1, 2, 3], seed=3)
     cluster.start(1, 2, 3)
     cluster.run(4000)
@@ -73,7 +73,7 @@ def test_what_was_acknowledged_is_still_there_after_a_power_loss_of_all() -> Non
     red="counted a log that differs",
 )
 def test_a_follower_whose_log_differs_does_not_count() -> None:
-    """What it has at these offsets are other records than the leader's."""
+    """Its records at these offsets are not the leader's."""
     lone = Lone(election=ElectionState(3), log=stored_log((2, 5)))
     lone.lead()
     lone.handle(events.AppendRequested(1, lone.core.epoch, [b"x"] * 4))
@@ -96,7 +96,7 @@ def test_a_follower_whose_log_differs_does_not_count() -> None:
     red="took for committed what has to be cut",
 )
 def test_a_follower_cuts_its_log_before_it_believes_a_high_watermark() -> None:
-    """Else its state machine reads records that the leader does not have."""
+    """Otherwise its state machine reads records that the leader does not have."""
     lone = Lone(log=stored_log((1, 5), (2, 5)), election=ElectionState(2))
     lone.follow(2, 3)
     lone.fetch_gets(fetched(2, 3, diverging=(1, 5), high_watermark=8))
@@ -117,7 +117,7 @@ def test_a_follower_cuts_its_log_before_it_believes_a_high_watermark() -> None:
     red="was not told of what is committed",
 )
 def test_the_high_watermark_follows_a_log_that_was_cut_to_nothing() -> None:
-    """It has to rise with the records that come again, neither before them nor not at all."""
+    """It has to rise with the records that are fetched again, not before them."""
     theirs = stored_log((2, 3))
     lone = Lone(log=stored_log((1, 3)), election=ElectionState(2))
     lone.follow(2, 3)
@@ -143,7 +143,7 @@ def test_the_high_watermark_follows_a_log_that_was_cut_to_nothing() -> None:
     red="the fetch offset fell",
 )
 def test_a_follower_that_lost_its_disk_may_fetch_from_the_start() -> None:
-    """One node with an empty disk must not take the leader down; nothing committed is undone."""
+    """One node with an empty disk must not stop the leader; nothing committed is undone."""
     lone = Lone()
     lone.lead()
     epoch = lone.core.epoch
@@ -165,8 +165,8 @@ def test_a_follower_that_lost_its_disk_may_fetch_from_the_start() -> None:
     ),
     red="committed without a quorum",
 )
-def test_one_follower_far_ahead_is_no_quorum() -> None:
-    """Which of the voters are ahead must not matter, only how many."""
+def test_one_follower_far_ahead_is_not_a_quorum() -> None:
+    """It must not matter which voters are ahead, only how many."""
     lone = Lone(voters=(1, 2, 3, 4, 5))
     lone.lead()
     epoch = lone.core.epoch
@@ -181,12 +181,12 @@ class _SmallFetches(Cluster):
     """A cluster whose followers fetch one batch at a time."""
 
     def config(self, node_id: int) -> RaftConfig:
-        """The same, but for that."""
+        """The same configuration otherwise."""
         return replace(super().config(node_id), fetch_max_bytes=1)
 
 
 def _elect(cluster: Cluster, wanted: int, *lost: type[Message]) -> None:
-    """Let one node be elected, with no vote requests but its own; lose some other messages too."""
+    """Let one node be elected: lose the vote requests of all others, and some other messages."""
 
     def is_lost(sender: int, _target: int, message: Message) -> bool:
         return isinstance(message, lost) or (isinstance(message, VoteRequest) and sender != wanted)
@@ -198,7 +198,7 @@ def _elect(cluster: Cluster, wanted: int, *lost: type[Message]) -> None:
 
 @history(34, "Raft paper, figure 8", "R-HW-2, S5, S10", _BY_COUNTING, red="was lost")
 def test_a_record_of_an_older_epoch_is_not_committed_by_counting() -> None:
-    """A majority has it, and yet a node without it can be elected: its last epoch is higher."""
+    """A majority has it, yet a node without it can be elected: its last epoch is higher."""
     cluster = _SmallFetches([1, 2, 3], seed=5)
     cluster.start(1, 2, 3)
     _elect(cluster, 1)
@@ -213,7 +213,7 @@ def test_a_record_of_an_older_epoch_is_not_committed_by_counting() -> None:
     cluster.heal()
     cluster.start(1)
     _elect(cluster, 1)
-    # Node 2 gets the old record and nothing behind it, and says so.
+    # Node 2 gets the old record and nothing after it, and acknowledges that.
     cluster.drop = lambda _s, _t, message: (
         isinstance(message, FetchResponse) and cluster.disks[2].end_offset == 2
     )
@@ -244,7 +244,7 @@ _DELIVER = "kraftwire.raft.listeners:_next_delivery"
     red="below the log's start",
 )
 def test_the_high_watermark_is_never_below_the_start_of_the_log() -> None:
-    """A leader that does not know better names one that this node has nothing of any more."""
+    """A leader that knows only an old one may name an offset that this log no longer has."""
     lone = Lone(log=stored_log((1, 12)), election=ElectionState(2), log_start=10)
     lone.follow(2, 3)
     lone.fetch_gets(fetched(2, 3, high_watermark=5))

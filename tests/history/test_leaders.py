@@ -25,7 +25,7 @@ from tests.support.raft_talk import fetch
     red="still leads",
 )
 def test_an_isolated_leader_steps_down() -> None:
-    """Its clients would wait for a commit that cannot come, while others lead already."""
+    """Its clients would wait for a commit that cannot come, while another node already leads."""
     cluster = Cluster([1, 2, 3], seed=3)
     cluster.start(1, 2, 3)
     cluster.run(4000)
@@ -47,8 +47,8 @@ def test_an_isolated_leader_steps_down() -> None:
     ),
     red="stepped down",
 )
-def test_the_only_voter_goes_on_though_nobody_fetches() -> None:
-    """Nobody else could lead: every step down is an outage for nothing."""
+def test_the_only_voter_keeps_leading_without_any_fetch() -> None:
+    """No other node could lead: stepping down would only cause an outage."""
     lone = Lone(voters=(1,))
     lone.lead()
     epoch = lone.core.epoch
@@ -77,13 +77,13 @@ def _outside(*fetched: int) -> LeaderProgress:
         "self._needed = len(voters) // 2 + (0 if leads_as_voter else 1)",
         "self._needed = len(voters) // 2",
     ),
-    red="one of three voters is no majority",
+    red="one of three voters is not a majority",
 )
-def test_a_leader_outside_the_voter_set_is_no_part_of_the_quorum_that_keeps_it() -> None:
-    """One of three voters would keep a leader that the others have left."""
+def test_a_leader_outside_the_voter_set_is_not_part_of_the_quorum_that_keeps_it() -> None:
+    """Otherwise one of three voters could keep a leader that the others have left."""
     before = _outside().quorum_deadline_ms
     after = _outside(2).quorum_deadline_ms
-    assert after == before, "one of three voters is no majority"
+    assert after == before, "one of three voters is not a majority"
     assert _outside(2, 3).quorum_deadline_ms == 4000
 
 
@@ -121,7 +121,7 @@ def test_a_leader_outside_the_voter_set_does_not_help_to_commit() -> None:
     ),
     red="leads without a state machine",
 )
-def test_a_leader_whose_state_machine_gave_up_leads_no_more() -> None:
+def test_a_leader_whose_state_machine_gave_up_stops_leading() -> None:
     """A quorum under a leader without a controller answers and decides nothing."""
     cluster = Cluster([1, 2, 3], seed=3)
     cluster.start(1, 2, 3)
@@ -145,7 +145,7 @@ def test_a_leader_whose_state_machine_gave_up_leads_no_more() -> None:
     red="the waiting fetch was not answered",
 )
 def test_a_leader_that_resigns_answers_the_fetches_that_wait() -> None:
-    """Followers would wait for records of a leader that writes none any more."""
+    """Followers would wait for records of a leader that no longer writes any."""
     lone = Lone()
     lone.lead()
     epoch = lone.core.epoch
@@ -173,7 +173,7 @@ def test_a_leader_that_resigns_answers_the_fetches_that_wait() -> None:
     red="never knew all that was committed",
 )
 def test_an_observer_reaches_the_end_of_a_log_that_grows_steadily() -> None:
-    """With a record in every fetch interval it would always be one high watermark behind, and a
+    """With a record in every fetch interval its high watermark would always be one behind, and a
     broker that waits for the end at its start would never be up."""
     cluster = Cluster([1, 2, 3], [4], seed=3)
     cluster.start(1, 2, 3, 4)
@@ -198,8 +198,8 @@ def test_an_observer_reaches_the_end_of_a_log_that_grows_steadily() -> None:
     ),
     red="resigned because of a batch that no leader could write",
 )
-def test_a_batch_that_is_too_large_is_refused_and_deposes_nobody() -> None:
-    """The next leader would be asked to write the same, and the next, without end."""
+def test_a_batch_that_is_too_large_is_refused_and_does_not_depose_the_leader() -> None:
+    """The next leader would be asked to write the same batch, and the next, without end."""
     lone = Lone(voters=(1,), batch_max_bytes=2000)
     lone.lead()
     epoch = lone.core.epoch

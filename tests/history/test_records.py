@@ -1,4 +1,4 @@
-"""Bugs of fetched records: what a follower must not append, and must not die of."""
+"""Bugs of fetched records: what a follower must not append, and what must not end it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _refuses(lone: Lone, records: bytes) -> bool:
     red="appended a damaged batch",
 )
 def test_a_batch_with_a_wrong_crc_is_not_appended() -> None:
-    """It would be served on, and end every reader."""
+    """It would be served to others and end every reader."""
     damaged = bytearray(data_batch(5, 3, 0, [b"value"]))
     damaged[-2] ^= 1
     lone = _follower()
@@ -70,8 +70,8 @@ def test_a_batch_of_a_higher_epoch_than_the_leaders_is_not_appended() -> None:
     Edit(_HEADER_PROBLEM, "if base != next_offset:", "if base < next_offset:"),
     red="left a gap in its log",
 )
-def test_a_batch_behind_a_gap_is_not_appended() -> None:
-    """The records between would be missing for ever, and nobody would look for them."""
+def test_a_batch_after_a_gap_is_not_appended() -> None:
+    """The records between would be missing for ever, without anyone noticing."""
     assert _refuses(_follower(), data_batch(7, 3, 0, [b"x"])), "left a gap in its log"
 
 
@@ -84,9 +84,9 @@ def test_a_batch_behind_a_gap_is_not_appended() -> None:
     fails_with=WireError,
 )
 def test_a_batch_with_an_impossible_length_is_not_appended() -> None:
-    """The next reader would look for the following batch inside of this one, or go round."""
+    """The next reader would look for the following batch inside this one, or loop."""
     batch = bytearray(data_batch(5, 3, 0, [b"value"]))
-    # The checksum covers nothing of what the length leaves, and so can be made right.
+    # The checksum covers only what the length leaves, which is nothing, so it can be correct.
     struct.pack_into(">i", batch, 8, 21 - 12)
     struct.pack_into(">I", batch, 17, 0)
     assert _refuses(_follower(), bytes(batch))
@@ -104,8 +104,8 @@ def test_a_batch_with_an_impossible_length_is_not_appended() -> None:
     red="unpack_from requires a buffer",
     fails_with=struct.error,
 )
-def test_arbitrary_bytes_as_records_end_no_follower() -> None:
-    """A peer's memory may be damaged, or the peer no peer at all."""
+def test_arbitrary_bytes_as_records_do_not_end_a_follower() -> None:
+    """A peer's memory may be damaged, or the sender may not be a peer at all."""
     source = Random(71)
     whole = data_batch(5, 3, 0, [b"value"])
     for length in range(1, 120):

@@ -68,7 +68,7 @@ class _Store(Disk):
 
 
 class _Voters:
-    """A network in which everybody votes for this node and says nothing else."""
+    """A network in which all nodes vote for this one and send nothing else."""
 
     def __init__(self, core: RaftCore) -> None:
         self._core = core
@@ -111,10 +111,10 @@ def _play(story: Callable[[], Awaitable[None]]) -> None:
         "try:\n                    self._turn()\n"
         "                except Exception:\n                    await trio.sleep_forever()",
     ),
-    red="goes on as if nothing had happened",
+    red="continues as if nothing had happened",
 )
 def test_a_node_whose_disk_fails_ends() -> None:
-    """A process without its Raft task keeps its port and its lock, and nobody restarts it."""
+    """A process without its Raft task keeps its port and its lock, and is not restarted."""
     written: list[effects.PersistQuorumState] = []
 
     def persist(state: effects.PersistQuorumState) -> None:
@@ -130,7 +130,7 @@ def test_a_node_whose_disk_fails_ends() -> None:
                 await driver.run()
             except* StorageError:
                 has_ended = True
-        assert has_ended, "goes on as if nothing had happened"
+        assert has_ended, "continues as if nothing had happened"
 
     _play(story)
 
@@ -147,7 +147,7 @@ def test_a_node_whose_disk_fails_ends() -> None:
     red="answered as the leader that it was",
 )
 def test_a_leader_that_was_stopped_for_a_while_does_not_answer_as_one() -> None:
-    """Others may have led and committed meanwhile: what it knows is old."""
+    """Others may have led and committed meanwhile: what it knows is outdated."""
 
     async def story() -> None:
         driver = _driver(lambda state: None)  # noqa: ARG005
@@ -176,10 +176,10 @@ def test_a_leader_that_was_stopped_for_a_while_does_not_answer_as_one() -> None:
         "if image.transaction_offset >= 0:",
         "if image.transaction_offset >= 1 << 40:",
     ),
-    red="goes on in the transaction of another controller",
+    red="continues the transaction of another controller",
 )
 def test_a_bootstrap_that_was_cut_short_is_undone_and_written_again() -> None:
-    """Nobody knows what of it would have come; a Java node ends on a transaction in another."""
+    """Its remaining records are unknown; a Java node ends on a transaction inside another."""
     version = FeatureLevelRecord(name=METADATA_VERSION, feature_level=25)
     half = [BeginTransactionRecord(name="Bootstrap records"), version]
     values = [encode_metadata(record, 0) for record in half]
@@ -187,7 +187,7 @@ def test_a_bootstrap_that_was_cut_short_is_undone_and_written_again() -> None:
     image.replay(RecordBatch(data_batch(1, 1, 0, values)))
     records = steps.activate(image, [(version, 0)], None)
     is_undone = isinstance(records[0][0], AbortTransactionRecord)
-    assert is_undone, "goes on in the transaction of another controller"
+    assert is_undone, "continues the transaction of another controller"
     again = [encode_metadata(record, number) for record, number in records]
     image.replay(RecordBatch(data_batch(3, 2, 0, again)))
     assert image.metadata_version == 25

@@ -1,4 +1,4 @@
-"""Bugs of snapshots: written wrong, deleted too early, loaded by whom they are not for."""
+"""Bugs of snapshots: written wrong, deleted too early, loaded by the wrong replica."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _open(files: SimFiles, store: SnapshotStore | None = None) -> MetadataLog:
 
 
 class _Machine:
-    """A state machine that keeps every value, and what it was told of leaders."""
+    """A state machine that keeps every value and ignores leaders."""
 
     def __init__(self) -> None:
         self.values: list[bytes] = []
@@ -51,7 +51,7 @@ class _Machine:
                 self.values += [record.value or b"" for record in batch.records()]
 
     def load(self, snapshot: SnapshotReader) -> None:
-        """Begin anew with those of a snapshot."""
+        """Start over with those of a snapshot."""
         self.values = [r.value for batch in snapshot for r in batch.records() if r.value]
         self.next_offset = snapshot.id.offset
 
@@ -74,8 +74,8 @@ class _Machine:
     ),
     red="reads the whole log",
 )
-def test_a_new_replica_is_sent_to_the_snapshot_although_the_log_is_all_there() -> None:
-    """It has nothing, so the snapshot saves it as many records as the cluster is old."""
+def test_a_new_replica_is_sent_to_the_snapshot_although_the_log_is_complete() -> None:
+    """It has nothing, so the snapshot saves it the records of the cluster's whole history."""
     lone = Lone(log=stored_log((1, 10)))
     lone.disk.snapshots[_ID] = snapshot_bytes(_ID, (), [b"state"])
     lone.restart()
@@ -98,8 +98,8 @@ def test_a_new_replica_is_sent_to_the_snapshot_although_the_log_is_all_there() -
     red="the log is older than the snapshot",
 )
 def test_a_snapshot_that_is_ahead_of_the_log_replaces_it() -> None:
-    """A crash came between the download and the emptying of the log: what is in the log is a part
-    of what is in the snapshot, or differs from it."""
+    """A crash came between the download and the emptying of the log: the log's records are part
+    of the snapshot, or differ from it."""
     files = SimFiles()
     log = _open(files)
     append(log, 10)
@@ -126,8 +126,8 @@ def test_a_snapshot_that_is_ahead_of_the_log_replaces_it() -> None:
     ),
     red="applied twice",
 )
-def test_a_snapshot_is_named_by_the_offset_behind_its_last_record() -> None:
-    """One less, and whoever loads it is given its last record once more."""
+def test_a_snapshot_is_named_by_the_offset_after_its_last_record() -> None:
+    """With one less, a replica that loads it gets its last record twice."""
     files = SimFiles()
     replica = LoneReplica(files, _Machine(), SnapshotSettings())
     values = [b"%d" % number + bytes(700) for number in range(8)]
@@ -156,8 +156,8 @@ def test_a_snapshot_is_named_by_the_offset_behind_its_last_record() -> None:
     ),
     red="opened without the records below its start",
 )
-def test_a_log_whose_beginning_no_snapshot_holds_is_refused() -> None:
-    """Its state machine would begin in the midst, and be wrong for ever."""
+def test_a_log_whose_beginning_is_in_no_snapshot_is_refused() -> None:
+    """Its state machine would begin in the middle, and be wrong for ever."""
     files = SimFiles()
     log = _open(files)
     for _ in range(20):
@@ -186,7 +186,7 @@ def test_a_log_whose_beginning_no_snapshot_holds_is_refused() -> None:
     ),
     red="nobody has them any more",
 )
-def test_no_segment_goes_that_is_not_wholly_below_the_snapshot() -> None:
+def test_only_segments_wholly_below_the_snapshot_are_deleted() -> None:
     """Records above the snapshot's end are in no snapshot."""
     files = SimFiles()
     log = _open(files)
@@ -210,7 +210,7 @@ def test_no_segment_goes_that_is_not_wholly_below_the_snapshot() -> None:
     ),
     red="asks for it for ever",
 )
-def test_a_snapshot_that_the_leader_deleted_meanwhile_is_asked_for_no_more() -> None:
+def test_a_snapshot_that_the_leader_deleted_meanwhile_is_not_requested_again() -> None:
     """Only a new Fetch tells which one the leader has now."""
     lone = Lone()
     lone.follow(2, 3)
@@ -240,7 +240,7 @@ def test_a_snapshot_that_the_leader_deleted_meanwhile_is_asked_for_no_more() -> 
     red="what a crash left behind stays",
 )
 def test_unfinished_and_deleted_snapshots_are_removed_at_the_start() -> None:
-    """Nobody would ever remove them later, and each may have hundreds of megabytes."""
+    """Nothing would ever remove them later, and each may take hundreds of megabytes."""
     files = SimFiles()
     _open(files).close()
     put_snapshot(_PARTITION, 30, files=files)
@@ -269,7 +269,7 @@ def test_unfinished_and_deleted_snapshots_are_removed_at_the_start() -> None:
     red="nothing came of it",
 )
 def test_a_snapshot_is_not_closed_before_it_is_frozen() -> None:
-    """It is written piece by piece, next to other work: whoever began it is long gone by then."""
+    """It is written in pieces, between other work, long after the call that began it returned."""
     replica = LoneReplica(SimFiles(), _Machine(), SnapshotSettings())
     for number in range(5):
         replica.append(b"%d" % number)
@@ -297,8 +297,8 @@ def test_a_snapshot_is_not_closed_before_it_is_frozen() -> None:
     ),
     red="the log grows for ever",
 )
-def test_a_change_of_leader_does_not_put_snapshots_off() -> None:
-    """With an election now and then there would be none at all."""
+def test_a_change_of_leader_does_not_delay_snapshots() -> None:
+    """With an occasional election there would never be one."""
     replica = LoneReplica(SimFiles(), _Machine(), SnapshotSettings(between_bytes=2000))
     for number in range(10):
         replica.append(b"%d" % number + bytes(300))
@@ -319,10 +319,10 @@ def test_a_change_of_leader_does_not_put_snapshots_off() -> None:
         "is_needless = type(state.role) is Leader or snapshot.offset <= log.start_offset",
         "is_needless = snapshot.offset <= log.start_offset",
     ),
-    red="threw away what it was elected for",
+    red="discarded the log that it was elected for",
 )
 def test_a_leader_takes_no_snapshot_of_another_leader() -> None:
-    """A majority has voted for the log that it has; the download was begun as a follower."""
+    """A majority has voted for its present log; the download began while it was a follower."""
     lone = Lone(log=stored_log((1, 3)))
     lone.handle(events.ListenerRegistered(0, 0))
     lone.follow(2, 3)
@@ -332,7 +332,7 @@ def test_a_leader_takes_no_snapshot_of_another_leader() -> None:
     lone.answer(lone.last_asked, snapshot_part(2, 3, named, data=data, size=len(data)))
     lone.lead()
     lone.finish_snapshot()
-    assert not lone.all_of(effects.ResetLog), "threw away what it was elected for"
+    assert not lone.all_of(effects.ResetLog), "discarded the log that it was elected for"
     assert not lone.all_of(effects.LoadSnapshot)
     assert lone.core.end_offset == 4
 
@@ -354,8 +354,8 @@ def _set_at(offset: int, voters: VoterSet) -> bytes:
     red="the removed voter counts again",
 )
 def test_a_snapshot_does_not_make_the_log_forget_who_votes() -> None:
-    """The last change before it is still in force; if that is forgotten, who was removed by it
-    votes again, and the next snapshot is one without voters."""
+    """The last change before it is still in force; if that is forgotten, the voter that it removed
+    votes again, and the next snapshot has no voters."""
     bootstrap = control_batch(
         0,
         0,

@@ -26,7 +26,7 @@ def _row(bug: Known) -> str:
 
 
 def test_the_table_is_that_of_the_scenarios() -> None:
-    """A table that is kept by hand would soon promise more than the tests hold."""
+    """A table that is kept by hand would soon promise more than the tests check."""
     text = (_HERE / "README.md").read_text()
     rows = [line for line in text.split("## Not here")[0].splitlines() if line[:3] != "| n"]
     found = [line for line in rows if re.match(r"\| \d", line)]
@@ -34,7 +34,7 @@ def test_the_table_is_that_of_the_scenarios() -> None:
 
 
 def test_every_number_has_a_scenario_or_a_reason() -> None:
-    """None is left out in silence."""
+    """None is left out silently."""
     text = (_HERE / "README.md").read_text()
     excused = {int(number) for number in re.findall(r"(?m)^\| (\d+) ", text.split("## Not")[1])}
     assert {bug.number for bug in _known()} | excused == _IN_SCOPE

@@ -17,7 +17,7 @@ from tests.support.raft_talk import add_voter, fetch, fetched, remove_voter, upd
 
 
 def _set_at(offset: int, epoch: int, voters: VoterSet) -> bytes:
-    """A batch that states voters."""
+    """A batch that states the voters."""
     return control_batch(offset, epoch, 0, [(ControlType.KRAFT_VOTERS, voters_record(voters))])
 
 
@@ -30,7 +30,7 @@ def _has_all(lone: Lone, *replicas: int) -> None:
 
 
 def _leader(*voters: int, **more: object) -> Lone:
-    """Node 1 leads a dynamic quorum; everybody has everything."""
+    """Node 1 leads a dynamic quorum; all nodes have everything."""
     lone = Lone(voters=voters, is_dynamic=True, **more)  # type: ignore[arg-type]
     lone.lead()
     _has_all(lone, *(one for one in voters if one != 1))
@@ -50,7 +50,7 @@ def _asked(lone: Lone, name: str) -> list[effects.SendRequest]:
     red="joins again at once",
 )
 def test_a_voter_that_was_removed_does_not_join_again_by_itself() -> None:
-    """Whoever removes a voter to take it away would have to be faster than it."""
+    """An operator who removes a voter in order to shut it down would have to be faster than it."""
     lone = Lone(4, voters=(1, 2, 3, 4), is_dynamic=True, auto_join=True)
     lone.follow(1, 1)
     removed = _set_at(0, 1, dynamic_set([1, 2, 3]))
@@ -101,7 +101,7 @@ def test_a_voter_whose_joining_was_undone_joins_again() -> None:
     ),
     red="changes a set that may not be in force",
 )
-def test_no_voter_is_changed_before_a_record_of_the_own_epoch_is_committed() -> None:
+def test_no_voter_is_changed_before_the_leader_commits_in_its_own_epoch() -> None:
     """Two leaders that follow each other could each change the set that they know by one voter:
     two sets that have no voter in common would both be majorities."""
     lone = Lone(voters=(1, 2, 3, 4), is_dynamic=True)
@@ -127,7 +127,7 @@ def test_no_voter_is_changed_before_a_record_of_the_own_epoch_is_committed() -> 
     red="waits for a commit that waits for it",
 )
 def test_a_voter_that_is_updated_is_answered_before_the_commit() -> None:
-    """It fetches no more while it waits for the answer, and without its fetch nothing is
+    """It does not fetch while it waits for the answer, and without its fetch nothing is
     committed."""
     lone = _leader(1, 2)
     renamed = update_voter(2, lone.core.epoch, listeners=("CONTROLLER", "OTHER"))
@@ -157,7 +157,7 @@ _WAITS = "return role.fetch_deadline_ms if _may_stand(state) else None"
     red="a busy loop",
 )
 def test_a_voter_that_has_nothing_to_update_sleeps_until_something_happens() -> None:
-    """A processor that is busy with nothing has less time for elections."""
+    """A busy loop leaves less processor time for elections."""
     lone = Lone(2, voters=(1, 2, 3), is_dynamic=True)
     lone.follow(1, 1)
     for _ in range(4):
@@ -173,8 +173,8 @@ def test_a_voter_that_has_nothing_to_update_sleeps_until_something_happens() -> 
     Edit("kraftwire.raft.core:_role_deadline", _WAITS, _WAITS_FOR_UPDATE),
     red="a busy loop",
 )
-def test_an_observer_that_can_be_no_voter_sleeps_until_something_happens() -> None:
-    """Each broker of a cluster would keep a processor busy."""
+def test_an_observer_that_cannot_be_a_voter_sleeps_until_something_happens() -> None:
+    """Otherwise each broker of a cluster would keep a processor busy."""
     lone = Lone(9, voters=(1, 2, 3), is_dynamic=True, can_be_voter=False)
     lone.follow(1, 1)
     for _ in range(4):
@@ -194,7 +194,7 @@ def test_an_observer_that_can_be_no_voter_sleeps_until_something_happens() -> No
     red="'NoneType' object has no attribute 'key'",
     fails_with=AttributeError,
 )
-def test_a_leader_that_was_removed_gives_way_and_lives_on() -> None:
+def test_a_leader_that_was_removed_steps_down_and_keeps_running() -> None:
     """It leads until its removal is committed, by the others; then it is an observer."""
     cluster = Cluster([1, 2, 3], seed=5, dynamic=True)
     cluster.start(1, 2, 3)
@@ -228,7 +228,7 @@ def test_a_leader_that_was_removed_gives_way_and_lives_on() -> None:
     red="nobody knows the voters",
 )
 def test_an_upgrade_of_kraft_version_writes_the_voters_too() -> None:
-    """What they reported is the leader's alone: the next leader, and every snapshot, would be at
+    """Only the leader knows what they reported: the next leader, and every snapshot, would be at
     kraft.version 1 without voters."""
     lone = Lone(voters=(1, 2, 3))
     lone.lead()
@@ -259,8 +259,8 @@ def test_an_upgrade_of_kraft_version_writes_the_voters_too() -> None:
     ),
     red="no voter can be changed any more",
 )
-def test_a_new_voter_that_never_answers_does_not_bar_other_changes() -> None:
-    """Its address leads nowhere, and packets to it get lost without a word."""
+def test_a_new_voter_that_never_answers_does_not_block_other_changes() -> None:
+    """Its address leads nowhere, and packets to it are lost without an error."""
     lone = _leader(1, 2, 3)
     _has_all(lone, 4)
     assert lone.request(add_voter(4)) is None
@@ -284,7 +284,7 @@ def test_a_new_voter_that_never_answers_does_not_bar_other_changes() -> None:
     ),
     red="committed with the help of another directory",
 )
-def test_a_replica_with_a_voters_id_and_another_directory_is_no_voter() -> None:
+def test_a_replica_with_a_voters_id_and_another_directory_is_not_a_voter() -> None:
     """It is a second replica, or the first one without what it had acknowledged."""
     lone = _leader(1, 2, 3)
     mark = lone.core.high_watermark
@@ -310,7 +310,7 @@ def test_a_replica_with_a_voters_id_and_another_directory_is_no_voter() -> None:
     ),
     red="acknowledges what a power loss takes",
 )
-def test_a_controller_that_is_no_voter_yet_makes_durable_what_it_fetches() -> None:
+def test_a_controller_that_is_not_yet_a_voter_makes_durable_what_it_fetches() -> None:
     """The leader may add it at any time, and counts its next fetch as an acknowledgement."""
     lone = Lone(4, voters=(1, 2, 3), is_dynamic=True, election=ElectionState(1))
     lone.is_slow = True

@@ -1,4 +1,4 @@
-"""Bugs of votes and epochs: for whom a node voted, and what a restart must remember."""
+"""Bugs of votes and epochs: what a node voted for, and what a restart must remember."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _STATE = "/log/quorum-state"
     red="the same epoch and offset hold different records",
 )
 def test_a_restarted_leader_does_not_lead_its_epoch_again() -> None:
-    """What it wrote and lost may live on at others: offsets of that epoch are not its to give."""
+    """Other nodes may have records that it wrote and lost: it must not use that epoch's offsets."""
     cluster = Cluster([1], [4])
     cluster.start(1, 4)
     assert cluster.run_until(lambda: cluster.replicas[4].core.end_offset == 1)
@@ -65,15 +65,15 @@ def test_a_restarted_leader_does_not_lead_its_epoch_again() -> None:
     ),
     red="voted for another in an epoch that it led itself",
 )
-def test_a_restarted_leader_votes_for_nobody_in_its_epoch() -> None:
-    """With its vote another would lead the same epoch."""
+def test_a_restarted_leader_does_not_vote_in_its_epoch() -> None:
+    """With its vote another node would lead the same epoch."""
     lone = Lone(election=ElectionState(epoch=3, leader_id=1), log=stored_log((2, 4)))
     granted = lone.request(vote(2, 3, (2, 4))).topics[0].partitions[0].vote_granted
     assert not granted, "voted for another in an epoch that it led itself"
 
 
 def _voter_on(files: SimFiles) -> Lone:
-    """A voter with the quorum-state file of this disk."""
+    """A voter with the quorum-state file on this disk."""
     found = QuorumStateFile(files, _STATE).read() or QuorumState()
     key = ReplicaKey(found.voted_id, found.voted_directory_id)
     kept = ElectionState(found.epoch, found.leader_id, key if key.id >= 0 else None)
@@ -153,7 +153,7 @@ def test_a_quorum_state_of_an_unknown_version_is_not_forgotten() -> None:
     red="voted for two replicas in an epoch",
 )
 def test_the_directory_id_of_a_vote_is_remembered() -> None:
-    """A node whose disk was replaced is another replica: a vote for the old one is not its."""
+    """A node whose disk was replaced is another replica: a vote for the old one is not for it."""
     files = SimFiles()
     files.mkdir("/log")
     lone = _voter_on(files)
@@ -177,7 +177,7 @@ def test_the_directory_id_of_a_vote_is_remembered() -> None:
     Edit("kraftwire.log.atomic:replace_file", "files.rename(temporary, path)", "pass"),
     red="the file is torn",
 )
-def test_a_vote_that_could_not_be_written_does_not_bar_the_next_start() -> None:
+def test_a_vote_that_could_not_be_written_does_not_prevent_the_next_start() -> None:
     """A full disk ends the node; the file must still say what it said before."""
     files = SimFiles()
     files.mkdir("/log")

@@ -24,7 +24,7 @@ def _options() -> argparse.Namespace:
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--all", action="store_true", help="try every mutant (the default)")
     choice.add_argument(
-        "--rotate", type=int, metavar="K", help="try K of them, other ones every day"
+        "--rotate", type=int, metavar="K", help="try K of them, different ones every day"
     )
     parser.add_argument(
         "--only",
@@ -36,7 +36,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--day", type=int, help="the day that --rotate takes, instead of today")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes to use")
     parser.add_argument(
-        "--within", type=float, default=inf, metavar="SECONDS", help="begin none after that time"
+        "--within", type=float, default=inf, metavar="SECONDS", help="start none after that time"
     )
     parser.add_argument("--table", action="store_true", help="end with a table of the rings")
     return parser.parse_args()

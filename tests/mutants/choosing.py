@@ -1,4 +1,4 @@
-"""Which mutants are tried: all, those with a text, or other ones every day."""
+"""Which mutants are tried: all, those with a text, or different ones every day."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def matching(mutants: Sequence[Mutant], texts: Sequence[str]) -> list[Mutant]:
 
 
 def of_the_day(mutants: Sequence[Mutant], count: int, day: int) -> list[Mutant]:
-    """This many of them for a day, other ones the next.
+    """This many of them for a day, different ones for the next.
 
-    A day's begin where the last day's end, or just before, and the step between has no factor in
-    common with their number: each comes up within few days, and each comes first on some day. So
-    none is always the one for which a bound in time leaves nothing.
+    Those of a day begin where those of the day before end, or just before. The step has no factor
+    in common with their number, so each is tried within a few days, and each is first on some day:
+    a time limit never leaves out the same one every day.
     """
     total = len(mutants)
     if not total:

@@ -1,4 +1,4 @@
-"""What the verdicts come to: as a line of JSON, and as a table of the rings."""
+"""The totals of the verdicts: as a line of JSON, and as a table of the rings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _kind(ring: str) -> str:
 
 
 def as_json(verdicts: Sequence[Verdict], total: int, seconds: float) -> str:
-    """The figures, as one line of JSON. `total` is how many there are, tried or not."""
+    """The figures, as one line of JSON. `total` is the number of mutants, tried or not."""
     killed: dict[str, int] = defaultdict(int)
     for one in verdicts:
         killed[_kind(one.ring)] += one.is_killed

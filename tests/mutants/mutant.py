@@ -16,8 +16,8 @@ class Mutant:
     """A rule with a mistake in it.
 
     `rule` is what it breaks, by the numbers of rules and invariants. `edit` is one change of one
-    function, looked up by name and text, so that it survives a file that moves its lines; `also`
-    is the same change where the rule is held twice. `ring` is what kills it: `timeless`, or tests
+    function, looked up by name and text, so that it survives edits elsewhere in the file; `also`
+    is the same change where the rule occurs twice. `ring` is what kills it: `timeless`, or tests
     as pytest names them.
     """
 
@@ -29,5 +29,5 @@ class Mutant:
 
     @property
     def bug(self) -> Bug:
-        """The change, as those of historic bugs."""
+        """The change, in the form of a historic bug."""
         return (self.edit,) if self.also is None else (self.edit, self.also)

@@ -1,4 +1,4 @@
-"""Runs mutants: each in a process of its own, against the ring that must kill it."""
+"""Runs mutants, each in a separate process, against the ring that must kill it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Verdict", "checked", "run", "timeless"]
 # CPU seconds that the timeless ring gets for one mutant.
 BUDGET_S = 40.0
 
-# CPU seconds after which a test that a mutant keeps from ending has failed.
+# CPU seconds after which a test that does not end because of a mutant has failed.
 ENDLESS_S = 120.0
 
 _TESTS_FAILED = 1
@@ -53,12 +53,12 @@ class Verdict:
 
     @property
     def is_killed(self) -> bool:
-        """Whether the ring has noticed this mutant, and nothing but it."""
+        """Whether the ring fails with this mutant, and only with it."""
         return bool(self.by) and not self.problem
 
 
 class _Endless(BaseException):
-    """A mutant keeps its ring from ending; no `except Exception` of the code gets it."""
+    """A mutant keeps its ring from ending; not caught by `except Exception`."""
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def timeless(budget_s: float = BUDGET_S) -> tuple[str, int]:
 
 
 def _pytest(rings: Sequence[str], *options: str) -> tuple[int, list[str]]:
-    """The exit code, and the tests that fail. Shape: a test by its file, without parameters."""
+    """The exit code, and the tests that fail. A test by its file, without parameters."""
     failed: list[str] = []
     paths: dict[str, Path] = {}
 
@@ -144,14 +144,14 @@ def _tried(mutant: Mutant) -> Verdict:
 
 
 def _in_child(mutant: Mutant, until: float) -> Verdict | None:
-    """The process ends after this one mutant, so nothing has to be put right again."""
+    """The process ends after this one mutant, so nothing has to be restored."""
     if time.monotonic() >= until:
         return None
     return replace(_tried(mutant), cpu_s=time.process_time())
 
 
 def run(mutants: Iterable[Mutant], jobs: int, until: float = inf) -> Iterator[Verdict]:
-    """Try mutants. Order: as they end. After the monotonic time `until` none begins any more."""
+    """Try mutants. Order: as they end. None begins after the monotonic time `until`."""
     attempt = partial(_in_child, until=until)
     with multiprocessing.get_context("fork").Pool(jobs, maxtasksperchild=1) as pool:
         for verdict in pool.imap_unordered(attempt, mutants, chunksize=1):
@@ -160,11 +160,11 @@ def run(mutants: Iterable[Mutant], jobs: int, until: float = inf) -> Iterator[Ve
 
 
 def checked(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """The same, but for those whose test or seed fails without a mutant as well."""
+    """The same, except for those whose test or seed fails without a mutant as well."""
     tests = sorted({one.test for one in verdicts if one.test})
     broken: list[str] = []
     if tests:
-        # Here nothing has been edited, and a process of its own leaves no traces.
+        # Nothing has been edited here, and a separate process leaves no traces.
         with multiprocessing.get_context("fork").Pool(1) as pool:
             code, broken = pool.apply(_pytest, (tests,))
         if code > _TESTS_FAILED:

@@ -1,4 +1,4 @@
-"""The catalogue fits the code as it is: a mutant that cannot be tried holds no rule."""
+"""The catalogue fits the present code: a mutant that cannot be tried protects no rule."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.name)
 def test_the_edit_applies(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Code that has changed needs its mutant changed too, and its ring looked at."""
+    """When code changes, its mutant has to change too, and its ring has to be reviewed."""
     put_back(mutant.bug, monkeypatch)
 
 

@@ -32,7 +32,7 @@ def _ring(folder: Path, check: str) -> str:
 
 
 def test_a_test_that_fails_only_with_the_mutant_kills_it(tmp_path: Path) -> None:
-    """In a process of its own: here the rule holds as before."""
+    """In a separate process: in this one the rule still holds."""
     [verdict] = _tried(replace(_HALF, ring=_ring(tmp_path, "assert THREE.majority == 3")))
     assert verdict.is_killed
     assert verdict.by.endswith("::test_ring")
@@ -40,7 +40,7 @@ def test_a_test_that_fails_only_with_the_mutant_kills_it(tmp_path: Path) -> None
 
 
 def test_a_mutant_that_no_test_notices_survives(tmp_path: Path) -> None:
-    """That is what all this is for."""
+    """Finding these is the purpose of the mutants."""
     [verdict] = _tried(replace(_HALF, ring=_ring(tmp_path, "assert THREE.majority > 1")))
     assert (verdict.by, verdict.problem, verdict.is_killed) == ("", "", False)
     shown = json.loads(as_json([verdict], 9, 1.0))
@@ -55,7 +55,7 @@ def test_a_test_that_fails_without_the_mutant_too_proves_nothing(tmp_path: Path)
 
 
 def test_an_edit_that_does_not_apply_and_a_missing_ring_prove_nothing(tmp_path: Path) -> None:
-    """The code has moved on, or a test has another name now."""
+    """The code has changed, or a test has been renamed."""
     old = Mutant("old", "none", Edit(_HALF.edit.where, "return 17", "return 18"))
     lost = replace(_HALF, ring=str(tmp_path / "test_that_is_not_there.py"))
     found = _tried(old, lost)
@@ -66,7 +66,7 @@ def test_an_edit_that_does_not_apply_and_a_missing_ring_prove_nothing(tmp_path: 
 
 
 def test_the_timeless_ring_kills_with_a_seed_that_is_sound_without_the_mutant() -> None:
-    """One seed alone is tried again."""
+    """Only that seed is tried again."""
     [verdict] = _tried(replace(_HALF, ring=TIMELESS))
     assert verdict.is_killed
     assert f"at seed {verdict.seed}" in verdict.by

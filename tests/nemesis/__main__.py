@@ -27,7 +27,7 @@ _KINDS = {
 _DYNAMIC = "-dynamic"
 QUORUMS = (*_KINDS, *(f"{name}{_DYNAMIC}" for name in _KINDS))
 
-# Both mixtures and one of ours alone come in any three that follow each other.
+# Any three consecutive rounds have both mixtures and one quorum of ours alone.
 _IN_TURN = (
     "2-java-1-ours",
     "3-ours-dynamic",
@@ -44,12 +44,12 @@ _AROUND_SECONDS = 8.0
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run rounds until the time is up, the first three at least; 1 if one found something."""
+    """Run rounds until the time is up, at least three. Returns 1 if one found something."""
     parser = argparse.ArgumentParser(prog="python -m tests.nemesis", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=90.0, help="how long in all (90)")
-    parser.add_argument("--seed", type=int, help="of the first round; the next ones count up")
-    parser.add_argument("--quorum", choices=QUORUMS, help="this one only, not each in turn")
-    parser.add_argument("--keep", action="store_true", help="leave the folders of good rounds")
+    parser.add_argument("--seconds", type=float, default=90.0, help="total time (90)")
+    parser.add_argument("--seed", type=int, help="of the first round; then counts up")
+    parser.add_argument("--quorum", choices=QUORUMS, help="only this one, not all in rotation")
+    parser.add_argument("--keep", action="store_true", help="keep the folders of good rounds")
     parser.add_argument(
         "--traffic",
         action="store_true",

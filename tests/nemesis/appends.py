@@ -1,8 +1,8 @@
-"""Clients that change metadata all the time and note what they are told.
+"""Clients that change metadata all the time and record the answers.
 
-A change is the registration of a broker that does not exist, with a new id each time: both Kafka's
-active controller and ours take it, and the answer names the offset of its record. Most of them are
-unregistered again, so that the state stays small.
+A change is the registration of a broker that does not exist, with a new id each time: Kafka's
+active controller and ours accept it, and the answer names the offset of its record. Most of them
+are unregistered again, so that the state stays small.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tests.nemesis.history import Append, History, Look
 
 __all__ = ["FIRST_BROKER_ID", "Appenders"]
 
-# Far above the nodes that there are.
+# Far above the ids of the nodes.
 FIRST_BROKER_ID = 100_000
 
 _REQUEST_SECONDS_MAX = 4.0
@@ -63,7 +63,7 @@ _FEATURES = {
 
 
 class Appenders:
-    """Clients in threads of their own from entering to leaving."""
+    """Clients in separate threads, for the duration of a `with` block."""
 
     def __init__(self, cluster_id: str, ports: Mapping[int, int], count: int, seed: int) -> None:
         """Name the controllers' ports by node id, and how many clients there are."""
@@ -87,7 +87,7 @@ class Appenders:
         self.stop()
 
     def stop(self) -> None:
-        """End the clients after what they are doing now."""
+        """Stop the clients after their present calls."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
@@ -119,9 +119,9 @@ class Appenders:
             self._ask(client, gone, UnregisterBrokerRequest(broker_id=broker_id))
 
     def _ask(self, client: _Client, key: bytes, request: Message) -> int | None:
-        """Append once; the offset that was told, if any.
+        """Append once; returns the offset in the answer, if any.
 
-        Whatever else is answered leaves open what became of it: a controller that loses its
+        Any other answer leaves the outcome open: a controller that loses its
         leadership refuses changes that it has appended already.
         """
         append = Append(key, time.monotonic())
@@ -172,7 +172,7 @@ class _Client:
         self._connection = None
 
     def find_leader(self) -> Look | None:
-        """Ask the controller that led last, else all of them; be connected to who leads."""
+        """Ask the controller that led last, then all of them; stay connected to the leader."""
         others = sorted(set(self._ports) - {self._node_id})
         self._source.shuffle(others)
         for node_id in (self._node_id, *others):
@@ -199,7 +199,7 @@ class _Client:
         return Look(node_id, told.leader_epoch, told.high_watermark, called, now)
 
     def ask(self, request: Message) -> Message | None:
-        """One answer; None if there is none, and then the connection is a new one next time."""
+        """One answer; None if there is none: the next call then opens a new connection."""
         self._correlation_id += 1
         version = _VERSIONS[type(request)]
         header = RequestHeader(

@@ -1,8 +1,8 @@
 """Judges a history against the committed log: nothing lost, nothing doubled, real-time order.
 
 The log is the order of all appends, so linearizability needs no search: every acknowledged append
-stands in the log once, at the offset that was told, and one that was acknowledged before another
-was called stands before it. Each check reads the history once.
+is in the log once, at the offset in its answer, and one that was acknowledged before another
+was called comes before it. Each check reads the history once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Committed", "check"]
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The committed log as the checker needs it.
+    """The committed log in the form that the checker needs.
 
     `places` are the offsets at which a key stands, `epochs` the leader epoch of the batch at an
     offset, `leaders` who says in the log that it leads an epoch, `end_offset` where the log ends,
@@ -31,7 +31,7 @@ class Committed:
     control: frozenset[int] = frozenset()
 
     def is_at(self, told: int, place: int) -> bool:
-        """Whether a record may stand at `place` if the answer named the offset `told`.
+        """Whether a record may be at `place` if the answer named the offset `told`.
 
         A Java controller names the offset that it expects. Where a change of the voters comes in
         between, which the raft layer appends by itself, the record stands right after that.
@@ -40,7 +40,7 @@ class Committed:
 
 
 def check(history: History, log: Committed) -> list[str]:
-    """What is wrong, one sentence each; nothing if all is well."""
+    """What is wrong, one sentence each; empty if nothing is."""
     return [
         *_check_places(history.appends, log),
         *_check_order(history.appends, log),
@@ -50,7 +50,7 @@ def check(history: History, log: Committed) -> list[str]:
 
 
 def _check_places(appends: Iterable[Append], log: Committed) -> list[str]:
-    """Acknowledged once and where it was told; others at most once."""
+    """An acknowledged append is there once, at the offset in its answer; others at most once."""
     found = []
     for append in appends:
         places = list(log.places.get(append.key, ()))
@@ -65,7 +65,7 @@ def _check_places(appends: Iterable[Append], log: Committed) -> list[str]:
 
 
 def _check_order(appends: Sequence[Append], log: Committed) -> list[str]:
-    """What was acknowledged before an append was called stands before it."""
+    """What was acknowledged before an append was called comes before it."""
     placed = [(one, log.places[one.key][0]) for one in appends if one.key in log.places]
     moments: list[tuple[float, int, int]] = []
     for append, offset in placed:
@@ -82,7 +82,7 @@ def _check_order(appends: Sequence[Append], log: Committed) -> list[str]:
 
 
 def _check_looks(history: History, log: Committed) -> list[str]:
-    """A high watermark is committed for good, and above all that its leader acknowledged before.
+    """A high watermark stays committed, and is above everything its leader acknowledged before.
 
     A deposed leader that does not know it yet may show an old one, but only of its own epoch: what
     was acknowledged in that epoch or an older one, before it was asked, lies below.
@@ -121,7 +121,7 @@ def _check_freshness(history: History, log: Committed) -> list[str]:
 
 
 def _check_monotony(looks: Iterable[Look]) -> list[str]:
-    """Within an epoch, what a leader said later is not lower than what it had said before."""
+    """Within an epoch, the high watermark that a leader reports does not decrease."""
     moments: list[tuple[float, int, Look]] = []
     for look in looks:
         moments.append((look.called, 1, look))
@@ -140,7 +140,7 @@ def _check_monotony(looks: Iterable[Look]) -> list[str]:
 
 
 def _check_leaders(looks: Iterable[Look], log: Committed) -> list[str]:
-    """One leader for each epoch, by what nodes say and by what the log says."""
+    """One leader for each epoch, according to the nodes and to the log."""
     known = dict(log.leaders)
     found = []
     for look in looks:

@@ -18,7 +18,7 @@ __all__ = ["read_committed"]
 
 
 def read_committed(member: Member, mark: int) -> Committed:
-    """What stands below the high watermark in the log of a member that has all of it."""
+    """What is below the high watermark in the log of a member that has all of it."""
     places: dict[bytes, list[int]] = defaultdict(list)
     epochs: dict[int, int] = {}
     leaders: dict[int, int] = {}
@@ -48,7 +48,7 @@ def _note_leader(batch: RecordBatch, leaders: dict[int, int]) -> None:
 
 
 def _note_keys(batch: RecordBatch, places: dict[bytes, list[int]]) -> None:
-    """The keys that `appends` chose, with where they stand."""
+    """The keys that `appends` chose, with their offsets."""
     for record in batch.records():
         message = decode_metadata(record.value).message
         if isinstance(message, RegisterBrokerRecord):

@@ -21,17 +21,17 @@ _Undo = Callable[[], None]
 
 
 class Faults:
-    """The one that breaks nodes and links of a quorum, and mends them."""
+    """Breaks nodes and links of a quorum, and repairs them."""
 
     def __init__(self, quorum: MixedQuorum, links: Links, tell: Callable[[str], None]) -> None:
-        """Make it. `tell` takes a line for each fault, as it comes and goes."""
+        """`tell` gets a line for each fault when it begins and when it ends."""
         self.done: Counter[str] = Counter()
         self._quorum = quorum
         self._links = links
         self._tell = tell
         self._start = time.monotonic()
         self._spared = frozenset(quorum.observers)
-        # Who is down, asleep or cut off now; a second fault goes to somebody else.
+        # Nodes that are down, paused or cut off now; a second fault hits another node.
         self._hit: set[int] = set()
         self._replacement: Replacement | None = None
 
@@ -78,10 +78,10 @@ class Faults:
     def _say(self, line: str) -> None:
         self._tell(f"{self._now():6.2f} s  {line}")
 
-    # Whom
+    # Whom to hit
 
     def _victim(self, step: Step) -> Member | None:
-        """The member that a step hits: of the wanted sort if there is one that nothing hits yet."""
+        """The member that a step hits: of the wanted role if one of those is free."""
         voters = [one for one in self._quorum.controllers if one.node_id not in self._spared]
         free = [one for one in voters if one.node_id not in self._hit]
         if not free:
@@ -101,14 +101,14 @@ class Faults:
             return leaders
         return [one for one in free if one not in leaders]
 
-    # What; each returns how it ends
+    # What to do; each returns a function that ends the fault
 
     def _kill(self, member: Member, _: Step) -> _Undo:
         member.kill()
         return member.start
 
     def _stop(self, member: Member, _: Step) -> _Undo:
-        # A leader without a quorum waits for a successor; meanwhile the plan goes on.
+        # A leader without a quorum waits for a successor; meanwhile the plan continues.
         stopper = threading.Thread(target=member.stop)
         stopper.start()
 
@@ -128,7 +128,7 @@ class Faults:
         return lambda: None
 
     def _may_replace(self) -> bool:
-        """One disk at a time: a second one might have been the last with some committed record."""
+        """One disk at a time: a second one might hold the last copy of a committed record."""
         return self._replacement is None or self._replacement.is_done
 
     def _isolate(self, member: Member, _: Step) -> _Undo:
@@ -160,7 +160,7 @@ class Faults:
 
 
 def _leads(member: Member) -> bool:
-    """Whether it says that it leads; one that is slow to answer is no leader worth hitting."""
+    """Whether it reports that it leads; one that is slow to answer does not count."""
     told = member.describe(1.0)
     is_leader = told is not None and told.error_code == ErrorCode.NONE
     return is_leader and told is not None and told.leader_id == member.node_id

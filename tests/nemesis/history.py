@@ -1,4 +1,4 @@
-"""What clients did and were told, with when: the material that the checker judges."""
+"""What clients did and were told, and when: the input of the checker."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["Append", "History", "Look"]
 class Append:
     """One record that a client wanted in the log.
 
-    `key` is found again in the record, `called` and `returned` are seconds of one monotonic clock.
-    Without `returned` nobody knows what became of it. `offset` is the one that was acknowledged,
-    if the answer names it.
+    `key` identifies the record, `called` and `returned` are seconds of one monotonic clock.
+    Without `returned` the outcome is unknown. `offset` is the one that was acknowledged, if the
+    answer names it.
     """
 
     key: bytes
@@ -29,7 +29,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a node that takes itself for the leader said of the quorum."""
+    """What a node that believes it leads reported about the quorum."""
 
     node_id: int
     epoch: int
@@ -40,7 +40,7 @@ class Look:
 
 @dataclass(slots=True)
 class History:
-    """All that happened; each list in the order of the calls' returns."""
+    """All that happened; each list in the order in which the calls returned."""
 
     appends: list[Append] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 __all__ = ["ACTIONS", "REPLACE", "Plan", "Step", "make_plan"]
 
-# What is done to a node; each ends after a while. `mute`: nothing that it says arrives. `deafen`:
-# nothing that is said to it does. `split`: the link to one other node is cut, both ways.
+# What is done to a node; each ends after a while. `mute`: nothing that it sends arrives. `deafen`:
+# nothing that is sent to it does. `split`: the link to one other node is cut, both ways.
 ACTIONS = ("kill", "stop", "pause", "isolate", "mute", "deafen", "split")
 
 # A voter loses its disk, is removed and added again; only where voters are in the log.
 REPLACE = "replace"
 
-# Whom it hits. Whoever leads is the best target: most bugs need a change of the leader.
+# The target. The leader is the best one: most bugs need a change of leader.
 _VICTIMS = ("leader", "leader", "follower", "ours", "java", "any")
 
-# Time for the first election, and the calm at the end in which everybody catches up.
+# Time for the first election, and the calm at the end in which all nodes catch up.
 _FIRST_SECONDS = 1.0
 
 
@@ -48,10 +48,10 @@ class Plan:
 
 
 def make_plan(seed: int, seconds: float, *, is_dynamic: bool = False) -> Plan:
-    """Faults for so many seconds; the same for the same arguments.
+    """Faults for this many seconds; the same for the same arguments.
 
-    Every action comes once before one comes again. Some faults overlap, so that two nodes of three
-    are gone for a while.
+    Every action comes once before one is repeated. Some faults overlap, so that two nodes of three
+    are down for a while.
     """
     source = random.Random(f"nemesis {seed}")
     actions = (*ACTIONS, REPLACE) if is_dynamic else ACTIONS

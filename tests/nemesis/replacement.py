@@ -16,7 +16,7 @@ _SECONDS_MAX = 240.0
 
 
 class Replacement:
-    """The change of one member's disk, which goes on while other faults come and go."""
+    """The change of one member's disk, which proceeds while other faults come and go."""
 
     def __init__(
         self, quorum: MixedQuorum, member: Member, is_back: Callable[[int], None]
@@ -35,7 +35,7 @@ class Replacement:
         return not self._thread.is_alive() and self._problem is None
 
     def start(self) -> None:
-        """Take the disk away and start the node with an empty one; the rest comes by and by."""
+        """Remove the disk and start the node with an empty one; a thread does the rest."""
         self._member.kill()
         self._quorum.reformat(self._member.node_id)
         self._member.start()
@@ -57,10 +57,10 @@ class Replacement:
             self._is_back(self._member.node_id)
 
     def _try(self) -> bool:
-        """Go one step further, whatever an earlier attempt has done without saying so."""
+        """Take the next step, whatever an unanswered earlier attempt may have done."""
         node_id, member = self._member.node_id, self._member
         if member.is_java and member.ended():
-            # Kafka's own ends on an answer that names it as leader of an epoch that its new disk
+            # A Java node ends on an answer that names it as leader of an epoch that its new disk
             # does not know (IllegalStateException in maybeTransition). Operators start it again.
             member.kill()
             member.start()
@@ -76,7 +76,7 @@ class Replacement:
         ours(*through, "--timeout", str(_CALL_SECONDS), *words)
 
     def _voters(self) -> set[tuple[int, str]]:
-        """Ids and directories of the voters, as the leader tells them; empty without one."""
+        """Ids and directories of the voters according to the leader; empty without one."""
         for member in self._quorum.running():
             told = member.describe(_CALL_SECONDS) if member.is_controller else None
             if told is not None and told.leader_id == member.node_id and not told.error_code:

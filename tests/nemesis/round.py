@@ -1,4 +1,4 @@
-"""One round: a quorum, its clients, a plan of faults, and what is checked in the calm after it."""
+"""One round: a quorum, its clients, a plan of faults, and the checks after the last fault."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Figures", "Round", "run_round"]
 
 _CLIENTS = 3
 
-# What has to be acknowledged, by whichever leader, after the last fault.
+# This many must be acknowledged, by any leader, after the last fault.
 _APPENDS_AFTER = 20
 
 
@@ -33,7 +33,7 @@ _KEEPS_ALL: Mapping[str, object] = {"metadata.max.retention.bytes": -1}
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one round is made of. A dynamic quorum has its voters in the log, and snapshots."""
+    """The set-up of one round. A dynamic quorum has its voters in the log, and snapshots."""
 
     kinds: Mapping[int, str]
     plan: Plan
@@ -57,7 +57,7 @@ class Round:
 
 @dataclass(slots=True)
 class Figures:
-    """What a round came to. Times in seconds; `gap_s` is the longest without an acknowledgement."""
+    """Figures of a round. Times in seconds; `gap_s` is the longest without an acknowledgement."""
 
     rounds: int = 0
     appends: int = 0
@@ -72,7 +72,7 @@ class Figures:
     violations: list[str] = field(default_factory=list)
 
     def add(self, other: Figures) -> None:
-        """Take another round in."""
+        """Add the figures of another round."""
         self.rounds += other.rounds
         self.appends += other.appends
         self.acknowledged += other.acknowledged

@@ -1,7 +1,7 @@
 """Members of a quorum fail in turn under real producers and consumers, with ours and without.
 
-The same script runs on Java's controllers alone and on two of them with ours: what the first run
-shows is the measure of the second.
+The same script runs on Java's controllers alone and on two of them with ours: the first
+run sets the standard for the second.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ ALL_FAILURES = tuple(
     for action in ("stop", "kill", "pause")
 )
 
-# Each run has few hand-overs, and each ends in a lottery of time-outs: an election more costs up to
+# Each run has few hand-overs, and each depends on random time-outs: one more election costs up to
 # twice the election timeout of a second.
-_LOTTERY_SECONDS = 2.0
+_RANDOM_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run of the script came to: the traffic, Java's errors, seconds per hand-over."""
+    """The result of one run of the script: the traffic, Java's errors, seconds per hand-over."""
 
     traffic: TrafficReport
     errors: Counter[str]
@@ -46,7 +46,7 @@ class Outcome:
 def compare(folder: Path, failures: Iterable[tuple[str, str]]) -> list[str]:
     """Run the script with Java alone, then with ours; what is worse with ours, one line each.
 
-    Raises: AssertionError if a run does not go through, or its logs differ.
+    Raises: AssertionError if a run does not complete, or its logs differ.
     """
     failures = list(failures)
     java = run_script(folder / "java", JAVA, failures)
@@ -61,7 +61,7 @@ def compare(folder: Path, failures: Iterable[tuple[str, str]]) -> list[str]:
         theirs_twice = java.traffic.consumed_twice
         found.append(f"consumed twice: {mixed.traffic.consumed_twice}, Java alone {theirs_twice}")
     slowest = max(mixed.handovers, default=0.0)
-    if slowest > max(java.handovers, default=0.0) + _LOTTERY_SECONDS:
+    if slowest > max(java.handovers, default=0.0) + _RANDOM_SECONDS:
         found.append(f"hand-overs took {mixed.handovers} s, with Java alone {java.handovers} s")
     return found
 
@@ -88,7 +88,7 @@ def run_script(folder: Path, third: str, failures: Iterable[tuple[str, str]]) ->
 
 
 def _fail(quorum: MixedQuorum, victim: str, action: str) -> list[float]:
-    """Let one member fail and come back; how long it took to have another leader, if it led."""
+    """Let one member fail and return; the time until there was another leader, if it led."""
     leader = quorum.leader()
     chosen = {
         "follower": min({1, 2} - {leader}),

@@ -14,7 +14,7 @@ VOTERS: Voters = ((1, b""), (2, b""), (3, b""))
 
 
 def ballots(**stored: Stored) -> Ballots:
-    """A ledger of three voters and an observer 4. Shape: what n1 to n4 have stored."""
+    """What three voters, 1 to 3, and an observer, 4, have stored."""
     ledger = Ballots({1, 2, 3})
     for node in (1, 2, 3, 4):
         ledger.persisted(node, stored.get(f"n{node}", Stored()))
@@ -78,7 +78,7 @@ def a_vote_for_itself_that_a_leader_forgets() -> None:
 
 
 def two_votes_with_a_new_disk_between() -> None:
-    """S3: without a directory id nobody can tell it from the old one."""
+    """S3: without a directory id it cannot be distinguished from the old one."""
     ledger = ballots(n1=Stored(3, -1, 2))
     ledger.forget(1, (1, b""))
     ledger.persisted(1, Stored(3, -1, 3))
@@ -151,7 +151,7 @@ def a_leader_by_the_vote_of_a_replaced_disk() -> None:
 
 
 def a_leader_by_the_vote_of_a_disk_that_is_replaced_later() -> None:
-    """What was voted is voted."""
+    """A vote that was given stays given."""
     ledger = Ballots({1, 2, 3}, {2: (2, b"old")})
     for node in (1, 2):
         ledger.persisted(node, Stored(3, -1, 1))
@@ -168,7 +168,7 @@ def a_leader_that_counts_itself_outside_of_the_set() -> None:
 
 
 def a_leader_outside_of_the_set_by_a_majority() -> None:
-    """It removed itself, and that is not committed: it needs all others' votes."""
+    """It removed itself, and that is not committed: it needs the votes of all others."""
     ledger = Ballots({1, 2, 3})
     for node in (1, 2, 3):
         ledger.persisted(node, Stored(3, -1, 1))
@@ -238,15 +238,15 @@ def a_pre_vote_that_changes_nothing() -> None:
     ballots(n1=Stored(3)).pre_voted(1, Stored(3))
 
 
-def a_pre_vote_when_the_own_time_had_run_out() -> None:
+def a_pre_vote_when_its_own_time_had_run_out() -> None:
     """The node had resigned: its own deadline begins the next epoch in the same step."""
     ledger = ballots(n1=Stored(3, 1))
     ledger.persisted(1, Stored(4))
     ledger.pre_voted(1, Stored(3, 1), was_due=True)
 
 
-def a_pre_vote_that_votes_when_the_own_time_had_run_out() -> None:
-    """S19: an epoch may begin by itself, a vote in the old one may not be given."""
+def a_pre_vote_that_votes_when_its_own_time_had_run_out() -> None:
+    """S19: an epoch may begin by itself, but no vote may be granted in the old one."""
     ledger = ballots(n1=Stored(3))
     ledger.persisted(1, Stored(3, -1, 2))
     ledger.pre_voted(1, Stored(3), was_due=True)
@@ -282,7 +282,7 @@ BAD: list[tuple[str, Callable[[], None]]] = [
     ("S18", an_observer_that_leads),
     ("S19", a_pre_vote_that_raises_the_epoch),
     ("S19", a_pre_vote_that_changes_what_is_stored),
-    ("S19", a_pre_vote_that_votes_when_the_own_time_had_run_out),
+    ("S19", a_pre_vote_that_votes_when_its_own_time_had_run_out),
     ("S20", an_answer_that_names_the_leader_of_a_future_epoch),
 ]
 
@@ -306,6 +306,6 @@ NEAR: list[Callable[[], None]] = [
     an_observer_that_follows,
     a_pre_vote_in_the_present_epoch,
     a_pre_vote_that_changes_nothing,
-    a_pre_vote_when_the_own_time_had_run_out,
+    a_pre_vote_when_its_own_time_had_run_out,
     an_answer_that_names_the_leader_of_a_past_epoch,
 ]

@@ -41,7 +41,7 @@ def a_leader_without_what_is_committed() -> None:
 
 
 def a_late_leader_of_an_older_epoch() -> None:
-    """It was elected before the commit, though it learns of it later."""
+    """It was elected before the commit, although it learns of its election later."""
     logs = histories()
     replicate(logs, (1, 2), batch(0, 5, 4), 4)
     logs.advanced(1, 5, 4)
@@ -167,7 +167,7 @@ def a_commit_of_an_older_epoch_by_counting() -> None:
     logs.advanced(1, 5, 2)
 
 
-def a_commit_of_an_older_epoch_through_the_own() -> None:
+def a_commit_of_an_older_epoch_through_the_leaders_own() -> None:
     logs = histories()
     replicate(logs, (1, 2), batch(0, 5, 1) + batch(5, 1, 2), 2)
     logs.advanced(1, 6, 2)
@@ -182,7 +182,7 @@ def a_cut_below_the_high_watermark() -> None:
     logs.truncating(2, 0, 2, 2)
 
 
-def a_cut_of_what_is_committed_unknown_to_it() -> None:
+def a_cut_of_what_it_does_not_know_to_be_committed() -> None:
     """S11."""
     logs = histories()
     replicate(logs, (1, 2), batch(0, 5, 1), 1)
@@ -324,7 +324,7 @@ BAD: list[tuple[str, Callable[[], None]]] = [
     ("S9", a_start_with_what_is_not_durable),
     ("S10", a_commit_of_an_older_epoch_by_counting),
     ("S11", a_cut_below_the_high_watermark),
-    ("S11", a_cut_of_what_is_committed_unknown_to_it),
+    ("S11", a_cut_of_what_it_does_not_know_to_be_committed),
     ("S11", a_cut_that_nobody_ordered),
     ("S11", a_cut_by_order_of_an_old_leader),
     ("S11", a_cut_that_a_power_loss_would_undo),
@@ -347,7 +347,7 @@ NEAR: list[Callable[[], None]] = [
     a_high_watermark_that_a_restart_forgets,
     a_follower_that_follows,
     a_commit_that_the_leader_lacks_durably,
-    a_commit_of_an_older_epoch_through_the_own,
+    a_commit_of_an_older_epoch_through_the_leaders_own,
     a_cut_of_what_is_not_committed,
     an_acknowledged_record,
     an_acknowledged_record_below_one_that_came_later,

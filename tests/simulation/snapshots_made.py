@@ -53,12 +53,12 @@ def a_log_that_begins_with_a_wrong_epoch() -> None:
     committed().reset(3, 10, 1)
 
 
-def a_log_that_begins_anew_and_loses_what_is_committed() -> None:
+def a_log_that_begins_again_and_loses_what_is_committed() -> None:
     """S11."""
     committed().reset(2, 5, 1)
 
 
-def a_log_that_begins_anew_and_loses_what_is_not() -> None:
+def a_log_that_begins_again_and_loses_what_is_not() -> None:
     logs = committed()
     logs.appended(3, batch(0, 5, 1) + batch(5, 9, 1), 1)
     logs.reset(3, 5, 1)
@@ -136,7 +136,7 @@ def a_snapshot_that_is_what_was_committed() -> None:
 
 
 BAD: list[tuple[str, Callable[[], None]]] = [
-    ("S11", a_log_that_begins_anew_and_loses_what_is_committed),
+    ("S11", a_log_that_begins_again_and_loses_what_is_committed),
     ("S12", a_restart_that_lost_what_was_durable_above_the_start),
     ("S14", a_log_that_begins_at_what_is_not_committed),
     ("S14", a_log_that_begins_inside_a_batch),
@@ -149,7 +149,7 @@ BAD: list[tuple[str, Callable[[], None]]] = [
 ]
 
 NEAR: list[Callable[[], None]] = [
-    a_log_that_begins_anew_and_loses_what_is_not,
+    a_log_that_begins_again_and_loses_what_is_not,
     a_log_whose_start_moves_on,
     a_restart_in_which_a_snapshot_took_the_place_of_the_log,
     a_snapshot_that_is_what_was_committed,

@@ -1,6 +1,6 @@
 """Rules broken on purpose: each is found by a simulated cluster, so each invariant is alive.
 
-A search begins where the bug was found before, and goes on over 500 seeds.
+A search begins with the seed that found the bug before, and tries up to 500 seeds.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def search(rule: ModuleType) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_broken_rule_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And by an invariant that has to do with it."""
+    """It must also be found by an invariant that concerns it."""
     rule = import_module(f"tests.simulation.broken.{name}")
     rule.break_rule(monkeypatch)
     seed, invariant, detail = search(rule)

@@ -25,7 +25,7 @@ _NEAR = [one for made in _MADE for one in made.NEAR]
 def test_a_history_that_breaks_an_invariant_is_seen(
     invariant: str, history: Callable[[], None]
 ) -> None:
-    """The last step, and not an earlier one, is what the checker objects to."""
+    """The checker objects to the last step, not to an earlier one."""
     with pytest.raises(Violation) as error:
         history()
     assert error.value.invariant == invariant
@@ -33,11 +33,11 @@ def test_a_history_that_breaks_an_invariant_is_seen(
 
 @pytest.mark.parametrize("history", _NEAR, ids=lambda history: history.__name__)
 def test_a_near_miss_is_let_through(history: Callable[[], None]) -> None:
-    """A false alarm costs as much as a bug: somebody has to understand it."""
+    """A false alarm costs as much time to understand as a bug."""
     history()
 
 
 def test_every_safety_invariant_of_the_list_has_a_history() -> None:
-    """S22 is the trace hash, which has a test of its own."""
+    """S22 is the trace hash, which has a separate test."""
     seen = {invariant for invariant, _ in _BAD}
     assert seen == {f"S{number}" for number in range(1, 22)}

@@ -10,7 +10,7 @@ import pytest
 from kraftwire.cli.main import main
 from kraftwire.sim.run import Outcome, Totals, run_seeds
 
-_CLUSTERS = 40
+_CLUSTERS = 24
 
 # Situations without which the sample would prove little.
 _REACHED = (
@@ -28,7 +28,7 @@ _REACHED = (
 
 @pytest.fixture(scope="module")
 def outcomes() -> list[Outcome]:
-    """What became of the sample; `make sim` runs many more."""
+    """The results of the sample; `make proof` and `make sim` run these and many more."""
     print(f"kraftwire sim run --seeds 0-{_CLUSTERS - 1}")
     return list(run_seeds(range(_CLUSTERS), jobs=os.cpu_count() or 1))
 
@@ -69,7 +69,7 @@ def test_the_command_prints_totals_as_json(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_run_ends_when_its_time_is_up(capsys: pytest.CaptureFixture[str]) -> None:
-    """And says how far it came: a slow machine runs fewer clusters, not for ever."""
+    """It also prints how far it came: a slow machine runs fewer clusters, not longer."""
     assert main(["sim", "run", "--seeds", "8-1000000", "--within", "0.001"]) == 0
     assert "1 of 999,993 clusters fitted into" in capsys.readouterr().err
 

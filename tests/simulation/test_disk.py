@@ -32,7 +32,7 @@ def opened(files: SimFiles) -> MetadataLog:
 
 
 def test_what_is_not_flushed_may_be_lost() -> None:
-    """The worst case that the core has to reckon with."""
+    """The worst case that the core must expect."""
     files = SimFiles()
     file = files.open("/a", create=True)
     file.pwrite(b"kept", 0)
@@ -45,7 +45,7 @@ def test_what_is_not_flushed_may_be_lost() -> None:
 
 
 def test_a_new_file_is_lost_unless_its_directory_is_flushed() -> None:
-    """Flushing the file alone makes bytes durable that nobody finds (D1, D7)."""
+    """Flushing the file alone makes bytes durable that no start finds (D1, D7)."""
     files = SimFiles()
     files.open("/a", create=True).fdatasync()
     files.lose_power(Random(1), "none")
@@ -89,7 +89,7 @@ def test_a_failed_flush_loses_what_it_was_to_make_durable() -> None:
 
 
 def test_a_full_disk_writes_a_part() -> None:
-    """The node that goes on after that has a torn log."""
+    """A node that continues after that has a torn log."""
     files = SimFiles()
     file = files.open("/a", create=True)
     files.fill(True, Random(3))

@@ -17,8 +17,8 @@ from tests.simulation.broken import half_commits
 # A cluster of four voters, in which a commit is wrong when half of them commit.
 _SEED = 80
 
-# The timeline has 60 lines; what broke, what is at odds, how the nodes stand and how to repeat it
-# come after it.
+# The timeline has 60 lines; then follow what broke, what is at odds, the state of the nodes and how
+# to repeat it.
 _LINES_MAX = 84
 
 
@@ -27,7 +27,9 @@ def _broken(monkeypatch: pytest.MonkeyPatch) -> None:
     half_commits.break_rule(monkeypatch)
 
 
-def test_a_failing_seed_says_how_to_see_it_again(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failing_seed_is_reported_with_the_command_to_repeat_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """The timeline is for people, the last line for their shell."""
     assert main(["sim", "run", "--seeds", f"{_SEED}-{_SEED}", "--json"]) == 1
     shown = capsys.readouterr()
@@ -50,8 +52,8 @@ def test_a_smaller_plan_fails_in_the_same_way() -> None:
     assert small.observers == 0
 
 
-def test_a_plan_that_fails_not_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is nothing to look for in it."""
+def test_a_plan_that_does_not_fail_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no failure to keep."""
     monkeypatch.undo()
     plan = draw(8, 2_000)
     assert shrink(plan, tries=1) == plan
@@ -78,10 +80,10 @@ def test_only_a_failing_seed_is_shrunk(
     assert "violates nothing" in capsys.readouterr().err
 
 
-def test_a_file_that_is_no_plan_is_refused(
+def test_a_file_that_is_not_a_plan_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In one line, like every other error."""
     (tmp_path / "x.json").write_text('{"seed": 1}')
     assert main(["sim", "replay", str(tmp_path / "x.json")]) == 2
-    assert "is no plan" in capsys.readouterr().err
+    assert "is not a plan" in capsys.readouterr().err

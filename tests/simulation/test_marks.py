@@ -17,7 +17,7 @@ _LEAST = 60
 
 
 def _names(node: ast.AST) -> set[str]:
-    """The texts in an expression; those that are put together are left out."""
+    """The texts in an expression, except those that are assembled from parts."""
     if isinstance(node, ast.JoinedStr):
         return set()
     own = {node.value} if isinstance(node, ast.Constant) and isinstance(node.value, str) else set()
@@ -35,13 +35,13 @@ def _written() -> set[str]:
 
 
 def test_there_are_enough_situations() -> None:
-    """A table that shrinks asks for less."""
+    """With a shorter table a run would require less."""
     assert len(SITUATIONS) >= _LEAST
     assert not set(SITUATIONS) & set(RARE)
 
 
 def test_a_misspelt_situation_fails() -> None:
-    """A name that nobody asks for would count for nothing."""
+    """A name that is never checked would be useless."""
     marks = Marks()
     marks.hit("truncated")
     assert marks.counts == {"truncated": 1}
@@ -50,14 +50,14 @@ def test_a_misspelt_situation_fails() -> None:
 
 
 def test_every_name_in_the_sources_is_in_the_table() -> None:
-    """Also one that is reached too seldom for a test to come by."""
+    """This includes those that are too rare for a test to reach."""
     names = _written()
     assert {"truncated", "change unanswered", "told to lead"} <= names
     assert names <= {*SITUATIONS, *RARE}
 
 
 def test_what_was_reached_too_seldom_is_missing() -> None:
-    """What is rare is not asked for."""
+    """Rare situations are not required."""
     counts = dict.fromkeys(SITUATIONS, 3)
     assert missing(counts, 3) == []
     assert missing({**counts, "truncated": 2, "wiped: a voter": 0}, 3) == [
@@ -82,6 +82,6 @@ def test_a_run_fails_without_a_situation_that_it_requires(
 def test_a_run_that_requires_nothing_prints_what_it_reached(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """With what each situation means, for people."""
+    """It also says what each situation means."""
     assert main(["sim", "run", "--seeds", "9-9", "--marks"]) == 0
     assert "candidate to leader: most voted for it" in capsys.readouterr().out

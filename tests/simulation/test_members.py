@@ -1,4 +1,4 @@
-"""Who the nodes of a simulated cluster are: how voters begin, whose disk may go, who is foreign."""
+"""Members of a simulated cluster: how voters begin, whose disk may be lost, who is a stranger."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _pass(cluster: Cluster, time_ms: int) -> None:
 
 
 def test_first_voters_are_formatted_with_each_others_directory_ids() -> None:
-    """By the shipped code, so that the shipped code is what reads it."""
+    """The shipped code formats them, since the shipped code reads them."""
     cluster = Cluster(PLAN)
     partition = partition_directory(DIRECTORY, METADATA_TOPIC)
     path = join(partition, checkpoint_name(BOOTSTRAP_SNAPSHOT))
@@ -51,7 +51,7 @@ def test_a_disk_may_go_while_a_majority_of_disks_is_left() -> None:
 
 
 def test_the_disk_of_a_configured_voter_may_not_go() -> None:
-    """Without a directory id nobody can tell that its votes are forgotten."""
+    """Without a directory id the others cannot tell that its votes are forgotten."""
     cluster = Cluster(replace(PLAN, quorum=STATIC))
     assert not cluster.members.may_wipe(1, cluster.books)
     assert cluster.members.may_wipe(4, cluster.books)
@@ -79,7 +79,7 @@ def test_the_disk_of_a_voter_may_not_go_before_the_upgrade_is_flushed(durable: i
     assert cluster.members.may_wipe(1, cluster.books) == bool(durable)
 
 
-def test_a_new_disk_in_an_upgraded_quorum_is_not_told_of_the_configured_voters() -> None:
+def test_a_new_disk_in_an_upgraded_quorum_has_no_configured_voters() -> None:
     """The only one of them would elect itself, while the log has other voters."""
     cluster = Cluster(replace(PLAN, voters=1, quorum=UPGRADED))
     assert len(cluster.members.config(1, b"x" * 16).voters) == 1
@@ -90,7 +90,7 @@ def test_a_new_disk_in_an_upgraded_quorum_is_not_told_of_the_configured_voters()
     assert cluster.histories.logs[1].force.voters == ()
 
 
-def test_operators_get_what_they_want_and_are_told_so() -> None:
+def test_operators_get_what_they_want_and_are_told() -> None:
     """One voter is added and another removed, in a cluster without trouble."""
     cluster = Cluster(PLAN)
     cluster.run()
@@ -120,8 +120,8 @@ def test_a_replaced_voter_comes_back() -> None:
     assert cluster.marks.counts["change settled: DUPLICATE_VOTER"] == 1
 
 
-def test_nobody_can_be_elected_once_a_majority_of_disks_is_gone() -> None:
-    """Then there is no liveness to ask for, but one disk more is enough."""
+def test_no_leader_can_be_elected_once_a_majority_of_disks_is_lost() -> None:
+    """Then liveness cannot be expected; with one more disk it can."""
     cluster = Cluster(PLAN)
     assert can_elect(cluster.histories)
     cluster.machines[1].wipe()
@@ -130,8 +130,8 @@ def test_nobody_can_be_elected_once_a_majority_of_disks_is_gone() -> None:
     assert not can_elect(cluster.histories)
 
 
-def test_a_log_that_nobody_may_vote_for_elects_nobody() -> None:
-    """The one voter left of the newest set has an older log than those who are not in it."""
+def test_a_log_without_a_possible_majority_elects_no_leader() -> None:
+    """The only voter left of the newest set has an older log than the nodes outside it."""
     cluster = Cluster(replace(PLAN, observers=0))
     logs = cluster.histories.logs
     gone = (9, bytes(15) + b"\x09")
@@ -143,7 +143,7 @@ def test_a_log_that_nobody_may_vote_for_elects_nobody() -> None:
 
 
 def test_a_node_of_another_cluster_is_refused() -> None:
-    """It takes voters of this one for its own, asks them, and learns nothing."""
+    """It takes voters of this cluster for its own, asks them, and learns nothing."""
     cluster = Cluster(replace(PLAN, stranger=True))
     cluster.run()
     assert check_liveness(cluster)
@@ -163,8 +163,8 @@ def test_a_stranger_is_formatted_for_its_own_cluster() -> None:
     assert list(config.voters.voters) == [1, 2, 3, 5]
 
 
-def test_a_slow_state_machine_gets_everything_all_the_same() -> None:
-    """Nothing more is handed to it before it has taken what it was given."""
+def test_a_slow_state_machine_still_gets_everything() -> None:
+    """It gets nothing more before it has applied what it was given."""
     cluster = Cluster(replace(PLAN, with_listener=True, slow_ms=3_000))
     cluster.run()
     assert cluster.marks.counts["state machine lagged"] > 0

@@ -1,4 +1,4 @@
-"""Links cut for long, some but not all: voters that can agree go on, and no node disturbs them."""
+"""Links cut for a long time, some but not all: voters that can agree continue undisturbed."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _cut(seed: int, voters: int, observers: int, cuts: _Cuts) -> _Seen:
 
 
 @pytest.mark.parametrize("seed", _SEEDS)
-def test_a_follower_that_alone_cannot_reach_the_leader_deposes_nobody(seed: int) -> None:
+def test_a_follower_that_alone_cannot_reach_the_leader_does_not_depose_it(seed: int) -> None:
     """L8, KIP-996: the others hear the leader and refuse their pre-votes, however long it lasts."""
     seen = _cut(
         seed, 3, 0, lambda leader, others: [
@@ -88,7 +88,7 @@ def test_a_follower_that_alone_cannot_reach_the_leader_deposes_nobody(seed: int)
 
 
 @pytest.mark.parametrize("seed", _SEEDS)
-def test_two_followers_that_reach_a_third_one_only_depose_nobody(seed: int) -> None:
+def test_two_followers_that_reach_only_a_third_one_depose_no_leader(seed: int) -> None:
     """L8: with the one in the middle they are a majority, and so is the leader with it."""
     seen = _cut(
         seed, 5, 0, lambda leader, others: [("bridge", others[1], (leader, others[0], others[1]))]
@@ -99,8 +99,8 @@ def test_two_followers_that_reach_a_third_one_only_depose_nobody(seed: int) -> N
 
 
 @pytest.mark.parametrize("seed", _SEEDS)
-def test_a_leader_that_one_of_four_can_reach_gives_way(seed: int) -> None:
-    """L1, L7: the one in the middle must not hold to it; then the next leader stays."""
+def test_a_leader_that_one_of_four_can_reach_steps_down(seed: int) -> None:
+    """L1, L7: the one in the middle must not support it any longer; then the next leader stays."""
     seen = _cut(seed, 5, 0, lambda leader, others: [("bridge", others[0], (leader,))])
     assert len(seen.leaders) == 1
     assert seen.leaders != [seen.leader]
@@ -111,7 +111,7 @@ def test_a_leader_that_one_of_four_can_reach_gives_way(seed: int) -> None:
 
 @pytest.mark.parametrize("kind", ["deaf", "mute"])
 @pytest.mark.parametrize("seed", _SEEDS)
-def test_a_leader_whose_links_work_one_way_gives_way(seed: int, kind: str) -> None:
+def test_a_leader_whose_links_work_one_way_steps_down(seed: int, kind: str) -> None:
     """L1, L7: neither hearing followers nor being heard by them is enough to lead."""
     seen = _cut(seed, 3, 0, lambda leader, _: [(kind, leader, ())])
     assert len(seen.leaders) == 1
@@ -126,7 +126,7 @@ def test_a_leader_whose_links_work_one_way_gives_way(seed: int, kind: str) -> No
 
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_observers_do_not_keep_a_leader_that_no_voter_reaches(seed: int) -> None:
-    """L7, R-CQ-2: all observers still fetch from it, and from the next leader soon."""
+    """L7, R-CQ-2: all observers still fetch from it, and soon from the next leader."""
     seen = _cut(
         seed, 3, 1, lambda leader, _: [("bridge", 4, (leader,))]
     )
@@ -141,8 +141,8 @@ def test_observers_do_not_keep_a_leader_that_no_voter_reaches(seed: int) -> None
 
 
 @pytest.mark.parametrize("seed", _SEEDS)
-def test_voters_that_only_an_observer_reaches_elect_nobody(seed: int) -> None:
-    """S18: it carries no votes from one to another, and no epochs are spent meanwhile."""
+def test_voters_that_only_an_observer_reaches_elect_no_leader(seed: int) -> None:
+    """S18: it passes no votes from one to another, and no epochs are used up meanwhile."""
     seen = _cut(
         seed, 3, 1, lambda leader, others: [
             ("bridge", 4, (leader,)), ("oneway", others[0], (others[1],)),
@@ -155,7 +155,7 @@ def test_voters_that_only_an_observer_reaches_elect_nobody(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_observers_that_are_cut_off_together_cost_no_epoch(seed: int) -> None:
-    """L8: voters do without any number of them; and they come back without an election."""
+    """L8: voters do not need observers, and those come back without an election."""
     seen = _cut(seed, 3, 4, lambda *_: [("split", 4, (4, 5, 6, 7))])
     assert (seen.leaders, seen.epochs) == ([seen.leader], 0)
     assert seen.gained > 20

@@ -1,4 +1,4 @@
-"""A pre-vote that reaches a resigned node in the very step in which its own time runs out."""
+"""A pre-vote that reaches a resigned node in the step in which its own time runs out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _led() -> Cluster:
     return cluster
 
 
-def test_a_resigned_nodes_own_deadline_is_no_fault_of_a_pre_vote() -> None:
+def test_a_pre_vote_is_not_blamed_for_a_resigned_nodes_own_deadline() -> None:
     """The epoch that the deadline raises is not blamed on the pre-vote of the same step (S19)."""
     cluster = _led()
     leader = cluster.leaders()[0]

@@ -1,4 +1,4 @@
-"""A voter that does not know of its removal, and whose peers know no pre-votes."""
+"""A voter that does not know of its removal, and whose peers do not support pre-votes."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def _pass(cluster: Cluster, time_ms: int) -> None:
     cluster.scheduler.run_until(cluster.scheduler.now + time_ms * MS)
 
 
-def test_it_cuts_itself_off_where_a_peer_knows_no_pre_votes() -> None:
-    """Its epochs are after the leader's, which refuses its fetches; nobody follows it there."""
+def test_it_cuts_itself_off_where_a_peer_does_not_support_pre_votes() -> None:
+    """Its epochs are later than the leader's, which refuses its fetches; no voter follows it."""
     cluster = _all_voters_replaced({3: {_VOTE: 1}})
     _pass(cluster, 20_000)
     assert cuts_itself_off(cluster)
@@ -51,7 +51,7 @@ def test_it_cuts_itself_off_where_a_peer_knows_no_pre_votes() -> None:
     assert cluster.marks.counts["a removed voter cuts itself off"] == 1
 
 
-def test_it_harms_nobody_where_all_know_pre_votes() -> None:
+def test_it_does_no_harm_if_all_support_pre_votes() -> None:
     """No voter gives it a pre-vote, so it has time to find the leader and learns of its removal."""
     cluster = _all_voters_replaced({})
     _pass(cluster, 20_000)
@@ -62,14 +62,14 @@ def test_it_harms_nobody_where_all_know_pre_votes() -> None:
 
 
 def test_it_cuts_itself_off_where_it_does_not_know_that_its_removal_is_committed() -> None:
-    """Its log has the removal, so its own set is the others; it knows no pre-votes itself."""
+    """Its log has the removal, so its own set is the others; it does not support pre-votes."""
     outcome = run_seed(1332)
     assert outcome.invariant == ""
     assert outcome.marks["a removed voter cuts itself off"] == 1
 
 
 def test_it_cuts_itself_off_from_a_leader_that_is_in_its_outdated_set() -> None:
-    """What counts is that the leader's set lacks it; observers may have gone with it."""
+    """What counts is that it is not in the leader's set; observers may have followed it."""
     outcome = run_seed(4765)
     assert outcome.invariant == ""
     assert outcome.marks["a removed voter cuts itself off"] == 1

@@ -1,4 +1,4 @@
-"""What is told of a broken rule can be read: few lines, both sides, fields and not objects."""
+"""The report of a broken rule is readable: few lines, both sides, fields rather than objects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.simulation.timeless import members_made
 
 _LENGTH_MS = 60_000
 
-# What Python shows of an object and nobody wants to read.
+# Parts of a `repr` that no reader needs.
 _RAW = re.compile(r"b'|b\"|<\w+[. ]|Request\(|Response\(|Data\(|\b[A-Z]\w+\(\w+=")
 
 _TIMED = re.compile(r" *\d+\.\d{6}  ")
@@ -32,7 +32,7 @@ _TIMED = re.compile(r" *\d+\.\d{6}  ")
 
 @dataclass(frozen=True)
 class Broken:
-    """A broken rule, the seed and invariant that find it, and what has to be told of both sides."""
+    """A broken rule, the seed and invariant that find it, what the report says of both sides."""
 
     name: str
     seed: int
@@ -43,7 +43,7 @@ class Broken:
         return f"{self.invariant}, {self.name}"
 
 
-# Sides as they are told: of a vote, of a batch, of the ends of logs.
+# Sides as they are reported: votes, batches, ends of logs.
 _VOTE = r"voter \d+ \(directory \S{22}\), epoch \d+, vote for candidate \d+ \(directory \S{22}\)"
 _NO_VOTE = r"voter \d+ \(directory \S{22}\), epoch \d+, vote none"
 _LAST = r"node \d+ \(directory \S{22}\): last batch \d+.* epoch \d+ \(\w+"
@@ -70,7 +70,7 @@ def _told(rule: Broken, patch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("rule", _RULES, ids=str)
-def test_a_violation_is_told_with_its_meaning_and_both_sides(
+def test_a_violation_is_reported_with_its_meaning_and_both_sides(
     rule: Broken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At most 60 lines of what happened; then the invariant, its sentence and what is at odds."""
@@ -89,7 +89,7 @@ def test_a_violation_is_told_with_its_meaning_and_both_sides(
 _STANDING = "    how the nodes stand, those at odds first:"
 
 
-def test_the_last_step_is_told_and_what_changes_nothing_is_counted(
+def test_the_last_step_is_shown_and_idle_ones_are_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The step that breaks the rule comes last; seconds of replication fit in few lines."""
@@ -121,7 +121,7 @@ _MADE = [
 
 @pytest.mark.parametrize(("invariant", "history"), _MADE, ids=lambda v: getattr(v, "__name__", v))
 def test_every_checker_objects_in_words(invariant: str, history: Callable[[], None]) -> None:
-    """In both rings: a sentence, and values by their fields."""
+    """In both kinds of simulation: a sentence, and values by their fields."""
     with pytest.raises(Violation) as error:
         history()
     lines = headline(invariant, error.value.detail, error.value.odds)
@@ -131,10 +131,10 @@ def test_every_checker_objects_in_words(invariant: str, history: Callable[[], No
     assert [line for line in lines if _RAW.search(line)] == []
 
 
-def test_a_replayed_plan_is_told_in_as_many_lines_as_wanted(
+def test_a_replayed_plan_is_printed_in_the_requested_number_of_lines(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Also a plan that was shrunk: its story has the same parts."""
+    """This holds for a plan that was shrunk: its story has the same parts."""
     rule = _RULES[5]
     import_module(f"tests.simulation.broken.{rule.name}").break_rule(monkeypatch)
     kept = tmp_path / "plan.json"
@@ -148,7 +148,7 @@ def test_a_replayed_plan_is_told_in_as_many_lines_as_wanted(
     assert [line for line in [*replayed, *shrunk.out.splitlines()[:-1]] if _RAW.search(line)] == []
 
 
-def test_further_violations_are_told_without_their_timeline(
+def test_further_violations_are_reported_without_their_timeline(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Three stories are enough; the others say what broke and how to see it."""

@@ -1,4 +1,4 @@
-"""A run that is told how long it may take."""
+"""The option --within of the simulator."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from kraftwire.cli.main import main
 
 
-def test_a_run_stops_in_time_and_says_how_many_clusters_fitted(
+def test_a_run_stops_in_time_and_prints_how_many_clusters_fitted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A run with a time limit says how much it tried within that."""
+    """The result shows how much of the range was tried."""
     assert main(["sim", "run", "--seeds", "0-5", "--within", "0", "--json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out.splitlines()[-1])["clusters"] == 1

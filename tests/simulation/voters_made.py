@@ -30,7 +30,7 @@ def stated(base: int, epoch: int, voters: Voters) -> bytes:
 
 
 def begun() -> Histories:
-    """A dynamic quorum of three and an observer 4; 1 leads epoch 1, and has committed its start."""
+    """A dynamic quorum of three and an observer 4; 1 leads epoch 1 and has committed its start."""
     initial = InForce(FIRST, 1)
     logs = {key[0]: ReplicaLog(key, initial) for key in FIRST}
     found = Histories(initial, {**logs, 4: ReplicaLog(FOUR, NOBODY)})
@@ -86,7 +86,7 @@ def a_change_once_the_last_one_is_committed() -> None:
     logs.appended(1, stated(4, 1, FIRST), 1, leads=True)
 
 
-def a_change_before_the_own_epoch_has_a_commit() -> None:
+def a_change_before_the_leaders_epoch_has_a_commit() -> None:
     """S16: without it two leaders may change different voters, and both commit."""
     logs = begun()
     logs.appended(2, control_batch(3, 2, 0, [leader_change(2, [1, 2, 3], [2, 3])]), 2, leads=True)
@@ -94,7 +94,7 @@ def a_change_before_the_own_epoch_has_a_commit() -> None:
     logs.appended(2, stated(4, 2, (*FIRST, FOUR)), 2, leads=True)
 
 
-def the_same_set_before_the_own_epoch_has_a_commit() -> None:
+def the_same_set_before_the_leaders_epoch_has_a_commit() -> None:
     """A leader may write down its addresses with the first batch of its epoch."""
     logs = begun()
     logs.appended(2, control_batch(3, 2, 0, [leader_change(2, [1, 2, 3], [2, 3])]), 2, leads=True)
@@ -102,7 +102,7 @@ def the_same_set_before_the_own_epoch_has_a_commit() -> None:
 
 
 def a_change_that_another_one_wrote() -> None:
-    """Only a leader is checked for that; a follower takes what its leader wrote."""
+    """Only a leader is checked for that; a follower accepts what its leader wrote."""
     logs = begun()
     logs.appended(2, stated(3, 1, (ONE,)), 1)
 
@@ -225,7 +225,7 @@ def an_acknowledged_removal_that_is_not_committed() -> None:
     check_removed(begun().force, THREE)
 
 
-def an_acknowledged_removal_of_who_was_no_voter() -> None:
+def an_acknowledged_removal_of_an_observer() -> None:
     """S12."""
     check_removed(begun().force, FOUR)
 
@@ -241,12 +241,12 @@ BAD: list[tuple[str, Callable[[], None]]] = [
     ("S12", an_acknowledged_addition_that_is_not_committed),
     ("S12", an_acknowledged_addition_of_another_disk),
     ("S12", an_acknowledged_removal_that_is_not_committed),
-    ("S12", an_acknowledged_removal_of_who_was_no_voter),
+    ("S12", an_acknowledged_removal_of_an_observer),
     ("S16", two_voters_removed_at_once),
     ("S16", a_voter_replaced_at_once),
     ("S16", a_set_of_nobody),
     ("S16", a_change_before_the_last_one_is_committed),
-    ("S16", a_change_before_the_own_epoch_has_a_commit),
+    ("S16", a_change_before_the_leaders_epoch_has_a_commit),
     ("S16", a_snapshot_without_voters),
     ("S16", a_snapshot_with_voters_of_a_later_time),
     ("S16", a_snapshot_without_a_version),
@@ -256,7 +256,7 @@ BAD: list[tuple[str, Callable[[], None]]] = [
 
 NEAR: list[Callable[[], None]] = [
     a_change_once_the_last_one_is_committed,
-    the_same_set_before_the_own_epoch_has_a_commit,
+    the_same_set_before_the_leaders_epoch_has_a_commit,
     a_change_that_another_one_wrote,
     a_set_that_is_in_force_again_once_the_change_is_cut,
     a_commit_of_a_leader_outside_of_the_set,

@@ -1,1 +1,1 @@
-"""Every cluster within bounds: all orders of everything, each state looked at once."""
+"""Exhaustive search of all clusters within bounds, each state visited once."""

@@ -1,4 +1,4 @@
-"""How far a search goes: replicas, epochs, accidents."""
+"""The bounds of a search: replicas, epochs, accidents."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from kraftwire.sim.timeless.plan import Plan
 
 __all__ = ["Bounds"]
 
-# A peer that failed is left alone until the role changes: what comes next is an election.
+# A peer that failed is not retried until the role changes, that is, until an election.
 _TIMERS = {"append_linger_ms": 0, "retry_backoff_ms": 3_000, "retry_backoff_max_ms": 3_000}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What may happen at most.
+    """The maximum number of each kind of accident.
 
-    `elections` is the highest epoch; `restarts` are crashes, with a start at once, that lose
-    a part of what was not flushed; `values` are appended by clients, one a batch; `changes` are
-    removals of a voter; `losses` are requests whose sender gives up; `copies` are requests that
-    arrive once more. `asking` replicas ask for pre-votes at a time. A Fetch answer holds
-    `fetch_max_bytes`, at least one batch.
+    `elections` is the highest epoch; `restarts` are crashes followed by an immediate start, which
+    lose some of what was not flushed; `values` are appended by clients, one per batch; `changes`
+    are removals of a voter; `losses` are requests whose sender gives up; `copies` are requests that
+    arrive twice. At most `asking` replicas ask for pre-votes at a time. A Fetch answer holds up to
+    `fetch_max_bytes`, but at least one batch.
     """
 
     voters: int = 3
@@ -35,7 +35,7 @@ class Bounds:
 
     @property
     def plan(self) -> Plan:
-        """The cluster, as `timeless` describes one."""
+        """The cluster, as a plan of `timeless`."""
         return Plan(
             seed=0,
             voters=self.voters,
@@ -46,5 +46,8 @@ class Bounds:
 
     @property
     def budget(self) -> tuple[int, ...]:
-        """What is left at the beginning. Order: restarts, values, changes, losses, copies."""
+        """The numbers that are left at the beginning.
+
+        Order: restarts, values, changes, losses, copies.
+        """
         return self.restarts, self.values, self.changes, self.losses, self.copies

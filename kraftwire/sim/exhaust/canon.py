@@ -1,7 +1,7 @@
-"""The canonical form of a replica: all that it remembers, as a value without clocks and counters.
+"""The canonical form of a replica: its whole state as a value without clocks and counters.
 
-Two replicas of one canonical form behave alike. What a core holds is walked slot by slot, so that
-a field that is added later counts by itself; a type that is not known here is an error.
+Two replicas with the same canonical form behave alike. The state of a core is walked slot by slot,
+so that a field that is added later is included automatically; an unknown type is an error.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from kraftwire.wire.message import Struct
 
 __all__ = ["MOMENTS", "REQUESTS", "TOKENS", "Canon", "labels"]
 
-# Clocks, tokens and request ids begin here: no other number of a core is of such a size.
+# Clocks, tokens and request ids begin here: no other number of a core is this large.
 MOMENTS, TOKENS, REQUESTS = 1 << 40, 1 << 44, 1 << 48
 _ROOM = 1 << 32
 
 _PLAIN = (int, bool, str, bytes, float, NoneType)
 
-# Values that never change and hold no clock and no counter.
+# Immutable values without a clock or counter.
 _VALUES = (Destination, ElectionState, Endpoint, Entry, OffsetAndEpoch, ReplicaKey, Voter)
 
 _OBJECTS = (
@@ -80,14 +80,14 @@ _OBJECTS = (
 )
 _PEER = "_Peer"
 
-# What does not live beyond a step, is the same in every state of a replica, or is worked out anew
-# from other fields when the set of voters is another object.
+# Fields that do not outlive a step, are the same in every state of a replica, or are computed again
+# from other fields when the voter set is another object.
 _OF_A_STEP = ("outbox", "replies", "facts", "trace", "reset_at", "_event", "_voted", "_in_pre_vote")
-_CACHES = ("_judged", "_is_voter", "_is_only_voter", "_located", "_destinations")
+_CACHES = ("_judged", "_is_voter", "_is_only_voter", "addresses", "fetch", "empty_answer")
 _LEFT_OUT: Mapping[type, frozenset[str]] = {
     Node: frozenset({"now", "left", *_OF_A_STEP}),
-    RaftCore: frozenset({"_stored", "_deadline"}),
-    # Thousands of epochs are out of all bounds of a search.
+    RaftCore: frozenset({"_stored", "deadline_ms"}),
+    # Epochs in the thousands exceed the bounds of any search.
     EpochAllowance: frozenset({"spent", "since_ms"}),
     state.RaftState: frozenset(
         {"config", "random", "now", "wall_offset_ms", "effects", "_persist", *_CACHES}
@@ -96,9 +96,9 @@ _LEFT_OUT: Mapping[type, frozenset[str]] = {
 
 
 def labels(core: RaftCore) -> dict[int, int]:
-    """A small number for every request that a core waits for, by its addressee.
+    """Return a small number for every request that a core waits for, by its addressee.
 
-    Several to one addressee are told apart by their order.
+    Several requests to one addressee are distinguished by their order.
     """
     found: dict[int, int] = {}
     counts: dict[int, int] = {}
@@ -111,7 +111,7 @@ def labels(core: RaftCore) -> dict[int, int]:
 
 @cache
 def _fields(kind: type) -> tuple[str, ...]:
-    """The slots of a class, none left out but those above."""
+    """Return the slots of a class, except those that are listed above."""
     names: list[str] = []
     for one in reversed(kind.__mro__):
         slots = one.__dict__.get("__slots__", ())
@@ -121,7 +121,7 @@ def _fields(kind: type) -> tuple[str, ...]:
 
 
 class Canon:
-    """Walks one replica at one moment."""
+    """Builds canonical forms of one replica at one moment."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -129,7 +129,7 @@ class Canon:
         self._tokens = {token: place for place, token in enumerate(node.requests)}
 
     def of(self, *parts: Any) -> Hashable:
-        """The canonical form of these. Raises: TypeError for what is not known here."""
+        """Return the canonical form of these values. Raises: TypeError for an unknown type."""
         return tuple(self._walk(part) for part in parts)
 
     def _walk(self, what: Any) -> Hashable:
@@ -164,9 +164,9 @@ class Canon:
         return kind.__name__, *values
 
     def _number(self, number: int) -> Hashable:
-        """A moment, a token or a request id, as it looks to this replica now."""
+        """Return a moment, a token or a request id relative to the replica's present state."""
         if number < MOMENTS + _ROOM:
-            # What is due is due, however long.
+            # It does not matter for how long a timer has been due.
             return "ms", max(number - self._node.now, 0)
         if TOKENS <= number < TOKENS + _ROOM:
             return "token", self._tokens.get(number, -1)
@@ -175,7 +175,7 @@ class Canon:
         return number
 
     def _peers(self, peers: Peers) -> Hashable:
-        """A peer that was asked and has answered is ready, as one that was never asked."""
+        """Treat a peer that has answered like one that was never asked: both are ready."""
         busy = [
             (key, self._object(type(one), one))
             for key, one in peers._peers.items()

@@ -1,7 +1,7 @@
-"""Checks a step of one replica by the rules of `timeless`, and claims what the rest must confirm.
+"""Checks a step of one replica by the rules of `timeless`.
 
-What a replica did is looked at by the same code as there, once for every step that is different.
-What concerns other replicas, or the past, comes out as claims.
+The same code checks each distinct step once. Whatever depends on other replicas or on the past is
+returned as claims, which are checked against the whole cluster.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Log = tuple[Entry, ...]
 
 
 class Leads(NamedTuple):
-    """A replica is said to lead an epoch."""
+    """The claim that a replica leads an epoch."""
 
     epoch: int
     leader: int
 
 
 class Voted(NamedTuple):
-    """A vote was stored or given."""
+    """The claim that a vote was stored or granted."""
 
     epoch: int
     voter: int
@@ -36,7 +36,7 @@ class Voted(NamedTuple):
 
 
 class Elected(NamedTuple):
-    """A replica leads, by the voters in its log."""
+    """The claim that a replica was elected by the voters in its log."""
 
     epoch: int
     leader: int
@@ -45,7 +45,7 @@ class Elected(NamedTuple):
 
 
 class Advanced(NamedTuple):
-    """The high watermark advanced, to where; `epoch` is that of the leader, -1 elsewhere."""
+    """The claim that the high watermark advanced; `epoch` is the leader's, -1 on other replicas."""
 
     known: int
     offset: int
@@ -56,7 +56,7 @@ class Advanced(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """A log was cut, in an epoch."""
+    """The claim that a log was truncated in an epoch."""
 
     end: int
     epoch: int
@@ -64,7 +64,7 @@ class Cut(NamedTuple):
 
 
 class Acked(NamedTuple):
-    """A client was told that a batch is committed."""
+    """The claim that a client was told that a batch is committed."""
 
     base: int
     epoch: int
@@ -74,14 +74,17 @@ Claim = Leads | Voted | Elected | Advanced | Cut | Acked
 
 
 class _Everything(set[tuple[int, int]]):
-    """Every replica that got a vote has asked for it: requests come from replicas only."""
+    """Stands for all requests for votes: only replicas send any, so every vote was requested."""
 
     def __contains__(self, _: object) -> bool:
         return True
 
 
 def judge(own: int, shelf: Shelf, seen: list[facts.Fact]) -> list[Claim]:
-    """Check what a replica did, and keep its shelf. Raises: Violation."""
+    """Check the facts of a step, and update the replica's shelf; return the claims.
+
+    Raises: Violation.
+    """
     book = Book(shelf.sets[0][1])
     book.shelves[own] = shelf
     book.votes.campaigns = _Everything()
@@ -98,7 +101,7 @@ def judge(own: int, shelf: Shelf, seen: list[facts.Fact]) -> list[Claim]:
             if kind is facts.Truncated:
                 claims.append(Cut(fact.end, fact.epoch, tuple(shelf.log)))  # type: ignore[union-attr]
             book.see(own, [fact])
-    # Votes come before what they lead to.
+    # Votes come before their consequences.
     votes = [Voted(at, key[0], whom) for (key, at), whom in book.votes.votes.items()]
     return [*votes, *(Leads(*one) for one in book.votes.leaders.items()), *claims]
 

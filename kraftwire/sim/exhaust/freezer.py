@@ -1,6 +1,7 @@
 """Keeps replicas as bytes, from which any number of copies can be made.
 
-What never changes is kept once and not copied: configurations, batches, voters, messages.
+Immutable values are kept once and not copied: configurations, batches, voters, messages. Values
+that a replica can compute again are not kept.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
+from kraftwire.raft.addresses import Addresses
 from kraftwire.raft.config import RaftConfig
 from kraftwire.raft.effects import Destination, ElectionState
+from kraftwire.raft.state import Last
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.sim.exhaust.replica import Replica
@@ -49,15 +52,25 @@ def _share_this(what: Any) -> Any:
     return _place(what, (type(what), id(what)))
 
 
+def _addresses(what: Addresses) -> tuple[type, tuple[RaftConfig]]:
+    return Addresses, (what.config,)
+
+
+def _last(_: Last[Any]) -> tuple[type, tuple[()]]:
+    return Last, ()
+
+
 _TABLE: dict[type, Callable[[Any], Any]] = {
     **copyreg.dispatch_table,
     **dict.fromkeys(_BY_VALUE, _share),
     **dict.fromkeys(_BY_IDENTITY, _share_this),
+    Addresses: _addresses,
+    Last: _last,
 }
 
 
 def freeze(replica: Replica) -> bytes:
-    """A replica as bytes. Order: between steps."""
+    """Convert a replica to bytes. Order: between steps."""
     out = BytesIO()
     pickler = pickle.Pickler(out, pickle.HIGHEST_PROTOCOL)
     pickler.dispatch_table = _TABLE
@@ -66,5 +79,5 @@ def freeze(replica: Replica) -> bytes:
 
 
 def thaw(data: bytes) -> Replica:
-    """A copy of what was frozen."""
+    """Return a copy of a frozen replica."""
     return pickle.loads(data)  # type: ignore[no-any-return]

@@ -10,10 +10,10 @@ from kraftwire.wire.message import Message
 
 __all__ = ["Happening", "Packet", "Packets", "asker"]
 
-# What arrives also if nobody waits for the answer; all else is lost then.
+# These requests arrive even if nobody waits for the answer; all others are lost then.
 _LATE = ("VoteRequest", "BeginQuorumEpochRequest")
 
-# Answers that say nothing new unless they say that something is wrong: these are lost.
+# Answers without any news unless they report an error: these are lost.
 _ACKNOWLEDGEMENTS = ("BeginQuorumEpochResponse", "EndQuorumEpochResponse")
 
 _LABELS = 1_000
@@ -21,13 +21,15 @@ _LOST = -1
 
 
 def asker(replica: int, label: int) -> int:
-    """Which replica waits for the answer to which request, as one number; 0 for none."""
+    """Return one number for a replica and the label of its request; 0 if nobody waits."""
     return replica * _LABELS + label if label != NOBODY else 0
 
 
 class Packet(NamedTuple):
-    """A message in flight: a request of `asker`, or the answer to it. `asker` does not wait for the
-    answer if `label` is `NOBODY`."""
+    """A message in flight: a request of `asker`, or the answer to it.
+
+    Nobody waits for the answer if `label` is `NOBODY`.
+    """
 
     is_answer: bool
     asker: int
@@ -37,8 +39,11 @@ class Packet(NamedTuple):
 
 
 class Happening(NamedTuple):
-    """What may happen to replica `at`, counted from 0. `packet` arrives, -1 for none, and stays in
-    flight if `stays`; `spends` is what it takes of the bounds, by place, -1 for nothing."""
+    """An event that may happen to replica `at`, counted from 0.
+
+    `packet` arrives, -1 for none, and stays in flight if `stays`; `spends` is the place of the
+    bound that it uses up, -1 for none.
+    """
 
     at: int
     event: int
@@ -48,7 +53,7 @@ class Happening(NamedTuple):
 
 
 class Packets:
-    """All packets that there ever were, by number.
+    """All packets of the search, by number.
 
     `late` are requests for whose answers nobody waits; `pre_votes` has the replicas that ask for
     pre-votes; `waiting` those that wait for the answer to a packet, as `asker` has it.
@@ -81,11 +86,11 @@ class Packets:
         return number
 
     def arrival(self, packet: int) -> Happening:
-        """That it arrives."""
+        """Return the arrival of a packet."""
         return self._arrivals[packet]
 
     def sent(self, sender: int, step: Step) -> tuple[int, ...]:
-        """The requests that leave with a step and are not lost."""
+        """Return the requests that a step sends and that are not lost."""
         if step.sent is None:
             found = (self._request(sender, *one) for one in step.sends)
             step.sent = tuple([one for one in found if one != _LOST])
@@ -98,15 +103,17 @@ class Packets:
         return self._number(Packet(False, sender, target, label, message))
 
     def answer(self, waiting: int, target: int, message: int, asked: int) -> int | None:
-        """An answer that leaves; None if it is lost. `asked` is the packet that just came, -1 if
-        it came earlier."""
+        """Return the packet of an answer; None if it is lost.
+
+        `asked` is the packet that just arrived, -1 if the request arrived earlier.
+        """
         if not waiting or self._is_nothing(message, asked):
             return None
         by, label = divmod(waiting, _LABELS)
         return self._number(Packet(True, by, target, label, message))
 
     def relabelled(self, packets: tuple[int, ...], sender: int, step: Step) -> tuple[int, ...]:
-        """The packets once their sender waits for something else; some are lost then."""
+        """Return the packets after their sender waits for other answers; some are lost then."""
         again = step.again
         found = []
         for packet in packets:
@@ -130,7 +137,7 @@ class Packets:
         return self._request(one.asker, one.target, NOBODY, one.message)
 
     def is_dead(self, packet: int, local: Local) -> bool:
-        """Whether a request for whose answer nobody waits changes nothing at a replica, ever.
+        """Whether a request for whose answer nobody waits can never change a replica.
 
         It never will if it changes nothing now: it is of no later epoch, in that epoch the replica
         has voted or knows who leads or has a newer log, and no epoch comes back.
@@ -140,7 +147,7 @@ class Packets:
         return step.local is not None and step.local.form == local.form and not step.sends
 
     def _is_nothing(self, message: int, asked: int) -> bool:
-        """Whether an answer tells nothing that its receiver could not do without."""
+        """Whether an answer has nothing that its receiver needs."""
         before = self.values[asked].message if asked >= 0 else -1
         found = self._nothings.get((message, before))
         if found is None:
@@ -171,8 +178,10 @@ def _is_acknowledgement(said: Message) -> bool:
 
 
 def _is_refusal(said: Message, asked: Message) -> bool:
-    """Whether a vote is refused, and nothing is said that matters: a replica that still waits for
-    pre-votes does not need to hear of the leader that it has given up."""
+    """Whether an answer only refuses a vote.
+
+    A replica that still waits for pre-votes need not learn of the leader that it has given up.
+    """
     if said.NAME != "VoteResponse":
         return False
     answer = said.topics[0].partitions[0] if said.topics else None  # type: ignore[attr-defined]

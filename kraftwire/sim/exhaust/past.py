@@ -1,4 +1,4 @@
-"""What has to be remembered of a cluster's past to judge what comes next.
+"""The part of a cluster's past that is needed to judge what happens next.
 
 Immutable, so that states of one past share it: leaders, votes of undecided epochs, what is
 committed and in which epoch that was done. S1, S5, S7, S8, S9, S10, S11, S12, S17.
@@ -27,16 +27,16 @@ class Past(NamedTuple):
 
     @property
     def frontier(self) -> int:
-        """The offset below which everything is committed."""
+        """The offset below which all batches are committed."""
         return self.committed[-1][0].end if self.committed else 0
 
     def at(self, base: int) -> Entry | None:
-        """What is committed at an offset."""
+        """Return the batch that is committed at an offset."""
         return next((entry for entry, _ in self.committed if entry.base == base), None)
 
 
 def learn(past: Past, own: int, claims: Sequence[Claim]) -> Past:
-    """The past after a step of a replica. Raises: Violation."""
+    """Return the past after a step of a replica. Raises: Violation."""
     for claim in claims:
         kind = type(claim)
         if kind is Leads:
@@ -82,12 +82,16 @@ def _voted(past: Past, claim: Voted) -> Past:
 
 
 def _elected(past: Past, claim: Elected) -> Past:
-    """S17: by a majority of the voters in its log; S5: with all that older epochs committed."""
+    """Check a new leader.
+
+    S17: a majority of the voters in its log elected it; S5: its log has all that older epochs
+    committed.
+    """
     epoch, leader = claim.epoch, claim.leader
     past = _leads(past, leader, epoch, leader)
     ids = [key[0] for key in claim.voters]
     by = {voter for at, voter, whom in past.votes if (at, whom) == (epoch, leader)} & set(ids)
-    # A candidate's own vote, which a step that goes on to leading does not store.
+    # A candidate's own vote, which is not stored by a step that makes it the leader.
     by |= {leader} & set(ids)
     if 2 * len(by) <= len(ids):
         raise Violation(
@@ -102,7 +106,7 @@ def _elected(past: Past, claim: Elected) -> Past:
                 f"committed in epoch {at}: {words.batch(entry.data)}",
                 f"log of {leader}: {_log(claim.log)}, ends at {end}",
             )
-    # Who leads is known from now on: these votes decide nothing any more.
+    # The leader is known from now on: these votes no longer matter.
     return past._replace(votes=tuple(vote for vote in past.votes if vote[0] != epoch))
 
 
@@ -111,7 +115,11 @@ def _log(log: Log) -> str:
 
 
 def _advanced(past: Past, own: int, claim: Advanced) -> Past:
-    """S7: what is committed stays; S8: followers know no more; S10: through the own epoch."""
+    """Check a new high watermark.
+
+    S7: what is committed stays; S8: followers are not ahead; S10: a leader commits through a batch
+    of its own epoch.
+    """
     new = [entry for entry in claim.log if claim.known < entry.end <= claim.offset]
     if new and new[-1].end != claim.offset:
         raise Violation("S8", f"{own} has high watermark {claim.offset} inside of a batch")
@@ -143,7 +151,7 @@ def _advanced(past: Past, own: int, claim: Advanced) -> Past:
 
 
 def check_durable(past: Past, own: int, claim: Advanced, logs: Sequence[tuple[int, Log]]) -> None:
-    """What was just committed is durable on a majority of the leader's voters. S9.
+    """Check that what was just committed is durable on a majority of the leader's voters. S9.
 
     `logs` are (id, durable batches) of all replicas. Raises: Violation.
     """
@@ -160,7 +168,10 @@ def check_durable(past: Past, own: int, claim: Advanced, logs: Sequence[tuple[in
 
 
 def _cut(past: Past, own: int, claim: Cut) -> None:
-    """S11: what a replica drops is not committed, as far as its epoch can know."""
+    """Check a truncation.
+
+    S11: nothing that is dropped was committed by an epoch up to the replica's.
+    """
     for entry, at in past.committed:
         if entry.end > claim.end and at <= claim.epoch and entry in claim.log:
             raise Violation(
@@ -171,7 +182,7 @@ def _cut(past: Past, own: int, claim: Cut) -> None:
 
 
 def _acked(past: Past, own: int, claim: Acked) -> None:
-    """S12: what a client was told is what is committed there."""
+    """Check an acknowledgement. S12: the client's batch is the one committed at its offset."""
     known = past.at(claim.base)
     if known is None or known.epoch != claim.epoch:
         raise Violation(

@@ -1,7 +1,7 @@
-"""One replica of the search: the shipped core over a small disk, with what its checks know.
+"""One replica of the search: the shipped core over a small disk, with the state of its checks.
 
-Owns how a happening is carried out, and what the rest of the cluster gets to see of it: messages by
-small numbers for requests and answers, and claims that are checked against the whole cluster.
+Owns how an event is carried out, and what the rest of the cluster sees of it: messages by small
+numbers for requests and answers, and claims that are checked against the whole cluster.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ from kraftwire.wire.message import Message
 
 __all__ = ["NOBODY", "Did", "Event", "Replica"]
 
-# What can happen to a replica; the first part names it.
+# What can happen to a replica; the first element is its name.
 Event = tuple[Any, ...]
 
-# The label of a request whose sender waits for no answer, and the token of no request.
+# The label of a request whose sender does not wait for the answer; also the token of no request.
 NOBODY = 0
 _NEW = -1
 
-# How long followers have heard nothing of their leader when they are asked for votes.
+# How long followers have heard nothing from their leader when they are asked for votes.
 _SILENCE_MS = 1_900
 
 
 class _Still(Random):
-    """Always draws the largest number: what comes first is chosen by the search."""
+    """Always draws the largest number: the search itself chooses what comes first."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Still, ()
 
     def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
-        """The largest number below a bound."""
+        """Return the largest number below `stop`."""
         return start - 1 if stop is None else stop - step
 
 
 @dataclass(slots=True)
 class Did:
-    """What came of a step, for the others.
+    """The result of a step, as other replicas see it.
 
     `sends` are (addressee, label, message); `replies` (place of the request among those open
-    before, -1 for the one that came, message); `opened` says for each request that is open now the
-    same place; `moved` has labels of before that are others now, `NOBODY` for those not waited for.
+    before, -1 for the one that came, message); `opened` has the same place for each request that is
+    open now; `moved` maps old labels to new ones, `NOBODY` where the sender no longer waits.
     """
 
     sends: list[tuple[int, int, Message]] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Replica:
 
     @staticmethod
     def first(bounds: Bounds, at: int) -> tuple[Replica, Did]:
-        """A replica that starts from a formatted disk. Raises: Violation."""
+        """Return a replica that starts from a formatted disk. Raises: Violation."""
         members = Members(bounds.plan)
         disk = members.format(at)
         shelf = Shelf((at, disk.directory_id), members.static)
@@ -83,13 +83,16 @@ class Replica:
         return one, one.take(("start",))
 
     def canonical(self) -> Hashable:
-        """All that it remembers. Order: between steps."""
+        """Return the canonical form of its state. Order: between steps."""
         return Canon(self.node).of(self.node, self.shelf)
 
     # ---- steps
 
     def take(self, event: Event) -> Did:
-        """Let this happen. Raises: Violation, and anything that a broken core raises."""
+        """Carry out an event and check the result.
+
+        Raises: Violation, and any error of a broken core.
+        """
         did, node = Did(), self.node
         open_before = {token: place for place, token in enumerate(node.requests)}
         before = {} if event[0] in ("start", "restart") else labels(node.core)
@@ -114,13 +117,15 @@ class Replica:
         return did
 
     def _sends(self, did: Did, sent: do.SendRequest, label: int) -> None:
-        # What bootstrap servers are asked is lost: they could only say who leads, as a leader does.
+        # Requests to bootstrap servers are lost: the leader announces itself anyway.
         if sent.destination.id >= 0:
             did.sends.append((node_of(sent.destination.port), label, sent.message))
 
     def _settle(self) -> None:
-        """Forget what was of this step, and let a follower's leader be silent for a while: then
-        no vote is withheld for its sake."""
+        """Discard the notes of this step, and let a follower's leader be silent for a while.
+
+        Otherwise the follower would refuse pre-votes because of its leader.
+        """
         node = self.node
         node.outbox, node.replies, node.facts, node.trace = [], [], [], []
         node.reset_at = -1
@@ -136,7 +141,7 @@ class Replica:
         node.start(with_listener=False)
 
     def _restart(self, survivors: int) -> None:
-        """Crash and start at once; of the batches not flushed the first `survivors` stay."""
+        """Crash and start at once; of the unflushed batches the first `survivors` remain."""
         old = self.node
         old.disk.crash(survivors)
         config = self._members.config(old.id)
@@ -166,7 +171,7 @@ class Replica:
         node.handle(events.TimerExpired())
 
     def _flush(self) -> None:
-        """The flush that was asked for first has finished."""
+        """Finish the oldest pending flush."""
         self.node.finish(self.node.work[0])
 
     def _append(self, number: int) -> None:
@@ -180,19 +185,19 @@ class Replica:
 
     @property
     def epoch(self) -> int:
-        """The epoch that this replica is in."""
+        """The replica's current epoch."""
         return self.node.core.epoch
 
     @property
     def unflushed(self) -> int:
-        """How many batches a crash can take."""
+        """The number of batches that a crash can lose."""
         return len(self.node.disk.log) - self.node.disk.flushed
 
     def has_timer(self, epoch_max: int) -> bool:
         """Whether a time-out leads to an election within bounds.
 
-        Leaders are deposed by others here, and a replica that asks for pre-votes waits for all the
-        answers.
+        Here leaders are replaced only by other replicas, and a replica that asks for pre-votes
+        waits for all answers.
         """
         node, role = self.node, self.node.role
         if role == "leader" or node.due is None or node.core.epoch >= epoch_max:

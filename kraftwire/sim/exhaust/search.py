@@ -1,8 +1,8 @@
-"""Visits every state of a cluster within bounds, each once, those with the fewest accidents first.
+"""Visits every state of a cluster within bounds once, those with the fewest accidents first.
 
 An accident is an epoch, a restart, a value, a change of the voters, a loss or a copy. Among states
-of equally many the search is breadth first, so the path to a violation has as few accidents as can
-be, and is as short as can be with these.
+with equally many accidents the search is breadth-first, so the path to a violation has the fewest
+possible accidents, and is the shortest one with that number.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _LOOKS = 1_000
 
 @dataclass(slots=True)
 class Found:
-    """What a search came to.
+    """The result of a search.
 
-    `accidents` is how many a state may have so that all such states were visited; `depth` is
-    the length of the longest path; `path` leads to the violation: the places of what happens among
-    all that could, from 0 on, as `World.ordered` lists it. Units: `seconds` of the processor.
+    All states with up to `accidents` accidents were visited; `depth` is the length of the longest
+    path; `path` leads to the violation: for each step, the index of the event in the list of
+    `World.ordered`. Units: `seconds` of CPU time.
     """
 
     bounds: Bounds
@@ -47,7 +47,7 @@ class Found:
     path: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As the last line of `kraftwire sim exhaust --json` has it."""
+        """Return the object in the last line of `kraftwire sim exhaust --json`."""
         return {
             "states": self.states,
             "transitions": self.transitions,
@@ -69,8 +69,10 @@ def search(
     steps: Steps | None = None,
     shown: Callable[[Found], None] = lambda _: None,
 ) -> Found:
-    """Visit states: until all are seen, or `states_max`, or `within_s` is over, or one violates
-    something."""
+    """Visit states until all are seen, one violates an invariant, or a limit is reached:
+
+    `states_max` states, or `within_s` CPU seconds.
+    """
     found = Found(bounds)
     steps = steps or Steps(bounds)
     end = None if within_s is None else time.monotonic() + within_s
@@ -82,7 +84,7 @@ def search(
             return True
         return end is not None and time.monotonic() >= end
 
-    # All that is made is kept, so looking for garbage finds nothing.
+    # Everything that is allocated is kept, so garbage collection finds nothing.
     gc.disable()
     try:
         _Search(World(bounds, steps), found, is_over).run()
@@ -95,9 +97,11 @@ def search(
 
 
 class _Search:
-    """One search. `_parents` and `_choices` say of every state how it was reached first; `_seen`
-    has the hashes of all states; `_layers` the states to be expanded, by accidents and length of
-    the path."""
+    """One search.
+
+    `_parents` and `_choices` record how every state was first reached; `_seen` has the hashes of
+    all states; `_layers` the states to be expanded, by accidents and length of the path.
+    """
 
     def __init__(self, world: World, found: Found, is_over: Callable[[], bool]) -> None:
         self._world = world
@@ -128,7 +132,7 @@ class _Search:
         found.is_exhausted = True
 
     def _visit(self, states: list[tuple[int, State]], depth: int) -> bool:
-        """Expand states that are equally far; returns whether the search goes on."""
+        """Expand states at the same depth; returns whether the search continues."""
         self._found.depth = max(self._found.depth, depth)
         for place, (number, state) in enumerate(states):
             if place % _LOOKS == 0 and self._is_over():
@@ -138,7 +142,7 @@ class _Search:
         return True
 
     def _expand(self, state: State, number: int, depth: int) -> bool:
-        """Note what follows a state; returns whether nothing is violated."""
+        """Record the successors of a state; returns whether nothing is violated."""
         found, after, seen = self._found, self._world.after, self._seen
         for choice, what in enumerate(self._world.happenings(state)):
             try:
@@ -164,7 +168,7 @@ class _Search:
         self._found.states += 1
 
     def _choices_to(self, number: int) -> list[int]:
-        """Which of the happenings, as this search lists them, lead to a state."""
+        """Return the events, as indexes in this search's lists, that lead to a state."""
         choices = []
         while self._parents[number] >= 0:
             choices.append(self._choices[number])
@@ -172,7 +176,7 @@ class _Search:
         return choices[::-1]
 
     def _path(self, choices: list[int]) -> tuple[int, ...]:
-        """The same path in the order that everybody can list what happens."""
+        """Convert a path to indexes in lists that do not depend on the search."""
         world, path = self._world, []
         state: State | None = world.first()
         for choice in choices:

@@ -1,7 +1,7 @@
-"""The steps of replicas, each taken once by the shipped core and remembered.
+"""The steps of replicas, each executed once by the shipped core and remembered.
 
-Replicas of one canonical form are one local state. A step leads from it by an event to another one;
-messages, events and sets of claims are numbers, so that a cluster can be a few of these.
+Replicas with the same canonical form are one local state; a step leads from one local state to
+another. Messages, events and sets of claims are numbers, so that a cluster is a few numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Value = TypeVar("_Value")
 
 
 class Numbers(Generic[_Value]):
-    """Gives equal values one number, from 0 on."""
+    """Numbers distinct values from 0 on."""
 
     __slots__ = ("_numbers", "values")
 
@@ -33,7 +33,7 @@ class Numbers(Generic[_Value]):
         self.values: list[_Value] = []
 
     def of(self, value: _Value, key: Hashable = None) -> int:
-        """The number of a value; `key` stands for one that cannot be hashed."""
+        """Return the number of a value; `key` stands for a value that cannot be hashed."""
         key = value if key is None else key
         number = self._numbers.get(key)
         if number is None:
@@ -43,12 +43,12 @@ class Numbers(Generic[_Value]):
 
 
 class Step:
-    """What an event leads to. `local` is None for an event that is out of bounds or refused.
+    """The result of an event. `local` is None for an event that is out of bounds or refused.
 
     `sends` are (addressee, label, message); `replies` are (place of the request among those open
     before, -1 for the new one; message); `opened` and `moved` are as in `Did`; `said` is the number
-    of the claims. `sent` and `again` are notes of `Packets`: the packets of `sends`, and what
-    becomes of packets by `moved`.
+    of the claims. `sent` and `again` are caches of `Packets`: the packets of `sends`, and the
+    packets that `moved` changes.
     """
 
     __slots__ = (
@@ -68,9 +68,9 @@ class Step:
 
 
 class Local:
-    """A local state of replica `at`: what the cluster needs to know of it.
+    """A local state of replica `at`, as the cluster needs it.
 
-    `form` is the number of the canonical form; `steps` are those taken so far, by the number of the
+    `form` is the number of the canonical form; `steps` are those known so far, by the number of the
     event.
     """
 
@@ -98,10 +98,10 @@ class Local:
 
 
 class Steps:
-    """All steps of all replicas within bounds. With `merges` off every state is its own.
+    """All steps of all replicas within bounds.
 
-    `merged` hears of replicas that are taken for one that is known: (the known one's number, a copy
-    of the other).
+    Without `merges` equal states stay separate. `merged` is called for each replica that equals a
+    known one, with the known one's number and a copy of the other.
     """
 
     def __init__(self, bounds: Bounds, *, merges: bool = True) -> None:
@@ -117,23 +117,23 @@ class Steps:
         self._forms: Numbers[int] = Numbers()
 
     def first(self, at: int) -> Local:
-        """The state in which a replica is once it has started. Raises: Violation."""
+        """Return the local state of a replica that has started. Raises: Violation."""
         replica, _ = Replica.first(self.bounds, at)
         return self._local(replica)
 
     def message(self, message: Message) -> int:
-        """The number of a message."""
+        """Return the number of a message."""
         return self.messages.of(message, _value(message))
 
     def step(self, local: Local, event: int) -> Step:
-        """What an event leads to, from memory if it can be."""
+        """Return the result of an event, from memory if it is known."""
         found = local.steps.get(event)
         if found is None:
             found = local.steps[event] = self.take(thaw(local.frozen), event)
         return found
 
     def take(self, replica: Replica, event: int) -> Step:
-        """Let the core take a step."""
+        """Let the core handle an event."""
         self.taken += 1
         step = Step()
         before = replica.node.core.end_offset
@@ -152,13 +152,13 @@ class Steps:
         return step
 
     def concrete(self, event: Event) -> Event:
-        """The event with its message instead of the message's number."""
+        """Return the event with its message instead of the message's number."""
         if event[0] in ("request", "answer"):
             return (*event[:-1], self.messages.values[event[-1]])
         return event
 
     def trace(self, local: Local, event: int) -> list[Effect]:
-        """The effects of a step, worked out anew: for the story."""
+        """Return the effects of a step, computed again for the story."""
         replica = thaw(local.frozen)
         try:
             return replica.take(self.concrete(self.events.values[event])).trace
@@ -183,12 +183,12 @@ class Steps:
         return self.locals[number]
 
 
-# What changes nothing if the replica refuses it: it need not be asked then.
+# Requests that change nothing if the replica refuses them: then no step is needed.
 _APPENDING = ("append", "remove")
 
 
 def _value(what: Any) -> Hashable:
-    """A message as a value that can be hashed."""
+    """Convert a message to a hashable value."""
     if isinstance(what, Struct):
         kind = type(what)
         return kind.__name__, *(_value(getattr(what, name)) for name in kind.__slots__)

@@ -1,4 +1,4 @@
-"""Tells a path in at most sixty lines: what happened, to whom, and what came of it."""
+"""Describes a path in at most sixty lines: what happened, to which node, with what effect."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ __all__ = ["command", "replay", "story"]
 
 _LAST = 20
 
-# What explains nothing: every append is flushed, every answer is sent.
+# Effects that explain nothing: every append is flushed, every answer is sent.
 _SILENT = (do.FlushLog, do.ResetConnections, do.DeliverCommitted, do.Note, do.VotersChanged)
 
 
 def _is_silent(one: do.Effect) -> bool:
-    # What bootstrap servers are asked is lost.
+    # Requests to bootstrap servers are lost.
     is_lost = isinstance(one, do.SendRequest) and one.destination.id < 0
     return is_lost or isinstance(one, _SILENT)
 
 
 class _Teller:
-    """Listens to a world and keeps a line for every step of a replica."""
+    """Observes a world and keeps a line for every step of a replica."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -39,7 +39,7 @@ class _Teller:
         world.told = self.step
 
     def step(self, state: State, what: Happening) -> None:
-        """A replica takes a step."""
+        """Add the line of a replica's step."""
         steps = self._world.steps
         local = steps.locals[state.replicas[what.at]]
         trace = steps.trace(local, what.event)
@@ -64,10 +64,9 @@ class _Teller:
 def replay(
     bounds: Bounds, path: Sequence[int], told: list[str] | None = None
 ) -> Violation | None:
-    """Let a path happen again, with every replica as it is, and nothing taken for anything else.
+    """Replay a path without merging replicas; returns what it violates.
 
-    Returns: what it violates; `told` gets a line for every step. Raises: IndexError if it
-    is no path within these bounds.
+    `told` gets a line for every step. Raises: IndexError if it is not a path within these bounds.
     """
     world = World(bounds, Steps(bounds, merges=False))
     telling = _Teller(world)
@@ -87,7 +86,7 @@ def replay(
 
 
 def story(bounds: Bounds, path: Sequence[int]) -> list[str]:
-    """What happens on a path, and how it ends. At most `LINES_MAX` lines."""
+    """Return the lines that describe a path and its end, at most `LINES_MAX`."""
     lines: list[str] = []
     violation = replay(bounds, path, lines)
     lines = [f"{number:3} {line}" for number, line in enumerate(lines, 1)]
@@ -104,7 +103,7 @@ def story(bounds: Bounds, path: Sequence[int]) -> list[str]:
 
 
 def command(bounds: Bounds, path: Sequence[int]) -> str:
-    """What lets a path happen again."""
+    """Return the command that replays a path."""
     options = [
         f"--{one.name.replace('_', '-')} {getattr(bounds, one.name)}"
         for one in fields(bounds)

@@ -1,7 +1,7 @@
-"""Clusters as tuples of numbers, and all that can happen to one next.
+"""Clusters as tuples of numbers, and everything that can happen to them next.
 
-A state holds the local state of every replica, who waits for the answers to requests that are open
-there, the messages in flight, what is left of the bounds, and the past. Equal tuples are equal
+A state holds the local state of every replica, which replicas wait for the answers to its open
+requests, the messages in flight, what is left of the bounds, and the past. Equal tuples are equal
 clusters.
 """
 
@@ -22,10 +22,12 @@ __all__ = ["Happening", "State", "World"]
 
 
 class State(NamedTuple):
-    """A cluster. `replicas` are numbers of local states; `askers` have for every replica
-    and every request that is open there which replica waits, as `packets.asker` has it; `left` is
-    as in `Bounds.budget`; `woken` counts the replicas that have taken a step; `packets` are
-    numbers, ascending."""
+    """A cluster.
+
+    `replicas` are numbers of local states; `askers` has, for every replica and every request open
+    there, the waiting replica as a number of `packets.asker`; `left` is as in `Bounds.budget`;
+    `woken` counts the replicas that have taken a step; `packets` are numbers, ascending.
+    """
 
     replicas: tuple[int, ...]
     askers: tuple[tuple[int, ...], ...]
@@ -39,9 +41,10 @@ _RESTARTS, _VALUES, _CHANGES, _LOSSES, _COPIES = range(5)
 
 
 class World:
-    """Clusters within bounds. Order: what may happen is listed in one order, always.
+    """Clusters within bounds.
 
-    `told` hears of every step of a replica before it is taken.
+    `told` is called with every step of a replica before it is taken. Order: events are always
+    listed in the same order.
     """
 
     def __init__(self, bounds: Bounds, steps: Steps) -> None:
@@ -58,13 +61,13 @@ class World:
         self._flush = steps.events.of(("flush",))
 
     def first(self) -> State:
-        """The cluster once all have started. Raises: Violation."""
+        """Return the cluster after all replicas have started. Raises: Violation."""
         count = self.bounds.voters
         replicas = tuple(self.steps.first(at).number for at in range(1, count + 1))
         return State(replicas, ((),) * count, self.bounds.budget, 0, self._pasts.of(Past()), ())
 
     def accidents(self, state: State) -> int:
-        """How much of the bounds is used up."""
+        """Return how much of the bounds a state has used up."""
         locals_ = self.steps.locals
         epoch = max([locals_[number].epoch for number in state.replicas])
         return self._accidents_max - sum(state.left) + epoch
@@ -72,9 +75,9 @@ class World:
     # ---- what may happen
 
     def happenings(self, state: State) -> Iterator[Happening]:
-        """All that may happen next."""
-        # Replicas differ by their names only. So the first one that takes a step may be called 1,
-        # the next one 2, and so on: what happens with other names is the same.
+        """Return everything that may happen next."""
+        # Replicas differ only by their names. So the first one to take a step is called 1, the next
+        # one 2, and so on: other names lead to equivalent states.
         last = state.woken
         left = state.left
         known = -1
@@ -94,7 +97,7 @@ class World:
                 yield from self._menu(at, number, left, has_timer)
 
     def ordered(self, state: State) -> list[Happening]:
-        """All that may happen next. Order: one that does not depend on what was seen before."""
+        """Return everything that may happen next. Order: independent of the states seen before."""
         return sorted(self.happenings(state), key=self._order)
 
     def _order(self, what: Happening) -> tuple[object, ...]:
@@ -106,7 +109,7 @@ class World:
     def _menu(
         self, at: int, number: int, left: tuple[int, ...], has_timer: bool
     ) -> list[Happening]:
-        """What may happen to a replica without a message."""
+        """Return what may happen to a replica without a message."""
         key = number, left, has_timer
         found = self._menus.get(key)
         if found is None:
@@ -134,21 +137,21 @@ class World:
             for label in local.waits:
                 yield Happening(at, event(("fail", label)), spends=_LOSSES)
 
-    # ---- what comes of it
+    # ---- the result of an event
 
     def after(self, state: State, what: Happening) -> State | None:
-        """The cluster afterwards; None if that is out of bounds. Raises: Violation."""
+        """Return the cluster after an event; None if that is out of bounds. Raises: Violation."""
         made = self._after(state, what)
         if made is not None and what.packet in self.packets.pre_votes:
             made = self._answer_at_once(made, what.packet)
         if made is not None and not made.left[_RESTARTS]:
-            # What is not flushed cannot be lost any more, so it is flushed at once.
+            # No restart is left that could lose unflushed batches, so they are flushed at once.
             while made is not None and self.steps.locals[made.replicas[what.at]].has_flush:
                 made = self._after(made, Happening(what.at, self._flush))
         return made
 
     def _answer_at_once(self, state: State, packet: int) -> State | None:
-        """Let the answer to a pre-vote arrive: it changes nothing but the replica that asked."""
+        """Let the answer to a pre-vote arrive at once: it changes only the replica that asked."""
         asked = self.packets.values[packet]
         for one in state.packets:
             said = self.packets.values[one]
@@ -188,7 +191,7 @@ class World:
     def _messages(
         self, state: State, at: int, step: Step, packet: int, stays: bool
     ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-        """Packets and askers after a step."""
+        """Return packets and askers after a step."""
         known, own = self.packets, at + 1
         packets, askers, waiting = state.packets, state.askers, 0
         if packet >= 0 and not stays:
@@ -223,10 +226,10 @@ class World:
             found = self._dead[packet, number] = self.packets.is_dead(packet, local)
         return found
 
-    # ---- what must hold of all
+    # ---- checks of the whole cluster
 
     def _learn(self, past: int, own: int, said: int, replicas: tuple[int, ...]) -> int:
-        """The past after a step. Raises: Violation."""
+        """Return the past after a step. Raises: Violation."""
         found = self._learnt.get((past, own, said))
         if found is None:
             old, claims = self._pasts.values[past], self.steps.said.values[said]
@@ -241,7 +244,7 @@ class World:
         return found[0]
 
     def _compare(self, replicas: tuple[int, ...], after: Local) -> None:
-        """S6: logs that agree anywhere agree below. Raises: Violation."""
+        """Check S6: logs that agree anywhere agree below. Raises: Violation."""
         for number in replicas:
             other = self.steps.locals[number]
             pair = after.log, other.log
@@ -251,7 +254,8 @@ class World:
 
 
 def _match(one: Local, other: Local) -> None:
-    """Where two logs have the same offset and epoch, they are the same up to there."""
+    """Check that two logs are equal up to every place with one offset and epoch. Raises: Violation.
+    """
     places = {(entry.base, entry.epoch): place for place, entry in enumerate(other.log)}
     for place, entry in enumerate(one.log):
         at = places.get((entry.base, entry.epoch))

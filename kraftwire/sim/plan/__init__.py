@@ -1,4 +1,4 @@
-"""A cluster's fate: plain data, and how it is drawn from a seed."""
+"""A cluster's plan: plain data, and how it is drawn from a seed."""
 
 from kraftwire.sim.plan.drawing import LENGTH_MS, draw
 from kraftwire.sim.plan.model import (

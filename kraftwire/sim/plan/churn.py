@@ -1,7 +1,6 @@
-"""Draws what happens to a cluster's voters: how they are known, and when operators change them.
+"""Draws what happens to a cluster's voters: how they are specified, and when operators change them.
 
-Its random numbers are a stream of their own, so that what is added here changes no other part of a
-plan.
+It uses a separate stream of random numbers, so that additions here change no other part of a plan.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ __all__ = ["Churn", "draw_churn"]
 
 @dataclass(frozen=True, slots=True)
 class Churn:
-    """What is drawn of a plan's voters. `observers` is the least number of observers."""
+    """The drawn voter changes of a plan. `observers` is the minimum number of observers."""
 
     seed: int
     quorum: str
@@ -26,7 +25,7 @@ class Churn:
     slow_ms: int
 
     def merge(self, faults: tuple[Fault, ...], nodes: int, length_ms: int) -> tuple[Fault, ...]:
-        """These accidents, with the changes of the voters added. Order: by time."""
+        """Return these accidents together with the voter changes. Order: by time."""
         random = Random(f"changes {self.seed}")
         if self.quorum == STATIC:
             return faults
@@ -40,7 +39,7 @@ class Churn:
 
 
 def draw_churn(seed: int) -> Churn:
-    """What happens to the voters in the cluster of a seed."""
+    """Draw the voter changes for a seed."""
     random = Random(f"churn {seed}")
     quorum = random.choice((STATIC, STATIC, STATIC, DYNAMIC, DYNAMIC, DYNAMIC, UPGRADED))
     return Churn(

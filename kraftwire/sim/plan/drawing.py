@@ -1,6 +1,6 @@
-"""Draws a cluster's fate from a seed.
+"""Draws a cluster's plan from a seed.
 
-Swarm testing: every seed turns some kinds of trouble off altogether, so that the others happen more
+Swarm testing: every seed disables some kinds of faults altogether, so that the others happen more
 often.
 """
 
@@ -22,7 +22,7 @@ from kraftwire.sim.plan.model import (
 
 __all__ = ["LENGTH_MS", "draw"]
 
-# How long the trouble lasts.
+# How long the faults last.
 LENGTH_MS = 40_000
 
 # Kinds that only make sense in larger clusters.
@@ -30,7 +30,7 @@ _NEEDS_THREE = {"split", "bridge"}
 
 
 def draw(seed: int, length_ms: int = LENGTH_MS) -> Plan:
-    """The plan of a seed. Units: `length_ms` is how long the trouble lasts."""
+    """Draw the plan of a seed. Units: `length_ms` is how long the faults last."""
     random = Random(f"plan {seed}")
     voters = random.choice((1, 2, 3, 3, 3, 3, 3, 4, 5, 5, 5, 6, 7))
     observers = random.choice((0, 0, 0, 1, 1, 2, 3))
@@ -69,7 +69,7 @@ def draw(seed: int, length_ms: int = LENGTH_MS) -> Plan:
 
 
 def _some(random: Random, chance: float, low: float, high: float) -> float:
-    """With this chance a value between `low` and `high`, else 0."""
+    """Draw, with this probability, a value between `low` and `high`, else 0."""
     return random.uniform(low, high) if random.random() < chance else 0.0
 
 
@@ -88,7 +88,7 @@ def _weather(random: Random) -> Weather:
 
 
 def _drift(random: Random, nodes: int) -> tuple[int, ...]:
-    """Clock rates in millionths; in most clusters all clocks are right."""
+    """Draw clock rates in millionths; in most clusters all clocks are correct."""
     if random.random() < 0.6:
         return (1_000_000,) * nodes
     spread = random.choice((1_000, 50_000, 200_000))
@@ -96,7 +96,7 @@ def _drift(random: Random, nodes: int) -> tuple[int, ...]:
 
 
 def _old_peers(random: Random, nodes: int, lowest_vote: int) -> dict[int, dict[int, int]]:
-    """The highest versions of Vote (52) and Fetch (1) that some of the nodes know."""
+    """Draw the highest versions of Vote (52) and Fetch (1) that some of the nodes support."""
     return {
         node: {52: random.choice((lowest_vote, 1)), 1: random.choice((17, 17, 18))}
         for node in range(1, nodes + 1)

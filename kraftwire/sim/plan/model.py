@@ -27,15 +27,15 @@ __all__ = [
 # In place of a fault's node: the node that leads when the fault happens.
 LEADER = -1
 
-# How the voters of a cluster are known: configured, in the log from the start, or configured and
-# written into the log later.
+# How the voters of a cluster are specified: configured, in the log from the start, or configured
+# and written to the log later.
 STATIC, DYNAMIC, UPGRADED = "static", "dynamic", "upgraded"
 
 # The last one needs voters that change.
 HUNT_STAGES = ("elected", "append", "fetch", "commit", "change")
 
 FAULT_KINDS = (
-    "kill",  # the process dies, the machine goes on
+    "kill",  # the process dies, the machine keeps running
     "power",  # the machine loses power
     "effect",  # power loss between two effects
     "cut",  # power loss during a disk operation
@@ -85,7 +85,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Weather:
-    """What the network and the disks do all the time.
+    """The permanent behaviour of network and disks.
 
     `tail` and `flush_tail` are the chances of a further delay, of up to `tail_ms` and
     `flush_tail_ms`. Units: chances in 0-1, times in milliseconds.
@@ -117,15 +117,15 @@ class Snapshots:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A cluster's whole fate.
+    """Everything that happens to a cluster.
 
-    The first voters have the ids from 1 on, observers those after them. `with_bytes` sends
-    every message as bytes; `with_listener` gives nodes a state machine; `with_late_answers` lets
-    answers arrive although their requests were forgotten. `drift` has the rates of the clocks in
+    The first voters have the ids from 1 on, observers those after them. `with_bytes` sends every
+    message as bytes; `with_listener` gives nodes a state machine; `with_late_answers` lets answers
+    arrive although their requests were forgotten. `drift` has the rates of the clocks in
     millionths, `skew_ms` by how much a start may set a clock wrong. `old_peers` has, by node and
-    API key, the highest version that the node knows. `stranger` lets a node of another
-    cluster talk to this one; `slow_ms` is how long a state machine takes at most for what it is
-    given.
+    API key, the highest version that the node supports. `stranger` adds a node of another cluster
+    that sends requests to this one; `slow_ms` is how long a state machine takes at most for a
+    delivery.
     """
 
     seed: int
@@ -167,7 +167,7 @@ class Plan:
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Plan:
-        """The plan that `to_json` made the object of."""
+        """Restore a plan from the result of `to_json`."""
         plan = Plan(**data)
         old = {int(k): {int(a): v for a, v in caps.items()} for k, caps in plan.old_peers.items()}
         faults = tuple(

@@ -1,4 +1,4 @@
-"""All checks of a timeless cluster in one: facts come in, violations come out."""
+"""All checks of a timeless cluster: it receives facts and raises violations."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ __all__ = ["Book"]
 
 
 class Book:
-    """Everything that was seen of a cluster. `shelves` are by node, `away` those of lost disks."""
+    """All facts about a cluster. `shelves` are by node, `away` those of lost disks."""
 
     __slots__ = ("away", "logs", "shelves", "static", "votes")
 
     def __init__(self, static: Voters) -> None:
-        """A cluster whose configuration names these voters, none for a dynamic quorum."""
+        """Start with a cluster whose configuration names these voters; none for a dynamic quorum.
+        """
         self.static = static
         self.votes = Votes()
         self.logs = Logs()
@@ -30,7 +31,7 @@ class Book:
         self.away: list[Shelf] = []
 
     def copy(self) -> Book:
-        """Another one of the same content."""
+        """Return a copy."""
         made = object.__new__(Book)
         made.static = self.static
         made.votes = self.votes.copy()
@@ -111,7 +112,7 @@ class Book:
             )
 
     def ends(self) -> list[OffsetAndEpoch]:
-        """Where all logs end."""
+        """The end offsets of all logs."""
         return [OffsetAndEpoch(one.end, one.last_epoch) for one in self.shelves.values()]
 
 

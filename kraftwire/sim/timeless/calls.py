@@ -1,5 +1,5 @@
-"""The requests and answers of a timeless cluster, wherever they are: on their way, with their
-addressee, or lost. They arrive when that is chosen to happen."""
+"""The requests and answers of a timeless cluster: in flight, with their addressee, or lost. They
+arrive when the chooser decides."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kraftwire.wire.message import Message
 
 __all__ = ["Call", "Calls", "Name", "Way"]
 
-# Sender, addressee, the message's name, and how many of these there were so far.
+# Sender, addressee, the message's name, and a count of such calls.
 Name = tuple[int, int, str, int]
 
 # Sender and addressee.
@@ -22,8 +22,8 @@ _PENDING_MAX = 60
 class Call:
     """A request and its answer.
 
-    `answer` is None while the request is on its way. The sender waits for it if `is_awaited`, and,
-    where time counts, until `deadline_ms`. `run` is the sender's.
+    `answer` is None while the request is in flight. The sender waits for the answer if
+    `is_awaited`, and, where time counts, until `deadline_ms`. `run` is the run of the sender.
     """
 
     name: Name
@@ -37,13 +37,13 @@ class Call:
 
     @property
     def way(self) -> Way:
-        """Sender and addressee of the message that is on its way."""
+        """Sender and addressee of the message in flight."""
         sender, target = self.name[:2]
         return (sender, target) if self.answer is None else (target, sender)
 
 
 class Calls:
-    """All calls. `pending` are on their way; `lost` are those that died with their addressee."""
+    """All calls. `pending` are in flight; `lost` are those whose addressee crashed."""
 
     def __init__(self) -> None:
         self.pending: list[Call] = []
@@ -58,13 +58,13 @@ class Calls:
         return [one for one in calls if one is not None]
 
     def awaited(self) -> list[Call]:
-        """The calls whose senders wait."""
+        """The calls whose senders wait for an answer."""
         return [one for one in self.everywhere() if one.is_awaited]
 
     def on_its_way(self, name: Name) -> Call | None:
-        """The call of this name, if it is on its way; else the newest of the same kind.
+        """Return the call of this name if it is in flight; else the newest of the same kind.
 
-        So a path can be played that leaves out what other calls came from.
+        So a path still works after the events that caused other calls were removed from it.
         """
         kin = None
         for call in self.pending:
@@ -75,7 +75,7 @@ class Calls:
         return kin
 
     def waited_for(self, name: Name) -> Call | None:
-        """The call of this name, if its sender waits; else the newest of the same kind."""
+        """Return the call of this name if its sender waits; else the newest of the same kind."""
         kin = None
         for call in self.awaited():
             if call.name == name:
@@ -85,13 +85,13 @@ class Calls:
         return kin
 
     def number(self, sender: int, target: int, message: Message) -> Name:
-        """A name for a call that begins."""
+        """Return a name for a new call."""
         kind = (sender, target, message.NAME)
         count = self._counts[kind] = self._counts.get(kind, 0) + 1
         return (*kind, count)
 
     def post(self, call: Call) -> None:
-        """Put a call on its way; if there are too many, drop one whose sender does not wait."""
+        """Send a call; if there are too many, drop one whose sender does not wait."""
         self.pending.append(call)
         if len(self.pending) > _PENDING_MAX:
             stale = next((one for one in self.pending if not one.is_awaited), None)
@@ -99,30 +99,30 @@ class Calls:
                 self.pending.remove(stale)
 
     def arrives(self, call: Call | None) -> int:
-        """Note that an addressee has a request, None for one whose answer nobody gets.
+        """Record that a request has arrived, None for one whose answer nobody receives.
 
-        Returns: the token of its answer.
+        Returns the token of the answer.
         """
         self._token += 1
         self._asked[self._token] = call
         return self._token
 
     def answered(self, token: int, message: Message) -> None:
-        """Put an answer on its way."""
+        """Send an answer."""
         call = self._asked.pop(token)
         if call is not None:
             call.answer = message
             self.post(call)
 
     def disown(self, sender: int) -> None:
-        """Let a node wait for nothing any more."""
+        """Stop all waiting of a node."""
         for call in self.awaited():
             if call.name[0] == sender:
                 call.is_awaited = False
         self.lost = [one for one in self.lost if one.is_awaited]
 
     def dies(self, node: int, tokens: list[int]) -> None:
-        """A node is gone: its requests may still arrive, what it had and would get is lost."""
+        """Handle a crash: the node's own requests may still arrive; those sent to it are lost."""
         for token in tokens:
             # The connection is gone with the process: the sender learns of it in time.
             parked = self._asked.pop(token, None)

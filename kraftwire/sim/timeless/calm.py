@@ -1,6 +1,6 @@
-"""A cluster without trouble, on virtual time: everything arrives, everything ends.
+"""A cluster without faults, in virtual time: everything arrives, everything finishes.
 
-Messages take a few milliseconds, disks none, all clocks are the same.
+Messages take a few milliseconds, disks no time, and all clocks are equal.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ _ARRIVES = 0.4
 
 
 class Calm:
-    """Lets time pass in a world. Units: milliseconds."""
+    """Lets time pass in a world without faults. Units: milliseconds."""
 
     def __init__(self, world: World) -> None:
-        """Heal everything; nodes that were asked to stop are stopped, then all dead ones start."""
+        """End all faults: nodes that are shutting down are stopped, then all stopped nodes start.
+        """
         self.world = world
         self.random = Random(f"calm {world.plan.seed}")
         world.happen("heal")
@@ -38,7 +39,7 @@ class Calm:
         self._now = max(node.now for node in world.nodes.values())
 
     def run(self, length_ms: int, *, until_settled: bool = False) -> bool:
-        """Let this much time pass; returns whether the cluster is settled."""
+        """Let this much time pass; returns whether the cluster has settled."""
         end = self._now + length_ms
         for _ in range(_STEPS_MAX):
             self._deliver_all()
@@ -66,12 +67,12 @@ class Calm:
                 self.world.happen("timer", node.id)
 
     def _deliver_all(self) -> None:
-        """All that is on its way may arrive, all work ends; what comes of it does later."""
+        """Deliver all messages in flight and finish all work; new messages are delivered later."""
         world = self.world
         for at in world.plan.nodes:
             world.happen("start", at)
         for call in list(world.calls.lost):
-            # A call that was given up already must not be taken for the newest of its kind.
+            # A call that was already given up must not be mistaken for the newest of its kind.
             if call.is_awaited:
                 world.happen("fail", call.name)
         for call in list(world.calls.pending):
@@ -88,7 +89,7 @@ class Calm:
                 world.happen("work", node.id, node.work[0].kind)
 
     def _wake(self, at: int) -> None:
-        """Let a node's clock show the time."""
+        """Set a node's clock to the present time."""
         node = self.world.nodes.get(at)
         if node is not None and node.now < self._now:
             self.world.happen("clock", at, self._now)
@@ -103,7 +104,7 @@ class Calm:
         return max(node.epoch for node in self.world.nodes.values())
 
     def shelf(self, node: Node) -> Shelf:
-        """What the checks know of a node."""
+        """Return what the checks know of a node."""
         return self.world.book.shelves[node.id]
 
     def voters(self, leader: Node) -> list[Node]:
@@ -113,16 +114,16 @@ class Calm:
         return [n for n in nodes if any(matches(m, self.shelf(n).key) for m in members)]
 
     def is_settled(self) -> bool:
-        """Whether all follow one leader and know everything to be committed."""
+        """Whether all nodes follow one leader and know that all records are committed."""
         leader = self.leader()
         return leader is not None and self._follow(leader, list(self.world.nodes.values()))
 
     def cuts_itself_off(self) -> bool:
-        """Whether all is settled but for a voter that missed its removal and stood after it.
+        """Return whether only a voter that missed its removal, and stood after it, is not settled.
 
-        It was granted pre-votes before, so its epoch is after the leader's, which does not go there
-        for a replica that is no voter; the next election brings it back. Nodes that it asked may
-        have gone with it, unless they are voters.
+        It had been granted pre-votes, so its epoch is after the leader's, and the leader does not
+        adopt the epoch of a replica that is not a voter; the next election brings it back. Other
+        nodes that it asked for votes may be in its epoch too, unless they are voters.
         """
         leader = self.leader()
         if leader is None:
@@ -150,8 +151,8 @@ class Calm:
     def can_elect(self) -> bool:
         """Whether a replica that may stand has a log that a majority of its voter set may vote for.
 
-        It need not be so: of the two voters that are left after a third was removed, one may have
-        lost its disk before, so that its replica is not in the set any more.
+        There may be none: of the two voters that are left after a third was removed, one may have
+        lost its disk before, so that its present replica is not in the set.
         """
         shelves = self.world.book.shelves.values()
         for shelf in shelves:
@@ -173,7 +174,7 @@ class Calm:
         return leader is None or any(node.id <= initial for node in self.voters(leader))
 
     def state(self) -> str:
-        """How all nodes stand, in one line."""
+        """Describe the state of all nodes in one line."""
         return "; ".join(
             f"{node.id} {node.role} of {node.epoch} under {node.core.leader_id}, log "
             f"{node.core.end_offset}, high watermark {node.core.high_watermark}"

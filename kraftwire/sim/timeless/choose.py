@@ -14,13 +14,13 @@ __all__ = ["Chooser"]
 
 _TRIES = 8
 
-# How seldom something late arrives, or time runs out while an answer is on its way.
+# How rarely a late message arrives, or a time-out passes while an answer is in flight.
 _STALE = 0.95
 _PATIENCE = 0.75
 
 
 class Chooser:
-    """A seeded random choice among what can happen."""
+    """Chooses among the possible events, at random from a seed."""
 
     def __init__(self, plan: Plan, world: World) -> None:
         self._world = world
@@ -55,7 +55,7 @@ class Chooser:
         self._sums = list(accumulate(plan.weights[kind] for kind in kinds))
 
     def next(self) -> Happening | None:
-        """Something that may happen now; None if nothing was found in a few tries."""
+        """Return an event that may happen now; None if none was found in a few tries."""
         for _ in range(_TRIES):
             chosen = bisect(self._sums, self._random.random() * self._sums[-1])
             what = self._makers[chosen]()
@@ -67,7 +67,7 @@ class Chooser:
         return self._random.choice(self._nodes)
 
     def _leader(self) -> int:
-        """A node that believes it leads, if there is one: mostly the newest."""
+        """Return a node that believes it leads, if there is one: mostly the newest."""
         leading = [n for n in self._world.nodes.values() if n.role == "leader"]
         if not leading or self._random.random() < 0.05:
             return self._any()
@@ -78,7 +78,7 @@ class Chooser:
         if not pending:
             return None
         call = self._random.choice(pending)
-        # What its sender does not wait for arrives late, and seldom.
+        # A message for which nobody waits arrives late, and rarely.
         if not call.is_awaited and self._random.random() < _STALE:
             return None
         return ("deliver", call.name) if self._world.passes(call) else None
@@ -127,7 +127,7 @@ class Chooser:
         return ("start", self._random.choice(dead)) if dead else None
 
     def _part(self) -> Happening | None:
-        """Two sides, one node alone, or single links."""
+        """Choose a partition: two sides, one isolated node, or single links."""
         nodes, random = self._nodes, self._random
         if len(nodes) < 2:
             return None

@@ -1,7 +1,7 @@
-"""A replica's disk in a timeless cluster: what is there, and what would survive.
+"""A replica's disk in a timeless cluster: its contents, and what would survive a crash.
 
-Small and separate from the simulator's: whole batches, a vote, snapshots. Of what was written and
-not flushed, any prefix may survive a crash.
+Small and separate from the simulator's: whole batches, a vote, snapshots. Any prefix of unflushed
+writes may survive a crash.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TAIL = struct.Struct(">iqII")  # size of the first batch, offset, sum of the st
 
 
 class Applied:
-    """A state machine: up to which offset it is, and a sum over all it has got."""
+    """A state machine: the end of the batches that it has applied, and their checksum."""
 
     __slots__ = ("offset", "sum")
 
@@ -34,13 +34,13 @@ class Applied:
         self.sum = total
 
     def apply(self, entry: Entry) -> None:
-        """Take in a batch."""
+        """Apply a batch."""
         self.sum = crc32(entry.data, self.sum)
         self.offset = entry.end
 
 
 def snapshot_bytes(effect: WriteSnapshot, applied: Applied) -> bytes:
-    """A snapshot of a state machine, with a real control batch at its beginning."""
+    """Return a snapshot of a state machine, with a real control batch at its beginning."""
     header = SnapshotHeaderRecord(last_contained_log_timestamp=effect.timestamp)
     records = ((ControlType.SNAPSHOT_HEADER, header), *effect.control)
     control = control_batch(0, effect.id.epoch, effect.timestamp, records)
@@ -49,7 +49,7 @@ def snapshot_bytes(effect: WriteSnapshot, applied: Applied) -> bytes:
 
 
 def content_of(data: bytes) -> tuple[bytes, int, int] | None:
-    """The control batch, offset and sum in a snapshot; None if it is damaged."""
+    """Return the control batch, offset and checksum in a snapshot; None if it is damaged."""
     if len(data) < _TAIL.size:
         return None
     size, offset, state, total = _TAIL.unpack_from(data, len(data) - _TAIL.size)
@@ -60,13 +60,16 @@ def content_of(data: bytes) -> tuple[bytes, int, int] | None:
 
 
 class Disk:
-    """The directory of one replica. `flushed` counts the batches that survive; all else that is
-    here is durable the moment it is written, except a download."""
+    """The directory of one replica.
+
+    `flushed` counts the batches that survive a crash; everything else is durable as soon as it is
+    written, except a download.
+    """
 
     __slots__ = ("directory_id", "election", "flushed", "log", "part", "snapshots", "start")
 
     def __init__(self, directory_id: bytes, bootstrap: bytes = b"") -> None:
-        """A formatted directory, for a dynamic quorum with the control batch of its 0-0."""
+        """Format a directory; `bootstrap` is the control batch of 0-0 in a dynamic quorum."""
         self.directory_id = directory_id
         self.election = ElectionState()
         self.start = 0
@@ -83,7 +86,8 @@ class Disk:
         return self.log[-1].end if self.log else self.start
 
     def persist(self, state: ElectionState, kraft_version: int) -> None:
-        """Write the quorum state. Version 0 of the file knows no directory of a vote (R-ID-9)."""
+        """Write the quorum state. Version 0 of the file has no directory id for the vote (R-ID-9).
+        """
         voted = state.voted
         if kraft_version == 0 and voted is not None:
             state = ElectionState(state.epoch, state.leader_id, ReplicaKey(voted.id))
@@ -96,7 +100,7 @@ class Disk:
         return entries
 
     def flush(self, covered: tuple[Entry, ...]) -> int:
-        """Make durable what is still there of these batches; returns up to where the log is."""
+        """Make the remaining ones of these batches durable; returns the durable end of the log."""
         ends = {entry.end: entry for entry in covered}
         log, count = self.log, self.flushed
         while count < len(log) and ends.get(log[count].end) == log[count]:
@@ -105,21 +109,21 @@ class Disk:
         return log[count - 1].end if count else self.start
 
     def truncate(self, end_offset: int) -> None:
-        """Cut the log, durably."""
+        """Truncate the log, durably."""
         log = self.log
         while log and log[-1].end > end_offset:
             log.pop()
         self.flushed = len(log)
 
     def drop_prefix(self, start_offset: int) -> None:
-        """Forget what is below an offset."""
+        """Drop the records below an offset."""
         gone = sum(entry.end <= start_offset for entry in self.log)
         del self.log[:gone]
         self.flushed = max(self.flushed - gone, 0)
         self.start = start_offset
 
     def reset(self, start: OffsetAndEpoch) -> None:
-        """Empty the log: it starts and ends where a snapshot ends."""
+        """Empty the log: it then starts and ends at the end of a snapshot."""
         self.log.clear()
         self.flushed = 0
         self.start = start.offset
@@ -131,7 +135,7 @@ class Disk:
             self.snapshots.pop(one, None)
 
     def download(self, snapshot: OffsetAndEpoch, position: int, data: bytes) -> bool:
-        """Write a piece of a snapshot; returns whether that is where the download is."""
+        """Write a chunk of a snapshot; returns whether it continues the download."""
         if position == 0:
             self.part = (snapshot, b"")
         if self.part is None or self.part[0] != snapshot or len(self.part[1]) != position:
@@ -140,12 +144,12 @@ class Disk:
         return True
 
     def discard(self, snapshot: OffsetAndEpoch) -> None:
-        """Throw a download away."""
+        """Discard a download."""
         if self.part is not None and self.part[0] == snapshot:
             self.part = None
 
     def read(self, part: LogSlice) -> bytes:
-        """The batches of a slice, at least one."""
+        """Return the batches of a slice, at least one."""
         found: list[bytes] = []
         size = 0
         for entry in self.log:
@@ -158,7 +162,7 @@ class Disk:
         return b"".join(found)
 
     def read_snapshot(self, part: SnapshotSlice) -> bytes:
-        """A piece of a snapshot."""
+        """Return a piece of a snapshot."""
         return self.snapshots[part.id][part.position : part.position + part.max_bytes]
 
     def crash(self, extra: int) -> None:
@@ -168,8 +172,10 @@ class Disk:
         self.part = None
 
     def open(self) -> StoredState:
-        """What a core is told at its start: a log that the newest snapshot is ahead of is emptied
-        (R-START-2)."""
+        """Return what a core is given at its start.
+
+        A log that ends before the newest snapshot is emptied (R-START-2).
+        """
         newest = max(self.snapshots, default=BOOTSTRAP_SNAPSHOT)
         last = self.log[-1].epoch if self.log else self._epoch_at_start()
         if (newest.epoch, newest.offset) > (last, self.end):
@@ -184,7 +190,7 @@ class Disk:
         return StoredState(self.election, image)
 
     def found(self) -> Started:
-        """What a start finds here, for the checks."""
+        """Return what a start finds on this disk, for the checks."""
         newest = max(self.snapshots, default=None)
         content = content_of(self.snapshots[newest]) if newest is not None else None
         voters, version, _ = control_of(content[0]) if content is not None else (None, None, -1)
@@ -207,5 +213,5 @@ class Disk:
 
     @staticmethod
     def control_size(data: bytes) -> int:
-        """How long the control batch at a snapshot's beginning is."""
+        """Return the size of the control batch at the beginning of a snapshot."""
         return int(struct.unpack_from(">i", data, 8)[0]) + 12

@@ -1,6 +1,6 @@
-"""The batches of logs as plain values: what disks and books of a timeless cluster hold.
+"""The batches of logs as plain values, for the disks and checks of a timeless cluster.
 
-The same bytes are read once.
+The same bytes are parsed once.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ _OVERHEAD = 12
 
 
 class Entry(NamedTuple):
-    """A batch of a log. `voters` and `version` are what a control batch sets, None for nothing;
-    `voters_offset` is the offset of the record that does."""
+    """A batch of a log.
+
+    `voters` and `version` are those that a control batch sets, None for no change; `voters_offset`
+    is the offset of the record with the voters.
+    """
 
     base: int
     end: int
@@ -38,7 +41,7 @@ class Entry(NamedTuple):
 
 
 def entries_of(data: bytes | memoryview) -> list[Entry]:
-    """The batches in these bytes, which hold whole ones only."""
+    """Return the batches in these bytes, which must be whole."""
     found = []
     position, size = 0, len(data)
     while position < size:
@@ -59,7 +62,7 @@ def _entry(data: bytes) -> Entry:
 
 
 def record_values(entry: Entry) -> list[bytes]:
-    """The values of a data batch; nothing for a control batch."""
+    """Return the values of a data batch; nothing for a control batch."""
     if entry.is_control:
         return []
     return [record.value or b"" for record in RecordBatch(entry.data).records()]

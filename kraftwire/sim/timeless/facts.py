@@ -1,6 +1,6 @@
-"""What a replica did, in order: the only thing that the checks of a timeless cluster look at.
+"""The facts that a replica reports, in order: the only input of the checks of a timeless cluster.
 
-Plain values, so that a step that was taken once can be looked at again.
+Facts are plain values, so that a step can be checked again later.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Truncated(NamedTuple):
 
 
 class Flushed(NamedTuple):
-    """The log is durable up to an offset."""
+    """The log became durable up to an offset."""
 
     end: int
 
@@ -88,14 +88,14 @@ class Reset(NamedTuple):
 
 
 class PrefixDropped(NamedTuple):
-    """The log starts here now, at the end of a stored snapshot if `has_snapshot`."""
+    """The log now starts at this offset, the end of a stored snapshot if `has_snapshot`."""
 
     start: OffsetAndEpoch
     has_snapshot: bool
 
 
 class SnapshotStored(NamedTuple):
-    """A snapshot was written of what a state machine had: its offset, its sum."""
+    """A snapshot of a state machine was written, with its offset and checksum."""
 
     id: OffsetAndEpoch
     state: tuple[int, int]
@@ -104,26 +104,26 @@ class SnapshotStored(NamedTuple):
 
 
 class Advanced(NamedTuple):
-    """The high watermark advanced; `leader_epoch` is -1 at all but the leader."""
+    """The high watermark advanced; `leader_epoch` is -1 except on the leader."""
 
     offset: int
     leader_epoch: int
 
 
 class Elected(NamedTuple):
-    """The replica leads."""
+    """The replica was elected."""
 
     epoch: int
 
 
 class Asked(NamedTuple):
-    """A request left."""
+    """A request was sent."""
 
     message: Message
 
 
 class Answered(NamedTuple):
-    """An answer left. `voted` is the replica's vote in that epoch before, -1 for none."""
+    """An answer was sent. `voted` is the replica's earlier vote in that epoch, -1 for none."""
 
     request: Message
     message: Message
@@ -131,14 +131,14 @@ class Answered(NamedTuple):
 
 
 class Delivered(NamedTuple):
-    """A state machine that stood at `start` got batches and has this state now."""
+    """A state machine at offset `start` was given batches, and now has this state."""
 
     start: int
     entries: tuple[Entry, ...]
 
 
 class Loaded(NamedTuple):
-    """A state machine that stood at `before` replaced its state by that of a snapshot."""
+    """A state machine at offset `before` loaded a snapshot."""
 
     id: OffsetAndEpoch
     state: tuple[int, int]
@@ -164,7 +164,7 @@ class Acked(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """A step is over, and this is what the core believes."""
+    """A step has ended, and the core is in this state."""
 
     epoch: int
     end: int

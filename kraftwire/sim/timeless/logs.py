@@ -1,7 +1,7 @@
-"""Checks logs in a timeless cluster: S5-S16, by facts alone.
+"""Checks logs in a timeless cluster: S5-S16, based only on facts.
 
-Written without a look at the simulator's histories, so that a mistake in one shows in the other.
-Which replicas a commit needs follows from a model of the voter set in force at every log.
+Written independently of the simulator's histories, so that a mistake in one shows in the other. The
+replicas that a commit needs follow from a model of the voter set of every log.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Logs"]
 
 
 class Logs:
-    """What was written anywhere, and what of it is committed.
+    """All that was written anywhere, and the part that is committed.
 
     `written` has by base offset and epoch the batch and the epoch of the one before it; `sums` the
     state of a state machine at every committed offset.
@@ -37,7 +37,7 @@ class Logs:
         self.written: dict[tuple[int, int], tuple[Entry, int]] = {}
 
     def copy(self) -> Logs:
-        """Another one of the same content."""
+        """Return a copy."""
         made = object.__new__(Logs)
         for name in Logs.__slots__:
             setattr(made, name, getattr(self, name).copy())
@@ -120,7 +120,7 @@ class Logs:
         return first is not None and first.end <= shelf.high_watermark
 
     def truncated(self, shelf: Shelf, fact: facts.Truncated) -> None:
-        """A log was cut. S11: by order of the present leader, never what is committed."""
+        """A log was truncated. S11: on behalf of the current leader, never what is committed."""
         own, end = shelf.key[0], fact.end
         if end < shelf.high_watermark:
             raise Violation("S11", f"{own} cuts to {end} below its {shelf.high_watermark}")

@@ -1,4 +1,4 @@
-"""Who the nodes of a timeless cluster are: keys, addresses, configurations, requests of operators.
+"""The identities of the nodes of a timeless cluster: keys, addresses, configurations, requests.
 
 Owns the directory ids: a node whose disk was replaced is another replica with the same id.
 """
@@ -28,7 +28,7 @@ _PORT = 9000
 
 
 def node_of(port: int) -> int:
-    """The node that is reached at a port."""
+    """Return the node with a port."""
     return port - _PORT
 
 
@@ -41,7 +41,10 @@ def _directory_id(node: int, generation: int) -> bytes:
 
 
 class Members:
-    """The nodes of a plan. `static` is what the configuration names: nobody in a dynamic quorum."""
+    """The nodes of a plan.
+
+    `static` are the voters that the configuration names; none in a dynamic quorum.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -56,31 +59,31 @@ class Members:
         return Voter(ReplicaKey(*self.key(node)), (_endpoint(node),), 0, KRAFT_VERSION_MAX)
 
     def key(self, node: int) -> Key:
-        """The present replica of a node."""
+        """Return the present replica of a node."""
         return node, _directory_id(node, self._generations[node])
 
     def old_key(self, node: int) -> Key | None:
-        """The replica that a node was before its disk was replaced, None if it never was."""
+        """Return the replica that a node was before its disk was replaced, None if it never was."""
         generation = self._generations[node]
         return (node, _directory_id(node, generation - 1)) if generation else None
 
     def format(self, node: int) -> Disk:
-        """The disk of a node before its first start: initial voters know each other."""
+        """Return the disk of a node before its first start: initial voters know each other."""
         bootstrap = b""
         if self._plan.is_dynamic and node <= self._plan.voters and not self._generations[node]:
             bootstrap = _checkpoint(self._initial)
         return Disk(self.key(node)[1], bootstrap)
 
     def wipe(self, node: int) -> Disk:
-        """An empty disk for a node."""
+        """Give a node an empty disk."""
         self._generations[node] += 1
         return self.format(node)
 
     def may_wipe(self, node: int, book: Book) -> bool:
-        """Whether every voter set that anybody believes in keeps a majority of living disks.
+        """Return whether every voter set that a node may adopt keeps a majority of working disks.
 
-        Static voters have no directory ids: one that loses its disk cannot be told from one that
-        forgot its votes.
+        Static voters have no directory ids: one that loses its disk cannot be distinguished from
+        one that forgot its votes.
         """
         key = self.key(node)
         for shelf in book.shelves.values():
@@ -96,7 +99,7 @@ class Members:
         return not any(key[1]) or key == self.key(key[0])
 
     def config(self, node: int) -> RaftConfig:
-        """What a node is configured with."""
+        """Return a node's configuration."""
         plan = self._plan
         others = tuple(_endpoint(n) for n in range(1, plan.voters + 1) if n != node)
         return RaftConfig(
@@ -114,7 +117,7 @@ class Members:
         )
 
     def add_request(self, node: int) -> AddRaftVoterRequest:
-        """A request to make a node a voter."""
+        """Build a request to make a node a voter."""
         at, (node_id, directory_id) = _endpoint(node), self.key(node)
         return AddRaftVoterRequest(
             cluster_id=CLUSTER_ID,
@@ -125,13 +128,13 @@ class Members:
         )
 
     def remove_request(self, key: Key) -> RemoveRaftVoterRequest:
-        """A request to remove a voter."""
+        """Build a request to remove a voter."""
         return RemoveRaftVoterRequest(
             cluster_id=CLUSTER_ID, voter_id=key[0], voter_directory_id=key[1]
         )
 
     def api_versions(self) -> ApiVersionsResponse:
-        """What any node says it supports."""
+        """Return the answer of any node to ApiVersions."""
         feature = SupportedFeatureKey(
             name="kraft.version", min_version=0, max_version=KRAFT_VERSION_MAX
         )
@@ -139,7 +142,7 @@ class Members:
 
 
 def _checkpoint(voters: VoterSet) -> bytes:
-    """The bootstrap checkpoint 0-0 of a dynamic quorum."""
+    """Return the bootstrap checkpoint 0-0 of a dynamic quorum."""
     control = (
         (ControlType.KRAFT_VERSION, KRaftVersionRecord(version=0, kraft_version=1)),
         (ControlType.KRAFT_VOTERS, voters_record(voters)),

@@ -1,7 +1,7 @@
-"""One replica of a timeless cluster: the shipped core over a disk of its own.
+"""One replica of a timeless cluster: the shipped core with a separate disk.
 
-Owns how effects are carried out, one after another, and says what was done as facts. What takes
-time (flushes, deliveries, snapshots) waits in `work` until its end is chosen to happen.
+Carries out effects one after another, and reports them as facts. Longer work (flushes, deliveries,
+snapshots) waits in `work` until the chooser lets it finish.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Crash(Exception):
 
 @dataclass(slots=True)
 class Work:
-    """Something under way that ends when it is chosen. `effect` is what asked for it.
+    """Work in progress, which ends when the chooser decides.
 
-    `frozen` are the bytes that it began with; a flush covers the batches that were there when it
-    began.
+    `effect` requested it. `frozen` are the bytes with which it began; a flush covers the batches
+    that existed when it began.
     """
 
     kind: str
@@ -58,11 +58,11 @@ class _Append:
 
 @dataclass(slots=True)
 class Node:
-    """A running replica. `outbox` and `replies` are what has to be sent; `facts` what was done.
+    """A running replica.
 
-    `trace` has the effects of the last step. Of `outbox`, what stands before `reset_at` is not
-    waited for any more, nor is anything older. `left` counts the effects until the process dies,
-    None for never.
+    `outbox` and `replies` have to be sent; `facts` report what was done. `trace` has the effects of
+    the last step. The node no longer waits for answers to requests before index `reset_at` of
+    `outbox`, or to older ones. `left` counts the effects until the process crashes, None for never.
     """
 
     id: int
@@ -90,11 +90,11 @@ class Node:
 
     @staticmethod
     def boot(node_id: int, disk: Disk, config: RaftConfig, random: Random, now: int) -> Node:
-        """A replica that starts from its disk; `start` comes next."""
+        """Return a replica that starts from its disk. Order: call `start` next."""
         return Node(node_id, disk, RaftCore(config, disk.open(), random), now)
 
     def start(self, *, with_listener: bool) -> None:
-        """Take up a role, and register a state machine that has nothing yet."""
+        """Start the core, and register a state machine with an empty state."""
         self.role, self.epoch = self.core.role, self.core.epoch
         self._carry_out(self.core.start(self.now, _WALL_MS))
         self._settle()
@@ -102,7 +102,7 @@ class Node:
             self.handle(events.ListenerRegistered(LISTENER, 0))
 
     def handle(self, event: events.Event) -> None:
-        """Let the core decide on an event, and do what it asks for."""
+        """Let the core decide on an event, and carry out the effects."""
         self._event = event
         if type(event) is events.RequestReceived:
             self._note_request(event)
@@ -112,13 +112,13 @@ class Node:
         self._in_pre_vote = False
 
     def append(self, token: int, epoch: int, values: tuple[bytes, ...]) -> None:
-        """Ask for records to be appended."""
+        """Ask the core to append records."""
         self.waiting[token] = values
         self.handle(events.AppendRequested(token, epoch, values))
 
     @property
     def due(self) -> int | None:
-        """When the next timer is due."""
+        """Return when the next timer is due."""
         return None if self.is_stopped else self.core.deadline_ms
 
     def _note_request(self, event: events.RequestReceived) -> None:
@@ -221,7 +221,7 @@ class Node:
         self.work = [one for one in self.work if one.effect != do.FinishSnapshot(effect.id)]
 
     def finish(self, work: Work, *, is_well: bool = True) -> None:
-        """End something that was under way, well or not, and say so to the core."""
+        """Finish a piece of work, successfully or not, and tell the core."""
         if work.kind == "flush":
             self._flushed(work)
             return
@@ -237,7 +237,7 @@ class Node:
             self._downloaded(effect, is_well=is_well)
 
     def _flushed(self, work: Work) -> None:
-        """All flushes that were asked for before end with it; only the newest is answered."""
+        """End a flush and all requested before it; only the newest is reported to the core."""
         place = self.work.index(work)
         self.work = [
             one for at, one in enumerate(self.work) if at > place or one.kind != "flush"
@@ -254,7 +254,7 @@ class Node:
                 found.append(entry)
                 self.applied.apply(entry)
         if found or self.disk.start <= effect.start_offset:
-            # Else the log was replaced meanwhile: there is nothing to read any more.
+            # Otherwise the log was replaced meanwhile: there is nothing to read any more.
             self.facts.append(facts.Delivered(start, tuple(found)))
         self.handle(events.ListenerConsumed(effect.listener_id, self.applied.offset))
 
@@ -345,7 +345,8 @@ class Node:
 
 
 def _ordered_by(event: events.Event | None) -> int:
-    """The leader epoch of a Fetch answer that says where logs diverge; -1 for all else."""
+    """Return the leader epoch of a Fetch answer that reports a divergence; -1 for all other events.
+    """
     if type(event) is not events.ResponseReceived or event.message.NAME != "FetchResponse":
         return -1
     partition = cast("Any", event.message).responses[0].partitions[0]

@@ -1,6 +1,6 @@
-"""What a timeless cluster is and how often each kind of thing happens in it, drawn from a seed.
+"""The plan of a timeless cluster and the weights of its events, drawn from a seed.
 
-Swarm testing: every seed leaves some kinds of things out and lets others happen often.
+Swarm testing: every seed leaves out some kinds of events and makes others frequent.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _RARE = tuple(kind for kind in KINDS if kind not in ("deliver", "work", "timer",
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A cluster. Voters have the ids from 1 on, others those after them.
+    """A cluster. Voters have the ids from 1 on, other nodes the ids after them.
 
-    `is_dynamic` has its voters in the log from the start (kraft.version 1). `weights` are those
-    of `KINDS` for this cluster; `timers` differ from Kafka's defaults. `with_state` gives every
-    node a state machine. `fetch_max_bytes` and `chunk_bytes` bound what a leader sends at once.
+    `is_dynamic` has its voters in the log from the start (kraft.version 1). `weights` are those of
+    `KINDS` for this cluster; `timers` differ from Kafka's defaults. `with_state` gives every node a
+    state machine. `fetch_max_bytes` and `chunk_bytes` bound what a leader sends at once.
     """
 
     seed: int
@@ -66,7 +66,7 @@ class Plan:
 
 
 def draw(seed: int) -> Plan:
-    """The plan of a seed."""
+    """Draw the plan of a seed."""
     random = Random(f"timeless {seed}")
     voters = random.choice((1, 2, 3, 3, 3, 3, 3, 4, 5, 5))
     is_dynamic = random.random() < 0.5
@@ -91,7 +91,7 @@ def draw(seed: int) -> Plan:
 
 
 def _timers(random: Random) -> dict[str, int]:
-    """Pauses about as long as the time-outs, so that the next timer mostly matters."""
+    """Draw timers whose pauses are about as long as the time-outs, so that most of them matter."""
     backoff = random.choice((20, 500, 3000))
     return {
         "append_linger_ms": random.choice((0, 0, 25)),

@@ -1,4 +1,4 @@
-"""Runs the timeless clusters of seeds, plays paths again, and adds up what happened."""
+"""Runs the timeless clusters of seeds, replays paths, and sums up the results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CALM: Happening = ("calm",)
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a cluster. `invariant` is empty if all is well; `path` is what
+    """The result of one cluster. `invariant` is empty if none was violated; `path` is what
     happened, up to the violation."""
 
     seed: int
@@ -38,7 +38,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Totals:
-    """Sums over clusters."""
+    """Totals over clusters."""
 
     clusters: int = 0
     steps: int = 0
@@ -57,7 +57,7 @@ class Totals:
         self.marks.update(outcome.marks)
 
     def to_json(self) -> dict[str, Any]:
-        """As the last line of `kraftwire sim timeless --json` has it."""
+        """Return the object in the last line of `kraftwire sim timeless --json`."""
         return {
             "clusters": self.clusters,
             "steps": self.steps,
@@ -68,7 +68,7 @@ class Totals:
 
 
 def explore(plan: Plan) -> Outcome:
-    """Let a plan's number of things happen, chosen at random, then let the cluster calm down."""
+    """Let as many random events happen as the plan says, then let the cluster calm down."""
     world = World(plan)
     chooser = Chooser(plan, world)
 
@@ -90,9 +90,9 @@ def play(
     world: World | None = None,
     about: Callable[[Happening], None] = lambda _: None,
 ) -> Outcome:
-    """Let exactly this happen; what cannot is passed over.
+    """Replay a path; events that are not possible are skipped.
 
-    The path of the outcome ends with the violation. `about` hears what comes next.
+    The path of the outcome ends with the violation. `about` is called before each event.
     """
     world = world or World(plan)
 
@@ -109,8 +109,11 @@ def play(
 
 
 def _calm(world: World) -> None:
-    """Let a cluster calm down. What breaks then by itself is a matter of what happened in detail;
-    what does not happen in time is a matter of the calm as a whole."""
+    """Let a cluster calm down. Raises: Violation.
+
+    The path to a safety violation keeps every event of the calm phase; for a liveness violation the
+    calm phase is one event.
+    """
     begin = len(world.history)
     try:
         check_calm(world)
@@ -122,7 +125,7 @@ def _calm(world: World) -> None:
 
 def _outcome(world: World, happen: Callable[[], None]) -> Outcome:
     outcome = Outcome(world.plan.seed, path=world.history)
-    # A cluster becomes garbage when it is over, not before: looking for it sooner finds nothing.
+    # A cluster becomes garbage only when it ends: collecting sooner finds nothing.
     gc.disable()
     try:
         happen()

@@ -1,4 +1,4 @@
-"""Says how the nodes of a timeless cluster stand: what each has stored, and what its log holds."""
+"""Describes the state of a timeless cluster's nodes: what each has stored, and its log."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ __all__ = ["sides", "standing"]
 
 
 def sides(book: Book, at_odds: frozenset[int], *, is_of_elections: bool) -> list[str]:
-    """What these nodes disagree about: their votes, or the ends of their logs, with the end of what
-    is committed."""
+    """Describe what these nodes disagree about.
+
+    That is their votes, or the ends of their logs, with the end of what is committed.
+    """
     shelves = [book.shelves[node] for node in sorted(book.shelves) if node in at_odds]
     if is_of_elections:
         epochs = {shelf.stored.epoch for shelf in shelves}
@@ -29,7 +31,7 @@ def sides(book: Book, at_odds: frozenset[int], *, is_of_elections: bool) -> list
 def _vote(shelf: Shelf) -> str:
     stored, (node, directory_id) = shelf.stored, shelf.key
     if stored.leader_id == node:
-        # A leader has voted for itself, and need not remember that.
+        # A leader has voted for itself, but need not store that.
         return words.vote(node, stored.epoch, node, directory_id, directory_id)
     if stored.voted is None:
         return words.vote(node, stored.epoch, -1, own_id=directory_id)
@@ -38,7 +40,7 @@ def _vote(shelf: Shelf) -> str:
 
 
 def standing(world: World, at_odds: frozenset[int]) -> list[str]:
-    """A line for each node and one for what is committed. Order: the nodes at odds first."""
+    """Return a line for each node and one for what is committed. Order: the nodes at odds first."""
     shelves = world.book.shelves
     nodes = sorted(shelves, key=lambda node: (node not in at_odds, node))
     rows = [_row(world, shelves[node]) for node in nodes]

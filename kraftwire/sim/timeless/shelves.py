@@ -1,6 +1,6 @@
 """What the checks of a timeless cluster know of one replica: its log, its vote, its voter sets.
 
-A model of its own, kept by facts alone: what the replica believes is compared with it.
+An independent model, built only from facts; the replica's own view is compared with it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ __all__ = ["Shelf"]
 
 
 class Shelf:
-    """One replica. `durable` is an offset; `sets` and `versions` are by offset, ascending; -1 is
-    what no log has said: the configuration."""
+    """One replica.
+
+    `durable` is an offset; `sets` and `versions` are by offset, ascending; those at -1 come from
+    the configuration.
+    """
 
     __slots__ = (
         "consumed",
@@ -45,7 +48,7 @@ class Shelf:
         self.fired: tuple[int, int] = (0, -1)
 
     def copy(self) -> Shelf:
-        """Another one of the same content."""
+        """Return a copy."""
         made = object.__new__(Shelf)
         for name in Shelf.__slots__:
             setattr(made, name, getattr(self, name))
@@ -66,12 +69,12 @@ class Shelf:
 
     @property
     def voters(self) -> Voters:
-        """The set in force: the latest in the log."""
+        """The current voter set: the latest in the log."""
         return self.sets[-1][1]
 
     @property
     def version(self) -> int:
-        """The kraft.version in force."""
+        """The current kraft.version."""
         return self.versions[-1][1]
 
     def is_voter(self) -> bool:
@@ -88,18 +91,18 @@ class Shelf:
         return is_open and any(matches(one, self.key) for _, voters in before for one in voters)
 
     def holds(self, entry: Entry) -> bool:
-        """Whether an entry is in the log."""
+        """Return whether an entry is in the log."""
         return any(one == entry for one in reversed(self.log))
 
     def observe(self, entry: Entry) -> None:
-        """Take over what a batch at the log's end sets."""
+        """Adopt the voters and version that a batch at the log's end sets."""
         if entry.voters is not None:
             self.sets.append((entry.voters_offset, entry.voters))
         if entry.version is not None:
             self.versions.append((entry.base, entry.version))
 
     def load(self, offset: int, voters: Voters | None, version: int | None) -> None:
-        """Start from what a snapshot says, which ends at an offset."""
+        """Start from a snapshot that ends at an offset."""
         static = self.sets[0]
         self.sets, self.versions = [static], [(-1, 0)]
         if voters is not None:
@@ -108,7 +111,7 @@ class Shelf:
             self.versions.append((offset - 1, version))
 
     def cut(self, end: int) -> None:
-        """Forget what is at an offset or above."""
+        """Drop what was set at or after an offset."""
         while self.log and self.log[-1].end > end:
             self.log.pop()
         while len(self.sets) > 1 and self.sets[-1][0] >= end:
@@ -117,7 +120,10 @@ class Shelf:
             self.versions.pop()
 
     def restart(self, start: OffsetAndEpoch, entries: Sequence[Entry], covered: int) -> None:
-        """Take a log as it was found; all of it is durable. `covered` ends the newest snapshot."""
+        """Replace the log with the one found at a start; all of it is durable.
+
+        `covered` is the end of the newest snapshot.
+        """
         self.start = start
         self.log = list(entries)
         self.durable = self.end

@@ -1,4 +1,4 @@
-"""Leaves out of a failing path what it does not need to fail in the same way."""
+"""Removes from a failing path all events that are not needed for the same violation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SIMPLER: tuple[dict[str, object], ...] = (
 def shrink(
     plan: Plan, path: list[Happening], invariant: str, within_s: float = 20.0
 ) -> tuple[Plan, list[Happening]]:
-    """The smallest cluster and path found that violate the same invariant.
+    """Return the smallest cluster and path found that violate the same invariant.
 
     Units: `within_s` bounds the CPU seconds to be spent.
     """
@@ -43,7 +43,7 @@ def shrink(
 def _without(
     plan: Plan, path: list[Happening], invariant: str, end: float
 ) -> list[Happening]:
-    """Leave out halves, quarters, and so on down to single happenings."""
+    """Leave out halves, quarters, and so on down to single events."""
     size = max(len(path) // 2, 1)
     while time.process_time() < end:
         before = len(path)

@@ -1,4 +1,4 @@
-"""Tells a path in at most sixty lines: what happened, to whom, and what came of it."""
+"""Describes a path in at most sixty lines: what happened, to which node, with what effect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kraftwire.sim.timeless.world import Happening, World
 
 __all__ = ["story"]
 
-# What explains nothing in a story: every append is flushed, every answer is sent.
+# Effects that explain nothing: every append is flushed, every answer is sent.
 _SILENT = (
     do.DeliverCommitted,
     do.FlushLog,
@@ -33,7 +33,10 @@ _OF_CALLS = ("deliver", "again", "fail", "expire")
 
 
 class _Teller:
-    """Listens to a world and keeps a line for every happening. `last` took the last step."""
+    """Observes a world and keeps a line for every event.
+
+    `last` is the node that took the last step.
+    """
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -46,7 +49,7 @@ class _Teller:
         world.told = self.step
 
     def about(self, what: Happening) -> None:
-        """Say what comes next, before it happens."""
+        """Describe the next event before it happens."""
         self._kind, self._peers, self._event = _NOUNS.get(what[0], str(what[0])), (), None
         self._cause = self._call(*what) if what[0] in _OF_CALLS else _happening(what)
 
@@ -70,7 +73,7 @@ class _Teller:
         return f"{target} to {sender}{late}: {words.message(call.answer)}"
 
     def step(self, node: Node) -> None:
-        """A node took a step because of what was said last."""
+        """Add a step that a node took because of the last event."""
         found = [one for one in node.trace if not isinstance(one, _SILENT)]
         came = "; ".join(words.effects(found, self._event)) or "nothing"
         self.last = node.id
@@ -88,7 +91,7 @@ def _kind(name: str) -> str:
 
 
 def _happening(what: Happening) -> str:
-    """Anything but messages: its name, then the node and what belongs to it."""
+    """Describe any event but a message: its name, then the node and its details."""
     kind, *rest = what
     if kind == "part":
         ways = ", ".join(f"{sender} to {target}" for sender, target in rest[0])
@@ -97,8 +100,10 @@ def _happening(what: Happening) -> str:
 
 
 def story(plan: Plan, path: Sequence[Happening]) -> list[str]:
-    """What happens on a path, and how it ends. At most `LINES_MAX` lines of what happened, then
-    what broke."""
+    """Return the lines that describe a path and its end.
+
+    At most `LINES_MAX` lines tell what happened; what broke follows.
+    """
     world = World(plan)
     teller = _Teller(world)
     outcome = play(plan, path, world, teller.about)

@@ -1,7 +1,7 @@
-"""What must happen once the trouble is over, and in trouble of one simple kind that lasts.
+"""What must happen once the faults have ended, and under one simple, lasting fault.
 
-Liveness L1 to L9: the cluster comes to rest; then a leader is isolated, a follower is absent, a
-link is cut, or a voter is added and removed, one of these by the seed.
+Liveness L1 to L9: the cluster settles; then, depending on the seed, a leader is isolated, a
+follower is absent, a link is cut, or a voter is added and removed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CHANGES_MAX = 16
 
 
 def check_calm(world: World) -> None:
-    """Heal everything and let time pass. Raises: Violation."""
+    """End all faults, let time pass, and check L1 to L9. Raises: Violation."""
     calm = Calm(world)
     if not calm.run(_LIMIT_MS, until_settled=True):
         if not calm.can_elect():
@@ -67,7 +67,7 @@ def _keeps_epoch(calm: Calm, length_ms: int, invariant: str, when: str) -> None:
 
 
 def _append(calm: Calm, leader: Node) -> None:
-    """A client's append is committed everywhere (L2, L3)."""
+    """Check that a client's append is committed everywhere (L2, L3)."""
     before = leader.core.end_offset
     if not calm.world.happen("append", leader.id, 1):
         raise Violation("L3", f"{leader.id} takes no append: {calm.state()}")
@@ -82,11 +82,13 @@ def _isolate(calm: Calm, node: Node) -> None:
     calm.world.happen("part", tuple(ways))
 
 
-# ---- trials: each says whether it made sense -----------------------------------------------------
+# ---- trials: each returns whether it applied
+# -----------------------------------------------------
 
 
 def _isolated_leader(calm: Calm, leader: Node) -> bool:
-    """It resigns within one and a half fetch timeouts (L7), and another leads."""
+    """Check that an isolated leader resigns within 1.5 fetch timeouts, and another is elected (L7).
+    """
     voters = calm.voters(leader)
     if len(voters) < 2:
         return False
@@ -102,7 +104,7 @@ def _isolated_leader(calm: Calm, leader: Node) -> bool:
 
 
 def _absent_follower(calm: Calm, leader: Node) -> bool:
-    """Its absence ends no epoch, nor does its return (L8)."""
+    """Check that neither the absence of a follower nor its return ends an epoch (L8)."""
     voters = calm.voters(leader)
     others = [node for node in calm.world.nodes.values() if node is not leader]
     if len(voters) < 3 or leader not in voters or len(voters) < len(calm.shelf(leader).voters):
@@ -115,9 +117,9 @@ def _absent_follower(calm: Calm, leader: Node) -> bool:
 
 
 def _cut_link(calm: Calm, leader: Node) -> bool:
-    """A follower that reaches everybody but the leader ends no epoch, however long it lasts (L8).
+    """Check that a follower cut off from the leader only ends no epoch, however long it lasts (L8).
 
-    Nor does one that is heard by the leader and does not hear it, or the other way round.
+    The link may be cut in one direction or both.
     """
     voters = calm.voters(leader)
     if len(voters) < 3 or leader not in voters or len(voters) < len(calm.shelf(leader).voters):
@@ -131,7 +133,7 @@ def _cut_link(calm: Calm, leader: Node) -> bool:
 
 
 def _added_voter(calm: Calm, leader: Node) -> bool:
-    """A node that is no voter can be added, and removed again (L4, L5)."""
+    """Check that a node that is not a voter can be added, and removed again (L4, L5)."""
     members = calm.shelf(leader).voters
     if not calm.shelf(leader).version:
         return False

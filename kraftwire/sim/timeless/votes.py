@@ -1,6 +1,6 @@
-"""Checks elections in a timeless cluster: S1-S4 and S17-S20, by facts alone.
+"""Checks elections in a timeless cluster: S1-S4 and S17-S20, based only on facts.
 
-Written without a look at the simulator's ballots, so that a mistake in one shows in the other.
+Written independently of the simulator's ballots, so that a mistake in one shows in the other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ __all__ = ["Votes", "leader_named"]
 
 
 def leader_named(message: Message) -> tuple[int, int] | None:
-    """(Leader id, epoch) that a message speaks of, the id -1 for nobody; None if of no epoch."""
+    """Return the leader id (-1 for none) and epoch that a message names; None if it names no epoch.
+    """
     name, said = message.NAME, cast("Any", message)
     if name in ("FetchResponse", "FetchSnapshotResponse"):
         topics = said.responses if name == "FetchResponse" else said.topics
@@ -50,7 +51,7 @@ _NAMING = {
 
 
 class Votes:
-    """Who led which epoch, who voted for whom, and who asked for votes in which epoch."""
+    """The leaders, the votes and the requests for votes of every epoch."""
 
     __slots__ = ("campaigns", "leaders", "votes")
 
@@ -60,7 +61,7 @@ class Votes:
         self.votes: dict[tuple[Key, int], int] = {}
 
     def copy(self) -> Votes:
-        """Another one of the same content."""
+        """Return a copy."""
         made = object.__new__(Votes)
         made.campaigns = self.campaigns.copy()
         made.leaders, made.votes = self.leaders.copy(), self.votes.copy()
@@ -126,7 +127,7 @@ class Votes:
         own = shelf.key[0]
         self._leads(own, own, epoch)
         if shelf.is_voter():
-            # A candidate's own vote, which a step that goes on to leading does not store.
+            # A candidate's own vote, which is not stored by a step that makes it the leader.
             self._vote(shelf.key, epoch, own)
         members = [m for m in shelf.voters if self._has_vote(m, epoch, own)]
         if 2 * len(members) <= len(shelf.voters):
@@ -165,9 +166,11 @@ class Votes:
         partition, own = message.topics[0].partitions[0], shelf.key[0]
         epoch = partition.replica_epoch
         if not shelf.may_stand():
-            raise Violation("S18", f"{own} asks for votes and is no voter")
+            raise Violation("S18", f"{own} asks for votes and is not a voter")
         if message.voter_id not in [member[0] for member in shelf.voters]:
-            raise Violation("S18", f"{own} asks {message.voter_id} for a vote, which is no voter")
+            raise Violation(
+                "S18", f"{own} asks {message.voter_id} for a vote, which is not a voter"
+            )
         if (partition.replica_id, partition.replica_directory_id) != shelf.key:
             raise Violation("S17", f"{own} asks for votes as {partition.replica_id}")
         if epoch != shelf.stored.epoch:
@@ -255,7 +258,7 @@ class Votes:
 
 
 def _ballot(key: Key, stored: ElectionState) -> str:
-    """What a replica has stored of a vote, with both directory ids."""
+    """Describe a stored vote, with both directory ids."""
     if stored.voted is None:
         return words.vote(key[0], stored.epoch, -1, own_id=key[1])
     return words.vote(key[0], stored.epoch, stored.voted.id, stored.voted.directory_id, key[1])

@@ -1,7 +1,7 @@
 """A timeless cluster: its nodes and what may happen to them next.
 
-Owns what can happen (`happen`), never when. Every happening is a plain tuple that can be played
-again: one that does not apply any more, as when others were left out, does nothing.
+Owns what can happen (`happen`), never when. Every event is a plain tuple that can be replayed; one
+that no longer applies, because others were left out, has no effect.
 """
 
 from __future__ import annotations
@@ -31,8 +31,11 @@ _TOKENS = 1 << 40  # of operators and clients, far from those of requests
 
 
 class World:
-    """A cluster. `history` is what happened so far; `told` hears which node took a step, before
-    the step is checked: for the story."""
+    """A cluster.
+
+    `history` has the events so far; `told` is called with the node that took a step, before the
+    step is checked: for the story.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -60,7 +63,7 @@ class World:
             self._start(node)
 
     def happen(self, *what: Any) -> bool:
-        """Let this happen, if it still can; returns whether it did. Raises: Violation."""
+        """Carry out an event if it is still possible; returns whether it was. Raises: Violation."""
         self.history.append(what)
         if _HAPPENINGS[what[0]](self, *what[1:]):
             self.mark(what[0])
@@ -91,7 +94,7 @@ class World:
         return True
 
     def _again(self, name: Name) -> bool:
-        """A request reaches its addressee, and stays on its way to arrive once more."""
+        """A request reaches its addressee, and stays in flight to arrive once more."""
         call = self.calls.on_its_way(name)
         if call is None or call.answer is not None or not self.passes(call):
             return False
@@ -99,7 +102,7 @@ class World:
         return True
 
     def _fail(self, name: Name) -> bool:
-        """A sender gives up its request; what is on its way may still arrive."""
+        """A sender gives up its request; a message in flight may still arrive."""
         call = self.calls.waited_for(name)
         node = self.nodes.get(name[0])
         if call is None or node is None:
@@ -109,7 +112,7 @@ class World:
         return True
 
     def _expire(self, name: Name) -> bool:
-        """A sender gives up its request, and what is on its way never arrives."""
+        """A sender gives up its request, and a message in flight never arrives."""
         call = self.calls.on_its_way(name)
         if call is None:
             return False
@@ -119,7 +122,7 @@ class World:
         return True
 
     def _part(self, ways: tuple[Way, ...]) -> bool:
-        """Messages on these links do not arrive any more."""
+        """Messages on these links no longer arrive."""
         self.parts = frozenset(ways)
         return True
 
@@ -153,7 +156,7 @@ class World:
         return True
 
     def _clock(self, at: int, now_ms: int) -> bool:
-        """A node's clock goes on, and nothing is due."""
+        """A node's clock advances, and nothing is due."""
         node = self.nodes.get(at)
         if node is None or node.now >= now_ms:
             return False
@@ -196,7 +199,7 @@ class World:
         return node if node is not None and node.role == "leader" else None
 
     def _resign(self, at: int) -> bool:
-        """A state machine gives up its leadership."""
+        """A state machine resigns its leadership."""
         node = self._leading(at)
         return node is not None and self._tell(at, events.ResignRequested(node.epoch))
 
@@ -251,7 +254,7 @@ class World:
         self._step(node, lambda: node.handle(event))
         return True
 
-    # Life and death
+    # Lifecycle
 
     def _start(self, at: int) -> bool:
         """A dead node starts."""
@@ -284,7 +287,7 @@ class World:
         return True
 
     def _wipe(self, at: int) -> bool:
-        """A dead node gets an empty disk, if the quorum can do without its old one."""
+        """A stopped node gets an empty disk, if the quorum can do without its old one."""
         if at in self.nodes or not self.members.may_wipe(at, self.book):
             return False
         self.disks[at] = self.members.wipe(at)
@@ -293,7 +296,7 @@ class World:
     # What follows
 
     def _step(self, node: Node, action: Callable[[], None]) -> None:
-        """Let a node take a step, look at what it did, and send what it sends."""
+        """Let a node take a step, check what it did, and send its messages."""
         try:
             action()
             has_crashed = False
@@ -332,7 +335,7 @@ class World:
         self.calls.post(call)
 
     def _receive(self, call: Call, answered: Call | None) -> None:
-        """Hand a request to its addressee; a dead one refuses the connection."""
+        """Pass a request to its addressee; a dead one refuses the connection."""
         node = self.nodes.get(call.name[1])
         if node is None:
             if answered is not None and call.is_awaited:
@@ -344,7 +347,7 @@ class World:
         self._step(node, lambda: node.handle(event))
 
     def _returns(self, call: Call, answer: Message) -> None:
-        """Hand an answer to the sender of its request, even if that does not wait any more."""
+        """Pass an answer to the sender of its request, even if the sender no longer waits."""
         sender = call.name[0]
         node = self.nodes.get(sender)
         if node is None or self._runs[sender] != call.run:

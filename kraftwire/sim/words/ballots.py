@@ -13,24 +13,24 @@ _TAIL = 4
 
 
 def replica(node: int, directory_id: bytes = b"") -> str:
-    """A replica: its id, and its directory id where one is known."""
+    """Describe a replica: its id, and its directory id if known."""
     return f"{node} (directory {uuid_to_text(directory_id)})" if any(directory_id) else str(node)
 
 
 def key(node: int, directory_id: bytes) -> str:
-    """A replica in a few characters: its id, and the end of its directory id."""
+    """Describe a replica briefly: its id, and the end of its directory id."""
     return f"{node}/{uuid_to_text(directory_id)[-_TAIL:]}" if any(directory_id) else str(node)
 
 
 def voters(keys: Sequence[tuple[int, bytes]]) -> str:
-    """A voter set: ids, with the end of the directory id where there is one."""
+    """Describe a voter set: ids, each with the end of its directory id if there is one."""
     return ", ".join(key(*one) for one in keys) or "nobody"
 
 
 def vote(
     voter: int, epoch: int, candidate: int, directory_id: bytes = b"", own_id: bytes = b""
 ) -> str:
-    """A vote: who gave it in which epoch to whom, -1 for nobody.
+    """Describe a vote: voter, epoch and candidate, -1 for none.
 
     `directory_id` is that of the candidate, `own_id` that of the voter.
     """
@@ -39,12 +39,12 @@ def vote(
 
 
 def election(state: ElectionState) -> str:
-    """What the quorum-state file says, with whole directory ids."""
+    """Describe the contents of a quorum-state file, with whole directory ids."""
     return _election(state, replica)
 
 
 def stored(state: ElectionState) -> str:
-    """What the quorum-state file says, in few characters."""
+    """Describe the contents of a quorum-state file briefly."""
     return _election(state, key)
 
 

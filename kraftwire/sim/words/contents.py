@@ -1,4 +1,4 @@
-"""What logs hold, in words: batches, records, positions."""
+"""The contents of logs in words: batches, records, positions."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _TEXT = range(0x20, 0x7F)
 
 
 def position(offset: int, epoch: int) -> str:
-    """A place in a log: the offset, and the epoch of the record before it."""
+    """Describe a position in a log: the offset, and the epoch of the record before it."""
     return f"{offset}@{epoch}"
 
 
 def span(first: int, last: int) -> str:
-    """Offsets from the first to the last."""
+    """Describe a range of offsets."""
     return f"{first}-{last}" if last > first else str(first)
 
 
 def value(data: bytes) -> str:
-    """A record's value: its text, up to the first byte that is not text; else its size."""
+    """Describe a record's value: its text up to the first byte that is not text; else its size."""
     end = next((place for place, byte in enumerate(data) if byte not in _TEXT), len(data))
     if not end:
         return f"{len(data)} bytes" if data else "empty"
@@ -39,20 +39,20 @@ def value(data: bytes) -> str:
 
 
 def values(found: Sequence[bytes | None]) -> str:
-    """The values of records, the first few of them."""
+    """Describe the first few of some values."""
     shown = [value(bytes(one)) if one is not None else "null" for one in found[:_VALUES_SHOWN]]
     more = len(found) - len(shown)
     return ", ".join(shown) + (f", {more} more" if more else "")
 
 
 def batch(data: bytes | memoryview) -> str:
-    """A batch: its offsets from the base offset on, its epoch, its records."""
+    """Describe a batch: its offsets, its epoch, its records."""
     try:
         found = RecordBatch(data)
         place = f"{span(found.base_offset, found.last_offset)} epoch {found.partition_leader_epoch}"
         return f"{place} ({_inside(found)})"
     except (KraftwireError, struct.error, ValueError):
-        return f"{len(data)} bytes that are no batch"
+        return f"{len(data)} bytes that are not a batch"
 
 
 def _inside(found: RecordBatch) -> str:
@@ -74,7 +74,7 @@ def _control(_offset: int, kind: Any, content: Message | None) -> str:
 
 
 def batches(data: bytes | memoryview) -> str:
-    """Batches in order; of many the first ones and the end."""
+    """Describe batches in order; of many, the first ones and the last."""
     try:
         found = list(read_batches(data))
         shown = [batch(one.raw) for one in found[:_BATCHES_SHOWN]]
@@ -83,14 +83,14 @@ def batches(data: bytes | memoryview) -> str:
             shown.append(f"{more} more batches up to {found[-1].last_offset}")
         return "; ".join(shown)
     except (KraftwireError, struct.error, ValueError):
-        return f"{len(data)} bytes that are no batches"
+        return f"{len(data)} bytes that are not batches"
 
 
 def committed(end: int, last: bytes | None) -> str:
-    """What of a log is committed: the offset after it, and its last batch; None if nothing is."""
+    """Describe the committed part of a log: its end and its last batch; None if it is empty."""
     return "nothing" if last is None else f"up to {end}, last batch {batch(last)}"
 
 
 def high_watermark(offset: int) -> str:
-    """A replica's high watermark; below 0 it is not known."""
+    """Describe a replica's high watermark; a negative one is unknown."""
     return f"high watermark {offset if offset >= 0 else 'unknown'}"

@@ -8,13 +8,13 @@ __all__ = ["listed", "table"]
 
 
 def listed(nodes: Sequence[int]) -> str:
-    """Ids in a sentence."""
+    """Join ids for a sentence."""
     names = [str(node) for node in nodes]
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of the same length with their columns aligned."""
+    """Align the columns of rows with equally many cells."""
     if not rows:
         return []
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]

@@ -1,4 +1,4 @@
-"""Requests and responses in words: name, version, and the fields that decide something."""
+"""Requests and responses in words: name, version, and the fields that matter."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["error", "message"]
 
 
 def error(code: int) -> str:
-    """The name of an error code; `ok` for none."""
+    """Return the name of an error code; `ok` for none."""
     return error_name(code) if code else "ok"
 
 
 def message(what: Message, version: int | None = None) -> str:
-    """A request or a response. Without a version where none is chosen yet."""
+    """Describe a request or a response, without a version if none is chosen yet."""
     fields = _FIELDS.get(what.NAME, _rest)(what)
     title = what.NAME.removesuffix("Request")
     if version is not None:
@@ -29,7 +29,7 @@ def message(what: Message, version: int | None = None) -> str:
 
 
 def _rest(what: Any) -> str:
-    """The error code alone: of a response."""
+    """Describe the error code of a response."""
     return error(what.error_code) if hasattr(what, "error_code") else ""
 
 

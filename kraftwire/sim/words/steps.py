@@ -1,4 +1,4 @@
-"""What a core got and what it asked for, in words."""
+"""The events and effects of a core in words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["effects", "event"]
 
 
 def event(what: events.Event | None) -> str:
-    """What a core got; None is its start."""
+    """Describe an event; None stands for the start of the core."""
     if what is None:
         return "start"
     words = _EVENTS.get(type(what))
@@ -52,9 +52,9 @@ _FETCHED = "FetchResponse"
 
 
 def effects(found: Iterable[do.Effect], cause: events.Event | None = None) -> list[str]:
-    """What a core asked for, in order; nothing for what explains nothing.
+    """Describe effects in order, except those that explain nothing.
 
-    Requests of the same fields are one text, and so are records that came with the cause.
+    Requests with the same fields share one text, as do records that came with the cause.
     """
     told: dict[str, list[int]] = {}
     has_records = isinstance(cause, events.ResponseReceived) and cause.message.NAME == _FETCHED

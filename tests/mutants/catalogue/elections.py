@@ -38,7 +38,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "a vote is given for an epoch that is over",
+        "a vote is granted for an epoch that is over",
         "R-VOTE-4, S3",
         Edit(
             f"{_VOTES}:_answer",
@@ -47,7 +47,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "a second vote is given in an epoch",
+        "a second vote is granted in an epoch",
         "R-VOTE-6, S3",
         Edit(
             f"{_VOTES}:_decide_standard",
@@ -122,7 +122,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "the own vote counts outside the set",
+        "a node's own vote counts outside the set",
         "R-VOTE-11, S17",
         Edit(
             "kraftwire.raft.roles:Votes.__init__",
@@ -223,7 +223,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "a node stands though the end of its log is not durable",
+        "a node stands although the end of its log is not durable",
         "R-VOTE-1, S4",
         Edit(
             "kraftwire.raft.core:_may_stand",

@@ -107,7 +107,7 @@ MUTANTS = (
         "tests/unit/raft/test_progress.py",
     ),
     Mutant(
-        "a leader that nobody hears leads on",
+        "a leader that nobody fetches from keeps leading",
         "R-CQ-1, L7",
         Edit(
             f"{_ENDS}:reason_to_resign",
@@ -126,7 +126,7 @@ MUTANTS = (
         "tests/unit/raft/test_progress.py",
     ),
     Mutant(
-        "what was heard once is heard for ever",
+        "a follower that fetched once counts for ever",
         "R-CQ-2, L7",
         Edit(
             f"{_COUNTS}._restart_quorum_timer",
@@ -216,7 +216,7 @@ MUTANTS = (
         "tests/unit/raft/test_successors.py",
     ),
     Mutant(
-        "a state machine hears that it leads too early",
+        "a state machine is told too early that it leads",
         "R-LIS-6, S15",
         Edit(
             "kraftwire.raft.listeners:_leader_change",

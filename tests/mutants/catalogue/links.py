@@ -1,4 +1,4 @@
-"""Mistakes that matter once some links are cut for long and others are not."""
+"""Mistakes that matter once some links are cut for a long time and others are not."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ MUTANTS = (
             "silence >= timeout - timeout // 10",
             "silence >= timeout // 10",
         ),
-        f"{_PARTITIONS}::test_a_follower_that_alone_cannot_reach_the_leader_deposes_nobody "
-        f"{_PARTITIONS}::test_two_followers_that_reach_a_third_one_only_depose_nobody",
+        f"{_PARTITIONS}::test_a_follower_that_alone_cannot_reach_the_leader_does_not_depose_it "
+        f"{_PARTITIONS}::test_two_followers_that_reach_only_a_third_one_depose_no_leader",
     ),
     Mutant(
-        "a leader that one of four can reach waits for long",
+        "a leader that one of four can reach waits too long",
         "R-CQ-1, L7",
         Edit(
             f"{_COUNTS}.__init__",
             "self._quorum_timeout_ms = fetch_timeout_ms * 3 // 2",
             "self._quorum_timeout_ms = fetch_timeout_ms * 150",
         ),
-        f"{_PARTITIONS}::test_a_leader_that_one_of_four_can_reach_gives_way",
+        f"{_PARTITIONS}::test_a_leader_that_one_of_four_can_reach_steps_down",
     ),
     Mutant(
-        "a leader that hears nobody leads on",
+        "a leader that hears from nobody keeps leading",
         "R-CQ-1, L7",
         Edit(
             "kraftwire.raft.leaving:reason_to_resign",
             "if deadline is not None and state.now >= deadline:",
             "if deadline is not None and not leader.progress.leader_end:",
         ),
-        f"{_PARTITIONS}::test_a_leader_whose_links_work_one_way_gives_way",
+        f"{_PARTITIONS}::test_a_leader_whose_links_work_one_way_steps_down",
     ),
     Mutant(
         "observers keep a leader",
@@ -61,6 +61,6 @@ MUTANTS = (
             '        to_candidate(state, "the pre-vote timed out")\n'
             "    elif state.now >= role.deadline_ms:",
         ),
-        f"{_PARTITIONS}::test_voters_that_only_an_observer_reaches_elect_nobody",
+        f"{_PARTITIONS}::test_voters_that_only_an_observer_reaches_elect_no_leader",
     ),
 )

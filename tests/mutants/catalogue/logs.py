@@ -94,9 +94,9 @@ MUTANTS = (
         "tests/unit/log/test_start.py",
     ),
     Mutant(
-        "a log goes on after its disk has failed",
+        "a log continues after its disk has failed",
         "D9",
-        Edit(f"{_LOG}.append", "self._ensure_usable()", "pass"),
+        Edit(f"{_LOG}.append", "self._health.ensure()", "pass"),
         "tests/unit/log/test_power.py",
     ),
     Mutant(
@@ -184,13 +184,13 @@ MUTANTS = (
         _LOCKS,
     ),
     Mutant(
-        "a log's beginning goes during a flush",
+        "a log's beginning is deleted during a flush",
         "D5, D9",
         Edit(f"{_RUNNER}._drop_log_prefix", _LOCKED, "if self._workers.lock:"),
         _LOCKS,
     ),
     Mutant(
-        "a flush does not keep others from the files",
+        "a flush does not lock the files",
         "D5, D9",
         Edit(f"{_RUNNER}._sync", _LOCKED, "if self._workers.lock:"),
         _LOCKS,

@@ -30,7 +30,7 @@ MUTANTS = (
         "tests/unit/raft/voters/test_in_force.py",
     ),
     Mutant(
-        "a cut does not take voters back",
+        "a truncation does not revert the voters",
         "R-ID-8, S16",
         Edit(
             "kraftwire.raft.following:_truncate",
@@ -40,7 +40,7 @@ MUTANTS = (
         "tests/unit/raft/voters/test_pending.py",
     ),
     Mutant(
-        "a cut takes back one record too few",
+        "a truncation reverts one record too few",
         "R-ID-8, S16",
         Edit(
             f"{_HISTORY}._drop",
@@ -50,7 +50,7 @@ MUTANTS = (
         "tests/unit/raft/test_histories.py",
     ),
     Mutant(
-        "the leader counts by the voters of before",
+        "the leader counts by the previous voters",
         "R-REP-5, S9",
         Edit(
             "kraftwire.raft.state:RaftState.voters_changed",
@@ -109,7 +109,7 @@ MUTANTS = (
         "tests/unit/raft/voters/test_added.py",
     ),
     Mutant(
-        "a voter is added that lags",
+        "a voter that lags is added",
         "R-ADD-5",
         Edit(
             f"{_CHANGES}:handle_probe",
@@ -119,7 +119,7 @@ MUTANTS = (
         "tests/unit/raft/voters/test_added.py",
     ),
     Mutant(
-        "a voter is added that does not answer",
+        "a voter that does not answer is added",
         "R-ADD-3",
         Edit(
             f"{_CHANGES}:handle_probe",
@@ -129,7 +129,7 @@ MUTANTS = (
         "tests/unit/raft/voters/test_added.py",
     ),
     Mutant(
-        "a voter is added that does not support the version",
+        "a voter that does not support the version is added",
         "R-ADD-4",
         Edit(
             f"{_CHANGES}:handle_probe",
@@ -169,7 +169,7 @@ MUTANTS = (
         "tests/unit/raft/voters/test_pending.py",
     ),
     Mutant(
-        "a removed leader leads on",
+        "a removed leader keeps leading",
         "R-REM-5",
         Edit(
             f"{_CHANGES}:settle_change",
@@ -219,7 +219,7 @@ MUTANTS = (
         "tests/unit/raft/voters/test_updated.py",
     ),
     Mutant(
-        "an update of a stranger is taken",
+        "an update of a stranger is accepted",
         "R-UPD-3, S17",
         Edit(
             "kraftwire.raft.updating:_judge_update",
@@ -281,7 +281,7 @@ MUTANTS = (
         "tests/unit/raft/test_progress.py",
     ),
     Mutant(
-        "a removed voter is still heard",
+        "a removed voter still counts as heard",
         "R-CQ-2",
         Edit(
             "kraftwire.raft.progress:LeaderProgress.voters_changed",

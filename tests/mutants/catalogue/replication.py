@@ -49,7 +49,7 @@ MUTANTS = (
         "tests/history/test_divergence.py",
     ),
     Mutant(
-        "a cut leaves the flush of before valid",
+        "a truncation leaves an earlier flush valid",
         "D5, S9",
         Edit(
             f"{_FOLLOWS}:_truncate",
@@ -64,7 +64,7 @@ MUTANTS = (
         Edit(
             f"{_FOLLOWS}:_truncate",
             "    if end >= state.log.end_offset:\n"
-            "        # Nothing to cut and yet diverging: asking again at once would never end "
+            "        # Nothing to truncate and yet diverging: asking again at once would never end "
             "(KAFKA-10706).\n        state.failed(sent)\n        return True",
             "    if end >= state.log.end_offset:\n        return True",
         ),
@@ -148,7 +148,7 @@ MUTANTS = (
         "tests/unit/raft/test_batches.py",
     ),
     Mutant(
-        "a batch of a later epoch is taken",
+        "a batch of a later epoch is accepted",
         "KAFKA-18723, S13",
         Edit(
             "kraftwire.raft.batches:_header_problem",
@@ -158,7 +158,7 @@ MUTANTS = (
         "tests/unit/raft/test_batches.py",
     ),
     Mutant(
-        "a wrong checksum is taken",
+        "a wrong checksum is accepted",
         "R-FET-23, S7",
         Edit(
             "kraftwire.raft.batches:read_fetched",
@@ -178,7 +178,7 @@ MUTANTS = (
         "tests/unit/raft/test_late_answers.py",
     ),
     Mutant(
-        "an answer without error of somebody else is believed",
+        "an answer without error from another node is believed",
         "R-FET-19, S8",
         Edit(
             f"{_FOLLOWS}:handle_fetch_response",
@@ -198,7 +198,7 @@ MUTANTS = (
         "tests/unit/raft/test_peers.py",
     ),
     Mutant(
-        "a waiting fetch is not answered when there is more",
+        "a waiting fetch is not answered when records come",
         "R-FET-14",
         Edit(
             "kraftwire.raft.parked:ParkedFetches.wake_at_or_below",
@@ -208,7 +208,7 @@ MUTANTS = (
         "tests/unit/raft/test_parked.py",
     ),
     Mutant(
-        "a leader's step down leaves fetches waiting",
+        "a leader that steps down leaves fetches waiting",
         "KAFKA-10677",
         Edit(
             "kraftwire.raft.transitions:to_resigned",
@@ -248,7 +248,7 @@ MUTANTS = (
         "tests/unit/raft/test_fetches_served.py",
     ),
     Mutant(
-        "who does not know the high watermark waits for it",
+        "a follower that does not know the high watermark waits for it",
         "KIP-1166",
         Edit(
             f"{_SERVES}:_reply_with_records",

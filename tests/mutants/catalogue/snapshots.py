@@ -143,7 +143,7 @@ MUTANTS = (
         "tests/unit/raft/test_log_picture.py",
     ),
     Mutant(
-        "parts of a snapshot are taken from any position",
+        "parts of a snapshot are accepted from any position",
         "R-FSN-4",
         Edit(
             f"{_FETCHED}:_take",
@@ -153,7 +153,7 @@ MUTANTS = (
         "tests/unit/raft/test_downloading_wrong.py",
     ),
     Mutant(
-        "parts of another snapshot are taken",
+        "parts of another snapshot are accepted",
         "R-FSN-4",
         Edit(
             f"{_FETCHED}:_take",
@@ -163,7 +163,7 @@ MUTANTS = (
         "tests/unit/raft/test_downloading_wrong.py",
     ),
     Mutant(
-        "a download goes on under another leader",
+        "a download continues under another leader",
         "R-FSN-5",
         Edit(
             "kraftwire.raft.state:Download.is_of",

@@ -1,4 +1,4 @@
-"""Requests of another cluster are answered like those of the own cluster (R-VOTE-4, R-FET-1)."""
+"""Requests of another cluster are answered like those of this cluster (R-VOTE-4, R-FET-1)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ FOUND_BY = {"S11"}
 
 
 def break_rule(patch: pytest.MonkeyPatch) -> None:
-    """Cut everything, and do not look at what is committed."""
+    """Cut everything, without a look at what is committed."""
     truncate = following._truncate
 
     def bold(state: Any, diverging: Any, sent: Any) -> bool:

@@ -1,4 +1,4 @@
-"""A leader takes every position for one of its own log, so followers keep what it never had."""
+"""A leader accepts every position as part of its log, so followers keep what it never had."""
 
 from __future__ import annotations
 

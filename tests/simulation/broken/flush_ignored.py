@@ -1,4 +1,4 @@
-"""The log is never flushed: the file system is told so, and does nothing."""
+"""The log is never flushed: the calls are made and do nothing."""
 
 from __future__ import annotations
 

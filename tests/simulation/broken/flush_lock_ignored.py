@@ -13,7 +13,7 @@ SEED = 25
 
 
 def break_rule(patch: pytest.MonkeyPatch) -> None:
-    """Drop the log's prefix without waiting for the flush under way."""
+    """Drop the log's prefix without waiting for the flush in progress."""
 
     def hasty(self: Any, effect: Any) -> None:
         self._log.drop_prefix(effect.start_offset)

@@ -1,4 +1,4 @@
-"""A leader that nobody fetches from leads on (KAFKA-15489)."""
+"""A leader without fetches keeps leading (KAFKA-15489)."""
 
 from __future__ import annotations
 

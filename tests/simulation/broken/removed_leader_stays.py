@@ -1,4 +1,4 @@
-"""A leader whose removal is committed leads on (R-REM-5)."""
+"""A leader whose removal is committed keeps leading (R-REM-5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A state machine goes on while its snapshot is written, and the snapshot with it."""
+"""A snapshot changes along with the state machine while it is being written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a start finds in a log is taken for durable, though a killed process may have left it."""
+"""A start takes a log's contents for durable, although a killed process may have left them."""
 
 from __future__ import annotations
 

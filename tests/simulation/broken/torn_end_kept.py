@@ -12,7 +12,7 @@ FOUND_BY = {"S12", "S13", "D11", "BUG"}
 
 
 def break_rule(patch: pytest.MonkeyPatch) -> None:
-    """Go on where the file ends, not where its last whole batch does."""
+    """Continue where the file ends, not where its last whole batch does."""
     load = Segment.load
 
     def careless(self: Any, last_epoch: int) -> Any:

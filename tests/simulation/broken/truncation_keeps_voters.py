@@ -1,4 +1,4 @@
-"""A truncation does not take voters back (R-ID-8)."""
+"""A truncation does not revert the voters (R-ID-8)."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ FOUND_BY = {"S16"}
 
 
 def break_rule(patch: pytest.MonkeyPatch) -> None:
-    """Cut the log, and believe in its voters on."""
+    """Cut the log, and keep its voters."""
     patch.setattr(VoterHistory, "truncate", lambda *_: False)

@@ -1,4 +1,4 @@
-"""A vote is given without a look at the logs."""
+"""A vote is granted without comparing the logs."""
 
 from __future__ import annotations
 

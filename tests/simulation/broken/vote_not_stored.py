@@ -1,4 +1,4 @@
-"""A vote is given before it is on disk."""
+"""A vote is granted before it is on disk."""
 
 from __future__ import annotations
 

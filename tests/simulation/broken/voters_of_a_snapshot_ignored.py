@@ -12,7 +12,7 @@ FOUND_BY = {"S16"}
 
 
 def break_rule(patch: pytest.MonkeyPatch) -> None:
-    """Read a snapshot's voters at a start, never later."""
+    """Read a snapshot's voters when the node starts, never later."""
     reset = VoterHistory.reset
 
     def once(self: Any, end_offset: int, control: bytes) -> bool:

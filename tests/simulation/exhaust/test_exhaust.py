@@ -63,7 +63,7 @@ def test_small_bounds_are_exhausted(bounds: Bounds, states: int) -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=[rule.name for rule in RULES])
 def test_a_broken_rule_is_found(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a path that breaks it again in replicas none of which is taken for another."""
+    """By a path that breaks it again where no replicas are merged."""
     put_back(rule.bug, monkeypatch)
     found = _search(rule.bounds)
     assert found.violation is not None
@@ -100,7 +100,7 @@ def test_replicas_of_one_form_behave_alike() -> None:
 
 
 def test_late_requests_that_are_forgotten_would_change_nothing() -> None:
-    """However much happens to their addressee before they arrive."""
+    """Whatever happens to their addressee before they arrive."""
     random = Random(7)
     bounds = Bounds(elections=2, restarts=1, values=1, changes=0)
     steps = Steps(bounds)
@@ -128,7 +128,7 @@ def _is_dead(world: World, packet: int, state: State) -> bool:
 
 
 def test_what_a_core_remembers_is_in_its_form() -> None:
-    """A field that nobody told the search of makes two forms; a type that is new is an error."""
+    """A field unknown to the search makes two forms; an unknown type is an error."""
     replica, _ = Replica.first(_ONE_EPOCH, 1)
     other = thaw(freeze(replica))
     assert other.canonical() == replica.canonical()
@@ -139,7 +139,7 @@ def test_what_a_core_remembers_is_in_its_form() -> None:
         other.canonical()
 
 
-def test_a_search_says_where_it_stopped(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_search_reports_where_it_stopped(capsys: pytest.CaptureFixture[str]) -> None:
     """Its last line is what other programs read."""
     assert main(["sim", "exhaust", "--states", "500", "--json"]) == 0
     figures = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -147,7 +147,7 @@ def test_a_search_says_where_it_stopped(capsys: pytest.CaptureFixture[str]) -> N
     assert (figures["exhausted"], figures["violations"]) == (False, 0)
 
 
-def test_the_command_tells_a_path_again(
+def test_the_command_replays_a_path(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The last line of a story is for a shell."""
@@ -160,7 +160,7 @@ def test_the_command_tells_a_path_again(
     assert capsys.readouterr().out.splitlines() == told
 
 
-def test_a_path_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """As one of other bounds is."""
+def test_an_invalid_path_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """Like a path of other bounds."""
     assert main(["sim", "exhaust", "--path", "0.99"]) == 2
-    assert "no path within these bounds" in capsys.readouterr().err
+    assert "not a path within these bounds" in capsys.readouterr().err

@@ -29,7 +29,7 @@ def two_leaders() -> None:
 
 
 def epoch_falls() -> None:
-    """A file says less than before."""
+    """A file states a lower epoch than before."""
     story = led()
     story.stores(1, 0)
 
@@ -53,7 +53,7 @@ def votes_unstored() -> None:
 
 
 def keeps_a_vote_of_an_older_epoch() -> None:
-    """3 voted for 2 in epoch 2; nobody has asked it in epoch 3."""
+    """3 voted for 2 in epoch 2; no candidate has asked it in epoch 3."""
     story = led()
     story.stores(3, 2, 2)
     kept = ElectionState(3, -1, ReplicaKey(2, directory(2)))
@@ -89,14 +89,14 @@ def leads_without_majority() -> None:
     Story().elects(1, 1)
 
 
-def leads_by_a_stranger() -> None:
-    """The vote of a node that is no voter does not count."""
+def leads_by_the_vote_of_a_stranger() -> None:
+    """The vote of a node that is not a voter does not count."""
     story = Story(nodes=4)
     story.elects(1, 1, 4)
 
 
 def observer_campaigns() -> None:
-    """4 is no voter."""
+    """4 is not a voter."""
     story = Story(nodes=4)
     story.stores(4, 1, 4)
     story.asks(4, 1, (0, 0))
@@ -140,7 +140,7 @@ def leader_forgets_its_vote() -> None:
 
 
 def stale_leader_is_elected_late() -> None:
-    """2 is elected in epoch 2, after epoch 3 has committed: it needs nothing of that."""
+    """2 is elected in epoch 2, after a commit in epoch 3: it needs none of that."""
     story = Story()
     story.stores(1, 2, 2)
     story.grants(1, 2, 2, (0, 0))
@@ -165,7 +165,7 @@ BAD: tuple[tuple[str, History], ...] = (
     ("S4", votes_for_older_log),
     ("S4", asks_with_what_is_not_durable),
     ("S17", leads_without_majority),
-    ("S17", leads_by_a_stranger),
+    ("S17", leads_by_the_vote_of_a_stranger),
     ("S18", observer_campaigns),
     ("S19", pre_vote_stores),
     ("S20", names_unstored_leader),

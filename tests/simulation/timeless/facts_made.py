@@ -1,4 +1,4 @@
-"""Histories made by hand for the checks of the timeless ring: some break an invariant, some do not.
+"""Histories made by hand for the checks of clusters without time: some break an invariant.
 
 A history is a book with one thing seen last; everything before it is right.
 """
@@ -38,7 +38,7 @@ def entry(base: int, epoch: int, text: bytes = b"x", voters: Voters | None = Non
 
 
 class Story:
-    """A book to which things happen. Everything that is appended is flushed, unless said."""
+    """A book to which things happen. Everything appended is flushed unless stated otherwise."""
 
     def __init__(self, static: Voters = STATIC, nodes: int = 3) -> None:
         self.book = Book(static)
@@ -66,7 +66,7 @@ class Story:
         self.see(node, facts.Persisted(ElectionState(epoch, leader, vote), False))
 
     def asks(self, node: int, epoch: int, log: tuple[int, int], *, pre: bool = False) -> None:
-        """A node asks for a vote. Shape: `log` is epoch and end offset."""
+        """A node asks for a vote. `log` is epoch and end offset."""
         self.see(node, facts.Asked(vote_request(node, epoch, log, pre=pre)))
 
     def grants(self, node: int, epoch: int, to: int, log: tuple[int, int], voted: int = -1) -> None:

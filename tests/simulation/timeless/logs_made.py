@@ -8,7 +8,7 @@ from tests.simulation.timeless.facts_made import STATIC, History, directory, ent
 
 
 def leads_without_committed() -> None:
-    """3 has not what 1 and 2 committed."""
+    """3 does not have what 1 and 2 committed."""
     story = led()
     story.stores(2, 2, 3)
     story.book.votes.votes[(2, directory(2)), 2] = 3
@@ -17,7 +17,7 @@ def leads_without_committed() -> None:
 
 
 def same_batch_other_past() -> None:
-    """The same batch of epoch 2 after a batch of epoch 1 here, after nothing there."""
+    """The same batch of epoch 2 follows a batch of epoch 1 here, and nothing there."""
     story = led()
     story.stores(3, 2)
     story.stores(2, 2)
@@ -120,7 +120,7 @@ def writes_an_older_epoch() -> None:
 
 
 def believes_another_end() -> None:
-    """The core's picture of its log is not its log."""
+    """The core's picture of its log differs from the log."""
     led().see(1, facts.Settled(1, 5, 1, STATIC, 0, "leader"))
 
 

@@ -1,4 +1,4 @@
-"""Histories of voter sets that change: S16, and who counts for S9."""
+"""Histories of voter sets that change: S16, and which votes count for S9."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def change_before_the_epoch_commits() -> None:
 
 
 def old_majority_commits() -> None:
-    """Two of three are no majority of four."""
+    """Two of three are not a majority of four."""
     story = dynamic()
     change = entry(1, 1, voters=FOUR)
     story.writes(1, change, epoch=1)

@@ -1,4 +1,4 @@
-"""The checks of the timeless ring, on histories that break an invariant and on near misses."""
+"""The checks of clusters without time, on histories that break an invariant and on near misses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NEAR = elections_made.NEAR + logs_made.NEAR + members_made.NEAR
 
 @pytest.mark.parametrize(("invariant", "history"), BAD, ids=lambda v: getattr(v, "__name__", v))
 def test_a_history_that_breaks_an_invariant_is_seen(invariant: str, history: History) -> None:
-    """The last step, and not an earlier one, is what the check objects to."""
+    """The check objects to the last step, not to an earlier one."""
     with pytest.raises(Violation) as error:
         history()
     assert error.value.invariant == invariant
@@ -23,12 +23,12 @@ def test_a_history_that_breaks_an_invariant_is_seen(invariant: str, history: His
 
 @pytest.mark.parametrize("history", NEAR, ids=lambda history: history.__name__)
 def test_a_near_miss_is_let_through(history: History) -> None:
-    """A false alarm costs as much as a bug: somebody has to understand it."""
+    """A false alarm costs as much time to understand as a bug."""
     history()
 
 
 def test_every_safety_invariant_has_a_history() -> None:
-    """A check without one may never object; S21 and S22 are not this ring's."""
+    """A check without one may never object; S21 and S22 are not checked here."""
     seen = {invariant for invariant, _ in BAD}
     safety = {name for name in MEANINGS if name.startswith("S")}
     assert seen == safety - {"S21", "S22"}

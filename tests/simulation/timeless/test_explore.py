@@ -1,4 +1,4 @@
-"""Clusters without time: no invariant is violated, much is reached, failures are told briefly."""
+"""Clusters without time: no invariant is violated, much is reached, reports are brief."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _REACHED = (
 
 @pytest.fixture(scope="module")
 def outcomes() -> list[Outcome]:
-    """What became of the sample; `make proof` runs many more."""
+    """The results of the sample; `make proof` runs many more."""
     print(f"kraftwire sim timeless --seeds 0-{_CLUSTERS - 1}")
     return list(run_seeds(range(_CLUSTERS)))
 
@@ -70,14 +70,14 @@ def test_a_sample_reaches_what_matters(outcomes: list[Outcome]) -> None:
 
 
 def test_a_seed_always_takes_the_same_path() -> None:
-    """Else a failure could not be looked at again."""
+    """Otherwise a failure could not be examined again."""
     paths = [explore(draw(5)).path for _ in range(2)]
     assert len(paths[0]) > 100
     assert paths[0] == paths[1]
 
 
 def test_a_path_can_be_played_again() -> None:
-    """And parts of it can: what does not apply any more is passed over."""
+    """So can parts of it: what no longer applies is skipped."""
     plan = replace(draw(5), steps=200)
     found = explore(plan)
     again = play(plan, found.path)
@@ -106,10 +106,10 @@ def _failing(break_rule: Callable[[pytest.MonkeyPatch], None], patch: pytest.Mon
     ],
     ids=["older epoch counted", "second vote", "cuts committed", "half elects"],
 )
-def test_a_broken_rule_is_told_in_few_lines(
+def test_a_broken_rule_is_reported_in_few_lines(
     rule: object, invariant: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Short enough to be read, with the things that are at odds."""
+    """The report is short enough to read and shows what is at odds."""
     rule.break_rule(monkeypatch)  # type: ignore[attr-defined]
     found = (explore(draw(seed)) for seed in range(500))
     failed = next(outcome for outcome in found if outcome.invariant == invariant)
@@ -125,7 +125,7 @@ def test_a_broken_rule_is_told_in_few_lines(
     assert not any(re.search(r"Data\(|b'|<\w+[. ]|\b[A-Z]\w+\(\w+=", line) for line in lines)
 
 
-def test_the_command_tells_how_to_repeat_a_failure(
+def test_the_command_prints_how_to_repeat_a_failure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The story is for people, the last line for their shell."""
@@ -148,14 +148,14 @@ def test_the_command_prints_its_figures_as_json(capsys: pytest.CaptureFixture[st
 
 
 def test_a_leader_that_no_bootstrap_server_knows_need_not_be_found() -> None:
-    """Operators have removed both voters that everybody asks for the leader."""
+    """Operators have removed both voters that all nodes ask who leads."""
     outcome = explore(draw(9635))
     assert outcome.invariant == ""
     assert outcome.marks["no bootstrap server is a voter"] == 1
 
 
 def test_a_voter_that_stood_after_its_removal_may_stay_apart() -> None:
-    """Its epoch is after that of the leader, which does not follow it there."""
+    """Its epoch is later than that of the leader, which does not follow it."""
     outcome = explore(draw(4729))
     assert outcome.invariant == ""
     assert outcome.marks["a removed voter cuts itself off"] == 1

@@ -12,7 +12,7 @@ FOUND_BY = {"S16"}
 
 
 def break_rule(patch: pytest.MonkeyPatch) -> None:
-    """Take the set for committed as long as the high watermark is unknown."""
+    """Take the set for committed while the high watermark is unknown."""
     refusal = changes.change_refusal
 
     def hasty(state: Any) -> Any:
