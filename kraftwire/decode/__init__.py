@@ -3,15 +3,15 @@
 `open` gives the frames of a capture, `exchanges` its requests with their responses; `batches` and
 `records` read segments and snapshots. Errors are `StorageError` for what cannot be opened or read,
 `UsageError` for a call or an option that makes no sense, `WireError` for bytes of a message or
-batch that break its format; `KraftwireError` is above all of them. What is damaged inside a capture
-is no error: frames have findings, and `health` has the totals. Examples are in README.md.
+batch that break its format; `KraftwireError` is the base of all of them. Damage inside a capture
+is not an error: frames have findings, and `health` has the totals. Examples are in README.md.
 
 Importing this package loads none of the decoder.
 """
 
 from __future__ import annotations
 
-# What only type checkers need is not imported, since importing must stay cheap.
+# Imports for type checkers only are not executed, since importing must stay cheap.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ __all__ = [
     "records",
 ]
 
-# Name -> module that has it.
+# Name -> module that defines it.
 _HOMES = {
     "Exchange": "kraftwire.decode.api.captures",
     "FilterOptions": "kraftwire.decode.run.filters",
@@ -81,10 +81,10 @@ def open(
 ) -> Frames:
     """The frames of a capture, or of several that are one recording, in order of completion.
 
-    Shape: a capture is a path (``-`` is standard input), a readable binary stream or an iterable of
+    A capture is a path (``-`` is standard input), a readable binary stream or an iterable of
     pieces of bytes, compressed or not; `name` stands for its path. `options` choose frames and say
     what is shown, `memory` is what earlier runs have learned.
-    Raises: StorageError if a file cannot be opened or is no capture; UsageError for options that
+    Raises: StorageError if a file cannot be opened or is not a capture; UsageError for options that
     make no sense.
     """
     from kraftwire.decode.api.captures import Frames

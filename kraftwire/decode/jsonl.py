@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from typing import Any, BinaryIO
 
 from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.records import Settings
 from kraftwire.decode.files.report import FileLine
-from kraftwire.limits import RECORDS_CHUNK_COUNT
+from kraftwire.decode.framing.frames import Frame
+from kraftwire.decode.run.sinks import Relays, TakesQuickly
+from kraftwire.decode.short.lines import ShortLines
 from kraftwire.printable import printable
-from kraftwire.records.rows import RecordRows
+from kraftwire.records.limits import RECORDS_CHUNK_COUNT
+from kraftwire.records.rows import RecordRows, weight_of
 
 __all__ = ["JsonLines", "to_line"]
 
-# Records of a long list that are encoded at a time.
-_ROWS_AT_ONCE = RECORDS_CHUNK_COUNT // 8
+# The weight of the records of a long list that are encoded at a time.
+_WEIGHT_AT_ONCE = RECORDS_CHUNK_COUNT // 8
 
 # The one control character that JSON takes as it is.
 _DELETE = "\x7f"
@@ -24,7 +29,7 @@ _DELETE = "\x7f"
 class _Encoder:
     """Encodes objects; the long lists of records in them are `rows`, and marks in the text.
 
-    What is encoded is made here and never holds itself, so looking for circles is wasted.
+    All values are made by the decoder and never contain themselves, so cycles are not checked.
     Everything outside ASCII is escaped: some readers break lines at more characters than the line
     feed.
     """
@@ -37,9 +42,17 @@ class _Encoder:
         ).encode
 
     def encode(self, data: object) -> str:
-        """The text of an object, with nothing in it that a terminal obeys."""
+        """Return the text of an object, without characters that control a terminal."""
         text = self._encode(data)
         return printable(text) if _DELETE in text else text
+
+    def encode_whole(self, data: object) -> str:
+        """Return the text of an object. Raises: TypeError if it has a long list of records."""
+        text = self.encode(data)
+        if self.rows:
+            self.rows = []
+            raise TypeError("a long list of records is written piece by piece")
+        return text
 
     def _default(self, value: object) -> str:
         if not isinstance(value, RecordRows):
@@ -49,7 +62,7 @@ class _Encoder:
 
     @property
     def mark_text(self) -> str:
-        """What stands in the text for a long list."""
+        """Return the mark that stands in the text for a long list."""
         return f"rows {self.mark}"
 
 
@@ -60,15 +73,35 @@ def to_line(data: dict[str, Any]) -> bytes:
     return b"".join(parts)
 
 
-class JsonLines:
+class JsonLines(TakesQuickly, Relays):
     """The sink of ``--format jsonl``."""
 
-    def __init__(self, out: BinaryIO, *, is_live: bool = False) -> None:
-        """Write to a binary stream. Shape: `is_live` flushes each line, for an endless input."""
+    def __init__(
+        self, out: BinaryIO, *, is_live: bool = False, settings: Settings | None = None
+    ) -> None:
+        """Write to a binary stream.
+
+        `is_live` flushes each line, for an endless input. With the `settings` of the run
+        ordinary frames take a fast path.
+        """
         self._write = out.write
         self._flush = out.flush
         self._is_live = is_live
         self._encoder = _Encoder()
+        self._short = ShortLines(settings, _Encoder().encode_whole) if settings else None
+
+    def quickly(self, frames: Sequence[Frame], number: int = 0, /) -> Iterator[bool]:
+        """Write frames that are not decoded yet, if they are ordinary."""
+        return map(self._quick, frames, count(number))
+
+    def _quick(self, frame: Frame, number: int) -> bool:
+        line = self._short.line(frame, number) if self._short else None
+        if line is None:
+            return False
+        self._write(line)
+        if self._is_live:
+            self._flush()
+        return True
 
     def frame(self, frame: DecodedFrame) -> None:
         """Write a frame."""
@@ -82,6 +115,12 @@ class JsonLines:
         _write(self._write, self._encoder, data)
         if self._is_live:
             self._flush()
+
+    def pass_over(self, _frame: Frame, _number: int, _decoded: DecodedFrame | None, /) -> None:
+        """Do nothing: no line depends on another one."""
+
+    def hand_over(self) -> None:
+        """Do nothing: no line is held back."""
 
     def finish(self) -> None:
         """Write what is buffered."""
@@ -114,12 +153,14 @@ def _write_rows(
 ) -> None:
     between = b"["
     pending: list[dict[str, Any]] = []
+    weight = 0
     for row in rows:
         pending.append(row)
-        if len(pending) == _ROWS_AT_ONCE:
+        weight += weight_of(row)
+        if weight >= _WEIGHT_AT_ONCE:
             write(between + encoder.encode(pending)[1:-1].encode("ascii"))
             between = b","
-            pending = []
+            pending, weight = [], 0
     if pending or between == b"[":
         write(between + encoder.encode(pending)[1:-1].encode("ascii"))
     write(b"]")

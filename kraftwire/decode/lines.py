@@ -1,4 +1,4 @@
-"""Lines of a stream in bounded memory: what is too long is passed over, not kept."""
+"""Lines of a stream in bounded memory: what is too long is skipped, not kept."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read_lines(source: BinaryIO, limit: int) -> Iterator[bytes | bytearray | Non
 
 
 def _rest(source: BinaryIO, first: bytes, limit: int) -> bytearray | None:
-    """A line that is longer than one read."""
+    """Return a line of which one read got only the `first` part; None if it is too long."""
     line: bytearray | None = bytearray(first)
     piece = first
     while not piece.endswith(b"\n") and (piece := source.readline(LINE_READ_BYTES)):

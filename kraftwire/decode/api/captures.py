@@ -36,7 +36,7 @@ class Frames:
     """The frames of captures that are open; iterate once, over them or over `exchanges`.
 
     Order: files are closed at the end of the iteration, by `close`, or as a context.
-    Shape: `health` is complete at the end: packets, losses, connections, TLS, and in `health.bytes`
+    `health` is complete at the end: packets, losses, connections, TLS, and in `health.bytes`
     where each byte is. `memory` is what was learned so far.
     """
 
@@ -51,7 +51,7 @@ class Frames:
         self._decoder = FrameDecoder(options.settings(self.memory), self.memory)
 
     def close(self) -> None:
-        """Close what is open, if the frames are not read to their end."""
+        """Close the files, where the frames are not read to their end."""
         self._capture.close()
 
     def __enter__(self) -> Frames:
@@ -62,7 +62,7 @@ class Frames:
 
     @property
     def health(self) -> Health:
-        """What happened to the capture as a whole."""
+        """The totals of the capture: packets, losses, connections and bytes."""
         return self._capture.health
 
     def __iter__(self) -> Iterator[Frame]:
@@ -72,7 +72,7 @@ class Frames:
     def exchanges(self) -> Iterator[Exchange]:
         """Requests with their responses, in the order in which they are complete.
 
-        Shape: what the filters ask for may be in either of the two.
+        A filter may match the request or the response.
         """
         for each in exchanges(self._decoded()):
             if self._is_wanted(each):

@@ -19,7 +19,7 @@ M = TypeVar("M", bound=Message)
 class Frame:
     """A request, a response or a bare SASL token of a capture.
 
-    Shape: None stands for what is not known. Header and body are decoded on first use.
+    None stands for what is not known. Header and body are decoded on first use.
     Units: `time` in seconds since the epoch, of the frame's last packet; `size` in bytes.
     """
 
@@ -105,7 +105,7 @@ class Frame:
 
     @property
     def remaining(self) -> int:
-        """Announced bytes after the last one that was decoded."""
+        """The number of announced bytes after the last one that was decoded."""
         return self.decoded.remaining
 
     @property
@@ -120,12 +120,12 @@ class Frame:
 
     @property
     def header(self) -> RequestHeader | ResponseHeader | None:
-        """The header."""
+        """The header, None if it could not be decoded."""
         return self.decoded.header
 
     @property
     def body(self) -> Message | None:
-        """The body, None if it could not be decoded as a whole; `isinstance` tells which it is."""
+        """The body, None if it could not be decoded as a whole; `isinstance` shows which it is."""
         return self.decoded.body
 
     def body_as(self, kind: type[M]) -> M | None:
@@ -161,7 +161,7 @@ class Frame:
 
     @property
     def findings(self) -> list[Finding]:
-        """What is odd, damaged or missing."""
+        """The findings: what is odd, damaged or missing in the frame."""
         return self.decoded.findings
 
     def to_json(self) -> dict[str, Any]:

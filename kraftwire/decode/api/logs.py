@@ -14,7 +14,7 @@ from kraftwire.decode.files.report import FileReport
 from kraftwire.decode.files.scan import FoundBatch, Scanner
 from kraftwire.decode.files.source import ByteSource, open_source, open_stream
 from kraftwire.errors import StorageError, UsageError, WireError
-from kraftwire.limits import RECORDS_COUNT_FREE
+from kraftwire.records.batch import RecordBatch
 from kraftwire.records.reader import Batch, read_batches
 from kraftwire.records.record import Record
 
@@ -25,7 +25,7 @@ __all__ = ["LogBatch", "LogRecord", "batches", "records"]
 class LogBatch:
     """A batch of a segment or snapshot.
 
-    Shape: it begins at `position` of `file`; `is_valid` tells whether its CRC is right.
+    It begins at `position` of `file`; `is_valid` says whether its CRC is right.
     """
 
     file: str
@@ -34,7 +34,7 @@ class LogBatch:
     is_valid: bool
 
     def records(self) -> list[Record]:
-        """Its records. Raises: StorageError if they cannot be read, or the CRC is wrong."""
+        """Return the records. Raises: StorageError if they cannot be read, or the CRC is wrong."""
         self._ensure_valid()
         try:
             return self.batch.records()
@@ -43,20 +43,21 @@ class LogBatch:
         raise self._error(problem)
 
     def iter_records(self) -> Iterator[Record]:
-        """Its records, holding a bounded number at a time. Raises: as `records`, before the first.
+        """Yield the records, holding a bounded number at a time.
 
-        Order: a batch of very many records is read twice.
+        A batch of very many records is read twice. Raises: as `records`, before the first record.
         """
-        if self.batch.magic < 2 or self.batch.count <= RECORDS_COUNT_FREE:
+        batch = self.batch
+        if not isinstance(batch, RecordBatch):
             yield from self.records()
             return
         self._ensure_valid()
-        found = self.batch.iter_salvage()
-        for _ in found:
-            pass
-        if found.damage is not None:
-            raise self._error(str(found.damage))
-        yield from found
+        try:
+            yield from batch.iter_readable()
+            return
+        except WireError as error:
+            problem = str(error)
+        raise self._error(problem)
 
     def _ensure_valid(self) -> None:
         if not self.is_valid:
@@ -83,7 +84,7 @@ class LogRecord:
 
     @property
     def timestamp(self) -> int:
-        """When it was made, or appended if the broker stamps batches; -1 if unknown."""
+        """When the record was made, or appended if the broker stamps batches; -1 if unknown."""
         return self.record.timestamp
 
     @property
@@ -103,7 +104,7 @@ class LogRecord:
 
     @property
     def is_control(self) -> bool:
-        """Whether Kafka wrote it to steer transactions or the quorum."""
+        """Whether Kafka itself wrote the record, to control transactions or the quorum."""
         return self.batch.batch.is_control
 
 
@@ -113,14 +114,14 @@ def batches(
 ) -> Iterator[LogBatch]:
     """The batches of a segment or snapshot, compressed or not, in the file's order.
 
-    Shape: what is damaged or no batch goes to `on_finding`, and reading goes on after it.
+    Damage, and bytes that are not a batch, are reported to `on_finding`; reading continues.
     Raises: StorageError if the source cannot be read; UsageError if it holds no batches.
     """
     name = input_name(source)
     report = FileReport(on_finding)
     with _opened(source, name) as opened:
         if not opened.kind.has_batches and opened.size:
-            raise UsageError(f"{name} is no segment and no snapshot ({opened.kind})")
+            raise UsageError(f"{name} is neither a segment nor a snapshot ({opened.kind})")
         sink = report.sink(name)
         for found in Scanner(opened, sink).batches():
             batch = _read(found)
@@ -154,7 +155,7 @@ def _opened(
     source: str | os.PathLike[str] | Readable, name: str
 ) -> AbstractContextManager[ByteSource]:
     if not name:
-        raise UsageError("an empty name is no file")
+        raise UsageError("an empty name is not a file")
     if isinstance(source, str | os.PathLike):
         return open_source(Path(name))
     return open_stream(Path(name), source)

@@ -1,7 +1,7 @@
 """Header and body of one payload: decoded in full, or as far as the bytes and schemas reach.
 
-Owns the choice of the schema (an unknown version is read with the nearest one) and what is found
-on the way. Never raises on bad bytes: a payload that stops somewhere says where.
+Owns the choice of the schema (an unknown version is read with the nearest one) and the findings
+of decoding. Never raises on bad bytes: the payload says where decoding stopped.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from kraftwire import messages
 from kraftwire.decode.body.findings import Finding, finding_of, json_path
 from kraftwire.decode.body.partial import Part, annotated
 from kraftwire.decode.body.scan import unknown_tags
+from kraftwire.decode.body.weight import is_message_bomb
 from kraftwire.decode.framing.frames import BEFORE_CAPTURE
+from kraftwire.decode.limits import TAKEN_APART_BYTES_MAX
 from kraftwire.errors import WireError
 from kraftwire.limits import FINDING_HEX_BYTES
 from kraftwire.messages.request_header import RequestHeader
@@ -35,14 +37,15 @@ _NO_TAGS = b"\x00"
 
 
 class Payload:
-    """What a payload turned out to hold.
+    """The header and body of a frame, decoded as far as its bytes and the schemas allow.
 
-    Shape: `data` are the bytes behind the frame's length up to the first one that is missing,
+    `data` are the bytes after the frame's length up to the first one that is missing,
     `size` how many there should be. `header` and `body` are None where they could not be decoded
     in full; `body_class` and `body_version` then still name the schema that was tried. `end` is
-    the position behind the last byte that was decoded, `header_end` where the body starts.
+    the position after the last byte that was decoded, `header_end` where the body starts.
     `is_assumed` marks a body that was read with the schema of another version. `error` is what
-    stopped the body, and `part` its annotations where bytes of it are missing.
+    stopped the body, and `part` its annotations where bytes of it are missing. `worth` is how many
+    bytes of the input account for the payload.
     """
 
     __slots__ = (
@@ -62,12 +65,21 @@ class Payload:
         "is_request",
         "part",
         "size",
+        "worth",
     )
 
-    def __init__(self, data: bytes, *, is_request: bool, size: int | None = None) -> None:
+    def __init__(
+        self,
+        data: bytes,
+        *,
+        is_request: bool,
+        size: int | None = None,
+        worth: int | None = None,
+    ) -> None:
         self.data = data
         self.is_request = is_request
         self.size = len(data) if size is None else size
+        self.worth = self.size if worth is None else worth
         self.api_key: int | None = None
         self.api_version: int | None = None
         self.header: Header | None = None
@@ -114,19 +126,25 @@ class Payload:
             json["clientId"] = header.client_id
         return json
 
-    def take_apart(self) -> None:
-        """Show the first fields of a body in place of all. Order: once it has been decoded."""
+    def take_apart(self, most: int) -> None:
+        """Replace the body by its first fields, those in the first `most` bytes of the payload.
+
+        Order: after the schema is known.
+        """
         assert self.body_class is not None
         self.body = None
+        data, size = self.data, None
+        if most < len(data):
+            data, size = data[:most], len(data)
         self.part = annotated(
-            self.body_class, self.data, self.body_version, self.header_end
+            self.body_class, data, self.body_version, self.header_end, size=size
         )
         path, self.end = self.part.stop()
-        detail = f"{self.name} has too many values to show all of them"
+        detail = f"{self.name} has too many values for its {self.size} bytes to show all of them"
         self.note("message-bomb", self.end, detail, path=json_path(path))
 
     def note(self, id: str, offset: int | None, detail: str, *, path: str = "") -> None:
-        """Add a finding; the bytes from the offset on go with it."""
+        """Add a finding, with the first bytes from the offset on."""
         rest = b"" if offset is None else self.data[offset : offset + FINDING_HEX_BYTES]
         self.findings.append(Finding(id, offset, path, detail, rest))
 
@@ -138,14 +156,16 @@ def decode_payload(
     api: tuple[int, int] | None = None,
     size: int | None = None,
     is_early: bool = False,
+    worth: int | None = None,
 ) -> Payload:
     """Decode header and body.
 
-    Shape: `api` are key and version of the request that a response answers, None if nobody knows;
-    a request's own header tells them. `size` is the announced length where bytes are missing.
-    `is_early` if nobody can know the request because it was sent before the capture began.
+    `api` are key and version of the request that a response answers, None if they are unknown;
+    a request's own header has them. `size` is the announced length where bytes are missing.
+    `is_early` if the request is unknown because it was sent before the capture began. `worth`
+    is how many bytes of the input account for the payload, by default its own.
     """
-    payload = Payload(data, is_request=is_request, size=size)
+    payload = Payload(data, is_request=is_request, size=size, worth=worth)
     if is_request:
         _decode_request_header(payload)
     else:
@@ -157,7 +177,7 @@ def decode_payload(
 
 def _decode_request_header(payload: Payload) -> None:
     if len(payload.data) < 4:
-        payload.note("header-undecoded", 0, f"{len(payload.data)} bytes are no request header")
+        payload.note("header-undecoded", 0, f"{len(payload.data)} bytes are not a request header")
         return
     key = int.from_bytes(payload.data[:2], "big", signed=True)
     version = int.from_bytes(payload.data[2:4], "big", signed=True)
@@ -213,6 +233,13 @@ def _decode_body(payload: Payload, api_key: int, api_version: int) -> None:
         if is_greeting and payload.is_request and payload.is_complete:
             _decode_greeting(payload, cls)
             return
+    worth = payload.worth
+    if is_message_bomb(cls, payload.data, payload.body_version, payload.end, worth=worth):
+        if payload.is_complete:
+            payload.take_apart(max(worth, TAKEN_APART_BYTES_MAX))
+        else:
+            _note_missing(payload)
+        return
     try:
         payload.body, payload.end = cls.decode(payload.data, payload.body_version, payload.end)
     except WireError as error:
@@ -222,7 +249,7 @@ def _decode_body(payload: Payload, api_key: int, api_version: int) -> None:
 
 
 def _is_answer_in_0(payload: Payload, api_key: int, api_version: int) -> bool:
-    """Whether a response is in version 0 though its request is not; if so, that is noted."""
+    """Return whether a response is in version 0 though its request is not; if so, note it."""
     version = answered_version(payload.data, payload.end, api_key, api_version)
     if version == api_version:
         return False
@@ -233,9 +260,9 @@ def _is_answer_in_0(payload: Payload, api_key: int, api_version: int) -> bool:
 
 
 def _decode_greeting(payload: Payload, cls: type[Message]) -> None:
-    """Read an ApiVersions request of a version to come: the known fields, and no tagged ones.
+    """Read the known fields of an ApiVersions request in a future version, without tagged fields.
 
-    What a newer version adds stands between the two, so tags can only be guessed.
+    New fields stand before the tagged ones, so where these begin is unknown.
     """
     version, start = payload.body_version, payload.header_end
     part = annotated(cls, payload.data, version, start)
@@ -275,7 +302,7 @@ def _note_missing(payload: Payload) -> None:
         )
         path, payload.end = payload.part.stop()
     missing = payload.size - len(payload.data)
-    detail = f"{missing} bytes of the frame are missing or lie behind missing ones"
+    detail = f"{missing} bytes of the frame are missing or lie after missing ones"
     payload.note("incomplete", payload.end, detail, path=json_path(path))
 
 
@@ -283,7 +310,7 @@ def _check_body(payload: Payload, body: Message) -> None:
     left = payload.remaining
     if left > 0:
         noun = "byte" if left == 1 else "bytes"
-        payload.note("trailing-bytes", payload.end, f"{left} {noun} behind {payload.name}")
+        payload.note("trailing-bytes", payload.end, f"{left} {noun} after {payload.name}")
     _note_tags(payload, body, payload.body_version, within="")
 
 

@@ -1,7 +1,7 @@
-"""What earlier frames tell about later ones: SASL mechanisms, protocol types, embedded requests.
+"""What earlier frames reveal about later ones: SASL mechanisms, protocol types, embedded requests.
 
-What lasts is in a `Memory`. Here is what requests tell about their responses; requests that are
-never answered are forgotten, oldest first.
+A `Memory` keeps what lasts. This module keeps what requests reveal about their responses; of
+requests that are never answered it forgets the oldest first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _API_VERSIONS = 18
 _SASL_AUTHENTICATE = 36
 _ENVELOPE = 58
 
-# Metadata, CreateTopics, DeleteTopics and DescribeTopicPartitions tell the names of topics.
+# Metadata, CreateTopics, DeleteTopics and DescribeTopicPartitions carry the names of topics.
 _TOPICS = frozenset({3, 19, 20, 75})
 TELLING = _TOPICS | {
     _JOIN_GROUP, _SYNC_GROUP, _SASL_HANDSHAKE, _API_VERSIONS, _SASL_AUTHENTICATE, _ENVELOPE,
@@ -34,7 +34,7 @@ _NO_CLUE = Clue()
 
 
 def needs_learning(api_key: int | None) -> bool:
-    """Whether frames of an API tell something, or need to be told something."""
+    """Whether frames of an API reveal something about others, or depend on others."""
     return api_key in TELLING
 
 
@@ -46,7 +46,7 @@ class Clues:
         self._waiting: dict[tuple[str, int], Clue] = {}
 
     def of_request(self, connection: str, payload: Payload) -> Clue:
-        """The clue to a request; notes what it tells about its response."""
+        """Return the clue to a request, and note what it reveals about its response."""
         if payload.api_key == _SASL_AUTHENTICATE:
             return Clue(mechanism=self.memory.mechanisms.get(connection))
         clue = self._told_by(connection, payload.api_key, payload.body)
@@ -57,7 +57,7 @@ class Clues:
         return clue
 
     def of_response(self, connection: str, payload: Payload) -> Clue:
-        """The clue to a response."""
+        """Return the clue to a response."""
         if payload.api_key == _SASL_AUTHENTICATE:
             return Clue(mechanism=self.memory.mechanisms.get(connection))
         if payload.body is not None:

@@ -1,6 +1,6 @@
 """Findings of frames: what is odd, damaged or missing, under stable ids.
 
-Owns the ids of what is found inside a frame, and which ids mean that bytes stay undecoded. Those of
+Owns the ids of findings inside a frame, and which ids mean that bytes stay undecoded. Those of
 packets and streams are described in `framing.frames`, those of files in `files.findings`.
 """
 
@@ -22,15 +22,15 @@ FINDINGS = {
     "newest known one are read",
     "api-versions-v0": "an answer to ApiVersions in version 0, from a server that lacks the "
     "version asked for",
-    "batch-bomb": "a compressed batch that would become far more than its bytes account for; its "
-    "records are not read",
+    "batch-bomb": "a batch, or a record of it, that would become far more than its bytes account "
+    "for; it is not read",
     "batch-crc": "the CRC of a record batch is wrong",
     "batch-cut": "the last record batch is cut off, as servers do at a size limit",
     "batch-damaged": "bytes among record batches that are none, or records that cannot be read",
     "batch-unaligned": "a slice of a snapshot begins or ends inside a record batch",
     "header-undecoded": "the header of the frame cannot be read",
     "incomplete": "bytes of the frame are missing; what stands before them is shown",
-    "message-bomb": "a message with so many values that showing them would fill the memory; its "
+    "message-bomb": "a message with so many values that they would fill the memory; its "
     "first bytes are shown",
     "nested-undecoded": "bytes inside a field do not follow the format they should have",
     "not-canonical": "Kafka itself writes the same message in other bytes, such as shorter varints",
@@ -38,7 +38,7 @@ FINDINGS = {
     BEFORE_CAPTURE: "a response to a request from before the capture; its API and version are not "
     "known",
     "sasl-token": "a SASL token without any header, as after a SaslHandshake of version 0",
-    "trailing-bytes": "bytes behind the end of the message",
+    "trailing-bytes": "bytes after the end of the message",
     "undecoded": "the bytes do not follow the schema from here on",
     "unknown-api": "no schema has this API key",
     "unknown-tag": "a tagged field that the schema lacks",
@@ -46,7 +46,7 @@ FINDINGS = {
     "unmatched-response": "a response whose request is not known, and thus its API and version",
 }
 
-# Those that leave bytes of Kafka's undecoded, or decoded by guess: a run with one exits with 3.
+# Ids that mean: bytes of Kafka's stay undecoded, or are decoded by guess. The exit code is 3.
 LOSSES = frozenset(
     {
         "batch-bomb",
@@ -73,10 +73,10 @@ _WORD_START = re.compile(r"_(\w)")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that the reader of a frame should know.
+    """Something about a frame that its reader should know.
 
-    Shape: `offset` counts from the first byte behind the frame's length, None where no byte can be
-    named; `path` is that of the JSON form; `rest` holds the first bytes that it is about.
+    `offset` counts from the first byte after the frame's length, None where no byte can be
+    named; `path` is that of the JSON form; `rest` holds the first bytes that the finding is about.
     """
 
     id: str
@@ -109,10 +109,10 @@ class Finding:
 def finding_of(
     error: WireError, id: str, *, rest: bytes | memoryview = b"", at: int = 0, within: str = ""
 ) -> Finding:
-    """The finding that an error stands for.
+    """Turn an error into a finding.
 
-    Shape: `at` and `within` are the place of the buffer, and of the message, that the error's
-    offset and path count from; of `rest` the first bytes are kept.
+    The error's offset counts from `at` in the buffer, and its path from `within` in the
+    message; of `rest` the first bytes are kept.
     """
     detail = error.problem
     if error.expected or error.found:
@@ -123,5 +123,5 @@ def finding_of(
 
 
 def json_path(path: str) -> str:
-    """A path of Python attributes in the names of the JSON form."""
+    """Translate a path of Python attributes into the names of the JSON form."""
     return _WORD_START.sub(lambda match: match[1].upper(), path)

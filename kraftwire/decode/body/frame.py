@@ -1,6 +1,6 @@
 """A frame of a capture with everything that can be known about it.
 
-`FrameDecoder` turns the frames of a run into `DecodedFrame`s; what a frame tells about later ones
+`FrameDecoder` turns the frames of a run into `DecodedFrame`s; what a frame reveals about later ones
 (topic ids, SASL mechanisms, embedded requests) it remembers. Renderers, filters and statistics work
 on `DecodedFrame` alone.
 """
@@ -17,12 +17,12 @@ from kraftwire.decode.body.clues import Clues, needs_learning
 from kraftwire.decode.body.findings import Finding
 from kraftwire.decode.body.lazy import lazy
 from kraftwire.decode.body.memory import Memory
-from kraftwire.decode.body.quick import quick_body, quick_errors
+from kraftwire.decode.body.quick import quick_body
 from kraftwire.decode.body.ranges import ByteRange, hidden_ranges
 from kraftwire.decode.body.records import FieldBatches, Settings
 from kraftwire.decode.body.redact import REDACTED
 from kraftwire.decode.body.sasl import sasl_token
-from kraftwire.decode.body.scan import TopicUse, groups, topics
+from kraftwire.decode.body.scan import TopicUse, error_codes, groups, topics
 from kraftwire.decode.body.view import Clue, PayloadView
 from kraftwire.decode.framing.frames import BEFORE_CAPTURE, Frame
 from kraftwire.protocol.error_codes import error_name
@@ -31,14 +31,17 @@ from kraftwire.wire.message import Message
 __all__ = ["DecodedFrame", "FrameDecoder"]
 
 _TOKEN = "sasl-token"
-# What the packets tell of a response alone, and what its payload tells instead, with a position.
+# Findings of packets about a response, and those of its payload that replace them, with a position.
 _ALONE = frozenset({"unmatched-response", BEFORE_CAPTURE})
+
+# The attributes that keep objects of the body alive.
+_WORKED_OUT = ("payload", "view", "_quick_body", "topics", "groups", "nested", "findings")
 
 
 class DecodedFrame:
-    """A frame, its header and body, and what follows from them; all worked out on first use.
+    """A frame, its header and body, and what follows from them; all computed on first use.
 
-    Shape: positions and ranges count from the first byte of `frame.data`. `number` is that of the
+    Positions and ranges count from the first byte of `frame.data`. `number` is that of the
     frame in its run.
     """
 
@@ -78,13 +81,14 @@ class DecodedFrame:
             api = frame.api_key, frame.api_version
         is_early = any(each[0] == BEFORE_CAPTURE for each in frame.findings)
         payload = decode_payload(
-            data, is_request=frame.is_request, api=api, size=frame.size, is_early=is_early
+            data, is_request=frame.is_request, api=api, size=frame.size, is_early=is_early,
+            worth=frame.worth,
         )
         shown, body = self.settings.shown, payload.body
-        if shown is None or body is None or not shown.is_too_much(body, len(data)):
+        if shown is None or body is None or not shown.is_too_much(body, len(data), frame.worth):
             return payload
         del body
-        payload.take_apart()
+        payload.take_apart(shown.may_have(len(data), frame.worth))
         return payload
 
     @lazy
@@ -94,7 +98,7 @@ class DecodedFrame:
         return PayloadView(self.payload, self.settings, clue, file=self.frame.file)
 
     def learn(self) -> None:
-        """Let the frames behind this one know what it tells. Order: once, in order of frames."""
+        """Record what later frames need to know. Order: once, in order of frames."""
         key, connection = self.frame.api_key, self.frame.connection
         if not needs_learning(key):
             return
@@ -102,6 +106,11 @@ class DecodedFrame:
             self._clue = self._clues.of_request(connection, self.payload)
             return
         self._clue = self._clues.of_response(connection, self.payload)
+
+    def let_go(self) -> None:
+        """Drop computed values; they are computed again on request."""
+        for name in _WORKED_OUT:
+            self.__dict__.pop(name, None)
 
     @property
     def header(self) -> Header | None:
@@ -119,17 +128,17 @@ class DecodedFrame:
 
     @property
     def quick_body(self) -> Message | None:
-        """The body, by the short way if the frame is ordinary: unknown tags are passed over."""
+        """The body, on the fast path if the frame is ordinary: unknown tags are skipped."""
         body = self._quick_body
         return self.body if body is None else body
 
     @property
     def quick_error_codes(self) -> list[int]:
-        """The error codes in a response, by the short way if the frame is ordinary."""
+        """The error codes in a response, on the fast path if the frame is ordinary."""
         body = self._quick_body
         if body is None:
             return self.error_codes
-        return quick_errors(body, self.frame.api_version or 0)
+        return error_codes(body, self.frame.api_version or 0)
 
     @property
     def body_version(self) -> int:
@@ -254,7 +263,7 @@ class DecodedFrame:
 class FrameDecoder:
     """Decodes the frames of a run, in order.
 
-    Shape: `memory` is what it starts from and learns more in; its topics take the place of those in
+    `memory` is what it starts from and learns more in; its topics take the place of those in
     the settings.
     """
 
@@ -264,10 +273,14 @@ class FrameDecoder:
         self._clues = Clues(self.memory)
         self._next_number = 0
 
-    def decode(self, frame: Frame, number: int | None = None) -> DecodedFrame:
-        """What is known of the next frame.
+    def later(self, frame: Frame, number: int) -> DecodedFrame:
+        """Return an earlier frame, which must reveal nothing about others."""
+        return DecodedFrame(frame, number, self.settings, self._clues)
 
-        Shape: `number` is that of the frame in the run, by default one more than the last.
+    def decode(self, frame: Frame, number: int | None = None) -> DecodedFrame:
+        """Return the next frame of the run.
+
+        `number` is that of the frame in the run, by default one more than the last.
         """
         if number is None:
             number = self._next_number

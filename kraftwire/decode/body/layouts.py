@@ -1,9 +1,9 @@
 """Layouts of Kafka's fixed formats, written down with `construct`, independently of the codec.
 
-The fast readers are struct calls and generated code; these layouts say the same bytes a second
-time, field by field, so that tests can hold the two together and a byte view can name every
-range. They are two orders of magnitude slower, so for what every frame has, `spans` has short ways
-of its own, which tests hold equal to the layouts.
+The fast readers are struct calls and generated code; these layouts describe the same bytes
+once more, field by field, so that tests can compare the two and a byte view can name every
+range. They are two orders of magnitude slower, so `spans` has fast paths for what every frame
+has; tests hold them equal to the layouts.
 
 Nothing here knows a message schema: bodies of requests, control and metadata records belong to
 the generated classes.
@@ -42,7 +42,7 @@ _VARINT = c.ZigZag
 
 
 def _nullable(length: Any, value: Any) -> Any:
-    """A value behind its length, where a negative length stands for null."""
+    """A value after its length, where a negative length stands for null."""
     return _layout("length" / length, "value" / c.If(c.this.length >= 0, value(c.this.length)))
 
 
@@ -179,8 +179,8 @@ def parse(name: str, buf: bytes | memoryview, offset: int = 0) -> dict[str, Any]
 def spans(name: str, buf: bytes | memoryview, offset: int = 0) -> list[Span]:
     """Read the layout `name` at an offset; returns its innermost fields in order of their bytes.
 
-    Layouts of fixed size, and those that most bytes of a capture follow, take a short way.
-    Shape: ranges count from the start of `buf`, follow each other without a gap and cover all
+    Layouts of fixed size, and those that most bytes of a capture follow, take a fast path.
+    Ranges count from the start of `buf`, follow each other without a gap and cover all
     that the layout reads; the bits of a bit struct have no ranges.
     Raises: WireError if the bytes do not follow the layout.
     """
@@ -227,14 +227,14 @@ def _spans(value: Any, path: str) -> Iterator[Span]:
             yield Span(where, start, end, item)
 
 
-# -- short ways ---------------------------------------------------------------------------------
-# None wherever something is unusual; construct then finds the place and the words for it.
+# -- fast paths ---------------------------------------------------------------------------------
+# Each returns None where something is unusual; construct then finds the place and describes it.
 
 _Quick = Callable[[bytes | memoryview, int], list[Span] | None]
 
 
 def _fixed(name: str) -> _Quick:
-    """The way of a layout whose fields all have a fixed size, read off its construct."""
+    """Return the fast path of a layout whose fields all have a fixed size."""
     fields = [each for each in LAYOUTS[name].subcons if each.name and not each.name.startswith("@")]
     plain = [getattr(each.subcon, "subcon", each.subcon) for each in fields]
     unpack = struct.Struct(">" + "".join(each.fmtstr[1:] for each in plain)).unpack_from
@@ -261,7 +261,7 @@ def _fixed(name: str) -> _Quick:
 
 
 def _varints(*names: str) -> _Quick:
-    """The way of some unsigned varints of a byte each."""
+    """Return the fast path of a row of unsigned varints of one byte each."""
 
     def quick(buf: bytes | memoryview, offset: int) -> list[Span] | None:
         values = bytes(buf[offset : offset + len(names)])
@@ -305,7 +305,7 @@ def _tagged_response_header(buf: bytes | memoryview, offset: int) -> list[Span] 
 
 
 def _record(buf: bytes | memoryview, offset: int) -> list[Span] | None:
-    """A record without headers of its own."""
+    """Read a record that has no headers; None for any other."""
     found: list[Span] = []
     try:
         at = offset

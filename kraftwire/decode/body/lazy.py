@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class lazy(Generic[T]):
-    """A decorator: the method runs once, and its result then stands in its place."""
+    """Decorate a method: it runs once, and its result then replaces it on the object."""
 
     def __init__(self, method: Callable[[Any], T]) -> None:
         self._method = method

@@ -1,6 +1,6 @@
-"""What frames tell about other frames, also those of other connections, as one value.
+"""What frames reveal about other frames, also those of other connections, as one value.
 
-Owns what is remembered and its bounds. A memory can be handed to another process, merged with that
+Owns what is remembered and its bounds. A memory can be sent to another process, merged with that
 of another part of the same traffic, and be what a run starts from.
 """
 
@@ -20,12 +20,12 @@ V = TypeVar("V")
 
 @dataclass(slots=True)
 class Memory:
-    """What a run has learned; picklable.
+    """The knowledge that a run has gained; picklable.
 
-    Shape: `topics` are names by topic id, `protocol_types` by group id, `mechanisms` those of SASL
+    `topics` are names by topic id, `protocol_types` by group id, `mechanisms` those of SASL
     by connection. `software` is what clients call themselves ("name version") by connection, and
     `versions` what servers offer by their end ("host:port"): API key -> lowest and highest version.
-    Each of them but `topics` is bounded; what was learned first gives way.
+    Each of them but `topics` is bounded; the oldest entries are dropped.
     """
 
     topics: TopicNames = field(default_factory=TopicNames)
@@ -35,7 +35,7 @@ class Memory:
     versions: dict[str, dict[int, tuple[int, int]]] = field(default_factory=dict)
 
     def merge(self, other: Memory) -> None:
-        """Learn what another memory knows; what is known here already stays."""
+        """Add what another memory knows; entries that are here already stay."""
         self.topics.merge(other.topics)
         _merge(self.protocol_types, other.protocol_types)
         _merge(self.mechanisms, other.mechanisms)
@@ -43,26 +43,26 @@ class Memory:
         _merge(self.versions, other.versions)
 
     def copy(self) -> Memory:
-        """A memory that knows the same and learns on its own."""
+        """Return a memory that knows the same and learns independently."""
         made = Memory()
         made.merge(self)
         return made
 
     def note_client(self, connection: str, body: Any) -> None:
-        """Take what an ApiVersions request says of the client."""
+        """Note the client software that an ApiVersions request names."""
         text = f"{body.client_software_name} {body.client_software_version}".strip()
         if text:
             note(self.software, connection, text)
 
     def note_server(self, connection: str, body: Any) -> None:
-        """Take the versions that an ApiVersions response offers."""
+        """Note the versions that an ApiVersions response offers."""
         offered = {key.api_key: (key.min_version, key.max_version) for key in body.api_keys}
         if offered:
             note(self.versions, connection.rpartition("-")[2], offered)
 
 
 def note(table: dict[K, V], key: K, value: V) -> None:
-    """Remember a value; the oldest gives way when there are too many."""
+    """Remember a value; drop the oldest when there are too many."""
     if len(table) >= CLUES_MAX and key not in table:
         del table[next(iter(table))]
     table[key] = value

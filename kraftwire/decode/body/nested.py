@@ -15,11 +15,13 @@ from typing import Any
 
 from kraftwire import messages
 from kraftwire.decode.body.findings import Finding, finding_of
+from kraftwire.decode.body.redact import holds_secrets
 from kraftwire.decode.body.sasl import sasl_token
 from kraftwire.errors import WireError
 from kraftwire.wire.message import Message
+from kraftwire.wire.scales import decode_bounded
 
-__all__ = ["HAS_NESTED", "Around", "Inner", "Nested", "nested_in"]
+__all__ = ["HAS_NESTED", "Around", "Inner", "Nested", "is_plain", "nested_in"]
 
 CONSUMER = "consumer"
 _SUBSCRIPTION = "ConsumerProtocolSubscription"
@@ -44,9 +46,9 @@ Unwrap = Callable[[bytes, bool, tuple[int, int] | None], Inner]
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What the message itself does not say.
+    """What is known about a message, apart from the message itself.
 
-    Shape: `protocol_type` is that of the group, None if nobody has told it; `mechanism` that of
+    `protocol_type` is that of the group, None if no frame has named it; `mechanism` that of
     the connection; `embedded_api` are key and version of the request in the envelope that a
     response answers. `data` is the payload that the fields are slices of.
     """
@@ -66,9 +68,9 @@ class Around:
 
 @dataclass(slots=True)
 class Nested:
-    """What was found inside a message.
+    """The messages and values found inside a message.
 
-    Shape: `secret_paths` are those of fields in the body whose bytes hold secrets.
+    `secret_paths` are those of fields in the body whose bytes hold secrets.
     """
 
     objects: dict[str, Any] = field(default_factory=dict)
@@ -77,7 +79,7 @@ class Nested:
 
 
 def nested_in(message: Message, around: Around) -> Nested:
-    """Everything inside a message's fields of type bytes."""
+    """Return everything inside a message's fields of type bytes."""
     found = Nested()
     reader = HAS_NESTED.get(message.NAME)
     if reader is not None:
@@ -124,7 +126,7 @@ def _group_data(
     around: Around,
     found: Nested,
 ) -> None:
-    """Metadata or assignments of group members; other protocols than the consumers' are opaque."""
+    """Decode metadata or assignments of group members, if the protocol is that of consumers."""
     known = protocol_type or around.protocol_type
     if known not in (CONSUMER, None):
         return
@@ -136,7 +138,7 @@ def _group_data(
 def _versioned(
     name: str, path: str, value: bytes, around: Around, found: Nested, *, is_certain: bool
 ) -> None:
-    """A message behind its version; if it is not certain to be one, failing is no finding."""
+    """Decode a message after its version; unless `is_certain`, failing is not a finding."""
     cls = messages.find(name)
     try:
         if len(value) < _VERSION.size:
@@ -146,7 +148,7 @@ def _versioned(
         schema = min(version, cls.VERSIONS.high)
         if schema not in cls.VERSIONS:
             raise WireError("unknown version", expected=str(cls.VERSIONS), found=str(version))
-        message, end = cls.decode(value, schema, _VERSION.size)
+        message, end = decode_bounded(cls, value, schema, _VERSION.size)
     except WireError as error:
         if is_certain:
             at = around.offset_of(value) or 0
@@ -158,7 +160,7 @@ def _versioned(
     if left and not is_certain:
         return
     if left:
-        detail = f"{left} bytes are left behind {name} v{schema}"
+        detail = f"{left} bytes are left after {name} v{schema}"
         found.findings.append(Finding("nested-undecoded", None, path, detail, value[end:]))
     found.objects[path] = {"type": name, "version": version, "data": message.to_json(schema)}
 
@@ -212,7 +214,7 @@ def _unwrap(path: str, value: bytes, around: Around, found: Nested) -> None:
         found.secret_paths.append(path)
 
 
-# Messages that have something inside.
+# Messages with something nested in a field.
 HAS_NESTED: dict[str, Callable[[Any, Around, Nested], None]] = {
     "DescribeGroupsResponse": _described_groups,
     "EnvelopeRequest": _envelope_request,
@@ -224,3 +226,8 @@ HAS_NESTED: dict[str, Callable[[Any, Around, Nested], None]] = {
     "SyncGroupRequest": _sync_request,
     "SyncGroupResponse": _sync_response,
 }
+
+
+def is_plain(name: str) -> bool:
+    """Whether messages of this name have nothing nested in them, and no field with a secret."""
+    return name not in HAS_NESTED and not holds_secrets(name)

@@ -23,20 +23,20 @@ from kraftwire.wire.reader import Annotation, PartialError, annotate
 
 __all__ = ["Part", "annotated", "partial_json"]
 
-# Shows the bytes of a field of type records: the annotation of the field, and where its data ends.
+# Shows the bytes of a field of type records: its annotation, and where its data begins and ends.
 Batches = Callable[[Annotation, int, int], Any]
 
 _UNKNOWN_TAG = "unknown tagged field"
-# What a length says if the value is null, by the type of the length.
+# The length that stands for null, by the type of the length.
 _NULL_LENGTHS = {"unsigned varint": 0, "int16": -1, "int32": -1}
 _BINARY = frozenset({"bytes", "records"})
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A tree of annotations that holds good up to `end`.
+    """A tree of annotations that is valid up to `end`.
 
-    Shape: `end` is the position behind the last byte that is there; nodes that end behind it, and
+    `end` is the position after the last byte that is there; nodes that end after it, and
     those with end 0, were not read completely.
     """
 
@@ -48,7 +48,7 @@ class Part:
         return 0 < node.end <= self.end
 
     def stop(self) -> tuple[str, int]:
-        """Path and position of the innermost field that was not read completely."""
+        """Return path and position of the innermost field that was not read completely."""
         node = self.root
         while True:
             inner = next((each for each in node.children if not self.is_read(each)), None)
@@ -64,7 +64,7 @@ def annotated(
 ) -> Part:
     """The annotations of a body, at most ANNOTATIONS_MAX of them.
 
-    Shape: `size` is the announced length where bytes are missing.
+    `size` is the announced length where bytes are missing.
     """
     missing = 0 if size is None else min(size - len(data), PARTIAL_BYTES_MAX)
     try:
@@ -76,9 +76,9 @@ def annotated(
 
 
 def partial_json(part: Part, batches: Batches) -> dict[str, Any] | None:
-    """The part of a message that its tree holds; None if that is nothing.
+    """Return the part of a message that its tree holds; None if it holds nothing.
 
-    Shape: `batches` turns the data of a field of type records into what is to be shown.
+    `batches` turns the data of a field of type records into what is to be shown.
     """
     return _Partial(part, batches).struct(part.root) or None
 
@@ -129,7 +129,7 @@ class _Partial:
 
 
 def _fields(node: Annotation) -> Iterator[Annotation]:
-    """The fields of a struct; lengths, counts and the frames of tagged fields have its own path."""
+    """The fields of a struct, without lengths, counts and tag wrappers, which share its path."""
     for child in node.children:
         if child.path != node.path and child.type != _UNKNOWN_TAG:
             yield child

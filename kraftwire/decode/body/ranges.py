@@ -1,7 +1,7 @@
 """Which bytes of a payload must not be shown: those of the fields that are redacted in its JSON.
 
-For views of raw bytes. Where a secret lies in bytes that were not decoded, all of these are hidden;
-where it lies in a record, the records of the whole batch are, as they may be compressed.
+For views of raw bytes. Where a secret is in bytes that were not decoded, all of these are hidden;
+where it is in a record, the records of the whole batch are, as they may be compressed.
 """
 
 from __future__ import annotations
@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kraftwire.decode.body.findings import json_path
-from kraftwire.decode.body.records import FieldBatches
+from kraftwire.decode.body.records import METADATA
 from kraftwire.decode.body.redact import holds_secrets
 from kraftwire.decode.body.secret_records import has_secret_records
 from kraftwire.decode.body.view import PayloadView, records_starts
 from kraftwire.errors import WireError
+from kraftwire.records.decoded import family_of_topic
 from kraftwire.records.header import HEADER_SIZE
 from kraftwire.records.reader import BatchReader
 from kraftwire.wire.reader import Annotation
 
-__all__ = ["ByteRange", "hidden_ranges"]
+__all__ = ["ByteRange", "hidden_ranges", "secret_ranges"]
 
 ByteRange = tuple[int, int]
 
@@ -56,7 +57,7 @@ def _records(view: PayloadView) -> Iterator[ByteRange]:
     if not view.has_records:
         return
     fields = [(each, getattr(each.where.holder, each.where.attribute)) for each in view.batches]
-    found = [(each, list(_batches(data, each))) for each, data in fields if data]
+    found = [(each, list(secret_ranges(data, each.topic))) for each, data in fields if data]
     if not any(ranges for _, ranges in found):
         return
     starts = records_starts(view.part.root)
@@ -66,14 +67,16 @@ def _records(view: PayloadView) -> Iterator[ByteRange]:
             yield start + low, start + high
 
 
-def _batches(data: memoryview, of: FieldBatches) -> Iterator[ByteRange]:
-    # Records of a topic that nobody has named may be those of the metadata log.
-    is_metadata = of.topic is None or of.is_metadata
+def secret_ranges(data: memoryview | bytes, topic: str | None) -> Iterator[ByteRange]:
+    """The ranges to hide in the records of a topic, None if its name is unknown."""
+    family = None if topic is None else family_of_topic(topic)
+    # Records of a topic without a known name may be those of the metadata log.
+    is_metadata = topic is None or family == METADATA
     reader = BatchReader(data)
     while True:
         try:
             for batch in reader:
-                if has_secret_records(batch, of.family, is_metadata=is_metadata):
+                if has_secret_records(batch, family, is_metadata=is_metadata):
                     yield batch.position + HEADER_SIZE, batch.position + batch.size
             break
         except WireError:

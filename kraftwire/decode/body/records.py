@@ -13,6 +13,7 @@ from typing import Any
 from kraftwire.decode.body.findings import Finding, finding_of
 from kraftwire.decode.body.scan import RecordsField, records_fields
 from kraftwire.decode.body.secret_records import redact_batch
+from kraftwire.decode.body.sound import UnsoundError
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.body.weight import Shown
 from kraftwire.decode.limits import JSON_ROW_BYTES_MIN, JSON_ROWS_FREE
@@ -22,12 +23,23 @@ from kraftwire.records.bomb import BombError
 from kraftwire.records.decoded import family_of_topic
 from kraftwire.records.json_form import Detail, RecordError, batch_to_json
 from kraftwire.records.reader import Batch, BatchReader
+from kraftwire.records.rows import weight_of
+from kraftwire.wire.facts import FieldFacts
 from kraftwire.wire.message import Message
 
-__all__ = ["FieldBatches", "RecordsForm", "Settings", "batches_in", "read_into"]
+__all__ = [
+    "METADATA",
+    "FieldBatches",
+    "RecordsForm",
+    "Settings",
+    "batches_in",
+    "json_with_batches",
+    "read_into",
+    "read_sound",
+]
 
 _UNALIGNED = "unalignedRecords"
-_METADATA = "metadata"
+METADATA = "metadata"
 _CRC_PATH = "crc"
 
 
@@ -41,9 +53,9 @@ class RecordsForm:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a run shows, and what it has learned of topics so far.
+    """The settings of a run for records, and the names of topics learned so far.
 
-    Shape: `shown` is None where nothing is cut, as for programs.
+    `shown` is None where nothing is cut for display, as for programs.
     """
 
     records: RecordsForm = field(default_factory=RecordsForm)
@@ -60,7 +72,7 @@ class Settings:
 class FieldBatches:
     """The batches of one field.
 
-    Shape: `batches` is None for a null field. Positions of batches and offsets of findings count
+    `batches` is None for a null field. Positions of batches and offsets of findings count
     from the field's first byte of data. `file` is the name that batches carry.
     """
 
@@ -78,7 +90,7 @@ class FieldBatches:
     @property
     def is_metadata(self) -> bool:
         """Whether these are records of the metadata log, which may hold secrets."""
-        return self.family == _METADATA
+        return self.family == METADATA
 
 
 def batches_in(
@@ -99,6 +111,27 @@ def batches_in(
     return found
 
 
+def json_with_batches(
+    body: Message, version: int, batches: list[FieldBatches]
+) -> dict[str, Any]:
+    """The JSON form of a body, with batches where the records are."""
+    held = [getattr(each.where.holder, each.where.attribute) for each in batches]
+    try:
+        # The bytes of records are shown as batches; there is no use in turning them to base64.
+        for each in batches:
+            setattr(each.where.holder, each.where.attribute, b"")
+        json = body.to_json(version)
+    finally:
+        for each, data in zip(batches, held, strict=True):
+            setattr(each.where.holder, each.where.attribute, data)
+    for each in batches:
+        holder: Any = json
+        for step in each.where.steps:
+            holder = holder[step]
+        holder[each.where.name] = each.batches
+    return json
+
+
 def read_into(
     result: FieldBatches,
     data: bytes | memoryview,
@@ -107,32 +140,44 @@ def read_into(
 ) -> int:
     """Read the batches of a field from its bytes, and what is wrong with them.
 
-    Shape: the JSON form of records is made at once for `rows_left`; returns what is left of that.
+    Up to `rows_left` records get their JSON form at once; returns how many rows are left.
     """
     family = result.family
     batches = result.batches = []
     for batch in _walk(result, data, form):
         detail = form.detail
         if detail == "summary" and family is None and not batch.is_control:
-            # A summary tells what Kafka wrote. Of users' records the batch tells count and size,
+            # A summary shows what Kafka wrote. Of users' records the batch has count and size,
             # and sizes of single ones would be most of the output.
             detail = "none"
         json, problems = batch_to_json(batch, family=family, records=detail, rows_max=rows_left)
         if isinstance(json["records"], list):
-            rows_left -= len(json["records"])
+            rows_left -= sum(map(weight_of, json["records"]))
         for problem in problems:
             rest = data[batch.position : batch.position + FINDING_HEX_BYTES]
             _note(result, problem, rest, form)
         if not form.show_secrets:
-            redact_batch(json, is_metadata=family == _METADATA)
+            redact_batch(json, is_metadata=family == METADATA)
         batches.append({"file": result.file, **json})
     return rows_left
+
+
+def read_sound(
+    facts: FieldFacts, topic: str | None, data: bytes, form: RecordsForm
+) -> list[dict[str, Any]]:
+    """The batches of a field in which there is nothing to find. Raises: UnsoundError for others."""
+    where = RecordsField((), facts.name, None, facts.attribute, topic, None)
+    found = FieldBatches(where, topic, None, [])
+    read_into(found, data, form)
+    if found.findings or found.batches is None:
+        raise UnsoundError
+    return found.batches
 
 
 def _walk(
     result: FieldBatches, data: bytes | memoryview, form: RecordsForm
 ) -> Iterator[Batch]:
-    """The batches in the data; what lies between, before or behind them becomes a finding."""
+    """The batches in the data; bytes between, before or after them become findings."""
     is_unaligned = result.where.name == _UNALIGNED
     reader = BatchReader(data)
     while True:

@@ -79,7 +79,7 @@ def may_carry_secrets(name: str) -> bool:
 def secret_paths(name: str, data: dict[str, Any]) -> list[str]:
     """Paths of the secrets in a message's JSON form, such as ``tokens[0].hmac``.
 
-    Shape: a value that is null or empty is no secret.
+    A value that is null or empty is no secret.
     """
     return [path for path, _, _ in _secrets(name, data)]
 

@@ -1,4 +1,4 @@
-"""SASL tokens: what stands in them, by mechanism, without the secrets unless they are asked for.
+"""SASL tokens: their parts, by mechanism, without the secrets unless these are asked for.
 
 Source: RFC 4616 (PLAIN), RFC 5802 (SCRAM), RFC 7628 (OAUTHBEARER).
 """
@@ -32,10 +32,10 @@ _SEPARATOR = b"\x01"
 def sasl_token(
     mechanism: str, token: bytes, *, is_request: bool, show_secrets: bool
 ) -> dict[str, Any] | None:
-    """The parts of a token; None for an empty one.
+    """Return the parts of a token; None for an empty one.
 
-    Shape: always ``mechanism``; a token of a mechanism that we do not know, or that does not look
-    like its mechanism's, adds only its size.
+    ``mechanism`` is always among them. A token of an unknown mechanism, or one that does not
+    follow its mechanism's format, adds only its size.
     """
     if not token:
         return None

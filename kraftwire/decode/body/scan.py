@@ -38,7 +38,7 @@ Wanted = Callable[[FieldFacts], bool]
 
 @dataclass(frozen=True, slots=True)
 class TopicUse:
-    """A topic that a message speaks of, by name or by id or by both, and the partitions of it."""
+    """A topic that a message refers to, by name, by id or by both, and its partitions."""
 
     name: str | None
     id: bytes | None
@@ -57,7 +57,7 @@ class UnknownTag:
 class RecordsField(NamedTuple):
     """A field of type records, and the topic whose records they are.
 
-    Shape: `holder` is the struct that has the field under `attribute`; `steps` lead from the JSON
+    `holder` is the struct that has the field under `attribute`; `steps` lead from the JSON
     form of the message to that of the holder, `name` from there to the field.
     """
 
@@ -151,13 +151,9 @@ def _values(plan: _Plan, objects: list[Any]) -> Iterator[Any]:
             yield from _values(child.plan, structs)
 
 
-def _is_topic(facts: FieldFacts) -> bool:
-    return facts.entity_type == "topicName" or facts.name == "topicId"
-
-
 _errors = _Scanner(lambda facts: facts.type == "int16" and facts.name.endswith(_ERROR_SUFFIX))
 _groups = _Scanner(lambda facts: facts.entity_type == "groupId" or facts.name == "groupId")
-_topics = _Scanner(_is_topic)
+_topics = _Scanner(lambda facts: facts.tells_topic)
 _partitions = _Scanner(lambda facts: facts.type == "int32" and facts.name in _PARTITIONS)
 
 
@@ -241,7 +237,7 @@ def unknown_tags(message: Message, version: int) -> list[UnknownTag]:
     return list(_unknown(plan, message, ""))
 
 
-_records = _Scanner(lambda facts: facts.type == "records" or _is_topic(facts))
+_records = _Scanner(lambda facts: facts.type == "records" or facts.tells_topic)
 
 
 _held_records = _Scanner(lambda facts: facts.type == "records")

@@ -25,27 +25,36 @@ _SECRET = (
 _SECRET_WORDS = frozenset({"secrets", "tokens", "passwords"})
 # Secret as the last word, or the last ones.
 _SECRET_LAST = frozenset(
-    {"assertion", "authorization", "bearer", "cookie", "jwt", "license", "pass", "sas", "userinfo"}
+    {"assertion", "authorization", "bearer", "cookie", "creds", "hmac", "jwt", "license"}
+    | {"mnemonic", "otp", "pass", "passcode", "pw", "sas", "userinfo", "userpass", "webhook"}
 )
 _SECRET_ENDS = frozenset(
     {
         ("access", "signature"),
+        ("account", "json"),
+        ("basic", "auth"),
         ("certificate", "chain"),
         ("connection", "string"),
         ("key", "pem"),
+        ("keyfile", "json"),
         ("keystore", "key"),
+        ("pass", "phrase"),
+        ("pass", "word"),
+        ("private", "pem"),
         ("truststore", "certificates"),
         ("user", "info"),
+        ("webhook", "url"),
     }
 )
 # A key is secret after these; a key of a map, a partition or a converter is not.
 _KEY_KINDS = frozenset(
-    {"access", "account", "api", "auth", "encryption", "hmac", "master", "private", "sas"}
-    | {"secret", "shared", "signing"}
+    {"access", "account", "aes", "api", "auth", "cipher", "decryption", "encryption", "hmac"}
+    | {"license", "master", "private", "root", "rsa", "sas", "secret", "server", "session"}
+    | {"shared", "signing", "ssh", "ssl", "stored", "symmetric", "tls", "unseal", "wrapping"}
 )
 _KEY_WORDS = tuple(f"{kind}key" for kind in _KEY_KINDS)
 
-# What is said about a secret rather than the secret itself.
+# Words of facts about a secret, rather than of the secret itself.
 _HARMLESS_LAST = frozenset(
     {"algorithm", "class", "count", "enable", "enabled", "file", "iterations", "length"}
     | {"location", "ms", "name", "path", "provider", "requests", "seconds", "size", "type"}
@@ -53,13 +62,18 @@ _HARMLESS_LAST = frozenset(
 )
 _HARMLESS_ENDS = frozenset({("client", "id"), ("credentials", "source")})
 
-# Values that are secret whatever their name is: private keys, tokens, addresses and option lists
-# with a password in them.
+# Values that are secret whatever their name is: private keys, tokens, addresses, option lists and
+# JSON with a password in them. Services mark their tokens by how these begin.
 _SECRET_VALUE = re.compile(
-    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----"
+    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     r"|\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\."
     r"|://[^/\s:@]{0,256}:[^/\s@]{1,256}@"
-    r"|(?:password|passwd|pwd|secret|accountkey|accesskey|accesssignature)\s*[=:]\s*[^\s,;]",
+    r"|:thin:[^/\s@]{1,256}/[^/\s@]{1,256}@"
+    r"|(?:password|passwd|pwd|secret|accountkey|accesskey|accesssignature"
+    r"|(?:access|auth|refresh|id)_?token|(?:api|secret|private)[_-]?key)[\"']?\s*[=:]\s*[^\s,;]"
+    r"|(?:[?&;,\s]|^)(?:pass|sig|token)=[^\s,;&]"
+    r"|(?:^|authorization[\"']?\s*[=:]\s*[\"']?)(?:basic|bearer)\s+[\w+/=.~-]{8}"
+    r"|\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|sk_live_|AIza)[\w-]{16}",
     re.IGNORECASE,
 )
 

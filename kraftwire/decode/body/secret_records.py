@@ -1,6 +1,6 @@
-"""Secrets in record batches: metadata records that hold keys and passwords, wherever they lie.
+"""Secrets in record batches: metadata records that hold keys and passwords, wherever they are.
 
-A segment that was copied elsewhere, or a frame with the id of a topic that nobody has named, holds
+A segment that was copied elsewhere, or a frame with the id of a topic without a known name, holds
 the records of the metadata log without saying so. Such records are known by their shape.
 """
 
@@ -23,7 +23,7 @@ __all__ = ["SECRET_HEADS", "has_secret_records", "is_secret_record", "redact_bat
 
 _METADATA = "metadata"
 _FRAME_VERSIONS = (0, 1)
-# Kafka writes this one; with the other one begin values of a schema registry as well.
+# The version that Kafka writes. Values of a schema registry may begin with the other one.
 _FRAME_VERSION = 1
 _SECRET_TYPES = [
     number for number, name in messages.METADATA_RECORDS.items() if holds_secrets(name)
@@ -46,8 +46,8 @@ _VERSION_MAX = 3
 def is_secret_record(value: bytes | memoryview | None, *, is_metadata: bool) -> bool:
     """Whether the value of a record is a metadata record with secrets in it.
 
-    Shape: one that cannot be decoded is taken for one if it begins like one; outside the metadata
-    log only if frame version and version are such as Kafka may write.
+    A value that cannot be decoded counts as such a record if it begins like one; outside the
+    metadata log only if Kafka may write its frame version and its version.
     """
     if value is None or not bytes(value[:2]).startswith(SECRET_HEADS):
         return False
@@ -65,7 +65,7 @@ def is_secret_record(value: bytes | memoryview | None, *, is_metadata: bool) -> 
 def has_secret_records(batch: Batch, family: str | None, *, is_metadata: bool) -> bool:
     """Whether a batch holds secrets, or may, as not all of it can be read.
 
-    Shape: `family` as of `family_of_topic`. With `is_metadata` what cannot be read may be a secret.
+    `family` as of `family_of_topic`. With `is_metadata` what cannot be read may be a secret.
     """
     if family == _METADATA:
         json, problems = batch_to_json(batch, family=family, rows_max=JSON_ROWS_FREE)
@@ -77,9 +77,9 @@ def has_secret_records(batch: Batch, family: str | None, *, is_metadata: bool) -
 
 
 def redact_batch(batch: dict[str, Any], *, is_metadata: bool) -> bool:
-    """Replace the secrets in the records of a batch's JSON object; tells whether there were any.
+    """Replace the secrets in the records of a batch's JSON object; returns whether there were any.
 
-    Shape: the value of such a record is replaced as a whole, because it is the same bytes again.
+    The value of such a record is replaced as a whole, because it is the same bytes again.
     """
     records = batch.get("records") or ()
     if isinstance(records, RecordRows):

@@ -1,6 +1,6 @@
 """A payload as it is shown: its JSON form, the batches and messages inside it, all its findings.
 
-Everything here is worked out when it is asked for, so that whoever prints one line for a frame
+Everything here is computed on request, so that a program that prints one line for a frame
 does not pay for its JSON.
 """
 
@@ -14,15 +14,20 @@ from kraftwire import messages
 from kraftwire.decode.body.bodies import Payload, decode_payload
 from kraftwire.decode.body.findings import Finding, finding_of, json_path
 from kraftwire.decode.body.lazy import lazy
-from kraftwire.decode.body.nested import HAS_NESTED, Around, Inner, Nested, nested_in
+from kraftwire.decode.body.nested import HAS_NESTED, Around, Inner, Nested, is_plain, nested_in
 from kraftwire.decode.body.partial import Part, annotated, partial_json
-from kraftwire.decode.body.records import FieldBatches, Settings, batches_in, read_into
+from kraftwire.decode.body.records import (
+    FieldBatches,
+    Settings,
+    batches_in,
+    json_with_batches,
+    read_into,
+)
 from kraftwire.decode.body.redact import REDACTED, holds_secrets, may_carry_secrets, redact
 from kraftwire.decode.body.scan import RecordsField, error_codes, has_records
 from kraftwire.decode.body.secret_records import SECRET_HEADS
 from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.errors import WireError
-from kraftwire.wire.message import Message
 from kraftwire.wire.reader import Annotation
 
 __all__ = ["Clue", "PayloadView", "records_starts"]
@@ -37,7 +42,7 @@ _DEPTH_MAX = 1
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """What frames before this one tell about what is inside it; see `nested.Around`."""
+    """What earlier frames reveal about the inside of this one; see `nested.Around`."""
 
     mechanism: str | None = None
     protocol_type: str | None = None
@@ -59,7 +64,7 @@ class PayloadView:
         file: str | None = None,
         depth: int = 0,
     ) -> None:
-        """Prepare a view. Shape: `file` is the name that batches carry."""
+        """Prepare a view. `file` is the name that batches carry."""
         self.payload = payload
         self.settings = settings
         self.file = file
@@ -68,7 +73,7 @@ class PayloadView:
 
     @lazy
     def part(self) -> Part:
-        """The annotations of the body, as far as they go.
+        """The annotations of the body, up to where it stops.
 
         Order: only for a payload whose `body_class` is known.
         """
@@ -120,7 +125,7 @@ class PayloadView:
 
     @lazy
     def inner(self) -> Payload | None:
-        """The request or response in an envelope; None where there is none, or none to be read."""
+        """The request or response in an envelope; None if there is none, or it cannot be read."""
         body: Any = self.payload.body
         if self._depth == _DEPTH_MAX or body is None:
             return None
@@ -140,7 +145,7 @@ class PayloadView:
         return [*found, *self._of_batches(batches), *self.nested.findings]
 
     def _of_form(self) -> list[Finding]:
-        """Whether Kafka would write the body in other bytes, and the first field where it would."""
+        """Report the first field, if any, that Kafka would write in other bytes."""
         payload = self.payload
         body = payload.body
         if body is None or payload.is_assumed:
@@ -189,7 +194,7 @@ class PayloadView:
             return False
         payload = self.payload
         if payload.body is None:
-            # A response nobody asked for, or what is no header at all, may be a login's.
+            # A response without a request, or bytes that are not a header, may belong to a login.
             is_unknown = payload.api_key is None or payload.header is None
             return is_unknown or may_carry_secrets(payload.name) or _may_be_metadata(payload.data)
         return holds_secrets(payload.name) or bool(self.nested.secret_paths)
@@ -199,7 +204,9 @@ class PayloadView:
         """The body's JSON form, and the paths of what was redacted in it."""
         payload = self.payload
         if payload.body is not None:
-            json: dict[str, Any] | None = self._whole_json(payload.body)
+            json: dict[str, Any] | None = json_with_batches(
+                payload.body, payload.body_version, self.batches
+            )
         elif payload.body_class is not None:
             json = partial_json(self.part, self._partial_batches)
         else:
@@ -215,7 +222,7 @@ class PayloadView:
     def body_json(self) -> dict[str, Any] | None:
         """The body in the form of Kafka's converters, with batches and without secrets.
 
-        Shape: the leading fields if the body cannot be decoded as a whole, None if there are none.
+        The leading fields if the body cannot be decoded as a whole, None if there are none.
         """
         return self._json[0]
 
@@ -223,7 +230,7 @@ class PayloadView:
     def secret_paths(self) -> list[str]:
         """Paths of the fields that are redacted in the body."""
         name = self.payload.name
-        if self.payload.body is not None and not holds_secrets(name) and name not in HAS_NESTED:
+        if self.payload.body is not None and is_plain(name):
             return []
         return self._json[1]
 
@@ -233,24 +240,6 @@ class PayloadView:
         if self.payload.body is None:
             return not self.payload.name or may_carry_secrets(self.payload.name)
         return bool(self.secret_paths)
-
-    def _whole_json(self, body: Message) -> dict[str, Any]:
-        batches = self.batches
-        held = [getattr(each.where.holder, each.where.attribute) for each in batches]
-        try:
-            # The bytes of records are shown as batches; there is no use in turning them to base64.
-            for each in batches:
-                setattr(each.where.holder, each.where.attribute, b"")
-            json = body.to_json(self.payload.body_version)
-        finally:
-            for each, data in zip(batches, held, strict=True):
-                setattr(each.where.holder, each.where.attribute, data)
-        for each in batches:
-            holder: Any = json
-            for step in each.where.steps:
-                holder = holder[step]
-            holder[each.where.name] = each.batches
-        return json
 
     def _partial_batches(self, node: Annotation, start: int, end: int) -> Any:
         """The batches of a field of type records in a body that was not decoded as a whole."""
@@ -291,7 +280,7 @@ def _may_be_metadata(data: bytes) -> bool:
 
 
 def _same_size(one: bytes, other: bytes) -> int:
-    """How many bytes at their starts are the same."""
+    """Return how many leading bytes are the same."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -303,7 +292,7 @@ def _same_size(one: bytes, other: bytes) -> int:
 
 
 def _innermost(node: Annotation, at: int) -> Annotation:
-    """The innermost annotation that holds a position."""
+    """Return the innermost annotation that holds a position."""
     while inner := next((each for each in node.children if each.start <= at < each.end), None):
         node = inner
     return node

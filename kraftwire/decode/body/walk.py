@@ -1,6 +1,6 @@
 """The fields of a sound message and their bytes, without a tree of annotations.
 
-Owns the short way for byte views: a plan per struct and version walks the bytes and names every
+Owns the fast path for byte views: a plan per struct and version walks the bytes and names every
 innermost field. It checks nothing, so it is for messages that were decoded; tests hold it equal to
 the annotating reader, which is asked about everything else.
 """
@@ -16,12 +16,12 @@ from kraftwire.decode.body.layouts import Span
 from kraftwire.errors import WireError
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.message import Message
-from kraftwire.wire.sizes import FIXED_CODES, FIXED_SIZES
+from kraftwire.wire.sizes import FIXED_CODES, FIXED_SIZES, in_runs, tagged_fields
 from kraftwire.wire.varint import read_uvarint
 
 __all__ = ["FieldWalk", "ShowValue", "raw"]
 
-# What stands in a span for a value, by the name and the type of its field. The name of a length is
+# Makes what a span holds for a value, by the name and type of its field. The name of a length is
 # empty, and its type that of the number; the name of an element is its index in brackets.
 ShowValue = Callable[[str, str], Callable[[Any], Any]]
 # Takes bytes, position and the path before the field's name, adds spans, returns the next position.
@@ -32,15 +32,15 @@ _LENGTHS = {16: struct.Struct(">h").unpack_from, 32: struct.Struct(">i").unpack_
 
 
 def raw(_name: str, _type: str) -> Callable[[Any], Any]:
-    """Values as they are."""
+    """Return a function that leaves values as they are."""
     return lambda value: value
 
 
 class FieldWalk:
     """Walks over messages; plans are kept.
 
-    Shape: `show` turns values into what spans hold; that of a field of type records has None. It
-    gives up on a message of more than `most` spans, as soon as it has so many.
+    `show` turns values into what spans hold; the span of a field of type records holds None.
+    The walk gives up on a message as soon as it has more than `most` spans.
     """
 
     def __init__(self, show: ShowValue = raw, most: int = 1 << 62) -> None:
@@ -51,9 +51,9 @@ class FieldWalk:
     def spans(
         self, cls: type[Message], version: int, data: bytes, start: int
     ) -> list[Span] | None:
-        """The spans of a message that begins at `start`, in order of their bytes.
+        """Return the spans of a message that begins at `start`, in order of their bytes.
 
-        Shape: None if it has something in it that only the annotating reader can tell apart.
+        None if only the annotating reader can take the message apart.
         """
         facts = cls.facts()
         out: list[Span] = []
@@ -75,27 +75,17 @@ class FieldWalk:
         return plan
 
     def _steps(self, facts: StructFacts, version: int, is_flexible: bool) -> Iterator[_Step]:
-        run: list[FieldFacts] = []
-        tagged: dict[int, _Step] = {}
-        for each in facts.fields:
-            if version not in each.versions:
-                continue
-            if version in each.tagged:
-                tagged[each.tag] = self._field(each, version, is_flexible)
-            elif each.type in FIXED_SIZES and not each.is_array:
-                run.append(each)
+        for each in in_runs(facts, version):
+            if isinstance(each, list):
+                yield self._run(each)
             else:
-                if run:
-                    yield self._run(run)
-                    run = []
                 yield self._field(each, version, is_flexible)
-        if run:
-            yield self._run(run)
         if is_flexible:
-            yield self._tags(tagged)
+            tagged = tagged_fields(facts, version)
+            yield self._tags({each.tag: self._field(each, version, is_flexible) for each in tagged})
 
     def _run(self, fields: list[FieldFacts]) -> _Step:
-        """Fields of fixed size that follow each other are unpacked at once."""
+        """Return a step that unpacks adjacent fields of fixed size at once."""
         codes = ">" + "".join(FIXED_CODES[each.type][1:] for each in fields)
         unpack = struct.Struct(codes).unpack_from
         ends = list(accumulate(FIXED_SIZES[each.type] for each in fields))
@@ -123,7 +113,7 @@ class FieldWalk:
         return self._value(facts, facts.name, is_compact)
 
     def _value(self, facts: FieldFacts, name: str, is_compact: bool) -> _Step:
-        """A field that is no array and no struct; `name` is empty for elements."""
+        """Return a step for one field, neither array nor struct; elements have an empty `name`."""
         show = self._show(name or "[]", facts.type)
         if facts.type in FIXED_SIZES:
             unpack = struct.Struct(FIXED_CODES[facts.type]).unpack_from
@@ -144,7 +134,7 @@ class FieldWalk:
                 return at
             end = at + count
             if end > len(data):
-                raise WireError("the field goes on after the end of the message")
+                raise WireError("the field continues after the end of the message")
             if is_records:
                 out.append(Span(path + name, at, end, None))
             else:
@@ -157,7 +147,7 @@ class FieldWalk:
     def _length(
         self, bits: int, is_compact: bool
     ) -> Callable[[bytes, int, str, list[Span]], tuple[int, int]]:
-        """Reads a length; returns the position after it and the length, -1 for null."""
+        """Return a reader of lengths: the position after one, and the length, -1 for null."""
         if is_compact:
             show = self._show("length", _UVARINT)
 

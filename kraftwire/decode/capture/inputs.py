@@ -29,7 +29,7 @@ class Readable(Protocol):
     """A binary stream, such as a file, a pipe or `io.BytesIO`."""
 
     def read(self, size: int, /) -> bytes | None:
-        """The next bytes, at most so many; none at the end."""
+        """Return the next bytes, at most as many as wanted; none at the end."""
 
 
 CaptureInput = str | os.PathLike[str] | bytes | bytearray | Readable | Iterable[Piece]
@@ -39,8 +39,8 @@ CaptureInput = str | os.PathLike[str] | bytes | bytearray | Readable | Iterable[
 class Opened:
     """An input that can be read.
 
-    Shape: `read` gives the next bytes, no more than wanted and none at the end. `pieces`
-    are there where these say their positions. `is_finite` tells that the end can be waited for, and
+    `read` returns the next bytes, no more than asked for and none at the end. `pieces` is set
+    where pieces give their positions. An input that `is_finite` has an end to wait for;
     `size` counts all bytes, 0 where that is unknown.
     """
 
@@ -52,7 +52,7 @@ class Opened:
 
 
 def input_name(source: CaptureInput) -> str:
-    """What frames and messages call an input: its path, or the name that a stream has."""
+    """Return the name of an input in frames and messages: its path, or the stream's own name."""
     if isinstance(source, str | os.PathLike):
         return os.fspath(source)
     name = getattr(source, "name", None)
@@ -67,13 +67,15 @@ def opened(source: CaptureInput) -> Opened:
     if isinstance(source, str | os.PathLike):
         path = os.fspath(source)
         if not path:
-            raise UsageError("an empty name is no capture")
+            raise UsageError("an empty name is not a capture")
         if path == STDIN:
             file = io.FileIO(sys.stdin.fileno(), closefd=False)
         else:
             file = io.FileIO(path)
-        size = os.fstat(file.fileno()).st_size if file.seekable() else 0
-        return Opened(_reader(file), file.close, file.seekable(), size=size)
+        is_finite = file.seekable()
+        size = os.fstat(file.fileno()).st_size if is_finite else 0
+        read = _placed_reader(file) if is_finite and path != STDIN else _reader(file)
+        return Opened(read, file.close, is_finite, size=size)
     if isinstance(source, bytes | bytearray):
         source = io.BytesIO(source)
     if isinstance(source, Readable):
@@ -86,7 +88,7 @@ def opened(source: CaptureInput) -> Opened:
 
 
 def _reader(stream: Readable) -> Callable[[int], bytes]:
-    """How to get what there is of a stream, without waiting for more."""
+    """Return a function that reads what a stream has now, without waiting for more."""
     read = getattr(stream, "read1", None) or stream.read
 
     def read_bytes(size: int) -> bytes:
@@ -98,14 +100,29 @@ def _reader(stream: Readable) -> Callable[[int], bytes]:
     return read_bytes
 
 
+def _placed_reader(file: io.FileIO) -> Callable[[int], bytes]:
+    """Return a function that reads a file from its start, unaffected by copies of this process."""
+    if not hasattr(os, "pread"):
+        return file.read
+    place = 0
+
+    def read_bytes(size: int) -> bytes:
+        nonlocal place
+        data = os.pread(file.fileno(), size, place)
+        place += len(data)
+        return data
+
+    return read_bytes
+
+
 def _nothing() -> None:
-    """Leave what belongs to the caller open."""
+    """Do nothing: what belongs to the caller stays open."""
 
 
 class Pieces:
     """Pieces of bytes as a stream.
 
-    Shape: `position` is that of the piece read last, where pieces say it.
+    `position` is that of the piece read last, where pieces give positions.
     """
 
     def __init__(self, pieces: Iterator[Piece]) -> None:
@@ -116,7 +133,7 @@ class Pieces:
         self._rest = b""
 
     def read(self, size: int) -> bytes:
-        """What is left of the present piece, or the next one."""
+        """Return what is left of the present piece, or the next one."""
         if self.has_positions:
             return self._next()
         data = self._rest or self._next()

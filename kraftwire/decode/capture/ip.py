@@ -1,6 +1,6 @@
 """From an IP header to a TCP segment: both versions, options, extension headers, fragments.
 
-Owns what the fast lane of `links` leaves over, so here clarity goes before speed.
+Owns what the fast lane of `links` leaves over, so clarity matters more than speed here.
 
 Source: RFC 791, RFC 8200, RFC 9293.
 """
@@ -19,7 +19,7 @@ __all__ = ["MISSING", "IpReader", "Segment"]
 # the payload in it, payload bytes that the capture cut off.
 Segment = tuple[Stamp, bytes, int, int, int, bytes, int, int, int]
 
-# A flag beside TCP's own eight: the capture cut off part of the payload.
+# A flag next to TCP's own eight: the capture cut off part of the payload.
 MISSING = 0x100
 
 _TCP = 6
@@ -50,9 +50,9 @@ class IpReader:
     def read(
         self, stamp: Stamp, data: bytes, at: int, limit: int, wire_end: int
     ) -> Segment | None:
-        """The segment of the packet whose IP header is at `at`, None if there is none (yet).
+        """Return the segment of the packet whose IP header is at `at`; None if there is none (yet).
 
-        Shape: `limit` is the end of the captured bytes, `wire_end` of all that were on the wire.
+        `limit` is the end of the captured bytes, `wire_end` of all that were on the wire.
         """
         version = data[at] >> 4
         if version == 4 and at + 20 <= limit:
@@ -121,7 +121,7 @@ class IpReader:
         return self._tcp(stamp, addresses, (whole, 0, len(whole), len(whole)))
 
     def _join(self, key: bytes, offset: int, piece: bytes, more: bool) -> bytes | None:
-        """Keep a piece of a packet; all of the packet if this was the last one missing."""
+        """Keep a piece of a packet; returns the whole packet if this was its last missing piece."""
         self._health.fragments += 1
         pieces = self._fragments.get(key)
         if pieces is None:
@@ -156,7 +156,7 @@ class IpReader:
 
 
 class _Fragments:
-    """The pieces of one IP packet that came so far."""
+    """The pieces of one IP packet that have come so far."""
 
     __slots__ = ("held", "pieces", "size")
 
@@ -166,7 +166,7 @@ class _Fragments:
         self.size = -1
 
     def add(self, offset: int, piece: bytes, more: bool) -> bytes | None:
-        """Take a piece; the whole if none is missing any more."""
+        """Add a piece; returns the whole packet once no piece is missing."""
         self.held += len(piece)
         if self.held <= _PIECES_BYTES_MAX:
             self.pieces.setdefault(offset, piece)

@@ -31,7 +31,7 @@ SYN = 2
 RST = 4
 
 _ETHERNET = 1
-_LOOPBACKS = (0, 108)  # four bytes of address family, in anybody's byte order
+_LOOPBACKS = (0, 108)  # four bytes of address family, in the byte order of the capturing machine
 _RAW_IPS = (12, 14, 101, 228, 229)
 _LINUX_COOKED = 113
 _LINUX_COOKED_2 = 276
@@ -67,7 +67,7 @@ class SegmentReader:
         self._ip = IpReader(health)
 
     def read(self, packet: Packet) -> Segment | None:
-        """The segment; None if the packet holds none, or only a fragment of one."""
+        """Return the segment; None if the packet holds none, or only a fragment of one."""
         time_ns, link, data, start, captured, wire, base, begin, stop = packet
         at = _network_start(link, data, start, start + captured)
         if at >= 0:
@@ -78,7 +78,7 @@ class SegmentReader:
 
 
 def _network_start(link: int, data: bytes, start: int, end: int) -> int:
-    """Where the IP header begins; negative if there is none, or nobody knows."""
+    """Return where the IP header begins; negative if there is none, or the link type is unknown."""
     if link == _ETHERNET:
         return _typed(data, start + 12, start + 14, end)
     if link in _RAW_IPS:
@@ -94,7 +94,7 @@ def _network_start(link: int, data: bytes, start: int, end: int) -> int:
 
 
 def _typed(data: bytes, kind_at: int, at: int, end: int) -> int:
-    """Step over VLAN tags between a protocol number and what it stands for."""
+    """Step over VLAN tags between a protocol number and the data that it announces."""
     if at > end:
         return _NOT_IP
     (kind,) = _U16(data, kind_at)

@@ -1,6 +1,6 @@
-"""Packets of a capture file: the classic pcap format, and the door to pcapng.
+"""Packets of a capture file: the classic pcap format, and the entry to pcapng.
 
-Owns the record headers of pcap. What the packets hold is of no interest here.
+Owns the record headers of pcap, not what the packets hold.
 
 Source: draft-ietf-opsawg-pcap.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from kraftwire.decode.capture.packets import Packet
+from kraftwire.decode.capture.packets import PAUSE, Packet
 from kraftwire.decode.capture.pcapng import SECTION_MAGIC, read_blocks
 from kraftwire.decode.capture.source import CaptureSource
 from kraftwire.decode.framing.health import Health
@@ -26,6 +26,7 @@ _MAGICS = {
     b"\x4d\x3c\xb2\xa1": ("<", 1),
     b"\xa1\xb2\x3c\x4d": (">", 1),
 }
+_LITTLE = "<"
 _FILE_HEADER_SIZE = 24
 _RECORD_HEADER_SIZE = 16
 _SECOND_NS = 1_000_000_000
@@ -34,9 +35,12 @@ _SECOND_NS = 1_000_000_000
 def read_packets(source: CaptureSource, health: Health) -> Iterator[Packet]:
     """The packets of a capture, in the file's order; a live capture's as they come.
 
-    Shape: the buffer may be kept, nobody writes to it. Where the file ends inside a packet or its
+    Where the source's `follow` has taken some, `PAUSE` comes in their place; also before more bytes
+    are read, if the source `has_pauses`.
+
+    The buffer may be kept; it is not written to again. Where the file ends inside a packet or its
     headers make no sense, the iterator ends and `source.problem` says so.
-    Raises: StorageError if the file is no capture at all.
+    Raises: StorageError if the file is not a capture.
     """
     head = source.read_exactly(_FILE_HEADER_SIZE)
     magic = head[:4]
@@ -49,6 +53,8 @@ def read_packets(source: CaptureSource, health: Health) -> Iterator[Packet]:
     order, fraction_ns = _MAGICS[magic]
     # The upper half of the field may hold the length of the frame check sequence.
     link = struct.unpack_from(f"{order}I", head, 20)[0] & 0xFFFF
+    if order != _LITTLE:
+        source.follow = None
     return _records(source, health, struct.Struct(f"{order}IIII"), fraction_ns, link)
 
 
@@ -56,6 +62,7 @@ def _records(
     source: CaptureSource, health: Health, header: struct.Struct, fraction_ns: int, link: int
 ) -> Iterator[Packet]:
     unpack = header.unpack_from
+    follow = source.follow
     data = b""
     missing = count = second = second_ns = 0
     while more := source.read(max(missing, 1)):
@@ -65,6 +72,12 @@ def _records(
         end = len(data)
         last = end - _RECORD_HEADER_SIZE
         while at <= last:
+            if follow is not None:
+                at, taken = follow(data, at, base, fraction_ns, link)
+                if taken:
+                    count += taken
+                    yield PAUSE
+                    continue
             seconds, fraction, captured, wire = unpack(data, at)
             start = at + 16
             stop = start + captured
@@ -84,15 +97,17 @@ def _records(
         health.packets += count
         count = 0
         data = data[at:]
+        if source.has_pauses:
+            yield PAUSE
     if data and not source.problem:
         source.problem = cut_off(len(data))
 
 
 def not_a_packet(captured: int) -> str:
-    """The problem of a file with a record that is larger than any can be."""
+    """Describe the problem of a file with a record that is larger than any packet."""
     return f"a packet of {captured} bytes cannot be"
 
 
 def cut_off(rest: int) -> str:
-    """The problem of a file that has so many bytes after its last whole packet."""
+    """Describe the problem of a file that has `rest` bytes after its last whole packet."""
     return f"the file ends inside a packet, {rest} bytes after the last one"

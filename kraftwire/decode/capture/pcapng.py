@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 
-from kraftwire.decode.capture.packets import Packet
+from kraftwire.decode.capture.packets import PAUSE, Packet
 from kraftwire.decode.capture.source import CaptureSource
 from kraftwire.decode.framing.health import Health
 from kraftwire.limits import PACKET_BYTES_MAX
@@ -36,9 +36,9 @@ _SECOND_NS = 1_000_000_000
 
 
 class _Interface:
-    """What an interface says of its packets.
+    """The values that an interface block defines for its packets.
 
-    Shape: `tick_ns` is the length of a tick where that is a whole number, else 0, and
+    `tick_ns` is the length of a tick where that is a whole number, else 0, and
     `ticks` is how many make a second.
     """
 
@@ -63,7 +63,7 @@ class _Interface:
 
 
 class _Section:
-    """A section's byte order and interfaces; `on_secrets` takes key logs of TLS."""
+    """A section's byte order and interfaces; `on_secrets` is called with key logs of TLS."""
 
     def __init__(self, order: str, on_secrets: Callable[[bytes], None] | None) -> None:
         self._on_secrets = on_secrets
@@ -93,7 +93,7 @@ class _Section:
             at += (size + 3) & ~3
 
     def tell_secrets(self, data: bytes, at: int, size: int) -> None:
-        """Hand out the lines of a key log of TLS."""
+        """Pass on the lines of a key log of TLS."""
         kind, length = self.block(data, at + 8)
         is_whole = length <= size - _SECRETS_SIZE_MIN
         if kind == _TLS_KEYS and is_whole and self._on_secrets is not None:
@@ -102,7 +102,7 @@ class _Section:
     def simple_packet(
         self, data: bytes, base: int, start: int, end: int, time_ns: int
     ) -> Packet | None:
-        """A packet without a time: that of the packet before it stands in."""
+        """Return a packet that has no time of its own: it gets that of the packet before it."""
         if not self.interfaces:
             return None
         (wire,) = struct.unpack_from(f"{self.order}I", data, start + 8)
@@ -112,13 +112,12 @@ class _Section:
 
 
 def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[Packet]:
-    """The packets of a pcapng capture whose first bytes were read already.
+    """Yield the packets of a pcapng capture whose first bytes were read already.
 
-    Shape and end: as `pcap.read_packets`.
+    Pauses, problems and errors are those of `pcap.read_packets`.
     """
     section: _Section | None = None
-    time_ns = 0
-    at = 0
+    time_ns = at = 0
     base = source.position
     while True:
         end = len(data)
@@ -162,13 +161,14 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
                 yield packet
             at += size
             size = _BLOCK_SIZE_MIN
+        if source.has_pauses:
+            yield PAUSE
         more = source.read(max(1, at + size - end))
         if not more:
             break
-        data = data[at:]
+        data, at = data[at:], 0
         base = source.position - len(data)
         data += more
-        at = 0
     if at < len(data) and not source.problem:
         source.problem = f"the file ends inside a block, {len(data) - at} bytes after the last one"
 

@@ -1,6 +1,6 @@
 """Rotated captures: several files of one recording, in the order in which they were written.
 
-Owns which files are one recording: their names differ in numbers alone, they lie in one folder, and
+Owns which files are one recording: their names differ in numbers alone, they are in one folder, and
 each begins after the one before has ended.
 """
 
@@ -31,7 +31,7 @@ F = TypeVar("F")
 def in_time_order(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
     """The paths of captures, ordered by the time of their first packet; empty ones are the last.
 
-    Raises: StorageError if a file cannot be opened or is no capture.
+    Raises: StorageError if a file cannot be opened or is not a capture.
     """
     return sorted((os.fspath(each) for each in paths), key=lambda path: (*_first_time(path), path))
 
@@ -45,10 +45,10 @@ def _first_time(path: str) -> tuple[bool, int]:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A capture with the times of its first and last packet, and what tells whose successor it is.
+    """A capture with the times of its first and last packet, and what shows which file it follows.
 
-    Shape: `head` is the header of a pcap file, the same in all files of a recording; `connections`
-    are any names for those in the file. Units: nanoseconds since the epoch.
+    `head` is the header of a pcap file, the same in all files of a recording; `connections`
+    are names for the connections in the file. Units: nanoseconds since the epoch.
     """
 
     path: str
@@ -64,7 +64,7 @@ class Span:
 
 
 def families(files: Iterable[F], path_of: Callable[[F], str]) -> list[list[F]]:
-    """Files whose names differ in nothing but numbers, in one folder: perhaps one recording."""
+    """Group files in one folder whose names differ only in numbers: perhaps one recording."""
     found: dict[tuple[Path, str], list[F]] = {}
     for file in files:
         path = Path(path_of(file))
@@ -75,8 +75,8 @@ def families(files: Iterable[F], path_of: Callable[[F], str]) -> list[list[F]]:
 def chains(spans: Iterable[Span]) -> list[list[Span]]:
     """The files of a family as recordings: each file begins after the one before has ended.
 
-    Shape: files that overlap in time are of different recordings, as are those with another
-    header. Where a file can go on from several, the names tell: the first numbers in them that
+    Files that overlap in time are of different recordings, as are those with another
+    header. Where a file can follow several, the names decide: the first numbers in them that
     differ, as in `host1-07` and `host2-07`; then the connections.
     """
     made: list[list[Span]] = []
@@ -94,17 +94,17 @@ def _may_follow(before: Span, after: Span) -> bool:
 
 
 def _likeness(before: Span, after: Span) -> tuple[int, int, int]:
-    """How well a file goes with one after it."""
+    """Return how well a file matches one that may follow it; larger is better."""
     pairs = zip(before.numbers, after.numbers, strict=False)
     same = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
     return same, len(before.connections & after.connections), before.last_ns
 
 
 def recordings(paths: Iterable[str]) -> Iterator[list[str]]:
-    """The recordings of several files among some captures, each in the order of time.
+    """Find the recordings of several files among some captures; each is in the order of time.
 
-    Shape: the packets' times are read, of files that have others with alike names. A capture that
-    cannot be read, or has no packets, is in none.
+    Reads the times of all packets in files with similar names. A capture that cannot be read,
+    or has no packets, is in none.
     """
     for family in families(paths, str):
         if len(family) > 1:
@@ -114,7 +114,7 @@ def recordings(paths: Iterable[str]) -> Iterator[list[str]]:
 
 
 def span_of(path: str) -> Span | None:
-    """The times of a capture's packets; None if it cannot be read, or has none."""
+    """Return the times of a capture's packets; None if it cannot be read, or has none."""
     first = last = None
     try:
         with CaptureSource(path) as source:

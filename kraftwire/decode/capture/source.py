@@ -1,4 +1,4 @@
-"""The bytes of a capture in order: a file, a stream or pieces of bytes, unpacked on the way.
+"""The bytes of a capture in order: a file, a stream or pieces of bytes, unpacked as they are read.
 
 Owns decompression as a stream and the positions of bytes: no byte is kept, so memory does not
 depend on the size of the capture. A plain file is read rather than mapped: reads into a small block
@@ -16,8 +16,9 @@ from collections.abc import Callable
 from typing import Any
 
 from kraftwire.decode.capture.inputs import CaptureInput, input_name, opened
+from kraftwire.decode.capture.packets import Follow
 from kraftwire.decode.capture.xz import XzReader
-from kraftwire.decode.capture.zstd import ZstdPipe
+from kraftwire.decode.capture.zstd import ZstdReader
 from kraftwire.errors import StorageError
 from kraftwire.limits import CAPTURE_READ_BYTES
 
@@ -32,13 +33,16 @@ _MAGIC_SIZE = 6
 class CaptureSource:
     """Reads a capture once, from the start to the end.
 
-    Shape: `path` names it. `size` counts the bytes that were read, unpacked; `position` is that of
+    `path` names it. `size` counts the bytes that were read, unpacked; `position` is that of
     the first byte of what `read` returned last, and `end` is after the last byte of all, both
     counted from `offset`, at which a file in a row of several begins. `problem` says why the bytes
-    ended before they should have; empty if they did not. `is_damaged` tells that they were wrong
-    there, rather than just at their end. `packed` counts the bytes that were read as they lie in
-    the file, and `on_block` hears of each block that was read.
-    Raises: StorageError if the input cannot be opened; UsageError if it is nothing to read from.
+    ended before they should have; empty if they did not. `is_damaged`: they were wrong
+    there, rather than just at their end. `is_packed` if they are compressed; `packed` counts the
+    bytes that were read as they are in the file, `file_size` those of the whole file, 0 where that
+    is not known, and `on_block` is called for each block that was read. `follow`, if there is one,
+    takes packets of classic captures before anything else sees them. If it `has_pauses`, `PAUSE`
+    comes among the packets before more bytes are read.
+    Raises: StorageError if the input cannot be opened; UsageError if it cannot be read from.
     """
 
     def __init__(
@@ -47,25 +51,34 @@ class CaptureSource:
         self.path = input_name(source) if name is None else name
         self.problem = ""
         self.packed = 0
+        self.is_packed = False
         self.on_block: Callable[[CaptureSource], None] | None = None
         self.on_secrets: Callable[[bytes], None] | None = None
+        self.follow: Follow | None = None
+        self.has_pauses = False
         self.is_damaged = False
         self.size = 0
         self.offset = self.position = self.end = offset
         self._rest = b""
         self._rest_position = 0
         self._block_position = 0
-        self._pipe: ZstdPipe | None = None
         try:
             self._input = opened(source)
-            self._read_some = self._reader()
         except (OSError, ValueError) as error:
             # A name with a null byte is a ValueError.
-            problem = f"cannot open: {getattr(error, 'strerror', '') or error}"
-            raise StorageError(problem, file=self.path) from error
+            raise self._cannot_open(error) from error
+        try:
+            self._read_some = self._reader()
+        except (OSError, ValueError) as error:
+            self._input.close()
+            raise self._cannot_open(error) from error
+
+    def _cannot_open(self, error: OSError | ValueError) -> StorageError:
+        problem = f"cannot open: {getattr(error, 'strerror', '') or error}"
+        return StorageError(problem, file=self.path)
 
     def _reader(self) -> Callable[[int], bytes]:
-        """Choose by the first bytes, which are put back."""
+        """Choose a reader by the first bytes, which are put back."""
         read = self._count_packed
         if self._input.pieces is not None:
             return read  # positions are those of unpacked bytes
@@ -73,19 +86,24 @@ class CaptureSource:
         while len(head) < _MAGIC_SIZE and (part := read(_MAGIC_SIZE - len(head))):
             head += part
         again = _Replayed(head, read)
+        self.is_packed = head.startswith((_GZIP, _XZ, _ZSTD))
         if head.startswith(_GZIP):
             return gzip.GzipFile(fileobj=io.BufferedReader(again)).read1
         if head.startswith(_XZ):
             return XzReader(again, self._input.size).read
         if head.startswith(_ZSTD):
-            self._pipe = ZstdPipe(again, self._input.size)
-            return self._pipe.read
+            return ZstdReader(again, self._input.size).read
         return again.read
 
-    def read(self, minimum: int = 1) -> bytes:
-        """The next bytes, at least `minimum` of them unless the capture ends before.
+    @property
+    def file_size(self) -> int:
+        """The size of the file in bytes, compressed if it is; 0 for anything but a file."""
+        return self._input.size
 
-        Shape: a pipe yields what there is, so that live captures are decoded as they come.
+    def read(self, minimum: int = 1) -> bytes:
+        """Return the next bytes, at least `minimum` of them unless the capture ends before.
+
+        A pipe yields what it has, so that live captures are decoded as they come.
         """
         data, self._rest = self._rest, b""
         if data:
@@ -103,14 +121,14 @@ class CaptureSource:
         return b"".join(parts)
 
     def read_exactly(self, size: int) -> bytes:
-        """The next bytes, `size` of them unless the capture ends before."""
+        """Return the next bytes, `size` of them unless the capture ends before."""
         data = self.read(size)
         self._rest = data[size:]
         self._rest_position = self.position + size
         return data[:size]
 
     def read_on(self) -> None:
-        """Count the bytes to the end, which nobody wants, where an end can be waited for."""
+        """Count the remaining bytes without keeping them, unless the input may never end."""
         problem = self.problem
         while self._input.is_finite and self._attempt():
             pass
@@ -150,10 +168,8 @@ class CaptureSource:
         self.close()
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._input.close()
-        if self._pipe is not None:
-            self._pipe.close()
 
 
 class _Replayed(io.RawIOBase):

@@ -14,22 +14,22 @@ from kraftwire.limits import CAPTURE_READ_BYTES
 
 __all__ = ["Packed", "XzReader", "ensure_window"]
 
-# What the decoder takes besides the dictionary.
+# The decoder's memory apart from the dictionary.
 _OVERHEAD = 1024 * 1024
 
-# In the words of the standard library.
+# Part of an error text of the standard library.
 _CUT = "Compressed file ended before the end-of-stream marker was reached"
 
 
 class Packed(Protocol):
-    """What packed bytes are read from."""
+    """The stream that packed bytes are read from."""
 
     def read(self, size: int, /) -> bytes | None:
-        """The next bytes, at most so many; none at the end."""
+        """Return the next bytes, at most as many as wanted; none at the end."""
 
 
 def ensure_window(unpacked: int, packed: int) -> None:
-    """Refuse to go on with a large dictionary where much comes out of little.
+    """Refuse to continue with a large dictionary where little input unpacks to much.
 
     Raises: OSError, which says what may be done instead.
     """
@@ -40,7 +40,7 @@ def ensure_window(unpacked: int, packed: int) -> None:
 class XzReader:
     """Unpacks the streams of an xz file.
 
-    Shape: `packed_size` is the size of the file where it is known, else 0.
+    `packed_size` is the size of the file where it is known, else 0.
     """
 
     def __init__(self, packed: Packed, packed_size: int = 0) -> None:
@@ -54,7 +54,7 @@ class XzReader:
         self._decoder = _decoder(WINDOW_BYTES_FREE)
 
     def read(self, size: int) -> bytes:
-        """The next bytes, at most so many; none at the end.
+        """Return the next bytes, at most `size`; none at the end.
 
         Raises: EOFError where the file is cut off, OSError or LZMAError where it is damaged or
         claims too much.
@@ -71,7 +71,7 @@ class XzReader:
                 data = self._unpack(fresh, size)
             except lzma.LZMAError:
                 if self._is_later:
-                    return b""  # what follows a stream and is none means nothing
+                    return b""  # bytes after a stream that do not begin another stream are ignored
                 raise
             if data:
                 self._is_later = False
@@ -81,7 +81,7 @@ class XzReader:
                 return data
 
     def close(self) -> None:
-        """Nothing has to be given back."""
+        """Do nothing: the caller owns the file."""
 
     def _unpack(self, fresh: bytes, size: int) -> bytes:
         if not self._unpacked:
@@ -104,7 +104,7 @@ class XzReader:
         return data
 
     def _next_stream(self) -> bool:
-        """Go on with what follows the present stream, if anything does."""
+        """Begin the stream that follows the present one; returns whether there is one."""
         self._next = self._decoder.unused_data or self._fill()
         if not self._next:
             return False

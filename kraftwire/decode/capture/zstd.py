@@ -1,134 +1,126 @@
-"""Zstandard as a stream."""
+"""Zstandard as a stream, in bounded memory whatever window a frame claims.
+
+A window takes as much memory as was unpacked into it, and never more than it claims. So a large one
+is allowed as long as little was unpacked, or the file itself is large.
+"""
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-import threading
-from typing import IO, cast
+import sys
 
 from kraftwire.decode.capture.xz import Packed, ensure_window
 from kraftwire.decode.limits import WINDOW_BYTES_FREE, ZSTD_WINDOW_MAX
+from kraftwire.limits import CAPTURE_READ_BYTES
 
-__all__ = ["ZstdPipe", "window_size"]
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+__all__ = ["ZstdReader"]
+
+# The library puts this before the reason.
+_WHILE = "Unable to decompress Zstandard data: "
 
 _MAGIC = b"\x28\xb5\x2f\xfd"
-_SKIPPABLE = b"\x2a\x4d\x18"
+_DESCRIPTOR_END = 5
+# Unpacked at once: the decoder discards what it has unpacked when it meets damage.
+_PIECE_SIZE = 32 * 1024
 _DICTIONARY_ID_SIZES = (0, 1, 2, 4)
 _CONTENT_SIZE_SIZES = (0, 2, 4, 8)
-_REPEATED = 1
-_FRAME_HEADER_SIZE_MAX = 18
 
 
-# How the library says that its input ends too early.
-_CUT = "incomplete frame"
+class ZstdReader:
+    """Unpacks the frames of a zstd file.
 
-
-class ZstdPipe:
-    """Zstandard as a stream: the library unpacks from file to file only, so the target is a pipe.
-
-    The packed bytes are copied to a temporary file, because the library opens its input for
-    writing as well, which captures do not always allow and which would keep a pipe from ending.
+    `packed_size` is the size of the file where it is known, else 0. Raises: OSError if the first
+    frame claims a window that is too large.
     """
 
     def __init__(self, packed: Packed, packed_size: int = 0) -> None:
-        self._errors: list[str] = []
-        copy = tempfile.TemporaryFile()  # noqa: SIM115 (the thread closes it)
-        shutil.copyfileobj(cast("IO[bytes]", packed), copy)
-        self._packed_size = max(copy.tell(), packed_size)
-        window = window_size(copy)
-        if window > ZSTD_WINDOW_MAX:
-            copy.close()
-            raise OSError("it claims a window that is too large: unpack it beforehand")
-        self._is_large = window > WINDOW_BYTES_FREE
-        self._unpacked = 0
-        copy.seek(0)
-        self._output, target = os.pipe()
-        # The thread knows nothing of this object: else it would keep alive what it waits for.
-        arguments = (copy, target, self._errors)
-        threading.Thread(target=_unpack, args=arguments, daemon=True).start()
+        self._packed = packed
+        self._packed_size = packed_size
+        self._read = self._unpacked = 0
+        self._is_large = False
+        self._next = b""
+        self._decoder = zstd.ZstdDecompressor()
+        self._start_frame()
 
     def read(self, size: int) -> bytes:
-        """The next unpacked bytes. Raises: EOFError where the input is cut off, OSError where it is
-        damaged.
+        """Return the next bytes, at most `size`; none at the end.
+
+        Raises: EOFError where the file is cut off, OSError where it is damaged or a frame claims
+        too much.
         """
-        data = os.read(self._output, size)
-        if not data and self._errors:
-            text = self._errors[0]
-            raise EOFError(text) if _CUT in text else OSError(text)
-        self._unpacked += len(data)
-        if self._is_large:
-            ensure_window(self._unpacked, self._packed_size)
-        return data
+        while not self._decoder.eof or self._start_frame():
+            fresh, self._next = self._next, b""
+            if not fresh and self._decoder.needs_input:
+                fresh = self._fill()
+                if not fresh:
+                    raise EOFError("incomplete frame")
+            try:
+                data = self._decoder.decompress(fresh, min(size, _PIECE_SIZE))
+            except zstd.ZstdError as error:
+                raise OSError(str(error).removeprefix(_WHILE)) from error
+            if data:
+                self._unpacked += len(data)
+                if self._is_large:
+                    ensure_window(self._unpacked, max(self._read, self._packed_size))
+                return data
+        return b""
 
     def close(self) -> None:
-        """Stop reading; the thread then fails to write and ends."""
-        if self._output >= 0:
-            os.close(self._output)
-            self._output = -1
+        """Do nothing: the caller owns the file."""
 
-    def __del__(self) -> None:
-        self.close()
+    def _fill(self) -> bytes:
+        data = self._packed.read(CAPTURE_READ_BYTES) or b""
+        self._read += len(data)
+        return data
+
+    def _start_frame(self) -> bool:
+        """Prepare for the next frame; returns False if there is none.
+
+        The decoder reports what is not a frame, or is cut within its header.
+        """
+        head = self._decoder.unused_data if self._decoder.eof else b""
+        head = self._until(_DESCRIPTOR_END, head)
+        if not head:
+            return False
+        if head.startswith(_MAGIC) and len(head) >= _DESCRIPTOR_END:
+            size = _header_size(head[4])
+            head = self._until(size, head)
+            if len(head) >= size:
+                self._allow_window(_window_size(head))
+        self._decoder = zstd.ZstdDecompressor()
+        self._next = head
+        return True
+
+    def _until(self, size: int, head: bytes) -> bytes:
+        while len(head) < size and (data := self._fill()):
+            head += data
+        return head
+
+    def _allow_window(self, window: int) -> None:
+        if window > ZSTD_WINDOW_MAX:
+            raise OSError("it claims a window that is too large: unpack it beforehand")
+        self._is_large = self._is_large or window > WINDOW_BYTES_FREE
 
 
-def _unpack(packed: IO[bytes], target: int, errors: list[str]) -> None:
-    import cramjam
-
-    try:
-        with packed:
-            cramjam.zstd.decompress_into(
-                cramjam.File(f"/dev/fd/{packed.fileno()}"),
-                cramjam.File(f"/dev/fd/{target}", read=False, write=True, truncate=False),
-            )
-    except (cramjam.DecompressionError, OSError) as error:
-        errors.append(str(error))
-    finally:
-        os.close(target)
+def _header_size(descriptor: int) -> int:
+    """The size of a frame header, by its fifth byte. Source: RFC 8878, section 3.1.1.1."""
+    is_single = bool(descriptor & 0x20)
+    content = _CONTENT_SIZE_SIZES[descriptor >> 6] or int(is_single)
+    return _DESCRIPTOR_END + (not is_single) + _DICTIONARY_ID_SIZES[descriptor & 0x03] + content
 
 
-def window_size(file: IO[bytes]) -> int:
-    """The largest window that any frame of a file claims; 0 where none can be read.
+def _window_size(head: bytes) -> int:
+    """The window that a frame claims: all of its content where that is one segment.
 
-    Source: RFC 8878, section 3.1.1.
+    Source: RFC 8878, section 3.1.1.1.
     """
-    size = position = 0
-    while True:
-        file.seek(position)
-        head = file.read(_FRAME_HEADER_SIZE_MAX)
-        if len(head) >= 8 and head[1:4] == _SKIPPABLE and head[0] & 0xF0 == 0x50:
-            position += 8 + int.from_bytes(head[4:8], "little")
-            continue
-        if len(head) < 6 or head[:4] != _MAGIC:
-            return size
-        window, start = _frame_header(head)
-        size = max(size, window)
-        position = _after_blocks(file, position + start) + (4 if head[4] & 0x04 else 0)
-
-
-def _frame_header(head: bytes) -> tuple[int, int]:
-    """The window of a frame, and where its blocks begin."""
-    flags = head[4]
-    is_single = bool(flags & 0x20)
-    window = 0
-    if not is_single:
-        base = 1 << 10 + (head[5] >> 3)
-        window = base + base // 8 * (head[5] & 0x07)
-    at = 5 + (not is_single) + _DICTIONARY_ID_SIZES[flags & 0x03]
-    content = _CONTENT_SIZE_SIZES[flags >> 6] or int(is_single)
-    if is_single:
-        window = int.from_bytes(head[at : at + content], "little")
-    return window, at + content
-
-
-def _after_blocks(file: IO[bytes], position: int) -> int:
-    """Where the last block of a frame ends; at the end of the file where it is cut."""
-    while True:
-        file.seek(position)
-        header = file.read(3)
-        if len(header) < 3:
-            return position
-        word = int.from_bytes(header, "little")
-        position += 3 + (1 if word >> 1 & 3 == _REPEATED else word >> 3)
-        if word & 1:
-            return position
+    if head[4] & 0x20:
+        content = _CONTENT_SIZE_SIZES[head[4] >> 6] or 1
+        end = _header_size(head[4])
+        return int.from_bytes(head[end - content : end], "little")
+    base = 1 << 10 + (head[5] >> 3)
+    return base + base // 8 * (head[5] & 0x07)

@@ -1,1 +1,1 @@
-"""Where two log directories, or two captures of the same traffic, part."""
+"""Where two log directories, or two captures of the same traffic, begin to differ."""

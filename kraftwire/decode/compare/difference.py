@@ -1,9 +1,11 @@
-"""What a comparison finds."""
+"""Differences between two sides, and the result of a comparison."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
+
+from kraftwire.decode.limits import COMPARED_PROBLEMS_MAX
 
 __all__ = ["Comparison", "Difference"]
 
@@ -12,8 +14,8 @@ __all__ = ["Comparison", "Difference"]
 class Difference:
     """One thing in which the two sides differ.
 
-    Shape: `subject` is a partition, a file or a connection; `kind` is the key of `details` in JSON
-    and `text` the words for people. `first` and `second` say what stands on either side.
+    `subject` is a partition, a file or a connection; `kind` is the key of `details` in JSON
+    and `text` the words for people. `first` and `second` are what each side has.
     """
 
     subject: str
@@ -28,10 +30,10 @@ class Difference:
 
 @dataclass(slots=True)
 class Comparison:
-    """The differences, and how much was compared.
+    """The result of a comparison: the differences, and how much was compared.
 
-    Shape: `compared` counts what both sides have: batches, or frames; `problems` are what could not
-    be read.
+    `compared` counts what both sides have: batches, or frames; `problems` are what could not
+    be read, the first of them, and `more_problems` counts the others.
     """
 
     noun: str
@@ -39,3 +41,11 @@ class Comparison:
     problems: list[str] = field(default_factory=list)
     subjects: int = 0
     compared: int = 0
+    more_problems: int = 0
+
+    def note(self, problem: str) -> None:
+        """Keep a problem, or only count it if there are many."""
+        if len(self.problems) < COMPARED_PROBLEMS_MAX:
+            self.problems.append(problem)
+        else:
+            self.more_problems += 1

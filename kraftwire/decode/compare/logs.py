@@ -23,13 +23,13 @@ __all__ = ["compare_logs"]
 # Files by their folder, snapshots each by itself, segments in the order of their offsets.
 _Logs = dict[str, list[Path]]
 
-# Differences of one partition that are told one by one.
+# How many differences of one partition are reported one by one.
 _TOLD_MAX = 10
 _LOG, _CHECKPOINT = "log", "checkpoint"
 
 
 def compare_logs(first: Path, second: Path) -> Comparison:
-    """Compare what lies under two folders, or two segments."""
+    """Compare the files under two folders, or two segments."""
     made = Comparison("batches")
     logs = _found(first, made), _found(second, made)
     for key in sorted({*logs[0], *logs[1]}):
@@ -50,7 +50,7 @@ def _found(path: Path, into: Comparison) -> _Logs:
     """The logs and snapshots under a path."""
     found: _Logs = {}
     is_alone = path.is_file()
-    for file in walk([path], lambda error: into.problems.append(str(error))):
+    for file in walk([path], lambda error: into.note(str(error))):
         name = parse_file_name(file.name)
         is_wanted = name.suffix in (_LOG, _CHECKPOINT) and not name.state
         if not is_wanted and not is_alone:
@@ -78,11 +78,11 @@ class _Side:
             try:
                 yield from batches(file, self._note)
             except KraftwireError as error:
-                self._into.problems.append(str(error))
+                self._into.note(str(error))
 
     def _note(self, finding: FileFinding) -> None:
         if finding.is_loss:
-            self._into.problems.append(str(finding))
+            self._into.note(str(finding))
 
     def step(self) -> None:
         """Go to the next batch."""
@@ -99,13 +99,13 @@ class _Side:
 
     @property
     def last(self) -> int:
-        """Offset of its last one."""
+        """Offset of the batch's last record."""
         return self.batch.batch.last_offset if self.batch else -1
 
 
 @dataclass(slots=True)
 class _Missing:
-    """Offsets that only one side has, as far as they follow each other."""
+    """A range of consecutive offsets that only one side has."""
 
     which: str = ""
     start: int = 0
@@ -114,7 +114,7 @@ class _Missing:
 
 
 class _Walk:
-    """Goes along both logs of a partition."""
+    """Walks along both logs of a partition."""
 
     def __init__(
         self, subject: str, into: Comparison, first: list[Path], second: list[Path]
@@ -135,7 +135,7 @@ class _Walk:
                 self._only("first", one)
             else:
                 self._both(one.batch, other.batch)
-                # Batches of other borders: the one that ends first gives way.
+                # Batches of other borders: the one that ends first is skipped.
                 ends = one.last, other.last
                 if ends[0] <= ends[1]:
                     one.step()
@@ -161,7 +161,7 @@ class _Walk:
             self._add("batch", f"offset {offset}: {which}, in {words} ({places})", details)
 
     def _only(self, which: str, side: _Side) -> None:
-        """Take a batch that only one side has."""
+        """Note the present batch, which only one side has."""
         assert side.batch is not None
         missing = self._missing
         if missing.which != which:
@@ -199,7 +199,7 @@ class _Walk:
 
 
 def _facts(batch: LogBatch) -> dict[str, object]:
-    """Where a batch is, and what tells it from another one."""
+    """Return where a batch is, and what distinguishes it from other batches."""
     held = batch.batch
     return {
         "file": batch.file,
@@ -213,7 +213,7 @@ def _facts(batch: LogBatch) -> dict[str, object]:
 
 
 def _differing(one: LogBatch, other: LogBatch) -> str:
-    """In what two batches of the same offsets differ; empty if in nothing."""
+    """Return how two batches of the same offsets differ; empty if they do not."""
     if bytes(one.batch.raw) == bytes(other.batch.raw):
         return ""
     facts, others = _facts(one), _facts(other)

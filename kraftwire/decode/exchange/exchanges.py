@@ -20,9 +20,9 @@ _NS_PER_MS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What follows from a request and its response, one of which may be missing.
+    """The facts that follow from a request and its response, one of which may be missing.
 
-    Shape: `is_awaited` tells that a response should have come. Bodies are read the short way where
+    `is_awaited` if a response should have come. Bodies are read on the fast path where
     that is possible, and on first use.
     """
 
@@ -86,7 +86,7 @@ class Facts:
     def wait_ms(self) -> float | None:
         """Milliseconds of the latency for which a Fetch waited for records; 0 for other requests.
 
-        Shape: None where it is not known.
+        None where it is not known.
         """
         return self._split()[0]
 
@@ -131,18 +131,19 @@ class Exchange(Facts):
 
     @property
     def response(self) -> DecodedFrame | None:
-        """The response, None if none came, is in the capture, or was wanted."""
+        """The response, None if it is not in the capture or none was wanted."""
         return self.answered
 
 
 def exchanges(
     frames: Iterable[Frame | DecodedFrame], decoder: FrameDecoder | None = None
 ) -> Iterator[Exchange]:
-    """The exchanges of frames, in the order in which they are complete.
+    """Yield the exchanges of frames, in the order in which they are complete.
 
-    Shape: frames come in the order of a capture. `decoder` decodes those that nobody has decoded
-    yet, by default with records in full and secrets hidden. Requests that wait for responses share
-    a budget of memory; whatever waits longest is handed out alone when it is used up.
+    Frames come in the order of a capture. `decoder` decodes those that are not decoded yet, by
+    default with records in full and secrets hidden. Requests that wait for responses share
+    a budget of memory; when it is used up, the requests that wait longest are returned without
+    their responses.
     """
     decode = (decoder or FrameDecoder(Settings())).decode
     pairs = _Pairs()

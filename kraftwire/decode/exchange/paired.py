@@ -1,44 +1,52 @@
-"""Frames as exchanges: the waiting that all outputs with requests and responses share."""
+"""Pairs frames into exchanges, for all outputs that show requests with their responses."""
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar, cast
 
 from kraftwire.decode.body.frame import DecodedFrame
-from kraftwire.decode.body.quick import quick_body
+from kraftwire.decode.body.quick import quick_bodies
+from kraftwire.decode.exchange.fresh import Fresh
 from kraftwire.decode.exchange.pending import Pending
 from kraftwire.decode.framing.frames import Frame, Request
-from kraftwire.limits import RENDER_PENDING_BYTES_MAX, RENDER_PENDING_COUNT_MAX
+from kraftwire.decode.limits import PENDING_BYTES_MAX
+from kraftwire.decode.run.sinks import TakesQuickly
+from kraftwire.limits import RENDER_PENDING_COUNT_MAX
 from kraftwire.wire.message import Message
 
-__all__ = ["TURN_LAST", "Paired", "QuickPaired", "WholePaired"]
+__all__ = ["Paired", "Passed", "QuickPaired", "WholePaired"]
 
 T = TypeVar("T")
 
-# What a decoded request occupies besides its bytes.
+# The memory of a decoded request besides its bytes.
 _OBJECT_BYTES = 2000
 
-# After the requests that stay alone: the frame itself.
-TURN_LAST = 1 << 62
+
+@dataclass(slots=True, eq=False)
+class Passed:
+    """A request that was passed over: another process has shown it, if it was shown alone.
+
+    `decoded` is set if the frame says something about others.
+    """
+
+    frame: Frame
+    number: int
+    decoded: DecodedFrame | None
 
 
 class Paired(Generic[T]):
-    """Takes frames in order, and tells of requests, of responses with what was kept of theirs, and
-    of requests that stay without one.
+    """Takes frames in order; reports requests, and responses with what was kept of their requests.
 
-    Shape: what is kept of requests is bounded in number, or in bytes if they are `kept_whole`.
+    Requests that get no response are reported as well. What is kept of requests is bounded in
+    number; if they are `kept_whole`, in bytes, which `weight` estimates.
     """
 
     def __init__(self, *, kept_whole: bool = False) -> None:
         self._is_weighed = kept_whole
-        limit = RENDER_PENDING_BYTES_MAX if kept_whole else RENDER_PENDING_COUNT_MAX
-        # None stands for a request that somebody else shows.
-        self._pending: Pending[T | None] = Pending(limit)
-
-    @property
-    def turn(self) -> int:
-        """Where what is told now stands among all that one frame gives rise to."""
-        return self._pending.turn
+        limit = PENDING_BYTES_MAX if kept_whole else RENDER_PENDING_COUNT_MAX
+        self._pending: Pending[T | Passed] = Pending(limit)
 
     def frame(self, decoded: DecodedFrame) -> None:
         """Take the next frame."""
@@ -59,41 +67,39 @@ class Paired(Generic[T]):
         asked = None
         if request is not None:
             asked = self._pending.take(frame.connection, request)
-            self._tell_skipped()
-        self.answer(asked, frame, body, decoded)
+            if self._pending.has_skipped:
+                self._tell_skipped()
+            if asked.__class__ is Passed:
+                asked = self._known(asked)
+        self.answer(cast("T | None", asked), frame, body, decoded)
 
-    def pass_over(self, frame: Frame) -> None:
-        """Take note of a frame that somebody else shows: it may tell of requests before it."""
-        request = frame.request
-        if request is None:
-            return
-        if frame.direction != "request":
-            self._pending.take(frame.connection, request)
-            self._tell_skipped()
-        elif request.has_response:
-            self._keep(frame, request, None)
+    def _known(self, asked: T | Passed) -> T:
+        """Return what is kept of a request, also of one that was passed over."""
+        return cast("T", asked)
 
-    def _keep(self, frame: Frame, request: Request, kept: T | None) -> None:
-        weight = frame.size + _OBJECT_BYTES if self._is_weighed else 1
+    def _keep(self, frame: Frame, request: Request, kept: T) -> None:
+        weight = self.weight(frame, kept) if self._is_weighed else 1
         self._pending.add(frame.connection, request, kept, weight)
-        self._tell_skipped()
+        if self._pending.has_skipped:
+            self._tell_skipped()
 
     def _tell_skipped(self) -> None:
         for each in self._pending.skipped():
-            if each is not None:
-                self.unanswered(each, True)
-        self._pending.turn = TURN_LAST
+            self.unanswered(self._known(each), True)
 
     def finish(self) -> None:
-        """Tell of the requests that never got a response."""
+        """Report the requests that never got a response."""
         for each in self._pending.rest():
-            if each is not None:
-                self.unanswered(each, True)
+            self.unanswered(self._known(each), True)
+
+    def weight(self, frame: Frame, _kept: T | None, /) -> int:
+        """Estimate the memory of a request that is kept whole. Units: bytes."""
+        return frame.size + _OBJECT_BYTES
 
     def ask(
         self, frame: Frame, body: Message | None, decoded: DecodedFrame | None, /
     ) -> T | None:
-        """Take a request; returns what is kept of it, None if nobody waits for its response."""
+        """Take a request; returns what is kept of it, None if its response is not awaited."""
         raise NotImplementedError
 
     def answer(
@@ -108,30 +114,36 @@ class Paired(Generic[T]):
         raise NotImplementedError
 
     def unanswered(self, asked: T, is_awaited: bool, /) -> None:
-        """Take a request that stays alone, because it wants no response or gets none."""
+        """Take a request without a response, because it wants none or gets none."""
         raise NotImplementedError
 
 
 class WholePaired(Paired[DecodedFrame]):
-    """Keeps decoded requests whole, and tells of exchanges alone."""
+    """Keeps decoded requests whole, and reports exchanges only."""
 
     def __init__(self) -> None:
         super().__init__(kept_whole=True)
+        self._fresh = Fresh()
 
     def exchange(
         self, asked: DecodedFrame | None, answered: DecodedFrame | None, is_awaited: bool, /
     ) -> None:
-        """Take a request, a response or both; whether a lone request should have been answered."""
+        """Take a request, a response or both.
+
+        `is_awaited` says of a lone request whether a response should have come.
+        """
         raise NotImplementedError
 
     def frame(self, decoded: DecodedFrame) -> None:
-        """Take the next frame; its body is decoded when somebody wants it."""
+        """Take the next frame; its body is decoded on first use."""
         self.take(decoded.frame, None, decoded)
 
     def ask(
         self, _frame: Frame, _body: Message | None, decoded: DecodedFrame | None, /
     ) -> DecodedFrame | None:
-        """Hold a request back."""
+        """Hold a request back; of older ones only the bytes are kept if there are many."""
+        if decoded is not None:
+            self._fresh.hold(decoded)
         return decoded
 
     def answer(
@@ -143,23 +155,22 @@ class WholePaired(Paired[DecodedFrame]):
         /,
     ) -> None:
         """Take a response with its request."""
+        if asked is not None:
+            self._fresh.release(asked)
         self.exchange(asked, decoded, True)
 
     def unanswered(self, asked: DecodedFrame, is_awaited: bool, /) -> None:
-        """Take a request that stays alone."""
+        """Take a request without a response."""
+        self._fresh.release(asked)
         self.exchange(asked, None, is_awaited)
 
 
-class QuickPaired(Paired[T]):
-    """Takes ordinary frames by the short way, on which unknown tags and records are passed over."""
+class QuickPaired(Paired[T], TakesQuickly):
+    """Takes ordinary frames on the fast path, on which unknown tags and records are skipped."""
 
-    def quick(self, frame: Frame) -> bool:
-        """Take a frame before anybody has decoded it; returns whether that was possible.
-
-        Shape: frames for which it was not have to come again through `frame`.
-        """
-        body = quick_body(frame)
-        if body is None:
-            return False
-        self.take(frame, body, None)
-        return True
+    def quickly(self, frames: Sequence[Frame], _number: int = 0, /) -> Iterator[bool]:
+        """Take frames one by one, if they are ordinary; their bodies are read together."""
+        for frame, body in zip(frames, quick_bodies(frames), strict=True):
+            if body is not None:
+                self.take(frame, body, None)
+            yield body is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Generic, TypeVar
 
@@ -13,20 +13,17 @@ __all__ = ["Pending"]
 
 T = TypeVar("T")
 
-# Connections without a request in flight that are remembered, because most will have one again.
+# How many connections without a request in flight are remembered: most will have one again.
 _IDLE_CONNECTIONS_MAX = 1000
 
 
 class Pending(Generic[T]):
-    """What is kept of each request until its response comes.
+    """Keeps something of each request until its response comes.
 
-    Shape: servers answer the requests of a connection in their order, so a response also tells
-    that what was asked before it on its connection stays without one. Only as much is kept as
-    weighs less than a limit; whatever waits longest gives way.
+    Servers answer the requests of a connection in their order, so a response also tells
+    that earlier requests on its connection stay without one. The total weight is limited; the
+    requests that wait longest are dropped.
     """
-
-    # The number of the request that `skipped` or `rest` gave last, in the order of requests.
-    turn = 0
 
     def __init__(self, weight_max: int = RENDER_PENDING_COUNT_MAX) -> None:
         # Request -> its number, what is kept of it, and the weight of that.
@@ -34,10 +31,10 @@ class Pending(Generic[T]):
         self._count = 0
         self._weight = 0
         self._weight_max = weight_max
-        self._skipped: list[tuple[int, T]] = []
+        self._skipped: list[T] = []
 
     def add(self, connection: str, request: Request, kept: T, weight: int = 1) -> None:
-        """Keep something of a request; then `skipped` has what has to give way."""
+        """Keep something of a request; `skipped` then returns what has to be dropped."""
         waiting = self._by_connection.get(connection)
         if waiting is None:
             waiting = self._by_connection[connection] = {}
@@ -48,7 +45,7 @@ class Pending(Generic[T]):
             self._skipped.append(self._oldest())
 
     def take(self, connection: str, request: Request) -> T | None:
-        """What was kept of a request; then `skipped` has those before it."""
+        """Return what was kept of a request; `skipped` then returns the requests before it."""
         waiting = self._by_connection.get(connection)
         if not waiting or request not in waiting:
             return None
@@ -57,38 +54,55 @@ class Pending(Generic[T]):
         if waiting:
             # Insertion order is the order of the frames.
             while waiting and waiting[first := next(iter(waiting))][0] < number:
-                skipped, each, weight = waiting.pop(first)
-                self._skipped.append((skipped, each))
+                _, each, weight = waiting.pop(first)
+                self._skipped.append(each)
                 self._weight -= weight
         elif len(self._by_connection) > _IDLE_CONNECTIONS_MAX:
             del self._by_connection[connection]
         return kept
 
     def skipped(self) -> Iterable[T]:
-        """The requests that the last response has shown to stay without one, or that had to give
-        way; told once.
+        """Return the requests that the last response has shown to stay without one, and those
+        dropped to make room; each is returned once.
         """
-        return self._told() if self._skipped else ()
+        return self._told()
+
+    @property
+    def has_skipped(self) -> bool:
+        """Whether `skipped` would return any."""
+        return bool(self._skipped)
 
     def _told(self) -> Iterator[T]:
-        found, self._skipped = self._skipped, []
-        for self.turn, kept in found:
+        # A reported request is no longer held: the receiver may decode it.
+        found, self._skipped = self._skipped[::-1], []
+        while found:
+            kept = found.pop()
             yield kept
+            del kept
 
     def rest(self) -> Iterator[T]:
-        """Everything that still waits, in order of the requests."""
+        """Return everything that still waits, in order of the requests."""
         everything = [kept for each in self._by_connection.values() for kept in each.values()]
         self._by_connection.clear()
         self._weight = 0
-        for self.turn, kept, _ in sorted(everything, key=itemgetter(0)):
+        everything.sort(key=itemgetter(0), reverse=True)
+        while everything:
+            _, kept, _ = everything.pop()
             yield kept
+            del kept
 
-    def _oldest(self) -> tuple[int, T]:
-        """Give up the first request of the connection that came first."""
+    def replace(self, change: Callable[[T], T]) -> None:
+        """Replace what is kept of each request by something of the same weight."""
+        for waiting in self._by_connection.values():
+            for request, (number, kept, weight) in waiting.items():
+                waiting[request] = number, change(kept), weight
+
+    def _oldest(self) -> T:
+        """Drop the first request of the connection that came first, and return it."""
         connection = next(name for name, waiting in self._by_connection.items() if waiting)
         waiting = self._by_connection[connection]
-        number, kept, weight = waiting.pop(next(iter(waiting)))
+        _, kept, weight = waiting.pop(next(iter(waiting)))
         self._weight -= weight
         if not waiting:
             del self._by_connection[connection]
-        return number, kept
+        return kept

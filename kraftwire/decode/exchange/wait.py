@@ -1,7 +1,7 @@
 """How much of a Fetch's latency was waiting for records, and how much the server's work.
 
 A Fetch that finds no records is parked until there are some or maxWaitMs are over. What a capture
-tells of that:
+shows of that:
 
 - An answer with an error, or to a request with maxWaitMs 0, was not parked.
 - An answer without records and error was parked all the time, up to maxWaitMs.
@@ -35,7 +35,7 @@ def wait_ms(
 ) -> tuple[float, bool]:
     """How long an answered Fetch was parked, and whether the rest is known to be service.
 
-    Units: milliseconds; `asked_ms` since the epoch. Shape: `request` and `response` are the bodies.
+    Units: milliseconds; `asked_ms` since the epoch. `request` and `response` are the bodies.
     """
     limit = min(latency_ms, float(request.max_wait_ms))
     if response.error_code or limit <= 0:
@@ -55,10 +55,10 @@ def wait_ms(
 
 
 def is_held_for_members(api_key: int | None, request: Any) -> bool:
-    """Whether a coordinator answers a request when the other members of its group have come along.
+    """Whether a coordinator answers a request only after other members of its group sent theirs.
 
-    Shape: it does so to JoinGroup, and to the SyncGroup of a member that does not bring the
-    assignments itself. What is refused is answered at once.
+    This is so for JoinGroup, and for the SyncGroup of a member that does not bring the
+    assignments itself. A request that is refused is answered at once.
     """
     return api_key == _JOIN_GROUP or (api_key == _SYNC_GROUP and not request.assignments)
 

@@ -1,6 +1,6 @@
 """Files of Kafka's log directories as lines: segments, snapshots, indexes, state files.
 
-`walk` finds files, `open_source` opens one and tells its kind, `decode_source` (or `decode_file`
+`walk` finds files, `open_source` opens one and finds its kind, `decode_source` (or `decode_file`
 for both at once) gives its lines, `follow` the lines of a segment that grows. What is wrong with a
 file goes to a `FileReport`. The section on files in kraftwire/decode/README.md has an example.
 """

@@ -22,15 +22,15 @@ from kraftwire.limits import STATE_FILE_BYTES_MAX
 
 __all__ = ["decode_file", "decode_source"]
 
-# So much of a file of no known kind is looked at.
+# How many bytes of a file of unknown kind are looked at.
 _HEAD_BYTES = 4096
 
 
 def decode_file(path: Path, options: FileOptions, report: FileReport) -> Iterator[FileLine]:
     """The lines of a file, from its first byte to its last.
 
-    Shape: a file of an unknown kind and one that cannot be read are findings.
-    Raises: UsageError for a capture, which has a reader of its own.
+    A file of an unknown kind and one that cannot be read are findings.
+    Raises: UsageError for a capture, which has its own reader.
     """
     sink = report.sink(str(path))
     try:

@@ -1,7 +1,7 @@
-"""Entries of the three indexes beside a segment: by offset, by time, and of aborted transactions.
+"""Entries of the three indexes next to a segment: by offset, by time, and of aborted transactions.
 
 Owns their layout, the padding of preallocated files and the rules that hold within one index.
-Whether an index fits its segment is the business of `index_check`.
+Whether an index fits its segment is checked by `index_check`.
 
 Source: Kafka's `OffsetIndex`, `TimeIndex`, `TransactionIndex` and `AbortedTxn`.
 """
@@ -34,9 +34,9 @@ INDEX_KINDS = frozenset(_LAYOUTS)
 class IndexEntry:
     """An entry of an index.
 
-    Shape: `number` counts the entries from 0, and `data` are the bytes at `start` of the file;
+    `number` counts the entries from 0, and `data` are the bytes at `start` of the file;
     `offset` is absolute (of an aborted transaction: its last); `fields` are the keys of the
-    entry's line behind `entry`.
+    entry's line after `entry`.
     """
 
     number: int
@@ -51,7 +51,7 @@ def read_entries(
 ) -> Iterator[IndexEntry]:
     """Read an index; entries of zeros are padding of a file that was allocated in advance.
 
-    Shape: what breaks the order of the index or its layout is a finding.
+    Reports a finding where the order of the index or its layout is broken.
     """
     build = _BUILDERS[kind]
     layout = _LAYOUTS[kind]
@@ -100,7 +100,7 @@ def _raw_entries(
 
 
 def _skip_padding(source: ByteSource, start: int, entry_size: int, sink: FindingSink) -> int:
-    """The position behind padding; the padding of an index that goes on behind it is a hole."""
+    """Return the position after padding; report padding that entries follow as a hole."""
     zeros = zeros_end(source, start) - start
     end = start + zeros // entry_size * entry_size
     if end < source.size - source.size % entry_size:

@@ -1,7 +1,7 @@
 """Findings of files: what is odd, damaged or missing, under stable ids.
 
 Owns the ids and which of them mean that bytes of Kafka's data stay undecoded or cannot be trusted.
-Findings inside frames have a table of their own; an id that stands in both means the same.
+Findings inside frames have a table of their own; an id that is in both tables means the same.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ __all__ = ["FINDINGS", "LOSSES", "FileFinding", "FindingSink"]
 
 # Id -> meaning. The README of kraftwire/decode shows this table.
 FINDINGS = {
-    "batch-bomb": "a compressed batch that would become far more than its bytes account for; its "
-    "records are not read",
+    "batch-bomb": "a batch, or a record of it, that would become far more than its bytes account "
+    "for; it is not read",
     "batch-crc": "the CRC of a record batch is wrong; its records are read all the same",
     "batch-cut": "the file ends inside a batch, as that of an active segment may",
     "batch-damaged": "the records of a batch cannot be decompressed or read",
-    "garbage": "bytes that are no batch, passed over up to the next batch with a right CRC",
-    "hole": "zeros where a batch should begin, passed over like garbage",
+    "garbage": "bytes that are not a batch, skipped up to the next batch with a right CRC",
+    "hole": "zeros where a batch should begin, skipped like garbage",
     "index-hole": "zeros between the entries of an index",
-    "index-mismatch": "an index entry that does not fit the batch in the segment beside it",
+    "index-mismatch": "an index entry that does not fit the batch in the segment next to it",
     "missing-key": "a state file without a key that its version has",
     "not-monotonic": "offsets, positions, timestamps or epochs that go back",
     "offset-gap": "offsets missing between two batches of the metadata log",
@@ -33,7 +33,7 @@ FINDINGS = {
     "snapshot-crc": "the CRC of a producer snapshot is wrong",
     "snapshot-incomplete": "a snapshot without its header or footer record",
     "state-crc": "the checksum of a state file, or of one of its copies, is wrong",
-    "trailing-bytes": "bytes behind the last entry",
+    "trailing-bytes": "bytes after the last entry",
     "truncated": "the followed log became shorter; what replaces the rest is shown",
     "unknown-file": "a file of no known kind; nothing of it is decoded",
     "unknown-key": "a state file with a key that its version lacks",
@@ -69,7 +69,7 @@ LOSSES = frozenset(
 class FileFinding:
     """Something about a file that its reader should know.
 
-    Shape: `id` is a key of `FINDINGS`; `size` counts the bytes that it is about, from `position`
+    `id` is a key of `FINDINGS`; `size` counts the bytes that it is about, from `position`
     on, and `rest` holds the first of them.
     """
 
@@ -105,9 +105,9 @@ class FileFinding:
 
 
 class FindingSink:
-    """Makes the findings of one file and hands them on.
+    """Makes the findings of one file and passes them on.
 
-    Shape: with `hides_bytes` no bytes of the file are shown, because they may hold secrets.
+    With `hides_bytes` no bytes of the file are shown, because they may hold secrets.
     """
 
     def __init__(self, file: str, hand_on: Callable[[FileFinding], None]) -> None:

@@ -29,19 +29,19 @@ __all__ = ["follow"]
 Wait = Callable[[], bool]
 
 _METADATA_LOG = "__cluster_metadata-0"
-# So many partitions are named where one has to be chosen.
+# How many partitions an error names where one has to be chosen.
 _NAMED_MAX = 4
 
 
 def follow(
     path: Path, options: FileOptions, report: FileReport, wait: Wait
 ) -> Iterator[FileLine]:
-    """The lines of a segment as it grows, then those of the segments that follow it.
+    """Yield the lines of a segment as it grows, then those of the segments that follow it.
 
-    Shape: a folder stands for its last segment; a folder of partitions for that of the metadata
-    log, or of its only partition. A batch is shown once it is complete; one that a
-    truncation removed and another replaced is a finding and the other's line. `wait` sleeps and
-    tells whether to go on.
+    A folder stands for its last segment; a folder of partitions for that of the metadata
+    log, or of its only partition. A batch is shown once it is complete. Where a truncation
+    removed a batch that was shown, there is a finding, and the batch that replaced it is shown.
+    `wait` sleeps and returns whether to continue.
     Raises: UsageError if there is no segment; StorageError if it cannot be read.
     """
     current: Path | None = _last_segment(path) if path.is_dir() else path
@@ -62,7 +62,7 @@ def _check_kind(path: Path) -> None:
     if path.is_dir():
         return
     if not path.is_file():
-        raise UsageError(f"{path} is no segment that could be followed")
+        raise UsageError(f"{path} is not a segment that can be followed")
     with path.open("rb") as file:
         kind = guess(path, file.read(HEAD_SIZE), path.stat().st_size)
     if path.stat().st_size and kind is not FileKind.LOG:
@@ -70,7 +70,7 @@ def _check_kind(path: Path) -> None:
 
 
 class _Follower:
-    """Follows one file until there is another to go on with."""
+    """Follows one file until there is another to continue with."""
 
     def __init__(self, source: ByteSource, options: FileOptions, sink: FindingSink) -> None:
         self.next_path: Path | None = None
@@ -82,7 +82,7 @@ class _Follower:
         self._shown_count = 0
 
     def lines(self, wait: Wait) -> Iterator[FileLine]:
-        """The lines of this file; ends with `next_path` set, or None if `wait` said so."""
+        """Yield the lines of this file; then `next_path` is set, or None if `wait` said to stop."""
         while True:
             # Looked for before the file is read: what is written before a roll is read by then.
             following = self._following()
@@ -102,7 +102,7 @@ class _Follower:
             yield from self._step()
 
     def _last_lines(self) -> Iterator[FileLine]:
-        """What is left when the file will not grow any more, unfinished or not."""
+        """Yield what is left when the file no longer grows, unfinished or not."""
         while self._scanner.position < self._source.size:
             yield from self._step()
 
@@ -145,12 +145,12 @@ class _Follower:
         return read_header(self._source.read(position, HEADER_SIZE)) == header
 
     def _following(self) -> Path | None:
-        """Where to go on: the next segment, or the file that has taken this one's place."""
+        """Where to continue: the next segment, or the file that has taken this one's place."""
         path = self._source.path
         try:
             status = os.stat(path)
         except FileNotFoundError:
-            # Deleted by retention, or the log was restarted behind a snapshot.
+            # Deleted by retention, or the log was restarted after a snapshot.
             return self._next_segment() or _newest(path.parent)
         mine = os.fstat(self._source.file.fileno())
         if (status.st_dev, status.st_ino) != (mine.st_dev, mine.st_ino):
@@ -195,7 +195,7 @@ def _newest(folder: Path) -> Path | None:
 
 
 def _segments(folder: Path) -> Iterator[Path]:
-    """The segments in a folder that are not on their way out."""
+    """Return the segments in a folder that are not being deleted."""
     try:
         names = os.listdir(folder)
     except OSError as error:

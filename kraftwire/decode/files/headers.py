@@ -1,7 +1,7 @@
-"""The part of a batch that tells whether it is one: its header, its length and its CRC.
+"""The part of a batch by which it is recognised: its header, its length and its CRC.
 
 Serves the scan of damaged files, so it judges bytes instead of trusting them; what a batch holds
-is the business of kraftwire.records.
+is up to kraftwire.records.
 
 Source: Kafka's `DefaultRecordBatch` (magic 2) and `LegacyRecord` (magic 0 and 1).
 """
@@ -28,9 +28,9 @@ _KNOWN_LEGACY_ATTRIBUTES = 0x0F
 
 
 class BatchHeader(NamedTuple):
-    """What the scan needs of a header.
+    """The fields of a header that the scan needs.
 
-    Shape: `size` counts the whole batch with its overhead; a legacy message is a batch of one,
+    `size` counts the whole batch with its overhead; a legacy message is a batch of one,
     and a compressed one says only its last offset.
     """
 
@@ -53,7 +53,7 @@ class BatchHeader(NamedTuple):
 def read_header(head: memoryview) -> BatchHeader | None:
     """Read the header at the start of some bytes, or None if no batch starts there.
 
-    Shape: give `HEADER_SIZE` bytes, or what the file still has.
+    Give `HEADER_SIZE` bytes, or what the file still has.
     """
     if len(head) < LOG_OVERHEAD + MESSAGE_OVERHEAD[0]:
         return None

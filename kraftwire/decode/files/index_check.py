@@ -1,4 +1,4 @@
-"""Whether an index fits the segment beside it.
+"""Whether an index fits the segment next to it.
 
 Every offset index entry must point at the batch that holds its offset, and every time index entry
 must name the largest timestamp of the batch that holds its offset. A broker rebuilds an index
@@ -26,7 +26,7 @@ Check = Callable[[IndexEntry], None]
 def segment_of(path: Path) -> Path | None:
     """The segment that an index file belongs to, or None if it is not there.
 
-    Shape: an index that is on its way out goes with a segment that is on its way out.
+    An index that is to be deleted goes with a segment that is to be deleted.
     """
     name = parse_file_name(path.name)
     if name.base_offset is None:
@@ -54,7 +54,7 @@ def _offset_check(source: ByteSource, sink: FindingSink) -> Check:
         position = entry.fields["position"]
         header = _header_at(source, position)
         if header is None:
-            what = "is behind the segment's end" if position >= source.size else "is no batch"
+            what = "is after the segment's end" if position >= source.size else "is not a batch"
             sink.add("index-mismatch", entry.start, f"entry {entry.number}: {position} {what}")
         elif not _holds(header, entry.offset):
             sink.add(
@@ -75,7 +75,7 @@ def _time_check(source: ByteSource, sink: FindingSink) -> Check:
         if header is None:
             if not walk.is_at_end:
                 return
-            problem = f"offset {entry.offset} is behind the segment's end"
+            problem = f"offset {entry.offset} is after the segment's end"
         elif header.max_timestamp != entry.fields["timestamp"]:
             problem = (
                 f"the batch with offset {entry.offset} has the largest timestamp "
@@ -92,7 +92,7 @@ _CHECKS = {FileKind.OFFSET_INDEX: _offset_check, FileKind.TIME_INDEX: _time_chec
 
 
 def _holds(header: BatchHeader, offset: int) -> bool:
-    # A compressed legacy message only tells its last offset.
+    # A compressed legacy message has only its last offset.
     return header.magic < 2 or header.base_offset <= offset <= header.last_offset
 
 
@@ -103,7 +103,7 @@ def _header_at(source: ByteSource, position: int) -> BatchHeader | None:
 class _HeaderWalk:
     """Goes through a segment's headers, for offsets that are asked for in ascending order.
 
-    Shape: damage ends the walk before the file does, and nothing is said of what lies behind it:
+    Damage ends the walk before the file does, and what comes after it is not judged:
     reading the segment itself reports that.
     """
 
@@ -117,7 +117,7 @@ class _HeaderWalk:
         return self._position >= self._source.size
 
     def find(self, offset: int) -> BatchHeader | None:
-        """The header of the first batch that ends at or behind an offset."""
+        """The header of the first batch that ends at or after an offset."""
         while (header := _header_at(self._source, self._position)) is not None:
             if header.last_offset >= offset:
                 return header

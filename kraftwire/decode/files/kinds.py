@@ -1,4 +1,4 @@
-"""The kinds of file that the decode tool knows, and `guess`, which tells them apart.
+"""The kinds of file that the decode tool knows, and `guess`, which distinguishes them.
 
 A kind follows from the name where Kafka gives the name, and from the first bytes otherwise.
 """
@@ -46,7 +46,7 @@ class FileKind(StrEnum):
 
     @property
     def is_capture(self) -> bool:
-        """Whether packets are inside: the business of the capture reader."""
+        """Whether packets are inside, which the capture reader decodes."""
         return self in (FileKind.PCAP, FileKind.PCAPNG)
 
     @property
@@ -112,7 +112,7 @@ _PRODUCER_ENTRY_SIZE = 46
 def guess(path: str | Path, head: bytes, size: int | None = None) -> FileKind:
     """Tell the kind of a file from its name and its first bytes.
 
-    Shape: `head` is the file's first `HEAD_SIZE` bytes, or all if it is shorter; `size` is the
+    `head` is the file's first `HEAD_SIZE` bytes, or all if it is shorter; `size` is the
     whole file's, where it is known. A capture or a compressed file is one whatever its name.
     """
     name = parse_file_name(Path(path).name)

@@ -32,10 +32,10 @@ _PARTITION = re.compile(
 class FileName:
     """A file's name, taken apart.
 
-    Shape: `stem` is the name without the suffixes of renaming and compression; `suffix` is the
-    part that tells the kind (``log``, ``index``, ``checkpoint``, ...), empty if the name is not
-    that of a segment's file or of a snapshot; `state` is the suffix of a file on its way out or
-    in, such as ``.deleted``.
+    `stem` is the name without the suffixes of renaming and compression; `suffix` is the
+    part that shows the kind (``log``, ``index``, ``checkpoint``, ...), empty if the name is not
+    that of a segment's file or of a snapshot; `state` is the suffix of a file that is being
+    removed or put in place, such as ``.deleted``.
     """
 
     stem: str

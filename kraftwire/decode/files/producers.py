@@ -14,6 +14,7 @@ from crc32c import crc32c
 from kraftwire.decode.files.state import StateFile
 from kraftwire.errors import WireError
 from kraftwire.messages.producer_snapshot import ProducerSnapshot
+from kraftwire.wire.scales import decode_bounded
 
 __all__ = ["parse_producer_snapshot"]
 
@@ -41,7 +42,7 @@ def parse_producer_snapshot(content: bytes) -> StateFile:
             expected=f"version {ProducerSnapshot.VERSIONS}",
             found=str(version),
         )
-    snapshot, end = ProducerSnapshot.decode(content, version, _VERSION.size)
+    snapshot, end = decode_bounded(ProducerSnapshot, content, version, _VERSION.size)
     data: dict[str, Any] = {"version": version, **snapshot.to_json(version)}
     state = StateFile(data)
     crc = crc32c(content[_CRC_END:])
@@ -52,5 +53,5 @@ def parse_producer_snapshot(content: bytes) -> StateFile:
             f"the CRC is {crc}, the producer snapshot says {snapshot.crc}",
         )
     if end < len(content):
-        state.note("trailing-bytes", end, f"{len(content) - end} bytes behind the last entry")
+        state.note("trailing-bytes", end, f"{len(content) - end} bytes after the last entry")
     return state

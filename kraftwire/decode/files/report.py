@@ -1,4 +1,4 @@
-"""What comes out of reading files: lines, and the tally of findings that sets the exit code.
+"""The output of reading files: lines, and the tally of findings that sets the exit code.
 
 A line is for standard output and has the closed set of keys of its kind. What is wrong with a
 file is a finding, for standard error: a batch line has no place for it.
@@ -23,9 +23,9 @@ __all__ = ["ExitCode", "FileLine", "FileReport"]
 class FileLine:
     """One line of output: a batch, an index entry or the content of a state file.
 
-    Shape: `kind` is that of the file; `data` are the line's bytes, which start at `position` of
+    `kind` is that of the file; `data` are the line's bytes, which start at `position` of
     the file; `json` is the object of ``--format jsonl``. Where the line is a batch, `batch` and
-    the `family` of its records are there, and `hides_records` tells that its records must not be
+    the `family` of its records are there, and `hides_records`: its records must not be
     shown as bytes, because they hold secrets; where that was not found out, `may_hide_records`.
     Of another line `hides_records` is about all its bytes.
     """
@@ -41,7 +41,7 @@ class FileLine:
 
 
 class ExitCode(IntEnum):
-    """What a run of the decode tool ends with."""
+    """The exit code of a run of the decode tool."""
 
     CLEAN = 0
     NOTHING = 1
@@ -53,7 +53,7 @@ class ExitCode(IntEnum):
 class FileReport:
     """The tally of a run over any number of files.
 
-    Shape: `on_finding` sees every finding as it is made; only counts are kept here, so memory
+    `on_finding` sees every finding as it is made; only counts are kept here, so memory
     does not grow with the damage.
     """
 
@@ -64,11 +64,11 @@ class FileReport:
     loss_count: int = 0
 
     def sink(self, file: str) -> FindingSink:
-        """What makes the findings of one file of this run."""
+        """Return the sink for the findings of one file of this run."""
         return FindingSink(file, self.add)
 
     def add(self, finding: FileFinding) -> None:
-        """Count a finding and hand it on."""
+        """Count a finding and pass it on."""
         self.findings[finding.id] += 1
         self.loss_count += finding.is_loss
         if self.on_finding is not None:
@@ -76,9 +76,9 @@ class FileReport:
 
     @property
     def exit_code(self) -> ExitCode:
-        """How the run went.
+        """The exit code of the run.
 
-        Shape: a file that is known and well but empty counts as decoded.
+        An empty file of a known kind counts as decoded.
         """
         if self.loss_count:
             return ExitCode.PARTIAL if self.line_count else ExitCode.NOTHING

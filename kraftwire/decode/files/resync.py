@@ -30,9 +30,9 @@ _ZEROS = bytes(FILE_WINDOW_BYTES)
 
 
 def find_batch(source: ByteSource, position: int, *, with_legacy: bool) -> int | None:
-    """The position of the first batch at or behind `position` whose CRC is right, or None.
+    """The position of the first batch at or after `position` whose CRC is right, or None.
 
-    Shape: messages of the legacy formats are looked for only if asked: their headers have so few
+    Messages of the legacy formats are looked for only if asked: their headers have so few
     fixed bytes that the search takes an order of magnitude longer.
     """
     # A batch may begin with the zeros of a small base offset and of a short length.
@@ -45,7 +45,7 @@ def find_batch(source: ByteSource, position: int, *, with_legacy: bool) -> int |
 
 
 def zeros_end(source: ByteSource, position: int) -> int:
-    """The position of the first byte at or behind `position` that is not zero, or the end."""
+    """The position of the first byte at or after `position` that is not zero, or the end."""
     while chunk := bytes(source.read(position, FILE_WINDOW_BYTES)):
         # Comparing is far faster than searching, and holes are long.
         if chunk != _ZEROS[: len(chunk)]:
@@ -63,7 +63,7 @@ def _candidates(source: ByteSource, start: int, pattern: re.Pattern[bytes]) -> I
             yield start + match.start() - _MAGIC_AT
         if start + len(window) >= source.size:
             return
-        # The last header that could begin in this window may end behind it.
+        # The last header that could begin in this window may end after it.
         start += len(window) - HEADER_SIZE
 
 

@@ -1,8 +1,8 @@
 """Cutting a segment into batches, whatever state it is in.
 
 Every byte of the file ends up in a batch or in a finding. The walk trusts a header as long as
-its batch's CRC is right; where it is not, the next batch is looked for, and what lies between
-is reported and left behind.
+its batch's CRC is right; where it is not, the next batch is looked for, and the bytes between
+are reported and skipped.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _GUESS_FACTOR = 4
 class FoundBatch:
     """A batch that was found at `position` of the file.
 
-    Shape: its bytes are `buffer[start : start + header.size]`; `is_valid` says whether the CRC
+    Its bytes are `buffer[start : start + header.size]`; `is_valid` says whether the CRC
     is right.
     """
 
@@ -45,11 +45,11 @@ class FoundBatch:
 class Scanner:
     """Walks the batches of a segment or snapshot, or those that begin in a range of its bytes.
 
-    Shape: the range is [`start`, `end`), of which both are borders of batches; a batch that begins
+    The range is [`start`, `end`), of which both are borders of batches; a batch that begins
     in it is read whole. `before` is the header of the last batch before the present position, so
-    that the order of a range's first batch can be checked as well. Ranges that follow each other
-    give together what the whole file gives, only that damage at a border is told in two pieces.
-    Order: `position` is where the walk stands; iterating again continues from there.
+    that the order of a range's first batch can be checked as well. Adjacent ranges together yield
+    what the whole file yields, except that damage at a border is reported in two pieces.
+    Order: `position` is where the walk is; iterating again continues from this position.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Scanner:
         self._source = source
         self._sink = sink
         self._seen_magics: set[int] = set()
-        # The last search: from where, in how long a file, and what it found.
+        # The last search: its start, the file's size then, and what it found.
         self._search: tuple[int, int, int | None] | None = None
         # Bytes that may still be spent on CRCs over lengths that no header vouches for.
         self._guess_budget = _GUESS_FACTOR * source.size + BATCH_SIZE_MAX
@@ -80,7 +80,7 @@ class Scanner:
                 yield found
 
     def step(self) -> FoundBatch | None:
-        """The next batch, or None having gone past bytes that hold none."""
+        """Return the next batch, or None after skipping bytes that hold none."""
         found = self._intact_at(self.position) or self._recover()
         if found is not None:
             self._seen_magics.add(found.header.magic)
@@ -121,7 +121,7 @@ class Scanner:
         return self._found(position, header, is_valid=True)
 
     def _recover(self) -> FoundBatch | None:
-        """Make the best of a damaged place: a batch, or None having gone past it."""
+        """Return a batch from a damaged place, or None after skipping it."""
         position = self.position
         header = self._header_at(position)
         if header is None:
@@ -136,7 +136,7 @@ class Scanner:
         return self._damaged(position, header)
 
     def _too_long(self, position: int, header: BatchHeader) -> None:
-        """Go past a batch that would be read whole and is far longer than its compressed file.
+        """Skip a batch that would be read whole and is far longer than its compressed file.
 
         Its header is believed if another one follows where it ends, or nothing.
         """
@@ -155,7 +155,7 @@ class Scanner:
             self._skip_to(self._source.size if following is None else following)
 
     def _damaged(self, position: int, header: BatchHeader) -> FoundBatch | None:
-        """A batch with a wrong CRC: either its content is damaged or its length is."""
+        """Return a batch with a wrong CRC: either its content is damaged or its length is."""
         end = position + header.size
         if end < self._source.size and self._intact_at(end) is None:
             following = self._find(position + 1)
@@ -211,7 +211,7 @@ class Scanner:
         return FoundBatch(position, header._replace(size=size), bytes(fixed), 0, True)
 
     def _skip_unknown(self, position: int) -> None:
-        """No header here: the first bytes of one, the zeros of a hole, or something else."""
+        """Skip bytes without a header: the start of one, the zeros of a hole, or something else."""
         size = self._source.size - position
         if size < HEADER_SIZE and self._may_begin_header(position, size):
             self._cut(position, "a batch's header")
@@ -235,7 +235,7 @@ class Scanner:
         self.position = self._source.size
 
     def _skip_to(self, end: int) -> None:
-        """Report the bytes up to `end`, or to the end of the range, and go on there."""
+        """Report the bytes up to `end`, or to the end of the range, and continue there."""
         following = end
         end = min(end, self.end)
         position, size = self.position, end - self.position
@@ -264,7 +264,7 @@ class Scanner:
         return read_header(self._source.read(position, HEADER_SIZE))
 
     def _find(self, position: int) -> int | None:
-        """The next intact batch; a search that is still good is not made again."""
+        """Return the position of the next intact batch; a valid earlier search is not repeated."""
         if self._search is not None:
             start, size, found = self._search
             is_good = size == self._source.size and start <= position

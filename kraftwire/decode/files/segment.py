@@ -36,8 +36,8 @@ _KRAFT_TYPES = frozenset(ControlType) - {ControlType.ABORT, ControlType.COMMIT}
 class FileOptions:
     """How files are decoded.
 
-    Shape: `records` says how much of each record is shown; `family` overrides what the folder's
-    name tells of the records: a family of `kraftwire.records.decoded.FAMILIES`, or ``none``.
+    `records` says how much of each record is shown; `family` overrides what the folder's
+    name shows of the records: a family of `kraftwire.records.decoded.FAMILIES`, or ``none``.
     """
 
     records: Detail = "full"
@@ -46,7 +46,7 @@ class FileOptions:
 
 
 def family_of(source: ByteSource, options: FileOptions) -> str | None:
-    """The family of the records in a segment or snapshot by its place; None if it tells none."""
+    """The family of the records in a segment or snapshot by its place; None if that shows none."""
     if options.family is not None:
         return None if options.family == "none" else options.family
     if source.kind is FileKind.SNAPSHOT:
@@ -87,7 +87,7 @@ class SegmentLines:
             self.finish()
 
     def line(self, found: FoundBatch) -> FileLine | None:
-        """The line of a batch, None if nothing of it can be read; tells the findings about it."""
+        """The line of a batch, None if nothing of it can be read; reports the findings about it."""
         before, self._before = self._before, found.header
         self._check_order(found, before)
         try:
@@ -108,7 +108,7 @@ class SegmentLines:
         if not self._options.show_secrets:
             is_metadata = self._family == _METADATA
             hides_records = redact_batch(json, is_metadata=is_metadata)
-            # What was not read, or not all of it, may be a secret too.
+            # Records that were not read, or only in part, may be secrets too.
             is_read = self._options.records == "full" and not problems
             may_hide = not is_read and not is_metadata
             hides_records |= is_metadata and not is_read
@@ -124,11 +124,11 @@ class SegmentLines:
         return self._options.family is None and partition_of(source.path) is not None
 
     def go_back(self, header: BatchHeader | None) -> None:
-        """Forget what came behind a batch, as its file was cut there."""
+        """Forget what came after a batch, as its file was cut there."""
         self._before = header
 
     def finish(self) -> None:
-        """Tell what shows only at the end: whether a snapshot is whole."""
+        """Report what shows only at the end: whether a snapshot is whole."""
         if self.kind is not FileKind.SNAPSHOT or self._name.state or self._before is None:
             return
         if self._first_control is not ControlType.SNAPSHOT_HEADER:
@@ -137,7 +137,7 @@ class SegmentLines:
             self._sink.add("snapshot-incomplete", 0, "does not end with a snapshot footer")
 
     def _see_control(self, batch: Batch, *, is_first: bool) -> None:
-        """Note the control types; some only KRaft writes, so they tell a metadata log anywhere."""
+        """Note the control types; those that only KRaft writes mark a metadata log."""
         self._last_control = _first_type(batch) if batch.is_control else None
         if is_first:
             self._first_control = self._last_control
@@ -171,8 +171,8 @@ class SegmentLines:
             )
 
     def _tell(self, problems: list[WireError], found: FoundBatch) -> None:
-        """Tell what is wrong inside a batch, once, however many records it concerns."""
-        # The scan has told of a wrong CRC.
+        """Report what is wrong inside a batch, once, however many records it concerns."""
+        # The scan has reported a wrong CRC.
         inside = [problem for problem in problems if problem.path != "crc"]
         if not inside:
             return

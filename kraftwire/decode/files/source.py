@@ -2,7 +2,7 @@
 
 Owns the window: one read of a few MiB that many small slices are cut from. A mapped file would
 be as fast, but a broker may truncate a segment or shrink an index at any time, and touching a
-page behind the new end kills the process.
+page after the new end kills the process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["ByteSource", "open_source", "open_stream"]
 
 
 class ByteSource:
-    """A file's bytes; the size is asked for anew by `refresh`, so the file may grow or shrink.
+    """A file's bytes; `refresh` reads the size again, so the file may grow or shrink.
 
     `whole_max` is how much of it may be read at once: a batch, or all of a small file.
     """
@@ -57,7 +57,7 @@ class ByteSource:
     def read(self, position: int, size: int) -> memoryview:
         """Bytes from a position on; fewer than `size` only where the file ends.
 
-        Shape: the slice stays valid and unchanged however long it is kept.
+        The slice stays valid and unchanged however long it is kept.
         Raises: StorageError if the operating system cannot read.
         """
         begin = position - self._start
@@ -70,7 +70,7 @@ class ByteSource:
     def locate(self, position: int, size: int) -> tuple[bytes, int]:
         """A buffer that holds `read(position, size)`, and where in the buffer that begins.
 
-        Shape: for readers that are faster with `bytes` than with a view. Raises: as `read`.
+        For readers that are faster with `bytes` than with a view. Raises: as `read`.
         """
         self.read(position, size)
         return self._window, position - self._start
@@ -101,7 +101,7 @@ class ByteSource:
 def open_source(path: Path) -> Iterator[ByteSource]:
     """Open a file of any kind; what is compressed is unpacked, what is a pipe is copied first.
 
-    Shape: the source's `kind` is that of the unpacked bytes. A capture is handed out as it is,
+    The source's `kind` is that of the unpacked bytes. A capture is returned unchanged,
     compressed or not, because its own reader unpacks it.
     Raises: StorageError if the file cannot be opened, read or unpacked.
     """

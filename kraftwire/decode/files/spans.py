@@ -40,7 +40,7 @@ _WALK = FieldWalk(most=ANNOTATIONS_MAX)
 def line_spans(line: FileLine) -> Iterator[Span]:
     """The fields of a line and the bytes [start, end) of the file that hold them, in order.
 
-    Shape: the spans cover the line's bytes without a gap. What cannot be taken apart is one span
+    The spans cover the line's bytes without a gap. What cannot be taken apart is one span
     whose value says why.
     """
     data = bytes(line.data)
@@ -99,7 +99,7 @@ def _has_secrets(line: FileLine, batch: Batch) -> bool:
 def _covering(found: list[Span], end: int) -> Iterator[Span]:
     yield from found
     if found[-1].end < end:
-        yield Span("rest", found[-1].end, end, "bytes behind the last field")
+        yield Span("rest", found[-1].end, end, "bytes after the last field")
 
 
 def _records(line: FileLine, batch: Batch, data: bytes) -> Iterator[Span]:
@@ -193,7 +193,7 @@ def _leaves(node: Annotation) -> Iterator[Span]:
 
 
 def _path(node: Annotation) -> str:
-    """The field's path; what is no field (a length, a tag) has its own name behind it."""
+    """The field's path; what is no field (a length, a tag) has its own name after it."""
     path = json_path(node.path)
     if node.name.startswith("[") or path.rpartition(".")[2].partition("[")[0] == node.name:
         return path

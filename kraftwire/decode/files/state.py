@@ -117,7 +117,7 @@ def _json_object(content: bytes) -> dict[str, Any]:
 
 
 def _meta_properties(content: bytes) -> StateFile:
-    """Values stay text, as they are in the file."""
+    """Read meta.properties; values stay text, as they are in the file."""
     state = StateFile(dict(_properties(content)))
     version = state.data.get("version")
     if version not in ("0", "1"):
@@ -135,7 +135,7 @@ def _properties(content: bytes) -> Iterator[tuple[str, str]]:
     except UsageError as error:
         raise WireError(str(error), offset=0) from error
     for entry in entries:
-        if not entry.key:  # Java takes it, but it is no property of ours
+        if not entry.key:  # Java accepts this, but no file here has it
             start = sum(len(line) for line in content.splitlines(keepends=True)[: entry.line - 1])
             raise _bad("no property", start, "key=value", f"={entry.value}")
         yield entry.key, entry.value

@@ -1,6 +1,6 @@
 """Secrets in small files: values under keys that no version defines, and text that names secrets.
 
-What a key means that Kafka does not know, nobody can tell, so its value is not shown.
+The meaning of a key that Kafka does not define is unknown, so its value is not shown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAME = re.compile(r"[\w.-]+")
 
 
 def hide_unknown(kind: FileKind, state: StateFile) -> bool:
-    """Put a mark in place of the values of unknown keys; tells whether there were any."""
+    """Put a mark in place of the values of unknown keys; returns whether there were any."""
     known = _KNOWN.get(kind)
     found = [] if known is None else [key for key in state.data if key not in known]
     for key in found:

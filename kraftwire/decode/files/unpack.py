@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Protocol, cast
 
 from kraftwire.decode.capture.xz import XzReader
-from kraftwire.decode.capture.zstd import ZstdPipe
+from kraftwire.decode.capture.zstd import ZstdReader
 from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind
 from kraftwire.errors import StorageError
 from kraftwire.limits import UNPACKED_FILE_BYTES_MAX
@@ -34,7 +34,7 @@ class SupportsRead(Protocol):
     """A binary stream."""
 
     def read(self, size: int, /) -> bytes | None:
-        """The next bytes, at most so many; none at the end."""
+        """Return the next bytes, at most `size`; none at the end."""
 
 
 def peek(path: Path, file: IO[bytes], kind: FileKind) -> bytes:
@@ -46,8 +46,6 @@ def peek(path: Path, file: IO[bytes], kind: FileKind) -> bytes:
     packed = file.read(_PEEK_SIZE)
     file.seek(0)
     try:
-        if kind is FileKind.ZSTD:
-            return _peek_zstd(packed)
         return _head(BytesIO(packed), kind)
     except _STUMBLES as error:
         raise _cannot_unpack(path, kind, error) from error
@@ -59,19 +57,6 @@ def _head(file: IO[bytes], kind: FileKind) -> bytes:
     while len(head) < HEAD_SIZE and (part := reader.read(HEAD_SIZE - len(head))):
         head += part
     return head
-
-
-def _peek_zstd(packed: bytes) -> bytes:
-    import cramjam
-
-    head = bytearray(HEAD_SIZE)
-    try:
-        size = cramjam.zstd.decompress_into(packed, head)
-    except cramjam.DecompressionError:
-        # The buffer is full, as it is with any longer file; or the input is cut or broken, which
-        # shows when all of it is unpacked.
-        size = HEAD_SIZE
-    return bytes(head[:size])
 
 
 @contextmanager
@@ -105,20 +90,18 @@ def unpacked(path: Path, file: IO[bytes], kind: FileKind) -> Iterator[IO[bytes]]
 
 class _Reader(Protocol):
     def read(self, size: int, /) -> bytes:
-        """The next bytes, at most so many; none at the end."""
+        """Return the next bytes, at most `size`; none at the end."""
 
     def close(self) -> None:
-        """Give back what reading takes."""
+        """Release the resources that reading takes."""
 
 
 def _reader(file: IO[bytes], kind: FileKind) -> _Reader:
-    if kind is FileKind.ZSTD:
-        return ZstdPipe(file)
     if kind is FileKind.GZIP:
         return cast("_Reader", gzip.GzipFile(fileobj=file, mode="rb"))
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
-    return XzReader(file, size)
+    return ZstdReader(file, size) if kind is FileKind.ZSTD else XzReader(file, size)
 
 
 def _copy(path: Path, source: SupportsRead, target: IO[bytes]) -> None:

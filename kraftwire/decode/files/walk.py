@@ -10,7 +10,7 @@ from kraftwire.errors import StorageError
 
 __all__ = ["shortened", "walk"]
 
-# A path that is longer is shown in parts.
+# A longer path is shown without its middle.
 _SHOWN_MAX = 300
 
 OnError = Callable[[StorageError], None]
@@ -19,9 +19,9 @@ OnError = Callable[[StorageError], None]
 def walk(paths: Iterable[Path], on_error: OnError) -> Iterator[Path]:
     """The files under some paths: a file as it is, a folder's files by name, then its folders.
 
-    Shape: links are followed, and no folder is entered twice from one path, so a
-    folder that contains itself ends the walk; `on_error` hears of paths that do not exist and of
-    folders that cannot be read, and the walk goes on.
+    Links are followed, and no folder is entered twice from one path, so a
+    folder that contains itself ends the walk; `on_error` is called for paths that do not exist and
+    for folders that cannot be read (the cause is the system's error), and the walk continues.
     """
     for path in paths:
         try:
@@ -38,7 +38,7 @@ def walk(paths: Iterable[Path], on_error: OnError) -> Iterator[Path]:
 
 
 def shortened(name: str) -> str:
-    """A path as an error shows it: what is very long without its middle."""
+    """Return a path as an error shows it: a very long one without its middle."""
     if len(name) <= _SHOWN_MAX:
         return name
     half = _SHOWN_MAX // 2
@@ -68,14 +68,15 @@ def _folder(top: Path, on_error: OnError) -> Iterator[Path]:
 def _files(
     folder: Path, names: list[str], folders: list[Path], on_error: OnError
 ) -> Iterator[Path]:
-    """The files among some names of a folder; its `folders` are noted."""
+    """Yield the files among some names of a folder; add its folders to `folders`."""
     for name in names:
         path = folder / name
         try:
             if path.is_dir():
                 folders.append(path)
             elif path.is_file():
-                # Sockets and devices in a folder are nobody's data, and reading one may block.
+                # Sockets and devices in a folder hold no data of Kafka's, and reading one may
+                # block.
                 yield path
             elif path.is_symlink():
                 on_error(StorageError("the link leads nowhere", file=shortened(str(path))))
@@ -85,4 +86,6 @@ def _files(
 
 def _unreadable(path: Path, error: OSError | ValueError) -> StorageError:
     problem = error.strerror if isinstance(error, OSError) else str(error)
-    return StorageError(f"cannot read: {problem}", file=shortened(str(path)))
+    found = StorageError(f"cannot read: {problem}", file=shortened(str(path)))
+    found.__cause__ = error
+    return found

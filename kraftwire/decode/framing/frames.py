@@ -1,6 +1,6 @@
 """A Kafka frame as it was found in a capture, and what is remembered of a request.
 
-Owns the two objects that the lower half of the decoder hands to the upper one. Nothing here knows
+Owns the two objects that the lower half of the decoder passes to the upper one. Nothing here knows
 how a body is laid out.
 """
 
@@ -11,6 +11,7 @@ __all__ = [
     "CAPTURE_FINDINGS",
     "CaptureFinding",
     "Frame",
+    "PackedFrame",
     "Request",
     "conflict_finding",
 ]
@@ -34,7 +35,8 @@ CAPTURE_FINDINGS = {
     "midstream-start": "the connection was open when the capture began; this is the first frame "
     "that could be recognised in its direction",
     "memory-limit": "bytes that waited for packets were given up, because all connections together "
-    "held too many; with an offset: those of this frame, else: before this frame",
+    "held too many, or a frame is too long for a small compressed capture; with an offset: those "
+    "of this frame, else: before this frame",
     "cut-by-capture-start": "bytes before this frame belong to frames that began, or were asked "
     "for, before the capture",
     "cut-by-capture-end": "the capture ends before the frame does",
@@ -46,22 +48,22 @@ CAPTURE_FINDINGS = {
     "responses-lost": "requests before this one in order have no response in the capture",
 }
 
-# Those that mean that bytes of Kafka's stay undecoded.
+# Findings that mean that bytes of Kafka's stay undecoded.
 _UNDECODED = frozenset(
     {"conflict", "gap", "truncated-packet", "resync", "cut-by-close", "memory-limit"}
 )
 
 
 def conflict_finding(count: int) -> CaptureFinding:
-    """The finding for bytes that came a second time, and other ones."""
+    """Return the finding for bytes that came twice and differ."""
     detail = f"{count} bytes came twice and differ; which of them the receiver took is not known"
     return "conflict", None, "", detail
 
 
 class Request:
-    """What is remembered of a request until its response comes.
+    """The facts about a request that are kept until its response comes.
 
-    Shape: `api_key`, `api_version` and `correlation_id` are -1 for a bare SASL token;
+    `api_key`, `api_version` and `correlation_id` are -1 for a bare SASL token;
     `time_ns` is that of the request's last packet, and `position` that of its frame; both are -1
     while packets are missing. A request and its response have the same object.
     """
@@ -99,7 +101,7 @@ class Request:
 class Frame:
     """One frame: a request, a response or a bare SASL token.
 
-    Shape: `data` are the bytes behind the length prefix. If some are `missing` (ranges of start
+    `data` are the bytes after the length prefix. If some are `missing` (ranges of start
     and length, in order), zeros stand in their place inside `data`, which ends with the last byte
     that was captured; `size` is the declared length all the same. `api_key` and `api_version` are
     None for a token and for a response whose request is not in the capture; `correlation_id` is
@@ -152,6 +154,11 @@ class Frame:
     time_ns: int
 
     @property
+    def worth(self) -> int:
+        """How many bytes of the input account for the frame: its own."""
+        return self.size
+
+    @property
     def time(self) -> float:
         """Seconds since the epoch: the double that is nearest to the capture's time stamp."""
         return self.time_ns / 1_000_000_000
@@ -165,7 +172,7 @@ class Frame:
     def is_undecoded(self) -> bool:
         """Whether bytes of Kafka's were lost in this frame or just before it.
 
-        Shape: a frame that the end of the capture cuts is none; nobody lost its bytes.
+        A frame that the end of the capture cuts does not count: its bytes were not lost.
         """
         return any(finding[0] in _UNDECODED for finding in self.findings)
 
@@ -175,3 +182,17 @@ class Frame:
             f"api_key={self.api_key}, api_version={self.api_version}, "
             f"correlation_id={self.correlation_id}, size={self.size})"
         )
+
+
+class PackedFrame(Frame):
+    """A frame that is longer than the compressed capture that it is in."""
+
+    __slots__ = ("_worth",)
+
+    def __init__(self, worth: int) -> None:
+        self._worth = worth
+
+    @property
+    def worth(self) -> int:
+        """How many bytes of the input account for the frame: those of the capture."""
+        return self._worth

@@ -1,7 +1,7 @@
-"""What the first bytes of a request tell: is it Kafka, which API, and does it get a response.
+"""What the first bytes of a request show: whether it is Kafka, which API, and if it is answered.
 
 Owns the rules by which Kafka is recognised on any port. They are strict where bytes are searched
-for a header, and lenient where a header has to be.
+for a header, and lenient where a header must be.
 
 Source: Kafka's `RequestHeader`; `acks` as in its `ProduceRequest`.
 """
@@ -46,7 +46,7 @@ _API_KEY_MAX = 255
 _NEWER_VERSIONS = 16
 
 # GSSAPI tokens of clients that send no SaslHandshake: an ASN.1 application tag, with the object
-# identifier of Kerberos right behind its length.
+# identifier of Kerberos right after its length.
 _KERBEROS = b"\x06\x09\x2a\x86\x48\x86\xf7\x12\x01\x02\x02"
 
 _I16 = struct.Struct(">h")
@@ -70,10 +70,10 @@ def api_table() -> dict[int, tuple[int, int, int]]:
 
 
 def parse_header(data: bytes | bytearray, at: int, *, strict: bool) -> Header | None:
-    """The request header behind a length prefix at `at`; None if there cannot be one.
+    """The request header after a length prefix at `at`; None if there cannot be one.
 
-    Shape: `strict` demands a known API and version, and that the client id be there; otherwise
-    newer APIs and versions pass, and so does a client id that ends behind `data`.
+    `strict` demands a known API and version, and that the client id be there; otherwise
+    newer APIs and versions pass, and so does a client id that ends after `data`.
     """
     if at + HEADER_SIZE > len(data):
         return None
@@ -105,9 +105,9 @@ def _may_be_newer(api_key: int, api_version: int) -> bool:
 
 
 def client_id(raw: bytes) -> str | None:
-    """The text of a client id; None if it cannot be one.
+    """Return the text of a client id; None if the bytes cannot be a client id.
 
-    Shape: Kafka takes any UTF-8, controls included; to ask for more would let a client hide.
+    Kafka takes any UTF-8, controls included; a stricter rule would let a client hide.
     """
     try:
         return raw.decode()
@@ -116,7 +116,7 @@ def client_id(raw: bytes) -> str | None:
 
 
 def is_controlled_shutdown_v0(data: bytes, at: int) -> bool:
-    """Whether the one request without a client id stands here: 12 bytes with a broker id."""
+    """Whether the one request without a client id is here: 12 bytes with a broker id."""
     return data.startswith(b"\x00\x00\x00\x0c\x00\x07\x00\x00", at)
 
 
@@ -128,7 +128,7 @@ def is_gssapi_token(data: bytes) -> bool:
 def produce_acks(data: bytes, at: int, stop: int, api_version: int) -> int | None:
     """The acks of a Produce request whose client id ends at `at`; None if not captured.
 
-    Shape: `stop` is the end of the request, which may lie behind `data`.
+    `stop` is the end of the request, which may lie after `data`.
     """
     try:
         if api_version >= 9 and data.startswith(_NO_TRANSACTION, at):

@@ -1,4 +1,4 @@
-"""What happened to a capture as a whole: counts of packets, losses and connections.
+"""The totals of a capture: counts of packets, losses and connections.
 
 Owns the totals that go to standard error. Single losses are findings of frames.
 """
@@ -16,7 +16,7 @@ __all__ = ["ByteCounts", "Health", "TlsConnection"]
 class TlsConnection:
     """An encrypted connection, which is reported and not decoded.
 
-    Shape: `version` is the negotiated one, as in ``TLSv1.3``; empty if no ServerHello was seen.
+    `version` is the negotiated one, as in ``TLSv1.3``; empty if no ServerHello was seen.
     """
 
     connection: str
@@ -53,7 +53,7 @@ class ByteCounts:
 
     @property
     def unaccounted(self) -> int:
-        """Bytes of payload that are in no place; 0 unless the decoder lost or doubled some."""
+        """Bytes of payload in none of these places; 0 unless the decoder lost or doubled some."""
         places = self.frames + self.tls + self.other + self.duplicates + self.undecoded
         return self.payload - places
 
@@ -115,7 +115,7 @@ class Health:
         self.is_damaged |= is_damaged
 
     def count_skipped(self, unsupported_link: int | None = None) -> None:
-        """Count a packet that is no TCP over IP, or whose link type is unknown."""
+        """Count a packet that is not TCP over IP, or whose link type is unknown."""
         self.skipped_packets += 1
         if unsupported_link is not None:
             known = self.unsupported_links

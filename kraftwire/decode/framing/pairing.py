@@ -1,4 +1,4 @@
-"""What the readers of a connection's frames need of the conversation that pairs them."""
+"""The interface by which the readers of frames pair requests with responses."""
 
 from __future__ import annotations
 
@@ -39,4 +39,4 @@ class Pairing(Protocol):
         """Take a response that was not matched at once."""
 
     def match_parked(self) -> None:
-        """Hand out every response whose request is known by now, and those before it."""
+        """Pass on every response whose request is known by now, and those before it."""

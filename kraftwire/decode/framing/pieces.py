@@ -15,7 +15,7 @@ from kraftwire.limits import UNCONFIRMED_FRAME_SIZE_MAX
 
 __all__ = ["DATA", "TRUNCATED", "Pieces"]
 
-# What stands in the buffer from a mark on.
+# The kinds of bytes that the buffer may hold from a mark on.
 DATA = 0
 GAP = 1
 TRUNCATED = 2
@@ -24,8 +24,8 @@ TRUNCATED = 2
 class Pieces:
     """The bytes of consecutive packets with their stamps.
 
-    Shape: `starts` are the positions in `buffer` at which packets begin. `dropped` counts the
-    captured bytes that were forgotten; holes are none.
+    `starts` are the positions in `buffer` at which packets begin. `dropped` counts the
+    captured bytes that were forgotten, without holes.
     """
 
     __slots__ = ("_kinds", "_marks", "_stamps", "buffer", "dropped", "starts")
@@ -40,7 +40,7 @@ class Pieces:
 
     @property
     def held_bytes(self) -> int:
-        """Roughly the memory of all this."""
+        """Roughly the memory that the pieces take. Units: bytes."""
         return len(self.buffer) + len(self._marks) * PIECE_OBJECT_BYTES
 
     def add(self, data: bytes, stamp: Stamp) -> None:
@@ -80,19 +80,19 @@ class Pieces:
         self.starts = [start - count for start in self.starts if start >= count]
 
     def holes(self, before: int) -> Iterator[tuple[int, bool]]:
-        """Length, and whether a packet was truncated, of the holes before a position."""
+        """Yield the holes before a position: length, and whether a packet was truncated."""
         for mark, end, kind in zip(self._marks, self._ends(), self._kinds, strict=True):
             if kind != DATA and mark < before:
                 yield min(end, before) - mark, kind == TRUNCATED
 
     def captured(self, before: int) -> int:
-        """How many bytes before a position are no holes."""
+        """Return how many bytes before a position are not holes."""
         return before - sum(size for size, _ in self.holes(before))
 
     def split(self, at: int) -> Iterator[tuple[bytes, Stamp, int]]:
-        """The bytes from a position on, packet by packet: data, stamp, and kind of hole or `DATA`.
+        """Yield the bytes from a position on by packets: data, stamp, and kind of hole or `DATA`.
 
-        Shape: the data of a hole are zeros, as many as are missing.
+        The data of a hole are zeros, as many as are missing.
         """
         for index, (mark, end) in enumerate(zip(self._marks, self._ends(), strict=True)):
             if end > at:

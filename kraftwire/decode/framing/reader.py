@@ -7,7 +7,13 @@ hole is skipped by its size and the frame is partial; anywhere else frames have 
 from __future__ import annotations
 
 from kraftwire.decode.capture.packets import Stamp
-from kraftwire.decode.framing.frames import CaptureFinding, Frame, Request, conflict_finding
+from kraftwire.decode.framing.frames import (
+    CaptureFinding,
+    Frame,
+    PackedFrame,
+    Request,
+    conflict_finding,
+)
 from kraftwire.decode.framing.pairing import Pairing
 from kraftwire.decode.framing.pieces import DATA, TRUNCATED
 from kraftwire.decode.framing.search import RequestSearch, ResponseSearch
@@ -19,16 +25,16 @@ __all__ = ["FrameReader"]
 
 
 class _FirstOnly(list[bytes]):
-    """The pieces of a frame whose rest is given up: nothing is added to the first one."""
+    """The pieces of a frame of which only the first is kept."""
 
     def append(self, _: bytes, /) -> None:
-        """Forget a piece."""
+        """Drop a piece."""
 
 
 class FrameReader:
     """The part that both directions share.
 
-    Shape: `is_sure` as long as every byte since the start of the connection was understood;
+    `is_sure` as long as every byte since the start of the connection was understood;
     `is_early` where the capture began later than the connection, until a frame is understood or
     bytes are missing: what comes before that was cut, or asked for, before the capture.
     `notes` are findings for the next frame.
@@ -87,7 +93,7 @@ class FrameReader:
         return flow.fast_seq >= 0 and not is_open and flow.feed == self.feed
 
     def feed(self, data: bytes, start: int, end: int, stamp: Stamp) -> None:
-        """Take bytes in order; frames that they complete are handed out."""
+        """Take bytes in order; pass on the frames that they complete."""
         flow = self.flow
         first = stamp
         if flow.need:
@@ -111,15 +117,15 @@ class FrameReader:
         self._cut(data, start, end, first, stamp)
 
     def _cut(self, data: bytes, start: int, end: int, first: Stamp, stamp: Stamp) -> None:
-        """Hand out the frames in a packet, and keep the start of the last one.
+        """Pass on the frames in a packet, and keep the start of the last one.
 
-        Shape: `stamp` is the packet's, and `first` that of the first frame, which may have begun in
+        `stamp` is the packet's, and `first` that of the first frame, which may have begun in
         the packet before.
         """
         raise NotImplementedError
 
     def _begin(self, size: int, first: bytes, request: Request | None, stamp: Stamp) -> None:
-        """Start a frame that goes on in later packets."""
+        """Start a frame that continues in later packets."""
         flow = self.flow
         flow.stamp = stamp
         self._position = stamp[1]
@@ -137,18 +143,21 @@ class FrameReader:
             return
         flow = self.flow
         self._shed_at = len(flow.parts[0])
-        detail = "the rest is given up: too many bytes wait for more packets"
-        self._note("gap", self._shed_at, detail)
+        if self.conversation.budget.may_have(size):
+            id, why = "gap", "too many bytes wait for more packets"
+        else:
+            id, why = "memory-limit", f"{size} bytes are too many in so small a capture"
+        self._note(id, self._shed_at, f"the rest is given up: {why}")
         self.conversation.health.undecoded_bytes += flow.need
         flow.parts = _FirstOnly(flow.parts)
 
     @property
     def held_bytes(self) -> int:
-        """Roughly the memory of the bytes that are searched; the flow knows those of a frame."""
+        """Roughly the memory of the searched bytes, without those of an unfinished frame."""
         return 0 if self._search is None else self._search.pieces.held_bytes
 
     def give_up(self) -> None:
-        """Keep of an unfinished frame its start only, and nothing of what is searched."""
+        """Keep only the start of an unfinished frame, and drop bytes that are being searched."""
         flow = self.flow
         if self._search is not None:
             self._search.clear()
@@ -162,11 +171,11 @@ class FrameReader:
             flow.parts = _FirstOnly([first])
 
     def _keep(self, prefix: bytes, stamp: Stamp) -> None:
-        """Keep bytes that are too few to tell what frame they begin."""
+        """Keep bytes that are too few to show what frame they begin."""
         self._prefix, self._prefix_position = prefix, stamp[1]
 
     def _finish(self, stamp: Stamp) -> None:
-        """Hand out a frame that came in several packets, or what there is of it."""
+        """Pass on a frame that came in several packets, or what there is of it."""
         data = b"".join(self.flow.parts)
         self.flow.parts = []
         missing = self._missing
@@ -190,7 +199,7 @@ class FrameReader:
         raise NotImplementedError
 
     def skip(self, count: int, stamp: Stamp, truncated: bool, /) -> None:
-        """Go on behind missing bytes."""
+        """Continue after missing bytes."""
         self.is_early = False
         self.conversation.health.undecoded_bytes += count
         search = self._search
@@ -229,7 +238,7 @@ class FrameReader:
         self.notes.append((id, offset, "", detail))
 
     def disagree(self, count: int, /) -> None:
-        """Note that bytes came a second time, and other ones; those are not decoded."""
+        """Note that bytes came again and differ; the later ones are not decoded."""
         self.notes.append(conflict_finding(count))
         self.conversation.health.undecoded_bytes += count
 
@@ -266,7 +275,7 @@ class FrameReader:
         self.look(None)
 
     def look(self, fresh: int | None) -> None:
-        """Try to find a frame in what there is; `fresh` is a correlation id that is new."""
+        """Try to find a frame in the bytes so far; `fresh` is a correlation id that is new."""
         search = self._search
         if search is not None and (at := self._find(fresh)) >= 0:
             self.resume(at)
@@ -275,7 +284,7 @@ class FrameReader:
         raise NotImplementedError
 
     def resume(self, at: int) -> None:
-        """Cut again, from a position of the bytes that were searched."""
+        """Cut frames again, from a position in the bytes that were searched."""
         search = self._search
         if search is None:
             return
@@ -289,7 +298,7 @@ class FrameReader:
                 self._skip(len(data), stamp, kind == TRUNCATED)
 
     def _report_skipped(self, search: RequestSearch | ResponseSearch, at: int) -> None:
-        """Tell of the bytes and holes before a position of what was searched."""
+        """Report the bytes and holes before a position in the bytes that were searched."""
         health = self.conversation.health
         self._bytes.undecoded += search.pieces.dropped + search.pieces.captured(at)
         count = search.skipped + at
@@ -309,7 +318,7 @@ class FrameReader:
             self._note("resync", None, detail)
 
     def finish(self, *, at_capture_end: bool) -> None:
-        """Hand out what there is: nothing more will come."""
+        """Pass on what is left, because nothing more will come."""
         search = self._search
         if search is not None:
             if (at := self._find_last()) >= 0:
@@ -344,10 +353,11 @@ class FrameReader:
         stamp: Stamp,
         missing: tuple[tuple[int, int], ...],
     ) -> Frame:
-        """A frame of this direction, with what was noted for it; the caller hands it out."""
+        """Return a frame of this direction, with what was noted for it; the caller passes it on."""
         conversation = self.conversation
         outbox = conversation.outbox
-        frame = Frame()
+        packed = conversation.budget.packed
+        frame = Frame() if packed is None or size <= packed else PackedFrame(packed)
         frame.connection = conversation.name
         frame.direction = self.DIRECTION
         if request is None:

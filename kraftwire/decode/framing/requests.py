@@ -55,11 +55,11 @@ class RequestReader(FrameReader):
 
     @property
     def client(self) -> str | None:
-        """The same as text."""
+        """The client id in the last request, as text."""
         return self._client
 
     def pass_by(self, correlation_id: int) -> None:
-        """Learn of the last of some requests that were cut elsewhere."""
+        """Note the last one of some requests that were cut elsewhere."""
         self._last_id = correlation_id
 
     def _cut(self, data: bytes, start: int, end: int, first: Stamp, stamp: Stamp) -> None:
@@ -75,7 +75,7 @@ class RequestReader(FrameReader):
                 request = Request(api[0], api[1], correlation_id, self._client)
                 self._last_id = correlation_id
                 if api[2]:
-                    self._heed(request, api[2], data, body, stop)
+                    self._apply_rules(request, api[2], data, body, stop)
             else:
                 unusual = self._unusual(data, start, end)
                 if unusual is None:
@@ -130,11 +130,11 @@ class RequestReader(FrameReader):
             self._raw_client, self._client = raw or b"", request.client_id
         api = self._table.get(api_key << 16 | api_version)
         if api is not None and api[2]:
-            self._heed(request, api[2], data, body, min(end, start + 4 + header[1]))
+            self._apply_rules(request, api[2], data, body, min(end, start + 4 + header[1]))
         return request
 
     def _token(self, data: bytes, start: int, end: int) -> Request | None:
-        """A bare SASL token, if one may come now."""
+        """Return a bare SASL token, if one may come now."""
         size = int.from_bytes(data[start : start + 4], "big", signed=True)
         if not 0 <= size <= FRAME_SIZE_MAX:
             return None
@@ -144,8 +144,8 @@ class RequestReader(FrameReader):
             return None
         return Request(_NO_API, _NO_API, _NO_API, None)
 
-    def _heed(self, request: Request, kind: int, data: bytes, body: int, stop: int) -> None:
-        """Take note of what changes the rules for frames to come."""
+    def _apply_rules(self, request: Request, kind: int, data: bytes, body: int, stop: int) -> None:
+        """Apply what a request changes for the frames that follow it."""
         if kind == PRODUCE:
             request.has_response = produce_acks(data, body, stop, request.api_version) != 0
         else:

@@ -18,7 +18,7 @@ __all__ = ["ResponseReader"]
 
 _HEAD = struct.Struct(">ii")
 _HEAD_SIZE = _HEAD.size
-# Responses come in order, so requests in flight behind so many others are not looked for.
+# Responses come in order, so only those to the first requests in flight are looked for.
 _PENDING_SOUGHT = 64
 _MILLISECOND_NS = 1_000_000
 
@@ -83,7 +83,7 @@ class ResponseReader(FrameReader):
         stamp: Stamp,
         missing: tuple[tuple[int, int], ...],
     ) -> None:
-        """Hand out a response; without its request if that is not in the capture."""
+        """Pass on a response; without its request if that is not in the capture."""
         frame = self.new_frame(request, data, size, stamp, missing)
         if request is not None and self.is_early:
             self.is_early = False

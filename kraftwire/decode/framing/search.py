@@ -24,7 +24,7 @@ _ID_SIZE_MAX = 255
 
 # On one connection correlation ids grow; a client that talks to many brokers counts them together.
 _ID_STEP_MAX = 1 << 16
-# A request that is captured behind its response belongs to one of the latest bytes.
+# Where a request is captured after its response, the response is looked for in the last bytes.
 _LATE_REQUEST_BYTES = 64 * 1024
 # Java's clients take the last eight ids for SASL, before they start counting.
 _RESERVED_IDS = 0x7FFFFFF0
@@ -45,7 +45,7 @@ def _request_pattern() -> re.Pattern[bytes]:
 class RequestSearch:
     """Looks for a request header in one direction.
 
-    Shape: `client_id` is that of the connection's earlier requests and `last_id` the correlation
+    `client_id` is that of the connection's earlier requests and `last_id` the correlation
     id of the last one, if there were any. With both known, a header that continues them is
     believed at once; else the next header, or a response to it, has to confirm it.
     """
@@ -67,7 +67,7 @@ class RequestSearch:
     def find(self, is_answered: Callable[[int], bool]) -> int:
         """Position of a request, -1 if there is none (yet).
 
-        Shape: `is_answered` tells of a correlation id whether a response with it has been seen.
+        `is_answered` returns whether a response with a correlation id has been seen.
         """
         if self._client_id and self._last_id is not None:
             return self._find_successor(self._client_id, self._last_id)
@@ -120,7 +120,7 @@ class RequestSearch:
         self._scanned = max(self._scanned, len(buffer) - HEADER_SIZE + 1)
 
     def _is_whole(self, at: int) -> bool:
-        """Whether the client id, if this is a header, is in the buffer."""
+        """Whether the whole client id is in the buffer, if a header begins here."""
         id_size = int.from_bytes(self.pieces.buffer[at + 12 : at + 14], "big", signed=True)
         return at + HEADER_SIZE + id_size <= len(self.pieces.buffer)
 
@@ -161,7 +161,7 @@ class ResponseSearch:
         self.pieces = Pieces()
         self.skipped = 0
         self._scanned = 0
-        # Positions whose frames end behind the bytes that are there.
+        # Positions whose frames end after the bytes that are there.
         self._candidates: list[int] = []
 
     def clear(self) -> None:
@@ -171,7 +171,7 @@ class ResponseSearch:
     def find(self, pending: Collection[int], fresh: int | None = None) -> int:
         """Position of a response, -1 if there is none (yet).
 
-        Shape: `pending` are the correlation ids to look for in the bytes that are new, `fresh` is
+        `pending` are the correlation ids to look for in the bytes that are new, `fresh` is
         one to look for in the latest of all. A response at the start of a packet is believed,
         elsewhere its end has to be right.
         """

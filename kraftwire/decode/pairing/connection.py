@@ -39,7 +39,7 @@ class Direction(Flow):
 class Connection:
     """One connection between two ends, from its first packet to its last.
 
-    Shape: `flows` are those of the packets with `key` and of the other direction. Unusual packets
+    `flows` are those of the packets with `key` and of the other direction. Unusual packets
     come to `accept`; between them both flows are in the fast lane unless something is open.
     `is_ending` from the first FIN or reset on, `is_closed` when nothing more is expected.
     """
@@ -72,32 +72,32 @@ class Connection:
 
     @property
     def stage(self) -> Stage:
-        """What takes the bytes at present."""
+        """The stage of decoding that takes the bytes at present."""
         return self._recogniser.stage or self._recogniser
 
     @property
     def is_kafka(self) -> bool:
-        """Whether it is decoded."""
+        """Whether the connection is decoded as Kafka's."""
         return self.stage.is_kafka
 
     @property
     def held_bytes(self) -> int:
-        """Roughly its memory, with that of all that waits in it."""
+        """Roughly the memory of the connection and of all that waits in it. Units: bytes."""
         first, second = self.flows
         held = first.held_bytes + second.held_bytes + self.stage.held_bytes
         return CONNECTION_OBJECT_BYTES + held
 
     def give_up(self) -> None:
-        """Let go of what waits for packets that have not come."""
+        """Drop what waits for packets that have not come."""
         if self.is_closed:
             return
         for flow in self.flows:
             is_fast = flow.fast_seq >= 0
-            flow.check_out()
+            flow.leave_fast_lane()
             while flow.has_hole:
                 flow.give_up_hole(self._packets)
             if is_fast:
-                flow.check_in()
+                flow.enter_fast_lane()
         self.stage.give_up()
 
     def open_by_syn(self, flow: Flow, seq: int, *, is_client: bool) -> None:
@@ -116,13 +116,13 @@ class Connection:
         return self.flows[1] if flow is self.flows[0] else self.flows[0]
 
     def accept(self, flow: Flow, segment: Segment) -> bool:
-        """Take a packet outside the fast lane; whether anything is still open afterwards."""
+        """Take a packet outside the fast lane; returns whether anything is still open."""
         (time_ns, _, _), _, _, ack, flags, _, _, _, _ = segment
         for each in self.flows:
-            each.check_out()
+            each.leave_fast_lane()
         self._packets += 1
         if flags & _ACK:
-            self.other(flow).heed_ack(ack, self._packets)
+            self.other(flow).on_ack(ack, self._packets)
         flow.accept(segment, self._packets)
         if flags & RST and self._ending_at < 0:
             self._ending_at, self._ending_ns = self._packets, time_ns
@@ -132,7 +132,7 @@ class Connection:
         return self.review(time_ns)
 
     def review(self, time_ns: int) -> bool:
-        """Decide what can be decided by now; whether anything is still open."""
+        """Decide what can be decided by now; returns whether anything is still open."""
         if self.is_closed:
             return False
         first, second = self.flows
@@ -151,23 +151,23 @@ class Connection:
             if self._ending_at < 0:
                 self._ending_at, self._ending_ns = self._packets, time_ns
         if self._ending_at >= 0:
-            # Captures may show the last data behind the packet that ends the connection.
+            # Captures may show the last data after the packet that ends the connection.
             is_over = time_ns - self._ending_ns > LINGER_NS
             if is_over or self._packets - self._ending_at > LINGER_PACKETS:
                 self.close(at_capture_end=False)
                 return False
             return True
         if not is_open:
-            first.check_in()
-            second.check_in()
+            first.enter_fast_lane()
+            second.enter_fast_lane()
         return is_open
 
     def close(self, *, at_capture_end: bool) -> None:
-        """Hand out what there is and forget the rest; later packets are late copies."""
+        """Pass on what there is and forget the rest; later packets are late copies."""
         if self.is_closed:
             return
         for flow in self.flows:
-            flow.check_out()
+            flow.leave_fast_lane()
             flow.give_up_all_holes(self._packets)
         self.stage.finish(at_capture_end=at_capture_end)
         self.is_closed = True

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
+from kraftwire import engine
 from kraftwire.decode.capture.inputs import CaptureInput
 from kraftwire.decode.capture.links import (
     FAST,
@@ -23,7 +24,7 @@ from kraftwire.decode.capture.links import (
     Segment,
     SegmentReader,
 )
-from kraftwire.decode.capture.packets import Packet
+from kraftwire.decode.capture.packets import PAUSE, Packet
 from kraftwire.decode.capture.pcap import read_packets
 from kraftwire.decode.capture.source import CaptureSource
 from kraftwire.decode.framing.frames import Frame
@@ -32,6 +33,7 @@ from kraftwire.decode.pairing.connection import Connection, Direction, reverse_k
 from kraftwire.decode.pairing.holdings import Holdings
 from kraftwire.decode.pairing.outbox import Ending, Outbox
 from kraftwire.decode.tcp.history import History
+from kraftwire.decode.tcp.streams import Flow
 from kraftwire.decode.tls.ciphers import has_ciphers
 from kraftwire.decode.tls.keylog import KeyLog
 from kraftwire.errors import UsageError
@@ -43,12 +45,16 @@ _MASK = 0xFFFFFFFF
 _UNUSUAL = FIN | SYN | RST
 _ACK = 16
 
+# How many frames are returned together; a frame of this many bytes is returned without delay.
+_TOGETHER = 64
+_LONG_BYTES = 64 * 1024
+
 
 @dataclass(slots=True)
 class OpenConnections:
-    """All that the packets so far mean for later ones, between two packets; picklable.
+    """The state of decoding between two packets, from which a reader can continue; picklable.
 
-    Shape: `outbox` and `health` have the totals so far, `flows` both directions of each connection
+    `outbox` and `health` have the totals so far, `flows` both directions of each connection
     by their keys.
     """
 
@@ -66,19 +72,18 @@ class OpenConnections:
 
 
 class Capture:
-    """The Kafka frames of a capture, or of several that go on where the one before ends.
+    """The Kafka frames of a capture, or of several that each continue the one before.
 
-    Shape: a capture is a path (``-`` is standard input), a readable binary stream or an iterable of
+    A capture is a path (``-`` is standard input), a readable binary stream or an iterable of
     pieces of bytes, compressed or not; a piece may be a pair of its position in the unpacked file
     and whole packets of it. Captures in the order of time, as those of a rotated series, share
     their connections. `name` stands for the path of a single one. Iterate once; `health` is
-    complete when the iterator is exhausted. `on_ending` hears of connections that end, before the
-    frames after that are handed out. With `keys`, or where a capture has secrets of TLS in it,
+    complete when the iterator is exhausted. `on_ending` is called for connections that end, before
+    the frames after that are returned. With `keys`, or where a capture has secrets of TLS in it,
     encrypted connections are decrypted. A capture can be decoded in parts, one after the other: all
     but the last one are not `is_last` and leave everything open, in `connections`, and each of them
-    goes on `after` the one before.
-    Raises: StorageError if a file cannot be opened or is no capture; the first one is opened at
-    once.
+    continues `after` the one before. Raises: StorageError if a file cannot be opened or is not
+    a capture; the first one is opened at once.
     """
 
     def __init__(
@@ -106,10 +111,18 @@ class Capture:
         self._troubled = self.connections.troubled
         self._history = History()
         self._holdings = Holdings(self._open)
+        core, remember = engine.core, self._history.packets.append
+        lane = Flow, self._flows, remember, self._outbox.frames
+        self._bypass = None if core is None else core.Lane(*lane)
         self._packed_before = 0
 
+    @property
+    def packed(self) -> int:
+        """How many bytes of the files were read, as they lie there."""
+        return self._packed_before + self._source.packed
+
     def close(self) -> None:
-        """Close the first file, if nobody iterates; an iteration closes what it has opened."""
+        """Close the first file, if no iteration began; an iteration closes what it opens."""
         self._source.close()
 
     def _files(self) -> Iterator[Iterator[Packet]]:
@@ -121,6 +134,8 @@ class Capture:
             with source:
                 source.on_block = self._watch
                 source.on_secrets = self._learn_secrets
+                source.has_pauses = True
+                source.follow = None if self._bypass is None else self._bypass.follow
                 yield read_packets(source, self.health)
                 source.read_on()
             self.health.add_problem(source.problem, is_damaged=source.is_damaged)
@@ -130,7 +145,25 @@ class Capture:
                 source = CaptureSource(later, offset=source.end)
 
     def __iter__(self) -> Iterator[Frame]:
-        out = self._outbox.frames
+        return chain.from_iterable(self.lists())
+
+    def lists(self) -> Iterator[list[Frame]]:
+        """Yield the same frames, some at a time: none waits for bytes that are not read yet.
+
+        The lists are never empty. To take one step for all frames of a list, then the next step,
+        is faster than to take all steps for each frame.
+        """
+        yield from self._complete()
+        if self._is_last:
+            self._finish()
+        if self._outbox.frames:
+            yield self._outbox.take()
+        if not self._is_last:
+            self._outbox.on_ending = None
+
+    def _complete(self) -> Iterator[list[Frame]]:
+        """The frames that are complete before the capture ends."""
+        out, take = self._outbox.frames, self._outbox.take
         flow_of = self._flows.get
         unpack, size = FAST.unpack_from, FAST.size
         mask, mix, begin_of = FAST_MASK, FAST_MIX, FAST_STARTS.get
@@ -138,11 +171,15 @@ class Capture:
         remember = self._history.packets.append
         read_segment = SegmentReader(self.health).read
         for packet in chain.from_iterable(self._files()):
+            if packet is PAUSE:
+                if out:
+                    yield take()
+                continue
             remember(packet)
             time_ns, _, data, start, captured, _, base, at, stop = packet
             # The fast lane: the next bytes, or none, of a connection where nothing is unusual. The
             # key of a known flow and its next sequence number, where Ethernet and IPv4 have them,
-            # prove link and protocol; what is left to prove is that it is no fragment.
+            # prove link and protocol; what is left to prove is that it is not a fragment.
             if captured >= size:
                 total, rest, key, seq, header = unpack(data, start)
                 flow = flow_of(key)
@@ -165,29 +202,29 @@ class Capture:
                             flow.stamp = stamp
                             continue
                         flow.feed(data, begin, begin + count, stamp)
-                        if out:
-                            yield from out
-                            out.clear()
+                        if out and (len(out) >= _TOGETHER or out[-1].size >= _LONG_BYTES):
+                            yield take()
                         continue
                     if not count:
                         continue
             segment = read_segment(packet)
             if segment is not None:
                 payload += segment[7] - segment[6]
+                if out:
+                    yield take()
                 self._handle(segment)
                 if out:
-                    yield from out
-                    out.clear()
+                    yield take()
+        self._count_payload(payload)
+
+    def _count_payload(self, payload: int) -> None:
+        """Count the bytes that were taken here, and those that the engine took."""
         self.health.bytes.payload += payload
-        if not self._is_last:
-            self._outbox.on_ending = None
-            return
-        self._finish()
-        yield from out
-        out.clear()
+        if self._bypass is not None:
+            self.health.bytes.payload += self._bypass.payload
 
     def _learn_secrets(self, lines: bytes) -> None:
-        """Take the secrets that a capture has in it, if there is what it needs to use them."""
+        """Take the secrets that a capture carries, if the extra that decrypts is installed."""
         if self._outbox.keys is None:
             if not has_ciphers():
                 return
@@ -195,8 +232,9 @@ class Capture:
         self._outbox.keys.add(lines.splitlines())
 
     def _watch(self, source: CaptureSource) -> None:
-        """Let connections give up what they hold where it is too much, the oldest first."""
+        """Make connections release what they hold if it is too much, the oldest first."""
         packed = self._packed_before + source.packed
+        self._outbox.budget.packed = max(packed, source.file_size) if source.is_packed else None
         read = self.health.bytes.file + source.size
         if not self._holdings.see(self.health.connections, read, packed):
             return
@@ -214,7 +252,7 @@ class Capture:
         stamp, key, seq, _, flags, data, start, end, missing = segment
         flow = self._flows.get(key)
         if flow is not None and seq == flow.fast_seq and not flags & (_UNUSUAL | MISSING):
-            # The next one in order all the same, on another link than the fast lane knows.
+            # Next in order after all, but captured on another link than the fast lane reads.
             if start < end:
                 flow.fast_seq = (seq + end - start) & _MASK
                 flow.feed(data, start, end, stamp)
@@ -234,7 +272,7 @@ class Capture:
         self._review_others(stamp[0])
 
     def _compare(self, flow: Direction, segment: Segment) -> None:
-        """Tell of bytes that came before, if they were other ones."""
+        """Report bytes that came before, if they differ."""
         if flow.is_repeated(segment[2], segment[7] - segment[6]):
             count = self._history.conflict(segment)
             if count:
@@ -263,7 +301,7 @@ class Capture:
             if flow.syn_seq == seq and not is_over:
                 self.health.bytes.duplicates += end - start
                 return  # sent again
-            flow.check_out()
+            flow.leave_fast_lane()
             is_new = flow.syn_seq >= 0 or is_over
             if is_new or (flow.next_seq >= 0 and flow.is_far_off(seq)):
                 self._close(flow.connection)

@@ -1,7 +1,7 @@
-"""Encrypted connections whose secrets are known: what they say goes on as if it had come in clear.
+"""Encrypted connections whose secrets are known: their text is read as if it had come in clear.
 
-Owns the handshake, which tells whose secrets are wanted, and what becomes of the text. Which keys
-follow from secrets is up to `tls.ciphers`, how records are opened with them to `opened`.
+Owns the handshake, which names the secrets that are needed, and what becomes of the text. How
+keys follow from secrets is up to `tls.ciphers`, how they open records to `opened`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from kraftwire.decode.tls.keylog import KeyLog
 __all__ = ["Decrypted", "Inner"]
 
 class Inner(Protocol):
-    """What takes the text: the stage of a connection in clear."""
+    """The stage of a connection that takes the text in clear."""
 
     @property
     def is_kafka(self) -> bool:
-        """Whether it is decoded."""
+        """Whether the text is decoded as Kafka's."""
 
     @property
     def is_waiting(self) -> bool:
@@ -34,27 +34,27 @@ class Inner(Protocol):
         """Roughly the memory of what waits in it."""
 
     def give_up(self) -> None:
-        """Wait no longer for what may complete what there is."""
+        """Stop waiting for anything that may complete what is held, to free memory."""
 
     def review(self, packet_number: int) -> None:
         """Let packets pass."""
 
     def finish(self, *, at_capture_end: bool) -> None:
-        """Hand out what there is."""
+        """Pass on what there is."""
 
 
 class HasStage(Inner, Protocol):
-    """A recogniser: it becomes something else once it knows."""
+    """A recogniser: it has a stage once it knows the protocol."""
 
     @property
     def stage(self) -> Inner | None:
-        """What it has become."""
+        """The stage that follows, None until the protocol is known."""
 
 
 class Decrypted:
     """A TLS connection between two flows; its text goes to two others.
 
-    Shape: `flows` are the outer ones and those of the text, each the client's first; `inner` takes
+    `flows` are the outer ones and those of the text, each the client's first; `inner` takes
     what the text's get.
     """
 
@@ -97,7 +97,7 @@ class Decrypted:
         return sides + texts + self._stage.held_bytes
 
     def give_up(self) -> None:
-        """Wait no longer for what may complete what there is."""
+        """Stop waiting for anything that may complete what is held."""
         self._stage.give_up()
 
     def is_client(self, flow: Flow) -> bool:
@@ -109,7 +109,7 @@ class Decrypted:
         self._stage.review(packet_number)
 
     def finish(self, *, at_capture_end: bool) -> None:
-        """Hand out what there is, and say what was not decrypted."""
+        """Pass on what there is, and say what was not decrypted."""
         for side in (self.client, self.server):
             side.finish()
         self.summary.client_bytes = self.client.closed_bytes
@@ -125,7 +125,7 @@ class Decrypted:
             side.close()
 
     def take_hello(self, data: bytes) -> None:
-        """Take what a hello says; after the server's the keys are known."""
+        """Read a hello; after the server's the keys are known."""
         hello = read_hello(data)
         if hello is None or hello.is_retry:
             return

@@ -1,4 +1,4 @@
-"""A Kafka connection: who asked what, and which response belongs to it.
+"""A Kafka connection: its requests, and which response belongs to which of them.
 
 Owns pairing. A server answers the requests of a connection in their order, so responses are
 matched by correlation id, in order. A capture may show a response before its request, or lose
@@ -48,7 +48,7 @@ class _Parked:
 class Conversation:
     """Pairs requests with responses on one connection.
 
-    Shape: `pending` are the requests without a response, in order; `parked` the responses without
+    `pending` are the requests without a response, in order; `parked` the responses without
     a request.
     """
 
@@ -85,7 +85,7 @@ class Conversation:
         return size + self.requests.held_bytes + self.responses.held_bytes
 
     def give_up(self) -> None:
-        """Wait no longer for what may complete what there is."""
+        """Stop waiting for anything that may complete what is held."""
         self.requests.give_up()
         self.responses.give_up()
         while self.parked:
@@ -120,7 +120,7 @@ class Conversation:
             self._release(self.responses.is_sure)
 
     def match_parked(self) -> None:
-        """Hand out every response whose request is known by now, and those before it."""
+        """Pass on every response whose request is known by now, and those before it."""
         while self.parked:
             found = self._first_match()
             if found is None:
@@ -132,7 +132,7 @@ class Conversation:
             self._answer(lost)
 
     def _first_match(self) -> tuple[int, int] | None:
-        """How many parked responses and pending requests stand before the first pair."""
+        """Return how many parked responses and pending requests precede the first pair."""
         for before, parked in enumerate(self.parked):
             token = -1
             for lost, request in enumerate(self.pending):
@@ -168,7 +168,7 @@ class Conversation:
     def _release(self, is_sure: bool) -> None:
         """Give up waiting for the request of the first parked response.
 
-        Shape: hand it out without a request if `is_sure`; bytes that merely were cut like a
+        Return it without a request if `is_sure`; bytes that merely were cut like a
         response are better skipped than taken for one.
         """
         parked = self._unpark()
@@ -201,7 +201,7 @@ class Conversation:
             self._release(self.responses.is_sure)
 
     def finish(self, *, at_capture_end: bool) -> None:
-        """Hand out what there is: the connection or the capture ended."""
+        """Pass on what there is: the connection or the capture ended."""
         self.requests.finish(at_capture_end=at_capture_end)
         self.responses.finish(at_capture_end=at_capture_end)
         while self.parked:

@@ -1,7 +1,8 @@
 """One budget for all that a capture keeps: bytes after holes, unfinished frames, connections.
 
-Owns when it is added up, and who gives way. Adding up takes a walk over all connections, so it is
-done when as much has been read since the last time as might fill what was left.
+Owns when it is added up, and which connections are cleared. Adding up takes a walk over all
+connections, so it is done when as much has been read since the last time as might fill what was
+left.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _GROWTH = 1 + PIECE_OBJECT_BYTES // _REQUEST_BYTES_MIN
 class Holdings:
     """Watches what the open connections hold.
 
-    Shape: `read` are the bytes of the capture so far, as they are unpacked, and `packed` as they
+    `read` are the bytes of the capture so far, as they are unpacked, and `packed` as they
     lie in the file. The budget grows with the second, so that little input never takes much.
     """
 
@@ -50,8 +51,9 @@ class Holdings:
     def review(self, packed: int, close: Callable[[Connection], None]) -> Iterator[Connection]:
         """The connections that have to give up what they hold, the one opened first before others.
 
-        Shape: those that hold little are left alone, unless all of them together are too many;
-        then the oldest are closed. Order: each has given way before the next is asked for.
+        Those that hold little are left alone, unless all of them together are too many;
+        then the oldest are closed. Order: each has released its memory before the next is asked
+        for.
         """
         wanted = _limit(packed) // 2
         held = self._sum()

@@ -27,22 +27,22 @@ _RECORD_SIZE_MAX = 16_384 + 2048
 _WAITING_MAX = 64
 # Handshake messages are looked through up to this size.
 _HANDSHAKE_BYTES_MAX = 1024 * 1024
-# After a hole that hides where records begin, the next one is searched in so many bytes, and as one
-# of so many numbers.
+# After a hole that hides where records begin, the next record is searched for in this many bytes,
+# and tried under this many numbers.
 _SEARCH_BYTES_MAX = 256 * 1024
 _NUMBERS_MAX = 256
 
 
 class Whole(Protocol):
-    """The connection that a direction is of."""
+    """The connection that a direction belongs to."""
 
     summary: TlsConnection
 
     def take_hello(self, data: bytes) -> None:
-        """Take what a hello says."""
+        """Read a hello."""
 
     def fail(self, reason: str) -> None:
-        """Give up."""
+        """Stop decrypting, for a reason."""
 
     def count(self, wire: int, text: int) -> None:
         """Count a record's captured bytes, of which some are text."""
@@ -52,9 +52,9 @@ class Whole(Protocol):
 
 
 class Side:
-    """One direction: its records, and the key that opens the next one.
+    """One direction of a connection: its records, and the key that opens the next one.
 
-    Shape: `later` are openers that come after the present one. `is_late` tells that records of the
+    `later` are openers that come after the present one. `is_late` if records of the
     handshake come first, whose key is not known. `closed_bytes` count what was not decrypted.
     """
 
@@ -105,7 +105,7 @@ class Side:
             size = _record_size(buffer, at)
             if not size:
                 self._buffer = buffer[at:]
-                self._tls.fail("what follows is no TLS record")
+                self._tls.fail("what follows is not a TLS record")
                 return
             if len(buffer) - at < size:
                 break
@@ -125,7 +125,7 @@ class Side:
             self._buffer = buffer[at:]
 
     def skip(self, count: int, stamp: Stamp, _truncated: bool, /) -> None:
-        """Go on after missing bytes: inside a record, or where one has to be found again."""
+        """Continue after missing bytes: inside a record, or where one has to be found again."""
         if self._is_closed:
             return
         if self._opener is None:
@@ -150,7 +150,7 @@ class Side:
             self._buffer.clear()
 
     def disagree(self, count: int, /) -> None:
-        """Note that bytes came a second time, and other ones."""
+        """Note that bytes came again and differ."""
         if not self._is_closed:
             self.text.sink.disagree(count)
 
@@ -257,7 +257,7 @@ class Side:
                 self.begin_next()
 
     def _lose_record(self, size: int, captured: int) -> None:
-        """Pass over a record that cannot be opened; its text is as long as it says."""
+        """Skip a record that cannot be opened; its length gives that of its text."""
         assert self._opener is not None
         self._number += 1
         self._tls.summary.damaged_records += 1

@@ -13,6 +13,7 @@ from operator import itemgetter
 from kraftwire.decode.capture.packets import Stamp
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.framing.health import Health
+from kraftwire.decode.limits import PACKED_FRAME_FREE, PACKED_FRAME_RATIO
 from kraftwire.decode.tls.keylog import KeyLog
 from kraftwire.limits import BUFFERED_BYTES_MAX
 
@@ -30,29 +31,38 @@ class Ending:
 
 
 class Budget:
-    """Bounds the bytes of unfinished frames, by the sizes that they declare."""
+    """Bounds the bytes of unfinished frames, by the sizes that they declare.
 
-    __slots__ = ("_used",)
+    `packed` is the size of a compressed capture, None where it is not compressed.
+    """
+
+    __slots__ = ("_used", "packed")
 
     def __init__(self) -> None:
         self._used = 0
+        self.packed: int | None = None
+
+    def may_have(self, size: int) -> bool:
+        """Return whether a frame may have this size."""
+        packed = self.packed
+        return packed is None or size <= PACKED_FRAME_FREE + PACKED_FRAME_RATIO * packed
 
     def take(self, size: int) -> bool:
-        """Whether a frame may be collected; if so, its size is taken until it is given back."""
-        if self._used + size > BUFFERED_BYTES_MAX:
+        """Reserve memory for a frame of this size; returns whether there is enough."""
+        if not self.may_have(size) or self._used + size > BUFFERED_BYTES_MAX:
             return False
         self._used += size
         return True
 
     def give_back(self, size: int) -> None:
-        """A frame is complete."""
+        """Release the size of a frame that is complete."""
         self._used -= size
 
 
 class Outbox:
-    """Collects frames until the capture's iterator hands them out.
+    """Collects frames until the capture's iterator returns them.
 
-    Shape: `count` is how many there have been; `offset` is where the present file begins, counted
+    `count` is how many there have been; `offset` is where the present file begins, counted
     over all files of a series. `keys` are the secrets of encrypted connections, if any are known.
     """
 
@@ -85,13 +95,19 @@ class Outbox:
         self.offset = offset
         self._files.append((offset, file))
 
+    def take(self) -> list[Frame]:
+        """Return the frames so far and forget them; `frames` stays the same list."""
+        taken = self.frames[:]
+        self.frames.clear()
+        return taken
+
     def place(self, frame: Frame, stamp: Stamp) -> None:
-        """Say in which files a frame begins and ends that began in an earlier one."""
+        """Name the files in which a frame that began in an earlier file begins and ends."""
         _, begin, end = stamp
         frame.file, frame.position = self._locate(begin)
         frame.end_file, frame.end_position = self._locate(end - 1, 1)
 
     def _locate(self, at: int, beyond: int = 0) -> tuple[str, int]:
-        """File and position of a byte that may be in an earlier file."""
+        """Return file and position of a byte that may be in an earlier file."""
         offset, file = self._files[bisect_right(self._files, at, key=itemgetter(0)) - 1]
         return file, at - offset + beyond

@@ -45,33 +45,33 @@ class Other:
     held_bytes = 0
 
     def give_up(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no bytes are held."""
 
     def feed(self, _data: bytes, start: int, end: int, _stamp: Stamp, /) -> None:
         """Count bytes."""
         self._counts.other += end - start
 
     def skip(self, _count: int, _stamp: Stamp, _truncated: bool, /) -> None:
-        """Pass over missing bytes."""
+        """Skip missing bytes."""
 
     def disagree(self, _count: int, /) -> None:
-        """Nobody reads them."""
+        """Ignore bytes that came again and differ."""
 
     def is_client(self, _flow: Flow, /) -> bool:
-        """Nobody knows."""
+        """Return False: it is not known which side is the client's."""
         return False
 
     def review(self, packet_number: int) -> None:
-        """Nothing waits here."""
+        """Do nothing: nothing waits for packets."""
 
     def finish(self, *, at_capture_end: bool) -> None:
-        """Nothing is left."""
+        """Do nothing: nothing is held."""
 
 
 class Recogniser:
-    """Collects the bytes of both directions until it is clear what they are.
+    """Collects the bytes of both directions until their protocol is clear.
 
-    Shape: `flows` are the two directions, the client's first if `is_client_known`. `stage` is what
+    `flows` are the two directions, the client's first if `is_client_known`. `stage` is what
     follows the recogniser, None until it is decided.
     """
 
@@ -175,7 +175,7 @@ class Recogniser:
                 return
 
     def review(self, packet_number: int) -> None:
-        """Nothing waits for packets to pass."""
+        """Do nothing: nothing waits for packets to pass."""
 
     def finish(self, *, at_capture_end: bool) -> None:
         """Decide with what there is."""
@@ -186,7 +186,7 @@ class Recogniser:
             self.stage.finish(at_capture_end=at_capture_end)
 
     def tell_ending(self, flow: Flow, time_ns: int, *, is_reset: bool) -> None:
-        """Tell whoever wants to know that a connection of Kafka ends."""
+        """Report that a Kafka connection ends."""
         stage, tell = self.stage, self._outbox.on_ending
         if tell is not None and stage is not None and stage.is_kafka:
             is_by_client = stage.is_client(flow)
@@ -235,7 +235,7 @@ class Recogniser:
         counts = self._outbox.health.bytes
         counts.other += self.sides[0].count + self.sides[1].count
         self.stage = Other(counts, self.sides[0].flow, self.sides[1].flow)
-        # Nobody spoke on a connection that was refused.
+        # A connection that was refused carried no data.
         if self.sides[0].count or self.sides[1].count:
             self._outbox.health.other_connections += 1
 
@@ -244,10 +244,10 @@ class Recogniser:
 
 
 class _Side:
-    """One direction before it is known what it speaks.
+    """One direction of a connection whose protocol is not known yet.
 
-    Shape: `is_whole` if nothing is missing since the first byte of the connection, `is_early` if
-    nothing is but what the capture came too late for.
+    `is_whole` if nothing is missing since the first byte of the connection; `is_early` if only
+    bytes from before the capture are missing.
     """
 
     def __init__(self, flow: Flow, name: str, recogniser: Recogniser) -> None:
@@ -267,7 +267,7 @@ class _Side:
         self._recogniser.judge(self)
 
     def skip(self, count: int, stamp: Stamp, truncated: bool, /) -> None:
-        """Go on behind missing bytes."""
+        """Continue after missing bytes."""
         self.is_whole = self.is_early = False
         if not self.search.pieces.add_hole(count, stamp, truncated=truncated):
             self.search.clear()
@@ -275,7 +275,7 @@ class _Side:
             self.notes.append((id, None, "", f"{count} bytes are missing"))
 
     def disagree(self, count: int, /) -> None:
-        """Note that bytes came a second time, and other ones."""
+        """Note that bytes came again and differ."""
         self.notes.append(conflict_finding(count))
 
     @property
@@ -313,12 +313,12 @@ def _is_first_request(data: bytes) -> bool | None:
     if header[5] is not None and not header[5].decode("utf-8", "replace").isprintable():
         # The first message of another protocol may look like a header with such a client id.
         return _is_request(data, header)
-    # ZooKeeper's first frame is mostly zeros, which read as a Produce request of nobody.
+    # ZooKeeper's first frame is mostly zeros: a Produce request without a client id.
     return not (header[2] == 0 and header[4] == 0 and not header[5])
 
 
 def _is_request(data: bytes, header: Header) -> bool | None:
-    """Whether what follows a header is the body of a request; None if it is not there yet."""
+    """Whether the body of a request follows a header; None if it has not come yet."""
     _, size, api_key, api_version, _, _ = header
     low, high = messages.API_VERSIONS[api_key]
     if not low <= api_version <= high:
@@ -332,7 +332,7 @@ Stage = Recogniser | Conversation | Decrypted | Tls | Other
 
 
 def end_name(address: bytes, port: bytes) -> str:
-    """An end of a connection in text, with brackets around the address if it is an IPv6 one."""
+    """Return an end of a connection as text, with brackets around an IPv6 address."""
     number = int.from_bytes(port, "big")
     if len(address) == 4:
         return f"{address[0]}.{address[1]}.{address[2]}.{address[3]}:{number}"

@@ -1,6 +1,6 @@
 """Encrypted connections: recognised, named and counted, not decoded.
 
-Owns what a TLS handshake says in clear: the server name and the version.
+Owns what a TLS handshake shows in clear: the server name and the version.
 
 Source: RFC 8446, section 4 (and 4.2.1 for the version that TLS 1.3 hides in an extension).
 """
@@ -58,14 +58,14 @@ class Tls:
     held_bytes = 0
 
     def give_up(self) -> None:
-        """No more than a hello is held."""
+        """Do nothing: at most a hello is held."""
 
     def is_client(self, flow: Flow) -> bool:
         """Whether the direction is the client's."""
         return flow is self.client.flow
 
     def review(self, packet_number: int) -> None:
-        """Nothing waits here."""
+        """Do nothing: nothing waits for packets."""
 
     def finish(self, *, at_capture_end: bool) -> None:  # noqa: ARG002 (as of every stage)
         """Note how many bytes there were."""
@@ -75,7 +75,7 @@ class Tls:
         self._bytes.tls += self.server.count - self.server.missing
 
     def read_hello(self, data: bytes) -> bool:
-        """Take what a hello says; False while bytes of it are missing."""
+        """Read a hello; returns False while bytes of it are missing."""
         size = int.from_bytes(data[3:5], "big") + 5
         if len(data) < size:
             return not is_tls(data) and len(data) >= 5
@@ -135,10 +135,10 @@ class _Side:
         self.count += end - start
 
     def disagree(self, _count: int, /) -> None:
-        """Nobody reads them."""
+        """Ignore bytes that came again and differ."""
 
     def skip(self, count: int, _stamp: Stamp, _truncated: bool, /) -> None:
-        """Missing bytes count as well; a hello with a hole is not read."""
+        """Count missing bytes too; a hello with a hole is not read."""
         self.count += count
         self.missing += count
         self._start = b""

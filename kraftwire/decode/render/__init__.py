@@ -1,1 +1,1 @@
-"""What people see of captures and logs; see README.md."""
+"""The outputs of captures and logs for people and programs; see README.md."""

@@ -32,7 +32,7 @@ class ColumnWriter(LineWriter, HearsStart):
         self, stream: TextIO, *, columns: Sequence[str], topics: TopicNames,
         is_coloured: bool = False, is_live: bool = False, **_options: object,
     ) -> None:
-        """Write to a stream. Shape: `columns` are keys of `COLUMNS`."""
+        """Write to a stream. `columns` are keys of `COLUMNS`."""
         super().__init__(stream, topics=topics, is_coloured=is_coloured, is_live=is_live)
         self._columns = [each for each in columns if each != "facts"]
         self._has_facts = "facts" in columns
@@ -40,7 +40,7 @@ class ColumnWriter(LineWriter, HearsStart):
         self._is_headed = False
 
     def begin(self, time_ns: int) -> None:
-        """Learn where relative times count from."""
+        """Note the time from which relative times count."""
         self._start_ns = time_ns
 
     def _place(self, frame: Frame) -> str:
@@ -70,7 +70,7 @@ class ColumnWriter(LineWriter, HearsStart):
         return f"{line} {facts}" if facts and self._has_facts else line.rstrip()
 
     def _write_head(self) -> None:
-        """Write the heading, where no day does."""
+        """Write the heading once, where the headings of days do not bring it."""
         if not self._is_headed:
             self._is_headed = True
             self._put(self._painted_head())
@@ -90,7 +90,7 @@ def _cell(column: str, text: str) -> str:
 
 
 def _seconds(time_ns: int, sign: str = "+") -> str:
-    """Nanoseconds as seconds with six decimals, exactly."""
+    """Return nanoseconds as seconds with six decimals, exactly."""
     mark = "-" if time_ns < 0 else sign
     seconds, rest = divmod(abs(time_ns), _NS)
     return f"{mark}{seconds}.{rest // _MICROSECOND_NS:06}"

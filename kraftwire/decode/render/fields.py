@@ -1,8 +1,8 @@
-"""The lines of a tree straight from a message: what `tree` shows, without the JSON form between.
+"""The lines of a tree straight from a message: as `tree` shows them, but without the JSON form.
 
-Owns the short way for ordinary bodies, which most are. A plan per struct, version and depth has the
-names and indents ready; values that come again keep their lines. Messages that hold secrets or
-other messages take the long way, as their JSON form is where these are found.
+Owns the fast path for ordinary bodies, which most are. A plan per struct, version and depth has the
+names and indents ready; the lines of repeated values are kept. Messages that hold secrets or other
+messages take the slow path, as these are found in the JSON form.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from operator import attrgetter
 from typing import Any
 
 from kraftwire.decode.body.frame import DecodedFrame
-from kraftwire.decode.body.nested import HAS_NESTED
+from kraftwire.decode.body.nested import is_plain
 from kraftwire.decode.body.records import FieldBatches
-from kraftwire.decode.body.redact import holds_secrets
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.render.text import count_text
 from kraftwire.decode.render.values import plain_value_text, uuid_text
@@ -27,10 +26,10 @@ STEP = "  "
 STRUCTS_SHOWN = 5
 NUMBERS_SHOWN = 12
 
-# Lines kept for a field, and the longest text among them.
+# The number of lines that are kept for a field, and the longest text that is kept.
 _KEPT_MAX = 1000
 _KEPT_TEXT_MAX = 64
-# The same for fields that follow each other.
+# The same for runs of fields.
 _RUNS_KEPT_MAX = 200
 _RUN_TEXT_MAX = 1000
 _SIMPLE = frozenset({"bool", "int8", "int16", "int32", "int64", "uint16", "uint32", "string"})
@@ -44,7 +43,7 @@ _Text = Callable[[Any], str]
 class FieldLines:
     """Makes the lines of bodies.
 
-    Shape: `batch` gives the lines of a record batch in its JSON form, with an indent.
+    `batch` returns the lines of a record batch in its JSON form, with an indent.
     """
 
     def __init__(
@@ -56,10 +55,10 @@ class FieldLines:
         self._fields: dict[tuple[int, str], FieldBatches] = {}
 
     def lines(self, decoded: DecodedFrame, indent: str) -> list[str] | None:
-        """The lines of a frame's body; None if it has to go the long way."""
+        """Return the lines of a frame's body; None if it has to take the slow path."""
         payload = decoded.payload
         body = payload.body
-        if body is None or body.NAME in HAS_NESTED or holds_secrets(body.NAME):
+        if body is None or not is_plain(body.NAME):
             return None
         if decoded.view.has_records:
             self._fields = {
@@ -80,7 +79,7 @@ class FieldLines:
         return plan
 
     def _steps(self, struct: StructFacts, version: int, indent: str) -> Iterator[_Step]:
-        """Runs of simple fields are one step; tagged fields come last, as in JSON."""
+        """Yield the steps of a struct: one for each run of simple fields; tagged fields last."""
         present = [each for each in struct.fields if version in each.versions]
         run: list[FieldFacts] = []
         for each in present:
@@ -100,7 +99,7 @@ class FieldLines:
                 yield _unless_default(each, self._step(each, version, indent))
 
     def _run(self, fields: list[FieldFacts], indent: str) -> _Step:
-        """The lines of simple fields that follow each other."""
+        """Return the step that makes the lines of a run of simple fields."""
         makers = [_kept(f"{indent}{each.name}: ", self._text(each)) for each in fields]
         if len(fields) == 1:
             one, get_one = makers[0], attrgetter(fields[0].attribute)
@@ -208,13 +207,13 @@ class FieldLines:
         return lambda value: plain_value_text(facts, value)
 
     def _topic_text(self, value: bytes) -> str:
-        """An id with the topic's name, which a later frame may have told."""
+        """Return a topic's id with its name, which a later frame may bring."""
         name = self._topics.name(None, value)
         return f"{uuid_text(value)} ({name})" if name else uuid_text(value)
 
 
 def _unless_default(facts: FieldFacts, step: _Step) -> _Step:
-    """A tagged field that holds its default is left out, as in JSON."""
+    """Return a step that leaves out a tagged field at its default, as in JSON."""
     get = attrgetter(facts.attribute)
     is_optional = is_optional_struct(facts) and facts.struct is not None
     default = facts.struct.cls() if is_optional and facts.struct else fresh_default(facts)
@@ -228,7 +227,7 @@ def _unless_default(facts: FieldFacts, step: _Step) -> _Step:
 
 
 def _kept(head: str, text: _Text) -> _Text:
-    """A line by its value; lines of values that come again are kept."""
+    """Return a function that makes a line from a value, and keeps the lines of repeated values."""
     lines: dict[Any, str] = {}
     find = lines.get
 

@@ -1,7 +1,7 @@
-"""The bytes of a frame, field by field: header, body, batches in it and the records in those.
+"""The bytes of a frame, field by field: header, body, the batches in it and their records.
 
-Owns what the byte view of captures prints: spans that follow each other and cover the frame. What
-cannot be decoded is one span, and so is what must not be shown.
+Owns the spans that the byte view of captures prints: they follow each other and cover the frame.
+Bytes that cannot be decoded are one span, and so are bytes that must not be shown.
 """
 
 from __future__ import annotations
@@ -15,15 +15,20 @@ from kraftwire.decode.body.findings import json_path
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.layouts import Span, spans
 from kraftwire.decode.body.lazy import lazy
-from kraftwire.decode.body.ranges import ByteRange
+from kraftwire.decode.body.quick import find_way
+from kraftwire.decode.body.ranges import ByteRange, secret_ranges
 from kraftwire.decode.body.redact import REDACTED
+from kraftwire.decode.body.scan import RecordsField, records_fields
+from kraftwire.decode.body.sound import body_start
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.body.walk import FieldWalk
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.files.spans import line_spans
+from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.render.values import raw_value_text
 from kraftwire.errors import WireError
+from kraftwire.protocol.versions import request_header_version, response_header_version
 from kraftwire.records.decoded import family_of_topic
 from kraftwire.records.reader import BatchReader
 from kraftwire.wire.reader import Annotation
@@ -31,27 +36,32 @@ from kraftwire.wire.reader import Annotation
 __all__ = ["FrameSpans", "span_text"]
 
 _PREFIX_SIZE = 4
-# Children of an annotation that are no fields.
+# Children of an annotation that are not fields.
 _MARKERS = frozenset({"length", "present", "size", "tag", "tagged fields"})
 _TAGGED_FIELDS = "taggedFields"
 _UVARINT = "unsigned varint"
-# Types whose values are short and come again, and how many texts of a field are kept.
+# Types whose values are short and often repeat, and how many texts of a field are kept.
 _NUMBERS = frozenset({"bool", "int8", "int16", "int32", "int64", "uint16", _UVARINT})
 _KEPT_MAX = 500
+# Limits on the kept spans of records, which repeat when several followers fetch them.
+_KEPT_BATCHES_MAX = 100
+_KEPT_BATCHES_SIZE = 1000
 
 
 class FrameSpans:
-    """Takes frames apart; plans for their bodies are kept."""
+    """Divides frames into spans; plans for their bodies are kept."""
 
     def __init__(self, topics: TopicNames) -> None:
         self._topics = topics
         self._walk = FieldWalk(self._show)
+        self._headers: dict[tuple[bool, bytes], list[Span]] = {}
+        self._batches: dict[tuple[str, int, str | None, bytes], list[Span]] = {}
 
     def spans(self, decoded: DecodedFrame) -> Iterator[Span]:
-        """The spans of a frame.
+        """Yield the spans of a frame.
 
-        Shape: positions count from the byte after the frame's length, which itself is [-4, 0).
-        Values are texts. Secrets are hidden as `decoded.hidden_ranges` says.
+        Positions count from the byte after the frame's length, which itself is [-4, 0). Values are
+        texts. Secrets are hidden as `decoded.hidden_ranges` says.
         """
         frame = decoded.frame
         size = Span("size", -_PREFIX_SIZE, 0, str(frame.size))
@@ -64,8 +74,77 @@ class FrameSpans:
             return chain((size,), found)
         return chain((size,), (_hide(span, hidden) for span in found))
 
+    def sound_spans(self, frame: Frame, *, show_secrets: bool) -> list[Span] | None:
+        """Return the spans of an ordinary frame whose body is sound and has no findings.
+
+        The spans are those of `spans`; None if the frame takes the slow path.
+        """
+        key = frame.api_key, frame.api_version
+        way = find_way(frame.is_request, *key)
+        if way is None or frame.api_version is None:
+            return None
+        cls, has_tags = way
+        data, version = frame.data, frame.api_version
+        start = body_start(data, is_request=frame.is_request, has_tags=has_tags)
+        body = self._walk.spans(cls, version, data, start)
+        if body is None or (body[-1].end if body else start) != len(data):
+            return None
+        found = [Span("size", -_PREFIX_SIZE, 0, str(frame.size)), *self._header(frame, start)]
+        if not any(each.value is None for each in body):
+            return found + body
+        message, _ = cls.decode(data, version, start)
+        names = _names(records_fields(message, version), self._topics)
+        for span in body:
+            if span.value is not None:
+                found.append(span)
+            else:
+                found += self._sound_batches(data, span, names.get(span.path), show_secrets)
+        return found
+
+    def _sound_batches(
+        self, data: bytes, span: Span, topic: str | None, show_secrets: bool
+    ) -> list[Span]:
+        """Return the spans of the batches in a field; those of short fields are kept."""
+        path, start, end = span.path, span.start, span.end
+        records = data[start:end]
+        key = path, start, topic, records
+        found = self._batches.get(key)
+        if found is None:
+            family = _family(topic)
+            found = list(_batch_spans(data, path, (start, end), family, self._topics))
+            if not show_secrets:
+                secret = secret_ranges(records, topic)
+                hidden = [(start + low, start + high) for low, high in secret]
+                found = [_hide(each, hidden) for each in found] if hidden else found
+            if len(records) <= _KEPT_BATCHES_SIZE:
+                if len(self._batches) >= _KEPT_BATCHES_MAX:
+                    self._batches.clear()
+                self._batches[key] = found
+        return found
+
+    def _header(self, frame: Frame, end: int) -> list[Span]:
+        """Return the spans of a header; they are kept, as only the correlation id changes."""
+        data, is_request = frame.data, frame.is_request
+        fixed = data[:4] + data[8:end] if is_request else data[4:end]
+        key = is_request, fixed
+        found = self._headers.get(key)
+        if found is None:
+            found = list(_header_spans(data, is_request, self._header_version(frame), self._topics))
+            if len(self._headers) >= _KEPT_MAX:
+                self._headers.clear()
+            self._headers[key] = found
+        at = 2 if is_request else 0
+        here = found[at]._replace(value=str(frame.correlation_id))
+        return [*found[:at], here, *found[at + 1 :]]
+
+    def _header_version(self, frame: Frame) -> int:
+        find = request_header_version if frame.is_request else response_header_version
+        assert frame.api_key is not None
+        assert frame.api_version is not None
+        return find(frame.api_key, frame.api_version)
+
     def _show(self, name: str, type_name: str) -> Callable[[Any], str]:
-        """How the value of a field is shown; texts of numbers that come again are kept."""
+        """Return a function that makes the text of a field's value; short texts are kept."""
         if type_name == _UVARINT and name:
             return lru_cache(_KEPT_MAX)(_compact_length)
         show = partial(self._text, name, type_name)
@@ -81,18 +160,18 @@ def _hide(span: Span, hidden: list[ByteRange]) -> Span:
 
 
 def _compact_length(value: int) -> str:
-    """Compact: 0 stands for null, everything else is one more than the length."""
+    """Describe a compact length: 0 stands for null, others are one more than the length."""
     return f"{value} ({value - 1 if value else 'null'})"
 
 
 def span_text(span: Span, topics: TopicNames) -> str:
-    """The value of a span of a fixed layout or a file."""
+    """Return the text of the value of a span of a fixed layout or a file."""
     name = span.path.removesuffix(".value").rpartition(".")[2]
     return raw_value_text(name, "", span.value, topics)
 
 
 class _Payload:
-    """Walks over one payload."""
+    """Divides one payload into spans."""
 
     def __init__(self, decoded: DecodedFrame, topics: TopicNames, walk: FieldWalk) -> None:
         self._decoded = decoded
@@ -103,13 +182,10 @@ class _Payload:
 
     @lazy
     def _families(self) -> dict[str, str | None]:
-        return {
-            each.where.path: family_of_topic(each.topic) if each.topic else None
-            for each in self._decoded.batches
-        }
+        return {each.where.path: _family(each.topic) for each in self._decoded.batches}
 
     def spans(self) -> Iterable[Span]:
-        """By the short way where the body is sound."""
+        """Yield the spans of the payload, on the fast path where the body is sound."""
         payload = self._payload
         body = None
         if payload.body is not None:
@@ -123,9 +199,8 @@ class _Payload:
 
     def _header(self) -> Iterator[Span]:
         payload = self._payload
-        side = "request" if payload.is_request else "response"
-        for span in spans(f"{side} header v{payload.header_version}", self._data):
-            yield span._replace(value=span_text(span, self._topics))
+        version = payload.header_version
+        yield from _header_spans(self._data, payload.is_request, version, self._topics)
 
     def _with_batches(self, body: list[Span]) -> Iterator[Span]:
         for span in body:
@@ -139,7 +214,7 @@ class _Payload:
             yield Span("not decoded", position, len(self._data), "")
 
     def _covering(self) -> Iterator[Span]:
-        """By the annotations, as far as they go."""
+        """Yield the spans of the annotated fields, up to the first one that was not read."""
         position = 0
         for span in self._known():
             yield span
@@ -161,13 +236,13 @@ class _Payload:
                 yield span
 
     def _leaves(self, node: Annotation) -> Iterator[Span]:
-        """The innermost fields; the children of a text are its length only."""
+        """Yield the innermost fields of a node; the only child of a text is its length."""
         position = node.start
         for child in node.children:
             yield from self._leaves(child)
             position = child.end
         if position >= node.end:
-            return  # also where a field was not read to its end, which then is 0
+            return  # also if a field was not read to its end: its end is 0
         if node.type == "records":
             yield from self._batches(_path(node), position, node.end)
         else:
@@ -180,39 +255,61 @@ class _Payload:
         return raw_value_text(name, node.type, node.value, self._topics)
 
     def _batches(self, path: str, start: int, end: int) -> Iterator[Span]:
-        """The batches of a field of type records."""
-        data = self._data[start:end]
+        """Yield the spans of the batches in a field of type records."""
         family = self._families.get(path)
-        reader = BatchReader(data)
-        index = 0
-        while True:
-            try:
-                for batch in reader:
-                    line = FileLine(
-                        FileKind.LOG, start + batch.position, {}, batch.raw, batch, family
-                    )
-                    for span in line_spans(line):
-                        yield span._replace(
-                            path=f"{path}[{index}].{span.path}",
-                            value=span_text(span, self._topics),
-                        )
-                    index += 1
-                break
-            except WireError as error:
-                damaged = start + reader.position
-                behind = damaged + reader.resume()
-                yield Span(f"{path}[{index}]", damaged, behind, error.problem)
-        if reader.remaining:
-            cut = start + reader.position
-            yield Span(f"{path}[{index}]", cut, end, "part of a batch")
+        yield from _batch_spans(self._data, path, (start, end), family, self._topics)
+
+
+def _header_spans(
+    data: bytes, is_request: bool, version: int, topics: TopicNames
+) -> Iterator[Span]:
+    side = "request" if is_request else "response"
+    for span in spans(f"{side} header v{version}", data):
+        yield span._replace(value=span_text(span, topics))
+
+
+def _names(fields: list[RecordsField], topics: TopicNames) -> dict[str, str | None]:
+    """Return the topics of records by the paths of their fields."""
+    return {each.path: topics.name(each.topic, each.topic_id) for each in fields}
+
+
+def _family(topic: str | None) -> str | None:
+    return family_of_topic(topic) if topic else None
+
+
+def _batch_spans(
+    data: bytes, path: str, place: ByteRange, family: str | None, topics: TopicNames
+) -> Iterator[Span]:
+    """Yield the spans of the batches in a field of type records; `place` is its range in `data`."""
+    start, end = place
+    reader = BatchReader(data[start:end])
+    index = 0
+    while True:
+        try:
+            for batch in reader:
+                line = FileLine(
+                    FileKind.LOG, start + batch.position, {}, batch.raw, batch, family
+                )
+                for span in line_spans(line):
+                    inner = f"{path}[{index}].{span.path}"
+                    yield span._replace(path=inner, value=span_text(span, topics))
+                index += 1
+            break
+        except WireError as error:
+            damaged = start + reader.position
+            resumed = damaged + reader.resume()
+            yield Span(f"{path}[{index}]", damaged, resumed, error.problem)
+    if reader.remaining:
+        cut = start + reader.position
+        yield Span(f"{path}[{index}]", cut, end, "part of a batch")
 
 
 def _path(node: Annotation) -> str:
-    """The field's path; what is no field, as a length or a tag, has its own name behind it."""
+    """Return the path of a field; for a length or a tag, the field's path and its own name."""
     path = json_path(node.path)
     if node.name not in _MARKERS or path.rpartition(".")[2] == node.name:
         outer, dot, last = path.rpartition(".")
-        # The name as the schema spells it, where the path has that of the Python attribute.
+        # Take the name in the schema, as the path has the name of the Python attribute.
         return path if "[" in last else f"{outer}{dot}{node.name}"
     name = _TAGGED_FIELDS if node.name == "tagged fields" else node.name
     return f"{path}.{name}" if path else name

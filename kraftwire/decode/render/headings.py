@@ -1,13 +1,13 @@
 """The columns that lines may have: names, widths and headings.
 
-Apart from the writer, as the command line needs them for its help.
+A module of its own, because the command line needs them for its help.
 """
 
 from __future__ import annotations
 
 __all__ = ["COLUMNS"]
 
-# Name -> width, and the heading; facts are the last in any case, as they are as long as they are.
+# Name -> width and heading. Facts always come last, as their length varies.
 COLUMNS = {
     "time": (15, "time"),
     "epoch": (20, "epoch"),

@@ -7,13 +7,17 @@ from collections.abc import Iterable, Iterator
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.layouts import Span
 from kraftwire.decode.body.lazy import lazy
+from kraftwire.decode.body.records import read_sound
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.files.spans import line_spans
+from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.render.exchange import ExchangeWriter
 from kraftwire.decode.render.frame_spans import FrameSpans, span_text
+from kraftwire.decode.render.short.tree import TreeTexts
 from kraftwire.decode.render.text import DIM, paint
 from kraftwire.decode.render.tree import batch_text
-from kraftwire.printable import printable
+from kraftwire.printable import printable, printable_lines
+from kraftwire.wire.facts import FieldFacts
 
 __all__ = ["BytesWriter", "hexdump"]
 
@@ -21,9 +25,9 @@ _ROW = 8
 _ROWS_SHOWN = 32
 _HEX_WIDTH = _ROW * 3 - 1
 _HIDDEN_BYTE = "**"
-# Data up to this size is made text at once, not span by span.
+# Data up to this size is turned into text at once, not span by span.
 _AT_ONCE_MAX = 64 * 1024
-# Bytes as text: a dot for what is no printable character of ASCII.
+# Bytes as text, with a dot for each byte that is not a printable ASCII character.
 _SHOWN = bytes(each if 0x20 <= each < 0x7F else ord(".") for each in range(256))
 
 
@@ -34,14 +38,38 @@ class BytesWriter(ExchangeWriter):
     def _frame_spans(self) -> FrameSpans:
         return FrameSpans(self._topics)
 
+    @lazy
+    def _sound_bodies(self) -> TreeTexts:
+        return TreeTexts(self._topics, self._no_text)
+
+    def _no_text(
+        self, facts: FieldFacts, topic: str | None, data: bytes, _indent: str
+    ) -> str:
+        """Return an empty text if records have no findings. Raises: UnsoundError if they have."""
+        read_sound(facts, topic, data, self._form)
+        return ""
+
+    def frame_text(self, frame: Frame) -> str | None:
+        """Return the lines of an ordinary frame, from its length prefix to its last byte.
+
+        Returns None for frames with errors or findings, and for others that take the slow path.
+        """
+        if self._sound_bodies.text(frame) is None:
+            return None
+        found = self._frame_spans.sound_spans(frame, show_secrets=self._form.show_secrets)
+        if found is None:
+            return None
+        data = frame.size.to_bytes(4, "big", signed=True) + frame.data
+        return printable_lines(list(hexdump(found, data, -4, indent="    ")))
+
     def frame_lines(self, decoded: DecodedFrame) -> Iterator[str]:
-        """The frame from its length prefix to its last byte."""
+        """Yield the lines of the frame, from its length prefix to its last byte."""
         data = decoded.frame.size.to_bytes(4, "big", signed=True) + decoded.frame.data
         found = self._frame_spans.spans(decoded)
         return self._lines(found, data, -4, "    ")
 
     def file_lines(self, line: FileLine) -> Iterator[str]:
-        """The line's bytes, counted from the start of the file."""
+        """Yield the lines of a file's line; positions count from the start of the file."""
         what = batch_text(line.json) if line.batch is not None else ""
         yield f"{line.json['file']}  {what}".rstrip()
         found = (
@@ -52,7 +80,7 @@ class BytesWriter(ExchangeWriter):
 
     def _lines(self, found: Iterable[Span], data: bytes, start: int, indent: str) -> Iterator[str]:
         lines = hexdump(found, data, start, is_full=self._is_full, indent=indent)
-        # Without colour, what is written is escaped as a whole.
+        # Without colours, the whole output is escaped later.
         return map(self._painted, lines) if self._is_coloured else lines
 
     def _painted(self, line: str) -> str:
@@ -63,10 +91,9 @@ class BytesWriter(ExchangeWriter):
 def hexdump(
     found: Iterable[Span], data: bytes, start: int = 0, *, is_full: bool = False, indent: str = ""
 ) -> Iterator[str]:
-    """The lines of spans: range, bytes in hex and as text, path and value.
+    """Yield the lines of spans: range, bytes in hex and as text, path and value.
 
-    Shape: `start` is the position of the first byte of `data`. Long fields are cut unless
-    `is_full`.
+    `start` is the position of the first byte of `data`. Long fields are cut unless `is_full`.
     """
     width = max(len(str(start)), len(str(start + len(data))))
     line = f"{indent}[%{width}d, %{width}d)  %-{_HEX_WIDTH}s  %-{_ROW}s  %s"
@@ -88,7 +115,7 @@ def hexdump(
 
 
 def _more(span: Span, data: bytes, width: int, is_full: bool, indent: str) -> Iterator[str]:
-    """The lines of a long field after the first."""
+    """Yield the lines of a long field after the first."""
     place = indent + " " * (2 * width + 4)
     rows = range(0, len(data), _ROW)
     shown = rows if is_full or len(rows) <= _ROWS_SHOWN else rows[:_ROWS_SHOWN]
@@ -105,7 +132,7 @@ def _more(span: Span, data: bytes, width: int, is_full: bool, indent: str) -> It
 
 
 def _columns(data: bytes) -> tuple[str, str]:
-    """Bytes in hex and as text."""
+    """Return bytes in hex and as text."""
     return data.hex(" "), data.translate(_SHOWN).decode("ascii")
 
 

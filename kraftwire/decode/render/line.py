@@ -1,7 +1,7 @@
-"""One line per exchange: when, where, which API, how large, how long, which errors, what about.
+"""One line per exchange: time, connection, API, sizes, latency, errors and facts.
 
-Owns the columns. A line takes a few microseconds, so texts that come again are kept, and records
-are never looked into.
+Owns the columns. A line takes a few microseconds, so repeated texts are kept, and records are never
+decoded.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from typing import TextIO
 
 from kraftwire import messages
 from kraftwire.decode.body.frame import DecodedFrame
-from kraftwire.decode.body.quick import quick_errors
+from kraftwire.decode.body.quick import quick_body
+from kraftwire.decode.body.scan import error_codes
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.exchange.paired import QuickPaired
+from kraftwire.decode.exchange.paired import Passed
+from kraftwire.decode.exchange.relayed import RelayedPaired
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.render.facts import request_facts, response_facts
@@ -30,24 +32,25 @@ _CORRELATION_WIDTH = 6
 _SIZES_WIDTH = 13
 _LATENCY_WIDTH = 9
 
-# Frames that come without packets have neither time nor connection.
+# Frames from input without packets have neither time nor connection.
 _NO_TIME = "-".ljust(15)
 _NO_LATENCY = "-".rjust(9)
 
 _NS = 1_000_000_000
 _DAY_S = 86_400
+_DAY_NS = _DAY_S * _NS
 _CACHE_MAX = 20_000
-# So many lines are written together where nobody watches.
+# Lines are written in groups of this size, unless the output is live.
 _LINES_TOGETHER = 256
 
 
-# What is kept of a request: time, the columns from connection to correlation id, size, facts with
-# findings, connection. A plain tuple, as there is one for every other frame.
+# The kept part of a request: time, the columns from connection to correlation id, size, facts with
+# findings, connection. A plain tuple, as every other frame needs one.
 _Asked = tuple[int, str, int, str, str]
 
 
-class LineWriter(QuickPaired[_Asked]):
-    """Writes lines to a stream; a request waits for its response to share one."""
+class LineWriter(RelayedPaired[_Asked]):
+    """Writes a line per exchange to a stream; a request waits for its response."""
 
     def __init__(
         self, stream: TextIO, *, topics: TopicNames, is_coloured: bool = False,
@@ -55,7 +58,7 @@ class LineWriter(QuickPaired[_Asked]):
     ) -> None:
         """Write to a stream.
 
-        Shape: `is_live` holds nothing back; lines have no use for other writers' options.
+        `is_live` writes each line at once; options of other writers are ignored.
         """
         super().__init__()
         self._stream = stream
@@ -75,21 +78,15 @@ class LineWriter(QuickPaired[_Asked]):
         for each in self._file_lines.lines(line):
             self._put(each)
 
-    def pass_over(self, frame: Frame) -> None:
-        """Take note of a frame that somebody else shows, and of the width of its connection."""
-        if frame.direction == "request" or frame.request is None:
-            self._place(frame)
-        super().pass_over(frame)
-
     def finish(self) -> None:
-        """Write the requests that never got an answer, and all that is still held back."""
+        """Write the requests that never got an answer, and all lines that are not written yet."""
         super().finish()
         self._flush()
 
     def ask(
         self, frame: Frame, body: Message | None, decoded: DecodedFrame | None, /
     ) -> _Asked:
-        """Take note of a request."""
+        """Return what the line of an exchange needs of its request."""
         findings = "" if decoded is None else self._findings(decoded)
         facts = findings
         if body is not None:
@@ -106,7 +103,7 @@ class LineWriter(QuickPaired[_Asked]):
     ) -> None:
         """Write the line of a response and its request."""
         if decoded is None:
-            codes, findings = quick_errors(body, frame.api_version or 0), ""
+            codes, findings = error_codes(body, frame.api_version or 0) if body else [], ""
         else:
             codes, findings = decoded.error_codes, self._findings(decoded)
         facts = findings
@@ -125,7 +122,7 @@ class LineWriter(QuickPaired[_Asked]):
         self._put(self._line(frame.time_ns, place, (sizes, latency_text, error, facts)))
 
     def unanswered(self, asked: _Asked, is_awaited: bool, /) -> None:
-        """Write the line of a request that stays alone."""
+        """Write the line of a request that gets no response."""
         self._write_request(asked, " [no response]" if is_awaited and asked[-1] else "")
 
     def _write_request(self, asked: _Asked, remark: str) -> None:
@@ -135,10 +132,40 @@ class LineWriter(QuickPaired[_Asked]):
         self._put(line.rstrip())
 
     def _line(self, time_ns: int, place: str, rest: tuple[str, str, str, str]) -> str:
-        """The columns in their order; the rest are sizes, latency, error and facts."""
+        """Return the columns as one line; `rest` are sizes, latency, error and facts."""
         sizes, latency, error, facts = rest
         line = f"{self._time(time_ns)} {place} {sizes:>13} {latency} {error}"
         return f"{line} {facts}" if facts else line
+
+    # -- what other processes show ---------------------------------------------------------------
+
+    def settle(self, passed: Passed, /) -> _Asked:
+        """Return what is kept of a request that was passed over."""
+        frame, decoded = passed.frame, None
+        body = quick_body(frame)
+        if body is None:
+            decoded = self.decode_passed(passed)
+            body = decoded.body
+        return self.ask(frame, body, decoded)
+
+    def time_of(self, asked: _Asked, /) -> int:
+        """Return the time of a request. Units: nanoseconds since the epoch."""
+        return asked[0]
+
+    def see(self, frame: Frame, /) -> None:
+        """Note a connection; it may widen the column for the lines that follow."""
+        if (frame.connection, frame.api_key, frame.api_version) not in self._places:
+            self._place(frame)
+
+    def note_shown(self, time_ns: int, /) -> None:
+        """Note the time of a line that another process writes, with the heading of its day."""
+        if time_ns // _DAY_NS != self._day and time_ns >= 0:
+            self._day = time_ns // _DAY_NS
+            self._second_ns = -2 * _NS
+
+    def hand_over(self) -> None:
+        """Write the lines that are ready but not written yet."""
+        self._flush()
 
     # -- columns -------------------------------------------------------------------------------
 
@@ -176,11 +203,12 @@ class LineWriter(QuickPaired[_Asked]):
         )
 
     def _place(self, frame: Frame) -> str:
-        """The columns connection, API and correlation id."""
+        """Return the columns connection, API and correlation id."""
         key = frame.connection, frame.api_key, frame.api_version
         text = self._places.get(key)
         if text is None:
             if len(self._places) > _CACHE_MAX:
+                self.settle_all()
                 self._places.clear()
             self._width = max(self._width, len(frame.connection))
             connection = (frame.connection or "-").ljust(self._width)
@@ -204,11 +232,11 @@ class LineWriter(QuickPaired[_Asked]):
         return text
 
     def _facts(self, text: str) -> str:
-        """Facts as they may stand next to colours; without these, lines are escaped as a whole."""
+        """Escape facts next to colours; without colours, the whole output is escaped later."""
         return printable(text) if self._is_coloured else text
 
     def _request_text(self, body: Message, decoded: DecodedFrame | None) -> str:
-        """What matters in a request, or in the one that an envelope carries."""
+        """Return the facts of a request; for an envelope, also those of the request inside."""
         text = request_facts(body.API_KEY, body, self._topics)
         inner = None if decoded is None else decoded.view.inner
         if inner is None or inner.body is None:
@@ -216,14 +244,14 @@ class LineWriter(QuickPaired[_Asked]):
         return f"{text}: {request_facts(inner.body.API_KEY, inner.body, self._topics)}"
 
     def _response_text(self, body: Message, decoded: DecodedFrame | None) -> str:
-        """What matters in a response, or in the one that an envelope carries."""
+        """Return the facts of a response; for an envelope, those of the response inside."""
         inner = None if decoded is None else decoded.view.inner
         if inner is not None and inner.body is not None:
             body = inner.body
         return response_facts(body.API_KEY, body, self._topics)
 
     def _findings(self, decoded: DecodedFrame) -> str:
-        """Ids of what was found; records are not looked into for that."""
+        """Return the ids of findings, in brackets; records are not decoded for that."""
         if decoded.is_token:
             return " [sasl-token]"
         found = decoded.payload.findings

@@ -1,4 +1,4 @@
-"""Lines of files for people: a batch, an index entry or a state file each on one line."""
+"""Lines of files for people: one for each batch, index entry or state file."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _SEGMENT_STATES = {
 
 
 class FileLines:
-    """Makes the lines; a file's first line has its name, and heads of columns, before it."""
+    """Makes the lines; the first one of a file comes after its name and the heads of columns."""
 
     def __init__(self) -> None:
         self._file = ""
 
     def lines(self, line: FileLine) -> list[str]:
-        """The line of a batch, an entry or a state file, and what has to stand before it."""
+        """Return the line of a batch, an entry or a state file, after headings it needs."""
         data = line.json
         before = []
         if data["file"] != self._file:
@@ -92,7 +92,7 @@ def _first(subjects: list[str]) -> list[str]:
 
 
 def _subject(record: dict[str, Any]) -> str:
-    """What a coordinator's record, or one of a tiered segment, is about."""
+    """Return the subject of a coordinator's record, or of a record about a tiered segment."""
     decoded = record.get("decoded")
     data = decoded["data"] if decoded else None
     if not isinstance(data, dict):
@@ -128,7 +128,7 @@ def _of_coordinator(key: dict[str, Any], value: dict[str, Any] | None) -> str:
 
 
 def _type(record: dict[str, Any]) -> str | None:
-    """What a record of Kafka's own holds, in either form of records."""
+    """Return the type of a record that Kafka wrote itself, in either form of records."""
     decoded = record.get("decoded")
     found = decoded["type"] if decoded else record.get("type")
     return None if found is None else str(found)

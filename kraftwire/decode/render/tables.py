@@ -1,4 +1,4 @@
-"""Tables: aligned columns of plain text, or the same drawn by rich on a terminal.
+"""Tables: aligned columns of plain text, or drawn by rich on a terminal.
 
 Owns the layout; without a terminal nothing is wrapped, cut or coloured, so that other programs can
 read it line by line.
@@ -23,8 +23,8 @@ _GAP = "  "
 class Table:
     """A title, column heads and rows of text.
 
-    Shape: columns numbered in `right` end at one edge; those in `optional` are left out, in this
-    order, where a terminal is too narrow.
+    The columns numbered in `right` are aligned to the right; those in `optional` are left out, in
+    this order, where a terminal is too narrow.
     """
 
     title: str
@@ -34,13 +34,13 @@ class Table:
     optional: Sequence[int] = ()
 
     def lines(self) -> list[str]:
-        """The table as plain text."""
+        """Return the table as plain text."""
         right = set(self.right)
         rows, widths = [list(self.head), *map(list, self.rows)], self.widths()
         return [self.title, *(_line(row, widths, right) for row in rows)]
 
     def widths(self) -> list[int]:
-        """The width of each column."""
+        """Return the width of each column."""
         return [max(map(len, column)) for column in zip(self.head, *self.rows, strict=True)]
 
 
@@ -53,14 +53,14 @@ def _line(row: Sequence[str], widths: Sequence[int], right: set[int]) -> str:
 
 
 def wants_colour(stream: TextIO) -> bool:
-    """Whether a stream is a terminal that wants colour."""
+    """Return whether a stream is a terminal that supports colours and whose user wants them."""
     return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
 def write_table(table: Table, stream: TextIO | None = None) -> None:
     """Write a table to a stream, by default standard output."""
     stream = stream or sys.stdout
-    # Before widths are counted.
+    # Escape cells before their widths are counted.
     table.rows = [[printable(cell) for cell in row] for row in table.rows]
     if wants_colour(stream):
         _write_rich(table, stream)
@@ -69,7 +69,7 @@ def write_table(table: Table, stream: TextIO | None = None) -> None:
 
 
 def _fitting(table: Table, width: int) -> list[int]:
-    """The columns that fit into a width; too many only if no more may be left out."""
+    """Return the columns that fit a width; too many only if no more may be left out."""
     widths = table.widths()
     kept = list(range(len(widths)))
     for number in table.optional:

@@ -32,18 +32,19 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _KIBI = 1024
 
-# A quorum's few nodes are named one by one; from so many in a row on, and after so many parts, not.
+# Runs of at least this many node ids are shown as a range, and only this many ids or ranges are
+# shown; the few nodes of a quorum are listed one by one.
 _RUN_MIN = 6
 _ID_PARTS_MAX = 10
 
 
 def paint(text: str, style: str, *, is_wanted: bool) -> str:
-    """The text in a colour of a terminal, if colour is wanted; it is printable then."""
+    """Return a printable text in a colour of the terminal, or unchanged if colour is not wanted."""
     return f"\x1b[{style}m{printable(text)}\x1b[0m" if is_wanted else text
 
 
 def utc_text(milliseconds: int) -> str:
-    """A time of Kafka as ISO 8601, or the number alone where no calendar reaches."""
+    """Return a timestamp as ISO 8601, or the number alone if it is beyond the calendar."""
     try:
         moment = _EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
@@ -52,7 +53,7 @@ def utc_text(milliseconds: int) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """A duration with a unit that suits it."""
+    """Return a duration with a suitable unit."""
     if seconds < 0.001:
         return f"{seconds * 1e6:.0f} us"
     if seconds < 1:
@@ -64,7 +65,7 @@ def duration_text(seconds: float) -> str:
 
 
 def size_text(size: int) -> str:
-    """A number of bytes with a unit that suits it."""
+    """Return a number of bytes with a suitable unit."""
     value = float(size)
     for unit in _SIZE_UNITS:
         if value < _KIBI or unit == _SIZE_UNITS[-1]:
@@ -74,7 +75,7 @@ def size_text(size: int) -> str:
 
 
 def count_text(count: int, noun: str) -> str:
-    """A count and its noun, in the plural where needed."""
+    """Return a count and its noun, in the plural where needed."""
     if count == 1:
         return f"1 {noun}"
     plural = f"{noun}es" if noun.endswith(("ch", "s")) else f"{noun}s"
@@ -82,13 +83,16 @@ def count_text(count: int, noun: str) -> str:
 
 
 def words(head: str, remarks: Iterable[str]) -> str:
-    """A text with remarks in brackets, if there are any."""
+    """Return a text with remarks in brackets, if there are any."""
     inside = ", ".join(remarks)
     return f"{head} ({inside})" if inside else head
 
 
 def ids_text(ids: Collection[int | str]) -> str:
-    """Ids of nodes, runs of them as ``4-9``; of very many the first, and how many more."""
+    """Return the ids of nodes, runs of them as ``4-9``.
+
+    Of very many, the first few and the number of the others.
+    """
     numbers = sorted({each for each in ids if isinstance(each, int)})
     names = sorted({each for each in ids if isinstance(each, str)})
     runs: list[tuple[int, int]] = []
@@ -111,5 +115,5 @@ def _run_text(first: int, last: int) -> str:
 
 
 def listed(values: Iterable[object]) -> str:
-    """Values with commas between them, or a word for none."""
+    """Return values separated by commas, or ``none``."""
     return ", ".join(map(str, values)) or "none"

@@ -1,7 +1,8 @@
 """The fields of a message as an indented tree, in the order and with the names of its schema.
 
-Works on the JSON form that the decoder has made, so that what is redacted there is redacted here,
-and shows what is inside records and nested payloads at their place. Long arrays are cut.
+Works on the JSON form that the decoder has made, so everything that is redacted in it is also
+redacted in the tree. Records and nested payloads are shown at the places of their fields. Long
+arrays are cut.
 """
 
 from __future__ import annotations
@@ -13,21 +14,25 @@ from typing import Any
 
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.lazy import lazy
+from kraftwire.decode.body.records import read_sound
 from kraftwire.decode.body.redact import REDACTED
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.files.report import FileLine
+from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.render.exchange import ExchangeWriter
 from kraftwire.decode.render.fields import NUMBERS_SHOWN, STEP, STRUCTS_SHOWN, FieldLines
 from kraftwire.decode.render.payload import payload_of
+from kraftwire.decode.render.short.tree import TreeTexts
 from kraftwire.decode.render.text import count_text, utc_text, words
 from kraftwire.decode.render.values import cut, value_text
+from kraftwire.printable import printable_lines
 from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
 
 __all__ = ["Tree", "TreeWriter", "batch_text", "json_lines"]
 
 _RECORDS_SHOWN = 5
 
-# Made once: `json.dumps` makes an encoder for each value.
+# Made once, because `json.dumps` makes an encoder for each value.
 _json = json.JSONEncoder(ensure_ascii=False).encode
 
 _JSON_SHOWN = 120
@@ -36,7 +41,7 @@ _JSON_SHOWN = 120
 class Tree:
     """Makes the lines of trees.
 
-    Shape: `is_full` shows every element of every array and record.
+    With `is_full`, every element of every array and record is shown.
     """
 
     def __init__(self, topics: TopicNames, *, is_full: bool = False) -> None:
@@ -47,7 +52,7 @@ class Tree:
     def message(
         self, facts: MessageFacts, data: dict[str, Any], nested: dict[str, Any], indent: str
     ) -> Iterator[str]:
-        """The lines of a message in its JSON form; `nested` is by the paths of its fields."""
+        """Yield the lines of a message in its JSON form; `nested` is by the paths of its fields."""
         self._nested = nested
         yield from self._struct(facts.root, data, indent, "")
 
@@ -101,7 +106,7 @@ class Tree:
     # -- records -------------------------------------------------------------------------------
 
     def batch(self, batch: dict[str, Any], indent: str) -> Iterator[str]:
-        """The lines of a batch and its records; `batch` is its JSON form."""
+        """Yield the lines of a batch and its records; `batch` is its JSON form."""
         yield indent + batch_text(batch)
         records = batch.get("records") or ()
         shown = records if self._is_full else records[:_RECORDS_SHOWN]
@@ -137,7 +142,7 @@ class Tree:
 
 
     def _payload(self, value: str | None) -> str:
-        """A key or value as text; `value` is base64, or the word that stands for a secret."""
+        """Return a key or value as text; `value` is base64 or the word that stands for a secret."""
         if value == REDACTED:
             return REDACTED
         text = payload_of(None if value is None else b64decode(value)).quoted()
@@ -145,7 +150,7 @@ class Tree:
 
 
 def batch_text(batch: dict[str, Any]) -> str:
-    """A batch in one line; `batch` is its JSON form."""
+    """Return a batch as one line; `batch` is its JSON form."""
     remarks = [] if batch["isValid"] else ["CRC IS WRONG"]
     remarks += [
         word
@@ -173,7 +178,7 @@ def _size(size: int) -> str:
 
 
 def json_lines(name: str, value: Any, indent: str, *, is_full: bool) -> Iterator[str]:
-    """Any JSON value under a name; short objects stay on one line."""
+    """Yield the lines of a JSON value with a name; short objects stay on one line."""
     head = f"{indent}{name}: " if name else indent
     text = _json(value)
     if not isinstance(value, dict | list) or len(text) <= _JSON_SHOWN:
@@ -194,14 +199,36 @@ def json_lines(name: str, value: Any, indent: str, *, is_full: bool) -> Iterator
 
 
 class TreeWriter(ExchangeWriter):
-    """Writes the fields of requests and responses, and of what is in files."""
+    """Writes the fields of requests and responses, and the content of files."""
+
+    @lazy
+    def _tree(self) -> Tree:
+        return Tree(self._topics)
 
     @lazy
     def _fields(self) -> FieldLines:
-        return FieldLines(self._topics, Tree(self._topics).batch)
+        return FieldLines(self._topics, self._tree.batch)
+
+    @lazy
+    def _tree_texts(self) -> TreeTexts:
+        return TreeTexts(self._topics, self._records_text)
+
+    def _records_text(
+        self, facts: FieldFacts, topic: str | None, data: bytes, indent: str
+    ) -> str:
+        """Return the lines of batches without findings. Raises: UnsoundError for others."""
+        found = read_sound(facts, topic, data, self._form)
+        lines = [count_text(len(found), "batch")]
+        for each in found:
+            lines += self._tree.batch(each, indent)
+        return printable_lines(lines)
+
+    def frame_text(self, frame: Frame) -> str | None:
+        """Return the lines of the body on the fastest path; None if it has to take another one."""
+        return self._tree_texts.text(frame)
 
     def frame_lines(self, decoded: DecodedFrame) -> list[str] | Iterator[str]:
-        """The body; ordinary ones by the short way, which cuts long lists off."""
+        """Return the lines of the body; ordinary ones take the fast path, which cuts long lists."""
         lines = None
         if not self._is_full and not decoded.is_token:
             lines = self._fields.lines(decoded, "    ")
@@ -219,7 +246,7 @@ class TreeWriter(ExchangeWriter):
         yield from tree.message(cls.facts(), body, decoded.nested, "    ")
 
     def file_lines(self, line: FileLine) -> Iterator[str]:
-        """A batch with its records, an index entry, or the content of a state file."""
+        """Yield the lines of a batch with its records, an index entry, or a state file."""
         json = line.json
         if line.batch is None:
             place = f"{json['file']} "

@@ -1,4 +1,4 @@
-"""Values of fields as people read them: codes with names, times as dates, bytes as hex.
+"""Values of fields for people: codes with names, times as dates, bytes as hex.
 
 Works on the JSON form of a value and the facts of its field.
 """
@@ -21,14 +21,23 @@ from kraftwire.records.header import CONTROL, DELETE_HORIZON, STAMPED, TRANSACTI
 from kraftwire.wire.facts import FieldFacts
 from kraftwire.wire.json_form import float_to_json, uuid_from_text, uuid_to_text
 
-__all__ = ["bytes_text", "cut", "plain_value_text", "raw_value_text", "uuid_text", "value_text"]
+__all__ = [
+    "bytes_text",
+    "cut",
+    "is_plain_number",
+    "plain_value_text",
+    "raw_value_text",
+    "uuid_text",
+    "value_text",
+]
 
-# Made once: `json.dumps` makes an encoder for each text.
+# Made once, because `json.dumps` makes an encoder for each text.
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 _ERROR_SUFFIX = "rrorCode"
+_NUMBERS = frozenset({"int8", "int16", "int32", "int64", "uint16", "uint32"})
 _API_KEYS = frozenset({"apiKey", "requestApiKey"})
-# Times before this many milliseconds (1973) are numbers of something else.
+# Smaller numbers of milliseconds (before 1973) are taken not to be times.
 _TIMES_MIN = 10**11
 _BYTES_SHOWN = 24
 _TEXT_SHOWN = 200
@@ -51,7 +60,7 @@ _WORDS: dict[str, dict[int, str]] = {
 
 
 def value_text(facts: FieldFacts, value: Any, topics: TopicNames) -> str:
-    """A value that is no array and no struct; `value` is its JSON form."""
+    """Return the text of a value that is no array and no struct; `value` is its JSON form."""
     if isinstance(value, str) and value != REDACTED:
         if facts.type in ("bytes", "records"):
             return _base64_text(value)
@@ -62,7 +71,7 @@ def value_text(facts: FieldFacts, value: Any, topics: TopicNames) -> str:
 
 
 def plain_value_text(facts: FieldFacts, value: Any) -> str:
-    """A value as a message holds it; no array, no struct and no uuid."""
+    """Return the text of a message's value that is no array, no struct and no uuid."""
     if value is None:
         return "null"
     if isinstance(value, bytes | memoryview):
@@ -79,7 +88,7 @@ def plain_value_text(facts: FieldFacts, value: Any) -> str:
 
 
 def raw_value_text(name: str, type_name: str, value: Any, topics: TopicNames) -> str:
-    """A Python value of a message, by the name and type of its field."""
+    """Return the text of a message's value by the name and type of its field."""
     if value is None:
         return "null"
     if isinstance(value, bytes | memoryview):
@@ -95,8 +104,22 @@ def raw_value_text(name: str, type_name: str, value: Any, topics: TopicNames) ->
     return f"{value} {remark}" if remark else str(value)
 
 
+def is_plain_number(facts: FieldFacts) -> bool:
+    """Return whether the values of a field are plain numbers, never codes or times."""
+    name, type_name = facts.name, facts.type
+    is_number = type_name in _NUMBERS and not facts.is_array
+    has_remark = (
+        name.endswith(_ERROR_SUFFIX)
+        or name in _API_KEYS
+        or (type_name == "int64" and "time" in name.lower())
+        or name == "attributes"
+        or name in _WORDS
+    )
+    return is_number and not has_remark
+
+
 def _remark(name: str, type_name: str, value: Any) -> str:
-    """What a number stands for; empty if it is just a number."""
+    """Return the meaning of a number; empty if it is a plain number."""
     if not isinstance(value, int):
         return ""
     if name.endswith(_ERROR_SUFFIX):
@@ -112,7 +135,7 @@ def _remark(name: str, type_name: str, value: Any) -> str:
 
 
 def _attributes(value: int) -> str:
-    """The bits of a batch's attributes."""
+    """Describe the bits of a batch's attributes."""
     codec = value & CODEC_MASK
     words = [NAMES[codec] if codec < len(NAMES) else f"codec {codec}"] if codec else []
     words += [word for bit, word in _ATTRIBUTES.items() if value & bit]
@@ -127,7 +150,7 @@ def _base64_text(text: str) -> str:
 
 
 def bytes_text(data: bytes | memoryview) -> str:
-    """How many bytes, and the first of them: as text if they are, else in hex."""
+    """Return the number of bytes and the first of them, as text if possible, else in hex."""
     size = len(data)
     if not size:
         return "0 bytes"
@@ -143,10 +166,10 @@ def _is_text(data: bytes) -> bool:
 
 @lru_cache(1000)
 def uuid_text(value: bytes) -> str:
-    """An id as Kafka writes it; few of them are in a capture."""
+    """Return an id as Kafka writes it; results are kept, as a capture has few ids."""
     return uuid_to_text(value)
 
 
 def cut(text: str, size: int = _TEXT_SHOWN) -> str:
-    """A text of bounded length."""
+    """Return a text, cut to `size` characters."""
     return text if len(text) <= size else f"{text[: size - 3]}..."

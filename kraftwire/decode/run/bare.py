@@ -1,6 +1,6 @@
 """Frames that come without packets: as hex, one per line, or as a stream with length prefixes.
 
-Shape: nothing but the bytes is known, so there is no time and no connection; what a response
+Nothing but the bytes is known, so there is no time and no connection; what a response
 answers has to be said.
 """
 
@@ -28,8 +28,8 @@ _CUT = "cut-by-capture-end"
 class BareFrames:
     """Makes frames of bytes.
 
-    Shape: `on_error` hears of what is no frame. `api` are key and version of the requests that the
-    frames answer; None if the frames are requests, whose headers tell.
+    `on_error` is called for what is not a frame. `api` are key and version of the requests that the
+    frames answer; None if the frames are requests, whose headers have them.
     """
 
     file: str
@@ -39,7 +39,7 @@ class BareFrames:
     def of_hex(self, stream: BinaryIO) -> Iterator[Frame]:
         """Frames in hex, with or without their length prefix; blank lines and comments are skipped.
 
-        Shape: of the lines that are no hex the first is told, and how many more there are.
+        Of the lines that are not hex the first is reported, and how many more there are.
         """
         bad = 0
         for number, line in enumerate(read_lines(stream, HEX_LINE_BYTES_MAX), 1):
@@ -52,7 +52,7 @@ class BareFrames:
                 try:
                     data = bytes.fromhex(text.removeprefix("0x"))
                 except ValueError:
-                    problem = f"is no hex: {text[:40]!r}"
+                    problem = f"is not hexadecimal: {text[:40]!r}"
                 else:
                     yield self._frame(_without_prefix(data))
                     continue
@@ -60,12 +60,12 @@ class BareFrames:
                 self._fail(f"line {number} {problem}")
             bad += 1
         if bad > 1:
-            self._fail(f"{bad - 1:,} more lines are no hex")
+            self._fail(f"{bad - 1:,} more lines are not hexadecimal")
 
     def of_stream(self, stream: BinaryIO) -> Iterator[Frame]:
-        """Frames with their length prefixes, one behind the other; the last one may be cut off.
+        """Frames with their length prefixes, one after the other; the last one may be cut off.
 
-        Shape: ends at an impossible length, behind which no frame can be found.
+        Ends at an impossible length, after which no frame can be found.
         """
         buffer = bytearray()
         position = 0
@@ -123,7 +123,7 @@ def _request(frame: Frame, client_id: str | None) -> Request | None:
 
 
 def _without_prefix(data: bytes) -> bytes:
-    """The payload; a prefix is recognised by its being right."""
+    """The payload; a prefix is recognised by its value."""
     is_prefixed = int.from_bytes(data[:LENGTH_SIZE], "big") == len(data) - LENGTH_SIZE
     return data[LENGTH_SIZE:] if is_prefixed and len(data) > LENGTH_SIZE else data
 

@@ -1,6 +1,6 @@
 """Which frames a run shows.
 
-A filter is a list of tests, cheap ones first: what the header tells is asked before a body is
+A filter is a list of tests, cheap ones first: what the header shows is tested before a body is
 decoded. All tests must hold; within one test any of its values may, unless it is negated.
 """
 
@@ -31,9 +31,9 @@ _NUMBER_MAX = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterOptions:
-    """What a user asks for, as texts of the command line.
+    """The values of the filter options, as texts of the command line.
 
-    Shape: each tuple holds values of one option, of which any may match; a value with ``!`` or
+    Each tuple holds values of one option, of which any may match; a value with ``!`` or
     ``^`` in front excludes. Names may have the wildcards ``*`` and ``?``; numbers may be ranges
     such as ``3-5`` and ``12+``. `offset` and `key` are those of records in log files.
     Units: `min_latency_ms` milliseconds; `since` and `until` as `parse_time` takes them, or with a
@@ -84,14 +84,14 @@ class FrameFilter:
     def passes_exchange(self, request: DecodedFrame, response: DecodedFrame) -> bool:
         """Whether a request and its response are to be shown together.
 
-        Shape: what is wanted may be in either of them (the group in the request, the error in the
+        What is wanted may be in either of them (the group in the request, the error in the
         response), what is excluded must be in neither.
         """
         return self._exchange.pass_on(request, response)
 
 
 class _ExchangeTests:
-    """The same options, asked of both frames of an exchange."""
+    """Tests of both frames of an exchange together, made from the same options."""
 
     def __init__(self, options: FilterOptions, clock: Clock) -> None:
         wanted = _some_values(options, lambda value: not value.startswith(_NEGATIONS))
@@ -114,7 +114,7 @@ class _ExchangeTests:
 
 
 def _some_values(options: FilterOptions, is_kept: Callable[[str], bool]) -> FilterOptions:
-    """The options with some of their values."""
+    """Return the options with only some of their values."""
 
     def kept(values: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(filter(is_kept, values))
@@ -192,7 +192,7 @@ def _topic_tests(options: FilterOptions) -> list[Test]:
 
 
 def topic_test(options: FilterOptions) -> Callable[[str | None, int | None], bool]:
-    """What decides about a topic and a partition alone, for bodies that hold several.
+    """Return a test of a topic and a partition alone, for bodies that hold several.
 
     Raises: UsageError for a value that makes no sense.
     """
@@ -249,7 +249,7 @@ def _connection_names(frame: DecodedFrame) -> list[str]:
 
 
 def _check_connection(text: str) -> None:
-    """Refuse what no connection can match, before somebody waits for it.
+    """Refuse what no connection can match, before the run begins.
 
     Raises: UsageError.
     """
@@ -258,11 +258,11 @@ def _check_connection(text: str) -> None:
         host, colon, port = end.rpartition(":")
         if not colon:
             if end.isdecimal():
-                raise UsageError(f"{text!r} is no host; a port is written as :{end}")
+                raise UsageError(f"{text!r} is not a host; a port is written as :{end}")
         elif ":" in host:
             raise UsageError(f"{text!r} has too many colons; an IPv6 address stands in brackets")
         elif not _PORT.fullmatch(port) or (port.isdecimal() and int(port) > _PORT_MAX):
-            raise UsageError(f"{text!r} has no port from 0 to {_PORT_MAX} behind its colon")
+            raise UsageError(f"{text!r} has no port from 0 to {_PORT_MAX} after its colon")
 
 
 def _globs(values: tuple[str, ...], names: Callable[[DecodedFrame], list[str]]) -> list[Test]:
@@ -280,7 +280,7 @@ def _matches(name: str, patterns: list[str]) -> bool:
 
 
 def _split(values: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The values that are wanted, and those that are not."""
+    """Return the values that are wanted, and those that are excluded."""
     wanted: list[str] = []
     unwanted: list[str] = []
     for value in values:
@@ -322,7 +322,7 @@ def _ranges(
 def _range(text: str) -> tuple[int, int]:
     match = _RANGE.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"{text!r} is no number and no range such as 3-5 or 12+")
+        raise UsageError(f"{text!r} is neither a number nor a range such as 3-5 or 12+")
     low = int(match["low"])
     if match["open"]:
         return low, _NUMBER_MAX

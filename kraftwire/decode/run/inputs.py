@@ -1,7 +1,7 @@
 """Where a run's frames and lines come from: captures, files and folders, pipes, bare frames.
 
-Owns the order of inputs and what is done about one that cannot be read: it is told, and the run
-goes on with the next.
+Owns the order of inputs and what is done about one that cannot be read: it is reported, and the run
+continues with the next.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ InputKind = Literal["auto", "capture", "file", "hex", "frames"]
 class Inputs:
     """Runs the inputs of a command line.
 
-    Shape: `tell` takes a line about what cannot be read. `api` are key and version of the requests
+    `tell` takes a line about what cannot be read. `api` are key and version of the requests
     that bare frames answer, None if these are requests. If it `is_merging`, captures that were
     taken at the same time are read as one.
     """
@@ -70,9 +70,9 @@ class Inputs:
                 self._fail(error)
 
     def follow(self, paths: Iterable[str], wait: Callable[[], bool]) -> None:
-        """Decode a segment, or the last one of a folder, and what is written to it and behind it.
+        """Decode a segment, or the last one of a folder, and what is written to it and after it.
 
-        Shape: `wait` waits for more and tells whether to go on. Raises: UsageError unless there is
+        `wait` waits for more and returns whether to continue. Raises: UsageError unless there is
         one path, of a segment; StorageError if it cannot be read.
         """
         first, *others = paths
@@ -104,11 +104,11 @@ class Inputs:
         # Before the file is opened: an error leaves nothing open.
         self.run.line_filter.ensure_for_captures(name)
         capture = Capture(*paths, on_ending=self.run.on_ending, keys=self.run.options.keys)
-        self._show_capture(capture, name)
+        self._show_capture(capture, name, sum(map(_size, paths)))
 
-    def _show_capture(self, capture: Capture, name: str) -> None:
+    def _show_capture(self, capture: Capture, name: str, size: int = 0) -> None:
         self.run.totals.captures[name] = capture.health
-        self.run.frames(capture)
+        self.run.lists(capture.lists(), lambda: capture.packed / size if size else 0.0)
 
     def _overlapping(self, named: Sequence[str], rotated: Rotated) -> list[str]:
         """The captures that are named and were taken at the same time."""
@@ -133,7 +133,10 @@ class Inputs:
                 self.tell(f"{path}: its clock is {words} {'behind' if offset > 0 else 'ahead'}")
         for place in clocks.alone:
             self.tell(f"{paths[place]}: no frame in common with {paths[0]}, its clock is trusted")
-        self.run.frames(merged(captures, clocks))
+        size = sum(map(_size, paths))
+        self.run.frames(
+            merged(captures, clocks), lambda: sum(each.packed for each in captures) / size
+        )
 
     def _read_pipe(self) -> None:
         """Read standard input, whatever it is; of a capture each packet as it comes."""
@@ -208,11 +211,11 @@ class Rotated:
             self._series.update(dict.fromkeys(recording, recording))
 
     def is_alone(self, path: str) -> bool:
-        """Whether a path is a capture that is no part of a series."""
+        """Whether a path is a capture that is not part of a series."""
         return os.path.isfile(path) and str(Path(path)) not in self._series and is_capture(path)
 
     def take(self, path: str) -> list[str]:
-        """What to read where a path is named: the recording that it is of, or nothing if that was
+        """Return the files to read where a path is named: its recording, or none if that was
         read before.
         """
         name = str(Path(path))
@@ -229,11 +232,19 @@ class Rotated:
 def _ensure_named(paths: Iterable[str]) -> None:
     """Raises: UsageError for a name that is empty, which would mean the current folder."""
     if "" in paths:
-        raise UsageError("an empty name is no file")
+        raise UsageError("an empty name is not a file")
+
+
+def _size(path: str) -> int:
+    """The size of a file; 0 if it is gone."""
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
 
 
 def _ignore(_error: StorageError) -> None:
-    """It is told where the path is read."""
+    """Ignore it: it is reported where the path is read."""
 
 
 def is_capture(path: str) -> bool:
@@ -260,5 +271,5 @@ def _is_regular(descriptor: int) -> bool:
 
 
 def is_live(paths: Iterable[str]) -> bool:
-    """Whether lines are awaited one by one, as standard input is a pipe that may go on for ever."""
+    """Whether lines are awaited one by one, as standard input is a pipe that may never end."""
     return STDIN in paths and not _is_regular(sys.stdin.fileno())

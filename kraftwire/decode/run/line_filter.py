@@ -1,7 +1,7 @@
 """Which batches, records and entries of log files a run shows.
 
 Owns what a filter means for a file: topic and partition are those of its folder, offsets and times
-those of its records, keys and groups those in them. What only frames have is refused.
+those of its records, keys and groups those in them. Filters of what only frames have are refused.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class LineFilter:
         return not (self._options.topic or self._partitions or self._of_record)
 
     def ensure_for_files(self, file: object) -> None:
-        """Refuse what no file can be asked.
+        """Refuse filters that no file can answer.
 
         Raises: UsageError if there is a filter that looks at requests and responses.
         """
@@ -64,10 +64,10 @@ class LineFilter:
         }
         names = [name for name, is_asked in asked.items() if is_asked]
         if names:
-            raise UsageError(f"{', '.join(names)}: {file} is no capture and holds no requests")
+            raise UsageError(f"{', '.join(names)}: {file} is not a capture and holds no requests")
 
     def ensure_for_captures(self, file: object) -> None:
-        """Refuse what no capture can be asked. Raises: UsageError for a filter of records."""
+        """Refuse filters that no capture can answer. Raises: UsageError for a filter of records."""
         asked = {"--offset": self._options.offset, "--key": self._options.key}
         names = [name for name, values in asked.items() if values]
         if names:
@@ -164,7 +164,7 @@ def _is_in(number: int, ranges: list[tuple[int, int]]) -> bool:
 
 
 def _texts(key: bytes | memoryview | None) -> list[str]:
-    """A key as text; bytes that are no UTF-8 stand as ``\\xNN``."""
+    """A key as text; bytes that are not UTF-8 stand as ``\\xNN``."""
     return [] if key is None else [bytes(key).decode("utf-8", errors="backslashreplace")]
 
 

@@ -5,7 +5,7 @@ of two captures shows a connection that both have recorded.
 
 Clocks are compared by frames that two captures have in common. Such a frame is later where it
 arrives than where it is sent, so the difference is taken in both directions of a connection, and
-the way of the bytes cancels out.
+the time in transit cancels out.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def _overlap(one: Span, other: Span) -> bool:
 
 @dataclass(slots=True)
 class Clocks:
-    """What comparing captures has told.
+    """The result of comparing captures.
 
-    Shape: `offsets_ns` are added to the times of each capture, those of the first being 0; `owner`
+    `offsets_ns` are added to the times of each capture, those of the first being 0; `owner`
     says which capture shows a connection that several have; `alone` are captures without a frame in
     common with the first, directly or through others.
     """
@@ -114,9 +114,9 @@ def _key(frame: Frame) -> _Key:
 def _offset(
     old: _Seen, new: _Seen, shared: dict[str, set[int]], places: tuple[int, int]
 ) -> int | None:
-    """What to add to the times of a capture to have those of another; None if nothing tells.
+    """Return what to add to one capture's times to get another's; None if it is unknown.
 
-    Shape: notes the connections that both have.
+    Notes the connections that both have.
     """
     ways: tuple[list[int], list[int]] = [], []
     for key, place in new.frames.items():
@@ -147,13 +147,12 @@ def _moved(
 ) -> Iterator[tuple[int, int, int, Frame]]:
     """The frames that a capture shows, with their times by the common clock, to be merged.
 
-    Shape: a frame that was held back does not hold back those of other captures.
+    A frame that was held back does not hold back those of other captures.
     """
     offset, owner, latest = clocks.offsets_ns[at], clocks.owner, 0
     for number, frame in enumerate(frames):
         if owner.get(frame.connection, at) == at:
-            if frame.is_request and frame.request is not None and frame.request.time_ns >= 0:
-                frame.request.time_ns += offset
+            # Not that of `frame.request`: the latency is taken from it, by the capture's own clock.
             frame.time_ns += offset
             latest = max(latest, frame.time_ns)
             yield latest, at, number, frame

@@ -39,7 +39,7 @@ def moment(text: str, clock: Clock) -> Callable[[], int]:
         fixed = parse_time(text)
         return lambda: fixed
     if not _SECONDS.fullmatch(text[1:]):
-        raise UsageError(f"{text!r} is no time: after + there are seconds since the first frame")
+        raise UsageError(f"{text!r} is not a time: after + there are seconds since the first frame")
     after = parse_time(text[1:])
     return lambda: (clock.start_ns or 0) + after
 
@@ -56,8 +56,8 @@ def parse_time(text: str) -> int:
         found = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(
-            f"{text!r} is no time: seconds since the epoch, such as 2026-11-21T04:49:02, or such "
-            "as +12.5 for seconds since the first frame"
+            f"{text!r} is not a time: seconds since the epoch, such as 2026-11-21T04:49:02, or "
+            "such as +12.5 for seconds since the first frame"
         ) from None
     if found.tzinfo is None:
         found = found.replace(tzinfo=UTC)

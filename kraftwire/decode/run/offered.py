@@ -1,4 +1,4 @@
-"""What there is in inputs of which nothing passes the filters: for a line that says so.
+"""The values in inputs of which nothing passes the filters, for a message that lists them.
 
 Owns the names that are kept, in bounded number, of what the filters ask for and of APIs.
 """
@@ -19,7 +19,7 @@ _SHOWN_MAX = 8
 
 
 class Offered:
-    """Gathers what frames and lines have of what is asked for."""
+    """Collects the values of frames and lines that the filters test."""
 
     def __init__(self, options: FilterOptions) -> None:
         self._options = options
@@ -27,7 +27,7 @@ class Offered:
         self._spans: dict[str, tuple[int, int]] = {}
 
     def see_frame(self, frame: DecodedFrame) -> None:
-        """Take note of a frame."""
+        """Collect the values of a frame."""
         options = self._options
         self._add("APIs", [frame.api_name or f"API {frame.frame.api_key}"])
         if options.client_id:
@@ -44,11 +44,11 @@ class Offered:
             self._stretch("times", frame.frame.time_ns // 1_000_000)
 
     def see_partition(self, topic: str) -> None:
-        """Take note of a partition's file that is of no wanted topic."""
+        """Collect the topic of a partition's file that was not read, as the topic is not wanted."""
         self._add("topics", [topic])
 
     def see_line(self, line: FileLine) -> None:
-        """Take note of a line of a file."""
+        """Collect the values of a line of a file."""
         batch = line.batch
         if batch is None:
             return
@@ -58,8 +58,19 @@ class Offered:
         if self._options.since is not None or self._options.until is not None:
             self._stretch("times", batch.max_timestamp)
 
+    def merge(self, other: Offered) -> None:
+        """Add what another object has collected after this one."""
+        for kind, counts in other._counts.items():
+            mine = self._counts.setdefault(kind, Counter())
+            for name, count in counts.items():
+                if name in mine or len(mine) < _NAMES_MAX:
+                    mine[name] += count
+        for kind, (first, last) in other._spans.items():
+            self._stretch(kind, first)
+            self._stretch(kind, last)
+
     def texts(self) -> Iterator[str]:
-        """What there is, one kind after the other."""
+        """Describe the values, one kind after the other."""
         from kraftwire.decode.render.text import utc_text
 
         for kind, counts in self._counts.items():

@@ -1,4 +1,4 @@
-"""What a decode run is asked for, as one value: for the command line, Python programs and workers.
+"""The options of a decode run, as one value: for the command line, Python programs and workers.
 
 Owns nothing but the choice; each part of the decoder takes from it what it needs.
 """
@@ -22,8 +22,8 @@ __all__ = ["Options"]
 class Options:
     """How frames and files are decoded; picklable.
 
-    Shape: `records` says how much of records JSON shows: ``none``, ``summary`` or ``full``.
-    `family` overrides what the folder of a log file tells of its records. `keys` are the secrets of
+    `records` says how much of records JSON shows: ``none``, ``summary`` or ``full``.
+    `family` overrides what the folder of a log file shows of its records. `keys` are the secrets of
     encrypted connections. `filters` choose frames. `shown` bounds what one frame may take; None
     cuts nothing.
     """
@@ -36,14 +36,14 @@ class Options:
     shown: Shown | None = None
 
     def settings(self, memory: Memory) -> Settings:
-        """What the decoding of frames needs; names of topics are those of a memory."""
+        """Return the settings for decoding frames; names of topics are those of a memory."""
         form = RecordsForm(self.records, self.show_secrets)
         return Settings(form, memory.topics, self.shown)
 
     def files(self) -> FileOptions:
-        """What the decoding of log directories needs."""
+        """Return the options for decoding log directories."""
         return FileOptions(self.records, self.show_secrets, self.family)
 
     def frame_filter(self) -> FrameFilter:
-        """What decides about frames. Raises: UsageError for a value that makes no sense."""
+        """Return the filter of frames. Raises: UsageError for a value that makes no sense."""
         return FrameFilter(self.filters)

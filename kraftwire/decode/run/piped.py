@@ -1,4 +1,4 @@
-"""Standard input that is a pipe: its first bytes tell what it holds, and are then read again.
+"""Standard input that is a pipe: its first bytes show what it holds, and are then read again.
 
 Owns how many bytes are waited for: no more than a packet's worth of a capture, which may be live.
 """
@@ -30,14 +30,14 @@ class Piped:
         self._head = b""
 
     def read(self, size: int, /) -> bytes:
-        """The next bytes, at most so many; those that were looked at come first."""
+        """Return the next bytes, at most as many as wanted; those looked at come first."""
         if self._head:
             data, self._head = self._head[:size], self._head[size:]
             return data
         return self._stream.read(size) or b""
 
     def kind(self, path: Path) -> FileKind:
-        """What comes, unpacked if it is compressed. Order: before anything is read."""
+        """Return the kind of the input, once unpacked. Order: before anything is read."""
         self._look(_MAGIC_SIZE)
         found = guess(path, self._head)
         if found.is_capture:

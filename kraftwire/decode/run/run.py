@@ -1,22 +1,22 @@
 """A run of the decode tool: frames and file lines pass the filter, go to a sink, and are counted.
 
 Owns the totals that set the exit code. Where frames and lines come from is
-the business of `inputs`.
+up to `inputs`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
-from math import inf
+from itertools import chain, repeat
 
 from kraftwire.decode.body.clues import needs_learning
 from kraftwire.decode.body.findings import LOSSES
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.memory import Memory
-from kraftwire.decode.exchange.paired import Paired, QuickPaired, WholePaired
+from kraftwire.decode.exchange.paired import Paired, WholePaired
+from kraftwire.decode.exchange.relayed import RelayedPaired
 from kraftwire.decode.files.report import ExitCode, FileLine, FileReport
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.framing.health import Health
@@ -24,17 +24,18 @@ from kraftwire.decode.pairing.outbox import Ending
 from kraftwire.decode.run.line_filter import LineFilter
 from kraftwire.decode.run.offered import Offered
 from kraftwire.decode.run.options import Options
-from kraftwire.decode.run.share import Share, Turned
-from kraftwire.decode.run.sinks import HearsEndings, HearsStart, Sink
+from kraftwire.decode.run.relay import Relay
+from kraftwire.decode.run.sinks import HearsEndings, HearsStart, Relays, Sink, TakesQuickly
+from kraftwire.errors import StorageError
 
 __all__ = ["Run", "Totals"]
 
 
 @dataclass(slots=True)
 class Totals:
-    """What a run has seen.
+    """The totals of a run.
 
-    Shape: `frames` counts all frames, `shown` those that passed the filter, and `findings` is of
+    `frames` counts all frames, `shown` those that passed the filter, and `findings` is of
     these by id; `captures` has the health of each capture by its name; `lines_shown` counts the
     lines of files that passed, of all those in `files`, and
     `passed_over` files of other topics and partitions than the filter's, which were not read.
@@ -56,7 +57,7 @@ class Totals:
 
     @property
     def has_more(self) -> bool:
-        """Whether there is something that did not."""
+        """Whether anything did not pass the filters."""
         hidden_lines = self.files.line_count > self.lines_shown
         return self.frames > self.shown or hidden_lines or bool(self.passed_over)
 
@@ -71,12 +72,19 @@ class Totals:
 
     @property
     def exit_code(self) -> ExitCode:
-        """How the run went."""
+        """The exit code of the run."""
         is_known_file = self.files.exit_code is not ExitCode.NOTHING
         is_known_file |= bool(self.passed_over)
         if not self.frames and not self.files.line_count and not is_known_file:
             return ExitCode.NOTHING
         return ExitCode.PARTIAL if self.has_losses else ExitCode.CLEAN
+
+
+# Shows some frames; yields for each, when it is its turn, whether it was shown.
+_Quickly = Callable[[Sequence[Frame], int], Iterator[bool]]
+
+# Frames that were shown, findings in them by id, and the values that filters test.
+Counts = tuple[int, Counter[str], Offered]
 
 
 class Run:
@@ -88,12 +96,12 @@ class Run:
         sink: Sink,
         memory: Memory | None = None,
         *,
-        shared: tuple[Share, Turned] | None = None,
+        relay: Relay | None = None,
     ) -> None:
         """Begin a run.
 
-        Shape: `memory` is what it starts from, and what it learns more in. Of a `shared` run only
-        the frames of a share are shown, by a sink that writes to a stream that keeps their order.
+        `memory` is what it starts from, and what it learns more in. With a `relay` several
+        processes show the frames; the sink `Relays`, and writes to the relay's stream.
 
         Raises: UsageError for filters that make no sense.
         """
@@ -105,7 +113,11 @@ class Run:
         self.line_filter = LineFilter(options.filters)
         self.offered = Offered(options.filters)
         self._sink = sink
-        self._shared = shared
+        self._relay = relay
+        if relay is not None and isinstance(sink, Relays):
+            relay.hand_over, relay.take = sink.hand_over, self._take_counts
+        if relay is not None and isinstance(sink, RelayedPaired):
+            sink.relay(self._decoder.later, self.memory.topics)
 
     @property
     def passes_all(self) -> bool:
@@ -114,65 +126,117 @@ class Run:
 
     @property
     def on_ending(self) -> Callable[[Ending], None] | None:
-        """Who wants to hear of connections that end, if anybody does."""
+        """Return the callback for connections that end, if there is one."""
         return self._sink.ending if isinstance(self._sink, HearsEndings) else None
 
-    def frames(self, frames: Iterable[Frame]) -> None:
-        """Decode frames and show those that pass the filter."""
-        frames = self._begun(frames)
-        if self._shared is not None:
-            self._show_share(frames, *self._shared)
+    def frames(self, frames: Iterable[Frame], part_read: Callable[[], float] = lambda: 0.0) -> None:
+        """Decode frames and show those that pass the filter; see `lists`."""
+        self.lists(((frame,) for frame in frames), part_read)
+
+    def lists(
+        self, lists: Iterable[Sequence[Frame]], part_read: Callable[[], float] = lambda: 0.0
+    ) -> None:
+        """Decode and show frames that come some at a time, which takes less time.
+
+        `part_read` is the part of the input that was read so far, from 0 to 1.
+        """
+        lists = self._begun(lists)
+        frames = chain.from_iterable(lists)
+        if self._relay is not None:
+            self._show_relayed(lists, self._relay, part_read)
         elif self._filter.passes_all:
-            self._show_all(frames)
+            self._show_all(lists)
         elif isinstance(self._sink, Paired):
             self._show_exchanges(frames)
         else:
             for frame in frames:
                 self._show_alone(self._decode(frame))
 
-    def _begun(self, frames: Iterable[Frame]) -> Iterable[Frame]:
+    def _begun(self, lists: Iterable[Sequence[Frame]]) -> Iterable[Sequence[Frame]]:
         """The frames; the time of the run's first one is where relative times count from."""
         if self.totals.frames:
-            return frames
-        rest = iter(frames)
+            return lists
+        rest = iter(lists)
         first = next(rest, None)
         if first is None:
             return ()
-        self._filter.begin(first.time_ns)
+        time_ns = first[0].time_ns
+        self._filter.begin(time_ns)
         if isinstance(self._sink, HearsStart):
-            self._sink.begin(first.time_ns)
+            self._sink.begin(time_ns)
         return chain((first,), rest)
 
-    def _show_all(self, frames: Iterable[Frame]) -> None:
-        totals = self.totals
-        decode = self._decoder.decode
-        quick = self._sink.quick if isinstance(self._sink, QuickPaired) else None
-        for frame in frames:
+    def _show_all(self, lists: Iterable[Sequence[Frame]]) -> None:
+        quickly = self._quickly
+        for frames in lists:
+            self._show_list(frames, quickly)
+
+    @property
+    def _quickly(self) -> _Quickly:
+        sink = self._sink
+        return sink.quickly if isinstance(sink, TakesQuickly) else _not_shown
+
+    def _show_list(self, frames: Sequence[Frame], quickly: _Quickly) -> None:
+        totals, decode = self.totals, self._decoder.decode
+        # Not strict: whether a frame was shown is asked when it is its turn.
+        for frame, is_shown in zip(frames, quickly(frames, totals.frames)):  # noqa: B905
             number = totals.frames
             totals.frames = number + 1
-            if quick is not None and quick(frame):
+            if is_shown:
                 totals.shown += 1
             else:
                 self._show(decode(frame, number))
 
-    def _show_share(self, frames: Iterable[Frame], share: Share, turned: Turned) -> None:
-        """Show some frames, and let the others tell what they tell."""
-        sink, totals = self._sink, self.totals
-        passes_all = self._filter.passes_all
-        quick = sink.quick if isinstance(sink, QuickPaired) and passes_all else None
-        pass_over = sink.pass_over if isinstance(sink, Paired) else None
+    def _show_relayed(
+        self, lists: Iterable[Sequence[Frame]], relay: Relay, part_read: Callable[[], float]
+    ) -> None:
+        """Show some frames; learn from the others, which copies of this process show."""
+        try:
+            self._show_or_pass_over(lists, relay, part_read)
+        except BaseException as error:
+            # The process that reads all of an input reports what is wrong with it.
+            if not isinstance(error, StorageError):
+                relay.fail(error)
+            relay.end()
+            raise
+        relay.end()
+
+    def _show_or_pass_over(
+        self, lists: Iterable[Sequence[Frame]], relay: Relay, part_read: Callable[[], float]
+    ) -> None:
+        totals, passes_all, quickly = self.totals, self._filter.passes_all, self._quickly
+        is_passing, until = False, relay.begin(totals.frames, part_read)
+        for frames in lists:
+            at = 0
+            while at < len(frames):
+                if totals.frames >= until:
+                    is_passing, until = relay.turn(totals.frames)
+                some = frames[at : at + until - totals.frames]
+                at += len(some)
+                if is_passing:
+                    self._pass_over(some)
+                elif passes_all:
+                    self._show_list(some, quickly)
+                else:
+                    for frame in some:
+                        self._show_alone(self._decode(frame))
+
+    def _pass_over(self, frames: Sequence[Frame]) -> None:
+        totals, decode, sink = self.totals, self._decoder.decode, self._sink
+        assert isinstance(sink, Relays)
+        pass_over = sink.pass_over
         for frame in frames:
             number = totals.frames
-            totals.frames = turned.at = number + 1
-            if not share.owns(frame):
-                if needs_learning(frame.api_key):
-                    self._decoder.decode(frame, number)
-                if pass_over is not None:
-                    pass_over(frame)
-            elif quick is not None and quick(frame):
-                totals.shown += 1
-            else:
-                self._show_alone(self._decoder.decode(frame, number))
+            totals.frames = number + 1
+            is_telling = needs_learning(frame.api_key)
+            pass_over(frame, number, decode(frame, number) if is_telling else None)
+
+    def _take_counts(self) -> Counts:
+        """Return what was counted of the frames that were shown since the last time."""
+        totals, counts = self.totals, (self.totals.shown, self.totals.findings, self.offered)
+        totals.shown, totals.findings = 0, Counter()
+        self.offered = Offered(self.options.filters)
+        return counts
 
     def _show_exchanges(self, frames: Iterable[Frame]) -> None:
         """Hold requests back: whether an exchange is wanted may depend on its response."""
@@ -208,8 +272,6 @@ class Run:
         """Show the lines of a file that pass the filter; `totals.files` counts all of them."""
         show = self._sink.file_line
         keep = self.line_filter.apply
-        if self._shared is not None and not self._shared[0].is_first:
-            return
         for line in lines:
             kept = keep(line)
             if kept is None:
@@ -220,9 +282,21 @@ class Run:
 
     def finish(self) -> None:
         """End the output. Order: once, whatever ended the run."""
-        if self._shared is not None:
-            self._shared[1].at = inf
         self._sink.finish()
+
+    def finish_relay(self) -> None:
+        """Wait for the processes of a relay, and add what they counted. Order: after `finish`."""
+        if self._relay is None:
+            return
+        for shown, findings, offered in self._relay.finish():
+            self.totals.shown += shown
+            self.totals.findings.update(findings)
+            self.offered.merge(offered)
+
+
+def _not_shown(_frames: Sequence[Frame], _number: int) -> Iterator[bool]:
+    """Answer for a sink without a fast path: no frame was shown."""
+    return repeat(False)
 
 
 class _Held(WholePaired):

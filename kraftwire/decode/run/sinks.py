@@ -1,15 +1,17 @@
-"""What a run shows frames and lines with: a sink, and what its type says it can do besides."""
+"""Sinks: what a run writes frames and lines to, and the optional abilities of their types."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.files.report import FileLine
+from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.pairing.outbox import Ending
 
-__all__ = ["HearsEndings", "HearsStart", "Sink"]
+__all__ = ["HearsEndings", "HearsStart", "Relays", "Sink", "TakesQuickly"]
 
 
 class Sink(Protocol):
@@ -17,9 +19,9 @@ class Sink(Protocol):
 
     Order: `frame` and `file_line` as they come, then `finish` once, also after a run that was
     interrupted.
-    Shape: a sink that is `exchange.paired.Paired` gets a request, though it does not pass the
-    filter, if its response does, and the other way round. One that is `QuickPaired` is asked first
-    whether it takes a frame that nobody has decoded, where all frames are wanted.
+    A sink that is `exchange.paired.Paired` gets a request, though it does not pass the
+    filter, if its response does, and the other way round. One that `TakesQuickly` is asked first
+    whether it takes a frame that is not decoded yet, where all frames are wanted.
     """
 
     def frame(self, frame: DecodedFrame, /) -> None:
@@ -33,11 +35,37 @@ class Sink(Protocol):
 
 
 class HearsEndings(ABC):
-    """A sink that wants to know of connections that end."""
+    """A sink that must know when connections end."""
 
     @abstractmethod
     def ending(self, ending: Ending) -> None:
-        """Take note of a connection that ends."""
+        """Note that a connection ends."""
+
+
+class TakesQuickly(ABC):
+    """A sink that has a fast path for ordinary frames."""
+
+    @abstractmethod
+    def quickly(self, frames: Sequence[Frame], number: int = 0, /) -> Iterator[bool]:
+        """Show frames that are not decoded yet, each in its turn; yields whether that was possible.
+
+        `number` is that of the first of them in the run. Frames for which it was not possible have
+        to come again through `frame`.
+        """
+
+
+class Relays(ABC):
+    """A sink that can leave frames to another process, which shows them in its place."""
+
+    @abstractmethod
+    def pass_over(self, frame: Frame, number: int, decoded: DecodedFrame | None, /) -> None:
+        """Register a frame that another process shows, so that what follows is shown as if
+        this process had shown it; `decoded` is set for frames that say something about others.
+        """
+
+    @abstractmethod
+    def hand_over(self) -> None:
+        """Write all texts that are held back. Requests go on waiting for their responses."""
 
 
 class HearsStart(ABC):

@@ -1,4 +1,4 @@
-"""What a run has seen, in a few lines for standard error."""
+"""The totals of a run, in a few lines for standard error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kraftwire.decode.run.run import Totals
 
 __all__ = ["summary"]
 
-# Attribute of a capture's health -> words for it; only what is not zero is told.
+# Attribute of a capture's health -> words for it; only what is not zero is shown.
 _HEALTH = (
     ("midstream_connections", "connections open before the capture began"),
     ("relieved_connections", "times that connections gave up what they held, for want of memory"),
@@ -22,7 +22,7 @@ _HEALTH = (
     ("gaps", "gaps"),
     ("missing_bytes", "bytes missing"),
     ("skipped_bytes", "bytes passed over"),
-    ("resyncs", "new starts behind damage"),
+    ("resyncs", "new starts after damage"),
     ("truncated_packets", "truncated packets"),
     ("retransmissions", "retransmissions"),
     ("overlaps", "overlaps"),
@@ -34,7 +34,7 @@ _HEALTH = (
 
 
 def summary(totals: Totals) -> Iterator[str]:
-    """The lines."""
+    """Yield the lines of a summary."""
     if totals.captures or totals.frames:
         shown = "" if totals.shown == totals.frames else f", {totals.shown:,} of them shown"
         yield f"{_count(totals.frames, 'frame')}{shown}{_found(totals.findings)}"
@@ -84,7 +84,7 @@ def _tls(tls: TlsConnection) -> str:
 
 
 def _found(findings: Counter[str]) -> str:
-    """The findings by id, most frequent first."""
+    """Describe the findings by id, most frequent first."""
     listed = ", ".join(f"{id} {count:,}" for id, count in findings.most_common())
     return f"; findings: {listed}" if listed else "; no findings"
 

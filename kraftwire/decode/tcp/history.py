@@ -1,7 +1,7 @@
 """The last packets of a capture: whether bytes that come again are the same ones.
 
-A sender that says two things at one place of the stream shows one to the decoder and the other to
-the receiver. Which of them the receiver took, no capture tells; that there were two can be told.
+A sender that sends two versions of the same bytes shows one to the decoder and the other to
+the receiver. No capture shows which of them the receiver took, only that there were two.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from kraftwire.decode.framing.health import Health
 
 __all__ = ["History"]
 
-# As far back as packets are sent again at once; with 64 KiB each they are 4 MiB. What comes again
-# costs a look at all of them.
+# How far back packets are usually sent again; with 64 KiB each they are 4 MiB. All of them are
+# looked at for each packet that comes again.
 _PACKETS_KEPT = 64
 # Link, IP and TCP headers with all their options hold the ports this far from the start at most.
 _HEADERS_MAX = 256
 
-# What keeps a connection alive has a byte of no meaning, at a place that was read before.
+# A keep-alive packet has a byte without meaning, at a place that was read before.
 _PROBE = b"\0"
 
 _MASK = 0xFFFFFFFF
@@ -35,14 +35,14 @@ class History:
         self.packets: deque[Packet] = deque(maxlen=_PACKETS_KEPT)
 
     def conflict(self, segment: Segment) -> int:
-        """How many bytes of a segment came before, and not as the same ones; 0 if they are equal.
+        """Return how many bytes of a segment came before and differ; 0 if none do.
 
-        Shape: the longest such piece, with whatever in it is equal; bytes that came before the
-        packets which are kept are not compared. Order: while the segment's own packet is the last
-        one. A copy that has all of it ends the search: what differs from that was told of then.
+        The number is that of the longest such piece, with equal bytes inside it; bytes from before
+        the kept packets are not compared. Order: while the segment's own packet is the last one. A
+        copy with all of the segment ends the search: what differs from it was reported then.
         """
         _, key, seq, _, _, data, start, end, _ = segment
-        # What it counts was counted when the packets came.
+        # Their bytes were counted when the packets came.
         read = SegmentReader(Health()).read
         found, said, ports = 0, data[start:end], key[-4:]
         for packet in islice(reversed(self.packets), 1, None):
@@ -72,7 +72,7 @@ class History:
 
 
 def _overlap(seq: int, data: bytes, other_seq: int, other: bytes) -> int:
-    """The size of what two pieces of a stream share, if it differs."""
+    """Return the size of what two pieces of a stream share, if it differs."""
     ahead = (other_seq - seq) & _MASK
     if ahead >= _HALF:
         return _overlap(other_seq, other, seq, data)

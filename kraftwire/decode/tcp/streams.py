@@ -1,7 +1,7 @@
 """One direction of a TCP connection: its bytes in order, each once, and the holes among them.
 
-Owns sequence numbers. Where the bytes go is a sink's business; when a hole is hopeless is decided
-here, on what the packets of both directions tell.
+Owns sequence numbers. Where the bytes go is up to the sink; when a hole is hopeless is decided
+here, from the packets of both directions.
 
 Source: RFC 9293.
 """
@@ -44,18 +44,18 @@ class Sink(Protocol):
         """Learn that bytes are missing, because a packet is, or because it is truncated."""
 
     def disagree(self, count: int, /) -> None:
-        """Learn that bytes came a second time, and other ones."""
+        """Learn that bytes came again and differ."""
 
 
 class Flow:
     """A direction of a connection.
 
-    Shape: `fast_seq` is the sequence number of the next byte, or -1 while anything is unusual;
-    only then do packets come to `accept`, between `check_out` and `check_in`. `feed` is the
-    sink's method for bytes in order; sinks replace it as their state changes. Of a frame that goes
-    on in later packets, `parts` are the pieces so far, `need` counts the bytes that are missing and
-    `stamp` is that of the last piece: a packet with fewer bytes than that is appended in the fast
-    lane, without a call of `feed`.
+    `fast_seq` is the sequence number of the next byte, or -1 while anything is unusual;
+    only then does `accept` get packets, between `leave_fast_lane` and `enter_fast_lane`. `feed`
+    is the sink's method for bytes in order; sinks replace it as their state changes. Of a frame
+    that continues in later packets, `parts` are the pieces so far, `need` counts the bytes that are
+    missing and `stamp` is that of the last piece: a packet with fewer bytes than that is appended
+    in the fast lane, without a call of `feed`.
     """
 
     __slots__ = (
@@ -107,14 +107,14 @@ class Flow:
         size = self._held_bytes + sum(map(len, self.parts))
         return size + (len(self._held) + len(self.parts)) * PIECE_OBJECT_BYTES
 
-    def check_out(self) -> None:
-        """Leave the fast lane."""
+    def leave_fast_lane(self) -> None:
+        """Leave the fast lane: the next packets come to `accept`."""
         if self.fast_seq >= 0:
             self.next_seq = self.fast_seq
             self.fast_seq = _UNKNOWN
 
-    def check_in(self) -> None:
-        """Go back to the fast lane."""
+    def enter_fast_lane(self) -> None:
+        """Return to the fast lane, because nothing is unusual any more."""
         self.fast_seq = self.next_seq
 
     def is_far_off(self, seq: int) -> bool:
@@ -127,8 +127,8 @@ class Flow:
     def is_repeated(self, seq: int, size: int) -> bool:
         """Whether bytes of a packet may have come before.
 
-        Shape: a single byte before the next one is none: it keeps a connection alive, and may be
-        any.
+        A single byte before the next one does not count: it keeps a connection alive, and
+        may have any value.
         """
         next_seq = self.next_seq if self.fast_seq < 0 else self.fast_seq
         ahead = (seq - next_seq) & _MASK
@@ -172,7 +172,7 @@ class Flow:
             self._lose(missing, stamp, truncated=True)
 
     def _take_rest(self, held: _Held) -> None:
-        """Pass on what is new of bytes that begin before the next one."""
+        """Pass on the new part of bytes that begin before the next one."""
         seq, data, missing, stamp = held
         known = (self.next_seq - seq) & _MASK
         if known >= len(data) + missing:
@@ -215,7 +215,7 @@ class Flow:
         self._health.missing_bytes += count
         self.sink.skip(count, stamp, truncated)
 
-    def heed_ack(self, ack: int, packet_number: int) -> None:
+    def on_ack(self, ack: int, packet_number: int) -> None:
         """Learn from the other direction how far its end has received this one."""
         if not self._held:
             return
@@ -231,8 +231,8 @@ class Flow:
     def is_hole_hopeless(self, packet_number: int, time_ns: int, *, is_answered: bool) -> bool:
         """Whether what is missing will not come any more.
 
-        Shape: `is_answered` tells that the other direction has reacted to missing bytes. Order of
-        evidence: the receiver has the bytes, so that nobody sends them again; or memory or time
+        `is_answered`: the other direction has reacted to missing bytes. Order of
+        evidence: the receiver has the bytes, so they are not sent again; or memory or time
         is used up, both of which are short unless the receiver is seen asking for the bytes.
         """
         if not self._held:
@@ -247,7 +247,7 @@ class Flow:
         return self._held_bytes > HELD_BYTES_MAX or waited > HOLE_WAIT_NS
 
     def give_up_hole(self, packet_number: int) -> None:
-        """Report the first hole as lost and pass on what is behind it."""
+        """Report the first hole as lost and pass on what comes after it."""
         if self._held:
             seq, _, _, stamp = self._held[0]
             count = (seq - self.next_seq) & _MASK
@@ -259,7 +259,7 @@ class Flow:
             self._check_finished()
 
     def give_up_all_holes(self, packet_number: int) -> None:
-        """Report every hole as lost: nothing more will come."""
+        """Report every hole as lost, because nothing more will come."""
         while self._held:
             self.give_up_hole(packet_number)
         if self.fin_seq >= 0 and not self.is_finished and self.next_seq >= 0:

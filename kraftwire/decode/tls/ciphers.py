@@ -65,7 +65,7 @@ def has_ciphers() -> bool:
 
 
 def ensure_ciphers() -> None:
-    """Raises: UsageError if the extra is not installed."""
+    """Refuse to decrypt without the extra. Raises: UsageError if it is not installed."""
     if not has_ciphers():
         raise UsageError("decryption needs the package cryptography: pip install 'kraftwire[tls]'")
 
@@ -73,7 +73,7 @@ def ensure_ciphers() -> None:
 class Opener:
     """Opens the records of one direction under one key.
 
-    Shape: `overhead` is how much longer a record is on the wire than its text, apart from the
+    `overhead` is how much longer a record is on the wire than its text, apart from the
     padding of TLS 1.3. Units: bytes.
     """
 
@@ -103,7 +103,7 @@ class Opener:
         )
 
     def open(self, head: bytes, body: bytes, number: int) -> tuple[int, bytes] | None:
-        """Kind and text of a record; None if it is not of this key and number, or damaged."""
+        """Return kind and text of a record; None if damaged, or not of this key and number."""
         from cryptography.exceptions import InvalidTag
 
         if len(body) < self.overhead:
@@ -141,7 +141,7 @@ def _expand_label(suite: Suite, secret: bytes, label: bytes, size: int) -> bytes
 
 
 def _digest(key: bytes, text: bytes, suite: Suite) -> bytes:
-    import hmac  # slow to import, and hardly ever needed
+    import hmac  # slow to import, and rarely needed
 
     return hmac.digest(key, text, suite.hash)
 

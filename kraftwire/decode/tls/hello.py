@@ -1,4 +1,4 @@
-"""What the hellos of a TLS handshake say in clear.
+"""What the hellos of a TLS handshake show in clear.
 
 Source: RFC 8446, section 4 (and 4.2.1 for the version that TLS 1.3 hides in an extension).
 """
@@ -20,7 +20,7 @@ _RETRY = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2
 class Hello:
     """A hello; `suite` is 0 in a client's, and `version` then the highest of TLS 1.2.
 
-    Shape: `is_retry` marks a server's that asks for another hello of the client.
+    `is_retry` marks a server's that asks for another hello of the client.
     """
 
     kind: int
@@ -31,7 +31,7 @@ class Hello:
 
     @property
     def is_retry(self) -> bool:
-        """Whether it is none yet."""
+        """Whether this is only a server's request for another hello."""
         return self.random == _RETRY
 
 

@@ -29,7 +29,7 @@ _LABELS = frozenset(
 _LINE_BYTES_MAX = 1024
 _RANDOM_SIZE = 32
 _SECRET_SIZES = range(32, 65)
-# Connections whose secrets are kept; what came first gives way.
+# Connections whose secrets are kept; the oldest are dropped.
 _CONNECTIONS_MAX = 200_000
 
 
@@ -40,11 +40,11 @@ class KeyLog:
     secrets: dict[bytes, dict[str, bytes]] = field(default_factory=dict, repr=False)
 
     def find(self, random: bytes) -> dict[str, bytes]:
-        """The secrets of a connection by their labels; none if the log does not know it."""
+        """The secrets of a connection by their labels; none if the log does not have it."""
         return self.secrets.get(random, {})
 
     def add(self, lines: Iterable[bytes | bytearray | None]) -> int:
-        """Take lines; returns how many of them were secrets. Others are passed over."""
+        """Take lines; returns how many of them were secrets. Others are skipped."""
         count = 0
         for line in lines:
             words = bytes(line or b"").decode("ascii", "replace").split()

@@ -1,4 +1,4 @@
-"""What matters in a request or response, in a few words; see README.md."""
+"""The essentials of a request or response in a few words; see README.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts of the APIs for clients that look around, and for administrators."""
+"""Facts of the APIs for client metadata, and of those for administrators."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ _RESOURCES = {2: "topic", 4: "broker", 8: "broker logger", 16: "client metrics",
 
 
 def api_versions_request(body: Any, _names: TopicNames) -> str:
-    """The client's software."""
+    """Name the client's software."""
     return f"{body.client_software_name} {body.client_software_version}".strip()
 
 
 def api_versions_response(body: Any, _names: TopicNames) -> str:
-    """How many APIs the server offers."""
+    """Count the APIs that the server offers."""
     return counted(body.api_keys, "APIs")
 
 
 def metadata_request(body: Any, names: TopicNames) -> str:
-    """The topics that are wanted."""
+    """Name the topics that the client asks about."""
     if body.topics is None:
         return "all topics"
     return topics_text(body.topics, names) or "no topics"
 
 
 def metadata_response(body: Any, _names: TopicNames) -> str:
-    """Numbers of brokers, topics and partitions, and the controller."""
+    """Count brokers, topics and partitions, and name the controller."""
     partitions = [each for topic in body.topics for each in topic.partitions]
     counts = (body.brokers, "brokers"), (body.topics, "topics"), (partitions, "partitions")
     text = ", ".join([counted(values, words) for values, words in counts])
@@ -54,7 +54,7 @@ def metadata_response(body: Any, _names: TopicNames) -> str:
 
 
 def describe_cluster_response(body: Any, _names: TopicNames) -> str:
-    """Cluster id, controller and nodes."""
+    """Name the cluster id, the controller and the first few nodes."""
     nodes = some([each.broker_id for each in body.brokers])
     if not nodes:
         return "no nodes"
@@ -62,7 +62,7 @@ def describe_cluster_response(body: Any, _names: TopicNames) -> str:
 
 
 def create_topics_request(body: Any, _names: TopicNames) -> str:
-    """Topics and their partitions."""
+    """List the topics with their numbers of partitions."""
     texts = [
         f"{each.name} ({each.num_partitions})" if each.num_partitions >= 0 else each.name
         for each in body.topics
@@ -71,19 +71,19 @@ def create_topics_request(body: Any, _names: TopicNames) -> str:
 
 
 def delete_topics_request(body: Any, names: TopicNames) -> str:
-    """Topics by name or id."""
+    """List the topics by name or id."""
     if body.topic_names:
         return some(body.topic_names)
     return topics_text(body.topics, names) or "no topics"
 
 
 def topics_response(body: Any, _names: TopicNames) -> str:
-    """How many topics were answered for."""
+    """Count the topics in the response."""
     return counted(body.topics, "topics")
 
 
 def configs_request(body: Any, _names: TopicNames) -> str:
-    """Resources and keys, never values."""
+    """List resources and configuration keys, never values."""
     texts = []
     for each in body.resources:
         kind = _RESOURCES.get(each.resource_type, f"type {each.resource_type}")
@@ -96,7 +96,7 @@ def configs_request(body: Any, _names: TopicNames) -> str:
 
 
 def quotas_request(body: Any, _names: TopicNames) -> str:
-    """Whose quotas, and which of them."""
+    """Say whose quotas the request is about, and list their keys."""
     texts = []
     for each in body.entries:
         whose = " ".join([f"{of.entity_type} {_entity(of.entity_name)}" for of in each.entity])
@@ -106,7 +106,7 @@ def quotas_request(body: Any, _names: TopicNames) -> str:
 
 
 def quotas_response(body: Any, _names: TopicNames) -> str:
-    """How many entities were answered for."""
+    """Count the entities in the response."""
     return "no quotas" if body.entries is None else counted(body.entries, "entries")
 
 
@@ -115,7 +115,7 @@ def _entity(name: str | None) -> str:
 
 
 def names_request(body: Any, _names: TopicNames) -> str:
-    """The groups or topics in a plain list of names."""
+    """List the groups or topics of a request that has a plain list of names."""
     for attribute in ("group_ids", "groups", "groups_names", "topics"):
         found = getattr(body, attribute, None)
         if found:
@@ -124,15 +124,15 @@ def names_request(body: Any, _names: TopicNames) -> str:
 
 
 def sasl_handshake_request(body: Any, _names: TopicNames) -> str:
-    """The mechanism."""
+    """Name the SASL mechanism."""
     return str(body.mechanism)
 
 
 def sasl_handshake_response(body: Any, _names: TopicNames) -> str:
-    """The mechanisms that the server offers."""
+    """List the SASL mechanisms that the server offers."""
     return some(body.mechanisms)
 
 
 def sasl_token(body: Any, _names: TopicNames) -> str:
-    """The size of the token, nothing of what it holds."""
+    """Give the size of the token, but nothing of its content."""
     return f"token of {len(body.auth_bytes)} B" if body.auth_bytes else "no token"

@@ -1,12 +1,11 @@
-"""Facts of the APIs that move records: Produce, Fetch, ListOffsets and their relatives."""
+"""Facts of the APIs that move records: Produce, Fetch, ListOffsets and related ones."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.render.facts.words import bytes_text, counted, partitions_text
-from kraftwire.wire.json_form import uuid_to_text
+from kraftwire.decode.render.facts.words import bytes_text, counted, id_text, partitions_text
 
 __all__ = [
     "fetch_request",
@@ -30,14 +29,14 @@ _SPECIAL_TIMESTAMPS = {
 
 
 def fetch_request(body: Any, names: TopicNames) -> str:
-    """Partition, offset, epoch and replica."""
+    """Give partition, offset, epoch and replica."""
     topics = body.topics
     replica = body.replica_id
     if replica < 0 and body.replica_state is not None:
         replica = body.replica_state.replica_id
     if len(topics) == 1 and len(topics[0].partitions) == 1:
         topic, partition = topics[0], topics[0].partitions[0]
-        name = topic.topic or names.name(None, topic.topic_id) or uuid_to_text(topic.topic_id)
+        name = topic.topic or id_text(topic.topic_id, names)
         text = f"{name}-{partition.partition} @{partition.fetch_offset}"
         if partition.current_leader_epoch >= 0:
             text += f" epoch {partition.current_leader_epoch}"
@@ -49,7 +48,7 @@ def fetch_request(body: Any, names: TopicNames) -> str:
 
 
 def fetch_response(body: Any, _names: TopicNames) -> str:
-    """High watermark and bytes of records."""
+    """Give the high watermark and the bytes of records."""
     size = count = 0
     partition = None
     for topic in body.responses:
@@ -79,11 +78,11 @@ def _refusal(partition: Any) -> str:
 
 
 def produce_request(body: Any, names: TopicNames) -> str:
-    """Partition, acks and bytes of records."""
+    """Give partition, acks and bytes of records."""
     topics = body.topic_data
     if len(topics) == 1 and len(topics[0].partition_data) == 1:
         topic, partition = topics[0], topics[0].partition_data[0]
-        name = topic.name or names.name(None, topic.topic_id) or uuid_to_text(topic.topic_id)
+        name = topic.name or id_text(topic.topic_id, names)
         size = 0 if partition.records is None else len(partition.records)
         text = f"{name}-{partition.index} acks {body.acks}, {bytes_text(size)}"
     else:
@@ -95,7 +94,7 @@ def produce_request(body: Any, names: TopicNames) -> str:
 
 
 def produce_response(body: Any, _names: TopicNames) -> str:
-    """The base offset, if there is one partition."""
+    """Give the base offset, if there is only one partition."""
     topics = body.responses
     if len(topics) == 1 and len(topics[0].partition_responses) == 1:
         return f"base offset {topics[0].partition_responses[0].base_offset}"
@@ -103,7 +102,7 @@ def produce_response(body: Any, _names: TopicNames) -> str:
 
 
 def list_offsets_request(body: Any, names: TopicNames) -> str:
-    """Partition and what offset is wanted."""
+    """Give the partition and the kind of offset that the client asks for."""
     text = partitions_text(body.topics, names, "partitions") or "no partitions"
     if not body.topics or not body.topics[0].partitions:
         return text
@@ -112,7 +111,7 @@ def list_offsets_request(body: Any, names: TopicNames) -> str:
 
 
 def list_offsets_response(body: Any, _names: TopicNames) -> str:
-    """The offset, if there is one partition."""
+    """Give the offset, if there is only one partition."""
     partitions = [each for topic in body.topics for each in topic.partitions]
     if len(partitions) != 1:
         return counted(partitions, "partitions")
@@ -121,7 +120,7 @@ def list_offsets_response(body: Any, _names: TopicNames) -> str:
 
 
 def offset_for_leader_epoch_request(body: Any, names: TopicNames) -> str:
-    """Partition and epoch."""
+    """Give partition and epoch."""
     text = partitions_text(body.topics, names, "partitions") or "no partitions"
     if body.topics and body.topics[0].partitions:
         text += f" epoch {body.topics[0].partitions[0].leader_epoch}"
@@ -129,7 +128,7 @@ def offset_for_leader_epoch_request(body: Any, names: TopicNames) -> str:
 
 
 def offset_for_leader_epoch_response(body: Any, _names: TopicNames) -> str:
-    """The end of the epoch, if there is one partition."""
+    """Give the end offset of the epoch, if there is only one partition."""
     partitions = [each for topic in body.topics for each in topic.partitions]
     if len(partitions) != 1:
         return counted(partitions, "partitions")

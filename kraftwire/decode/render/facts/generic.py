@@ -1,8 +1,8 @@
-"""Facts of messages without words of their own: their first fields that say something.
+"""Facts of messages that have no function of their own: their first informative fields.
 
-Works from the schema: fields of simple types that are not at their default, and what the structs in
-arrays are called, or how many there are. A message that has nothing to list says so. Plans are made
-once per message.
+Works from the schema: shows fields of simple types that differ from their default, and for arrays
+the names of their structs, or how many structs there are. A message whose lists are empty says so.
+Plans are made once per message class.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["generic"]
 _SHOWN_MAX = 4
 _TEXT_MAX = 40
 
-# Known to every reader, or shown elsewhere.
+# Fields that every reader knows, or that other columns show.
 _SKIPPED = frozenset({"throttleTimeMs", "errorCode", "errorMessage", "timeoutMs", "clusterId"})
 
 _NAMES = ("string", "int32")
@@ -31,7 +31,7 @@ _plans: dict[type[Message], tuple[tuple[str, Callable[[Any], str]], ...]] = {}
 
 
 def generic(body: Message, _names: TopicNames) -> str:
-    """The first fields that say something."""
+    """Give the first informative fields."""
     plan = _plans.get(type(body))
     if plan is None:
         plan = _plans[type(body)] = tuple(_plan(body.facts().root))
@@ -53,10 +53,10 @@ def generic(body: Message, _names: TopicNames) -> str:
 
 
 def _nothing(body: Message) -> str:
-    """What a message says whose first list is empty, or null, which stands for all."""
+    """Describe a message whose first list is empty, or null, which stands for all."""
     for each in body.facts().root.fields:
         words = _words(each)
-        # A filter that is not there lets all pass; tagged fields are extras.
+        # A filter that is absent lets everything pass; tagged fields are optional extras.
         if not each.is_array or each.tag >= 0 or words.endswith(("filter", "filters")):
             continue
         value = getattr(body, each.attribute)
@@ -89,7 +89,7 @@ def _words(facts: FieldFacts) -> str:
 
 
 def _structs(words: str, struct: StructFacts) -> Callable[[Any], str]:
-    """What the first few structs of an array are called; how many there are if one has no name."""
+    """Return a function that names the first few structs of an array, or counts nameless ones."""
     names = [
         (attrgetter(each.attribute), each)
         for each in struct.fields

@@ -43,13 +43,13 @@ _KEY_TYPES = {0: "group", 1: "transaction", 2: "share"}
 
 
 def find_coordinator_request(body: Any, _names: TopicNames) -> str:
-    """The keys whose coordinators are wanted."""
+    """List the keys whose coordinators are wanted."""
     keys = body.coordinator_keys or [body.key]
     return f"{_KEY_TYPES.get(body.key_type, f'type {body.key_type}')} {some(keys)}"
 
 
 def find_coordinator_response(body: Any, _names: TopicNames) -> str:
-    """Where the coordinators are."""
+    """Give the addresses of the coordinators."""
     nodes = body.coordinators or [body]
     return some(
         [f"node {each.node_id} {each.host}:{each.port}" for each in nodes if each.node_id >= 0]
@@ -57,7 +57,7 @@ def find_coordinator_response(body: Any, _names: TopicNames) -> str:
 
 
 def group_request(body: Any, _names: TopicNames) -> str:
-    """Group, member and generation, as far as the request has them."""
+    """Give group, member and generation, as far as the request has them."""
     text = f"group {named(body.group_id)}"
     member = getattr(body, "member_id", "")
     generation = getattr(body, "generation_id", None)
@@ -67,16 +67,16 @@ def group_request(body: Any, _names: TopicNames) -> str:
 
 
 def join_group_request(body: Any, names: TopicNames) -> str:
-    """Group, member and protocols."""
+    """Give group, member and protocols."""
     protocols = some([each.name for each in body.protocols])
     text = group_request(body, names)
     return f"{text} protocols {protocols}" if protocols else f"{text}, no protocols"
 
 
 def join_group_response(body: Any, _names: TopicNames) -> str:
-    """Generation, leader and protocol."""
+    """Give generation, leader and protocol."""
     if body.generation_id < 0:
-        # The member is only told the id with which it has to ask again.
+        # The member only gets the id with which it has to send the request again.
         return f"member {body.member_id}" if body.member_id else ""
     text = f"generation {body.generation_id}"
     text += f" protocol {body.protocol_name}" if body.protocol_name else ""
@@ -85,21 +85,21 @@ def join_group_response(body: Any, _names: TopicNames) -> str:
 
 
 def sync_group_request(body: Any, names: TopicNames) -> str:
-    """Group, member and number of assignments."""
+    """Give group, member and number of assignments."""
     text = group_request(body, names)
     return f"{text}, {counted(body.assignments, 'assignments')}" if body.assignments else text
 
 
 def leave_group_request(body: Any, _names: TopicNames) -> str:
-    """Group and members."""
-    # An administrator names members that have an instance id by that alone.
+    """Give group and members."""
+    # An administrator names a member with an instance id by that id alone.
     members = [each.member_id or each.group_instance_id or "" for each in body.members]
     members = list(filter(None, members or [body.member_id]))
     return f"group {named(body.group_id)} {f'member {some(members)}' if members else 'no members'}"
 
 
 def group_heartbeat_request(body: Any, _names: TopicNames) -> str:
-    """Group, member and member epoch."""
+    """Give group, member and member epoch."""
     member = f" member {body.member_id}" if body.member_id else ""
     text = f"group {named(body.group_id)}{member} epoch {body.member_epoch}"
     topics = getattr(body, "subscribed_topic_names", None)
@@ -107,7 +107,7 @@ def group_heartbeat_request(body: Any, _names: TopicNames) -> str:
 
 
 def group_heartbeat_response(body: Any, names: TopicNames) -> str:
-    """Member epoch and assignment."""
+    """Give member epoch and assignment."""
     text = f"epoch {body.member_epoch}"
     assignment = getattr(body, "assignment", None)
     if assignment is None:
@@ -117,7 +117,7 @@ def group_heartbeat_response(body: Any, names: TopicNames) -> str:
 
 
 def offset_commit_request(body: Any, names: TopicNames) -> str:
-    """Group and offsets."""
+    """Give group and offsets."""
     return f"group {named(body.group_id)} {_commits(body, names)}"
 
 
@@ -126,7 +126,7 @@ def _commits(body: Any, names: TopicNames) -> str:
 
 
 def _offsets(topics: Iterable[Any], names: TopicNames) -> str:
-    """Partitions with their committed offsets."""
+    """List partitions with their committed offsets."""
     return some(
         [
             f"{place_text(topic, each, names)} {_offset(each.committed_offset)}"
@@ -141,7 +141,7 @@ def _offset(committed: int) -> str:
 
 
 def offset_fetch_request(body: Any, names: TopicNames) -> str:
-    """Groups and partitions."""
+    """Give groups and partitions."""
     if body.groups:
         groups = body.groups
         text = f"group {some([each.group_id for each in groups])}"
@@ -154,7 +154,7 @@ def offset_fetch_request(body: Any, names: TopicNames) -> str:
 
 
 def offset_fetch_response(body: Any, names: TopicNames) -> str:
-    """Partitions with their committed offsets, of each group if there are several."""
+    """List partitions with their committed offsets, by group if there are several."""
     if len(body.groups) <= 1:
         topics = body.groups[0].topics if body.groups else body.topics
         return _offsets(topics, names) or "no offsets"
@@ -167,19 +167,19 @@ def offset_fetch_response(body: Any, names: TopicNames) -> str:
 
 
 def init_producer_id_request(body: Any, _names: TopicNames) -> str:
-    """The transactional id."""
+    """Give the transactional id."""
     return f"transaction {body.transactional_id}" if body.transactional_id else "no transaction"
 
 
 def init_producer_id_response(body: Any, _names: TopicNames) -> str:
-    """Producer id and epoch."""
+    """Give producer id and epoch."""
     if body.producer_id < 0:
         return ""
     return f"producer {body.producer_id} epoch {body.producer_epoch}"
 
 
 def described_groups(body: Any, _names: TopicNames) -> str:
-    """Groups, their states and how many members they have; of those without an error."""
+    """List groups with their states and numbers of members; leaves out groups with an error."""
     return some(
         [
             f"{each.group_id} ({each.group_state}, {counted(each.members, 'members')})"
@@ -195,7 +195,7 @@ def _producer(body: Any) -> str:
 
 
 def add_partitions_to_txn_request(body: Any, names: TopicNames) -> str:
-    """Transaction, producer and partitions."""
+    """Give transaction, producer and partitions."""
     if not body.transactions:
         id = f"transaction {named(body.v3_and_below_transactional_id)}"
         topics = body.v3_and_below_topics
@@ -208,22 +208,22 @@ def add_partitions_to_txn_request(body: Any, names: TopicNames) -> str:
 
 
 def add_offsets_to_txn_request(body: Any, _names: TopicNames) -> str:
-    """Transaction, producer and group."""
+    """Give transaction, producer and group."""
     return f"{_producer(body)} group {named(body.group_id)}"
 
 
 def end_txn_request(body: Any, _names: TopicNames) -> str:
-    """Transaction and its end."""
+    """Give the transaction, and whether it commits or aborts."""
     return f"{'commit' if body.committed else 'abort'} {_producer(body)}"
 
 
 def txn_offset_commit_request(body: Any, names: TopicNames) -> str:
-    """Transaction, group and offsets."""
+    """Give transaction, group and offsets."""
     return f"{_producer(body)} group {named(body.group_id)} {_commits(body, names)}"
 
 
 def write_txn_markers_request(body: Any, names: TopicNames) -> str:
-    """Producers, ends and topics."""
+    """Give producers, whether they commit or abort, and topics."""
     texts = [
         f"{'commit' if each.transaction_result else 'abort'} producer {each.producer_id} "
         f"epoch {each.producer_epoch} {topics_text(each.topics, names)}"

@@ -44,7 +44,7 @@ def _partitions(topics: Any) -> Iterator[Any]:
 
 
 def vote_request(body: Any, _names: TopicNames) -> str:
-    """Candidate, epoch, end of its log."""
+    """Give the candidate, its epoch, and the end of its log."""
     texts = []
     for each in _partitions(body.topics):
         kind = "pre-vote" if each.pre_vote else "vote"
@@ -57,7 +57,7 @@ def vote_request(body: Any, _names: TopicNames) -> str:
 
 
 def vote_response(body: Any, _names: TopicNames) -> str:
-    """Granted or not, and the voter's epoch and leader."""
+    """Say whether the vote was granted, and give the voter's epoch and leader."""
     texts = []
     for each in _partitions(body.topics):
         text = "granted" if each.vote_granted else "refused"
@@ -71,7 +71,7 @@ def _leader(each: Any) -> str:
 
 
 def begin_quorum_epoch_request(body: Any, _names: TopicNames) -> str:
-    """Leader and epoch."""
+    """Give leader and epoch."""
     texts = [_leader(each) for each in _partitions(body.topics)]
     texts = texts or ["no partitions"]
     if body.voter_id >= 0:
@@ -80,7 +80,7 @@ def begin_quorum_epoch_request(body: Any, _names: TopicNames) -> str:
 
 
 def end_quorum_epoch_request(body: Any, _names: TopicNames) -> str:
-    """Leader, epoch and whom it prefers as successor."""
+    """Give leader and epoch, and the successors that the leader prefers."""
     texts = []
     for each in _partitions(body.topics):
         preferred = [p.candidate_id for p in each.preferred_candidates]
@@ -91,12 +91,12 @@ def end_quorum_epoch_request(body: Any, _names: TopicNames) -> str:
 
 
 def leader_and_epoch_response(body: Any, _names: TopicNames) -> str:
-    """What the receiver holds for leader and epoch."""
+    """Give the leader and epoch that the receiver knows."""
     return "; ".join(map(_leader, _partitions(body.topics)))
 
 
 def describe_quorum_response(body: Any, _names: TopicNames) -> str:
-    """Leader, epoch, high watermark, voters and observers."""
+    """Give leader, epoch, high watermark, voters and observers."""
     texts = []
     for each in _partitions(body.topics):
         text = f"{_leader(each)}, hw {each.high_watermark}"
@@ -108,7 +108,7 @@ def describe_quorum_response(body: Any, _names: TopicNames) -> str:
 
 
 def fetch_snapshot_request(body: Any, _names: TopicNames) -> str:
-    """Snapshot, position and replica."""
+    """Give snapshot, position and replica."""
     texts = []
     for each in _partitions(body.topics):
         id = each.snapshot_id
@@ -117,7 +117,7 @@ def fetch_snapshot_request(body: Any, _names: TopicNames) -> str:
 
 
 def fetch_snapshot_response(body: Any, _names: TopicNames) -> str:
-    """How much of the snapshot came."""
+    """Say how much of the snapshot the response holds."""
     texts = []
     for each in _partitions(body.topics):
         size = len(each.unaligned_records or b"")
@@ -126,23 +126,23 @@ def fetch_snapshot_response(body: Any, _names: TopicNames) -> str:
 
 
 def raft_voter_request(body: Any, _names: TopicNames) -> str:
-    """The voter, and where it listens."""
+    """Give the voter and its listeners."""
     listeners = [f"{e.host}:{e.port}" for e in getattr(body, "listeners", None) or ()]
     return f"voter {body.voter_id} at {some(listeners)}" if listeners else f"voter {body.voter_id}"
 
 
 def broker_registration_request(body: Any, _names: TopicNames) -> str:
-    """Broker and listeners."""
+    """Give broker and listeners."""
     return f"broker {body.broker_id} {_at(body.listeners)}"
 
 
 def broker_registration_response(body: Any, _names: TopicNames) -> str:
-    """The broker epoch."""
+    """Give the broker epoch."""
     return f"broker epoch {body.broker_epoch}"
 
 
 def broker_heartbeat_request(body: Any, _names: TopicNames) -> str:
-    """Broker, how far it has read the metadata log, and its wishes."""
+    """Give the broker, its offset in the metadata log, and whether it wants fencing or shutdown."""
     text = f"broker {body.broker_id} metadata offset {body.current_metadata_offset}"
     if body.want_fence:
         text += ", wants fence"
@@ -150,14 +150,14 @@ def broker_heartbeat_request(body: Any, _names: TopicNames) -> str:
 
 
 def broker_heartbeat_response(body: Any, _names: TopicNames) -> str:
-    """What the controller makes of the broker."""
+    """Give the broker's state as the controller sees it."""
     flags = ["caught up" if body.is_caught_up else "behind"]
     flags += ["fenced"] if body.is_fenced else []
     return ", ".join(flags + (["should shut down"] if body.should_shut_down else []))
 
 
 def controller_registration_request(body: Any, _names: TopicNames) -> str:
-    """Controller and listeners."""
+    """Give controller and listeners."""
     return f"controller {body.controller_id} {_at(body.listeners)}"
 
 
@@ -167,7 +167,7 @@ def _at(listeners: list[Any]) -> str:
 
 
 def alter_partition_request(body: Any, names: TopicNames) -> str:
-    """Broker, partitions and the in-sync replicas that they are to have."""
+    """Give the broker, and partitions with the in-sync replicas that it asks for."""
     texts = []
     for topic in body.topics:
         for each in topic.partitions:
@@ -178,7 +178,7 @@ def alter_partition_request(body: Any, names: TopicNames) -> str:
 
 
 def alter_partition_response(body: Any, names: TopicNames) -> str:
-    """Partitions, their leaders and in-sync replicas; of those without an error."""
+    """List partitions with leader and in-sync replicas; leaves out partitions with an error."""
     return some(
         [
             f"{place_text(topic, each, names)} leader {each.leader_id} ISR {_isr(each.isr)} "
@@ -195,7 +195,7 @@ def _isr(replicas: list[int]) -> str:
 
 
 def assign_replicas_request(body: Any, names: TopicNames) -> str:
-    """Broker, and which partitions lie in which log directory."""
+    """Give the broker, and the log directory of each partition."""
     texts = [
         f"{partitions_text(each.topics, names, 'partitions') or 'no partitions'} in "
         f"{uuid_to_text(each.id)}"
@@ -205,13 +205,13 @@ def assign_replicas_request(body: Any, names: TopicNames) -> str:
 
 
 def assign_replicas_response(body: Any, names: TopicNames) -> str:
-    """Which partitions were assigned."""
+    """List the partitions that were assigned."""
     topics = [topic for each in body.directories for topic in each.topics]
     return partitions_text(topics, names, "partitions") or "no partitions"
 
 
 def envelope_request(body: Any, _names: TopicNames) -> str:
-    """The API of the request inside."""
+    """Name the API of the request in the envelope."""
     data = body.request_data
     if len(data) < 4:
         return "no request inside"

@@ -1,4 +1,4 @@
-"""Facts of share groups: what is acknowledged, and the state that their coordinator keeps."""
+"""Facts of share groups: acknowledgements, and the state that the share coordinator keeps."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ACKNOWLEDGED = {0: "gap", 1: "accept", 2: "release", 3: "reject", 4: "renew"}
 
 
 def fetch_request(body: Any, names: TopicNames) -> str:
-    """Group, session, partitions, and what is acknowledged on the way."""
+    """Give group, session and partitions, and the acknowledgements that the request brings."""
     text = f"group {named(body.group_id)} session epoch {body.share_session_epoch}"
     partitions = partitions_text(body.topics, names, "partitions")
     text = f"{text} {partitions}" if partitions else text
@@ -37,7 +37,7 @@ def fetch_request(body: Any, names: TopicNames) -> str:
 
 
 def fetch_response(body: Any, _names: TopicNames) -> str:
-    """Bytes of records and how many of them were acquired."""
+    """Give the bytes of records, and how many records were acquired."""
     size = acquired = 0
     for topic in body.responses:
         for partition in topic.partitions:
@@ -48,35 +48,35 @@ def fetch_response(body: Any, _names: TopicNames) -> str:
 
 
 def acknowledge_request(body: Any, names: TopicNames) -> str:
-    """Group, session, and what becomes of which records."""
+    """Give group and session, and each record's acknowledgement."""
     text = f"group {named(body.group_id)} session epoch {body.share_session_epoch}"
     return f"{text}, {some(list(_acknowledged(body.topics, names))) or 'no records'}"
 
 
 def acknowledge_response(body: Any, names: TopicNames) -> str:
-    """The partitions that were answered for."""
+    """List the partitions in the response."""
     return partitions_text(body.responses, names, "partitions") or "no partitions"
 
 
 def _acknowledged(topics: Iterable[Any], names: TopicNames) -> Iterator[str]:
-    """Offsets and what is said of them, by partition."""
+    """List acknowledged offsets and their types, by partition."""
     for topic in topics:
         for partition in topic.partitions:
             place = place_text(topic, partition, names)
             for each in partition.acknowledgement_batches:
-                # One type stands for all records of the batch.
+                # A single type stands for all records of the batch.
                 kinds = sorted(set(each.acknowledge_types))
                 said = "/".join(_ACKNOWLEDGED.get(kind, f"type {kind}") for kind in kinds)
                 yield f"{place} {each.first_offset}-{each.last_offset} {said}".rstrip()
 
 
 def state_request(body: Any, names: TopicNames) -> str:
-    """Group and partitions, and where these have a state, its start and its batches."""
+    """Give group and partitions; for partitions with a state, its start and its batches."""
     return f"group {named(body.group_id)} {_states(body.topics, names) or 'no partitions'}"
 
 
 def state_response(body: Any, names: TopicNames) -> str:
-    """The state of each partition that was asked for."""
+    """Give the state of each partition."""
     return _states(body.results, names) or "no partitions"
 
 

@@ -1,4 +1,4 @@
-"""Which function has the words for which message."""
+"""The table of functions that describe messages, by API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Facts", "request_facts", "response_facts"]
 
 Facts = Callable[[Any, TopicNames], str]
 
-# API -> words for the request, words for the response; None: the generic ones.
+# API -> functions for request and response; None stands for the generic one.
 _WORDS: dict[str, tuple[Facts | None, Facts | None]] = {
     "AddOffsetsToTxn": (groups.add_offsets_to_txn_request, None),
     "AddPartitionsToTxn": (groups.add_partitions_to_txn_request, lambda _body, _names: ""),
@@ -89,10 +89,10 @@ _RESPONSES = {key: response or generic for key, (_, response) in _BY_KEY.items()
 
 
 def request_facts(api_key: int, body: Message, names: TopicNames) -> str:
-    """A request in a few words."""
+    """Describe a request in a few words."""
     return _REQUESTS[api_key](body, names)
 
 
 def response_facts(api_key: int, body: Message, names: TopicNames) -> str:
-    """A response in a few words; errors are not among them."""
+    """Describe a response in a few words, without its errors."""
     return _RESPONSES[api_key](body, names)

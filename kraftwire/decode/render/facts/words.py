@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from kraftwire.decode.body.topics import TopicNames
@@ -12,6 +13,7 @@ __all__ = [
     "MORE_THAN",
     "bytes_text",
     "counted",
+    "id_text",
     "named",
     "partitions_text",
     "place_text",
@@ -25,23 +27,32 @@ MORE_THAN = 3
 
 
 def topic_text(topic: Any, names: TopicNames) -> str:
-    """The name of a topic that a message gives by name, by id or by both."""
+    """Return the name of a topic that a message gives by name, by id or by both."""
     name = getattr(topic, "name", None) or getattr(topic, "topic", None)
     if name:
         return str(name)
     id = getattr(topic, "topic_id", None)
     if id is None:
         return "?"
-    return names.name(None, id) or uuid_to_text(id)
+    return id_text(id, names)
+
+
+def id_text(topic_id: bytes, names: TopicNames) -> str:
+    """Return the name of the topic with an id, or the id if the name is unknown."""
+    return names.name(None, topic_id) or _uuid_text(topic_id)
+
+
+# The ids of a capture repeat often.
+_uuid_text = lru_cache(maxsize=1000)(uuid_to_text)
 
 
 def place_text(topic: Any, partition: Any, names: TopicNames) -> str:
-    """A partition with its topic."""
+    """Return a topic and one of its partitions, such as `orders-3`."""
     return f"{topic_text(topic, names)}-{_index(partition)}"
 
 
 def counted(values: Sequence[object], words: str) -> str:
-    """How many there are, after which comes a noun that is given in the plural."""
+    """Return a count and its noun; `words` is the plural of the noun."""
     if len(values) != 1:
         return f"{len(values) or 'no'} {words}"
     if words.endswith("ies"):
@@ -52,18 +63,18 @@ def counted(values: Sequence[object], words: str) -> str:
 
 
 def some(values: Sequence[object]) -> str:
-    """The first few of a list, and how many more there are."""
+    """Return the first few values, and how many more there are."""
     shown = ", ".join([named(str(each)) for each in values[:MORE_THAN]])
     return shown if len(values) <= MORE_THAN else f"{shown} +{len(values) - MORE_THAN}"
 
 
 def named(name: str | None) -> str:
-    """A name as it stands among words, also if it is empty."""
+    """Return a name in a form that is visible among words even if it is empty."""
     return name or '""'
 
 
 def topics_text(topics: Sequence[Any], names: TopicNames) -> str:
-    """The first few topics of a list."""
+    """Return the names of the first few topics, and how many more there are."""
     if len(topics) == 1:
         return topic_text(topics[0], names)
     shown = ", ".join([topic_text(each, names) for each in topics[:MORE_THAN]])
@@ -71,7 +82,10 @@ def topics_text(topics: Sequence[Any], names: TopicNames) -> str:
 
 
 def partitions_text(topics: Sequence[Any], names: TopicNames, field: str) -> str:
-    """The first partition, and how many more there are; `field` is the list of a topic."""
+    """Return the first partition, and how many more there are.
+
+    `field` is the attribute of a topic that lists its partitions.
+    """
     if not topics:
         return ""
     count = 0
@@ -97,7 +111,7 @@ def _index(partition: Any) -> int:
 
 
 def bytes_text(size: int) -> str:
-    """A number of bytes, short."""
+    """Return a number of bytes in short form."""
     if size < 10_000:
         return f"{size} B"
     if size < 10_000_000:

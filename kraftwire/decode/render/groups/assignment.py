@@ -1,4 +1,4 @@
-"""What members are assigned: read from every form in which it is told, and put in words."""
+"""Assignments of members: how to read them from messages, and how to describe them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kraftwire.errors import WireError
 from kraftwire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kraftwire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kraftwire.wire.json_form import uuid_to_text
+from kraftwire.wire.scales import decode_bounded
 
 __all__ = ["assigned", "of_consumer_protocol", "of_tasks", "of_topics", "subscribed"]
 
@@ -19,7 +20,7 @@ _TASK_KINDS = (("active_tasks", ""), ("standby_tasks", "standby "), ("warmup_tas
 
 
 def of_consumer_protocol(data: bytes | memoryview) -> Assignment | None:
-    """The assignment that the leader of a classic group made; None if it is something else."""
+    """Return the assignment that a classic group's leader made; None in other formats."""
     found = _versioned(ConsumerProtocolAssignment, data)
     if found is None:
         return None if data else {}
@@ -27,25 +28,25 @@ def of_consumer_protocol(data: bytes | memoryview) -> Assignment | None:
 
 
 def subscribed(data: bytes | memoryview) -> list[str]:
-    """The topics in the metadata of a consumer that joins; none if it is something else."""
+    """Return the topics in the metadata of a joining consumer; an empty list in other formats."""
     found = _versioned(ConsumerProtocolSubscription, data)
     return [] if found is None else sorted(found.topics)
 
 
 def _versioned(cls: Any, data: bytes | memoryview) -> Any:
-    """A message after its version of two bytes."""
+    """Decode a message that follows its version of two bytes; None if that is not possible."""
     version = int.from_bytes(data[:2], "big", signed=True)
     if len(data) < 2 or version < 0:
         return None
     try:
-        # As in Kafka, a later version is read as the latest that is known.
-        return cls.decode(bytes(data), min(version, cls.VERSIONS.high), 2)[0]
+        # As in Kafka, a newer version is read as the latest known one.
+        return decode_bounded(cls, bytes(data), min(version, cls.VERSIONS.high), 2)[0]
     except WireError:
         return None
 
 
 def of_topics(topics: Iterable[Any], names: TopicNames) -> Assignment:
-    """The assignment in a heartbeat's answer, by topic ids."""
+    """Return the assignment in the answer to a heartbeat, which has topic ids."""
     found = {}
     for each in topics:
         name = names.name(None, each.topic_id) or uuid_to_text(each.topic_id)
@@ -54,7 +55,7 @@ def of_topics(topics: Iterable[Any], names: TopicNames) -> Assignment:
 
 
 def of_tasks(answer: Any, before: Assignment | None) -> Assignment | None:
-    """The tasks in the answer to a streams member; None if they have not changed."""
+    """Return the tasks in the answer to a streams member; None if they have not changed."""
     found: Assignment = {}
     is_new = False
     for attribute, kind in _TASK_KINDS:
@@ -73,7 +74,7 @@ def _task_kind(name: str) -> str:
 
 
 def assigned(assignment: Assignment | None, *, is_tasks: bool = False) -> str:
-    """An assignment in words: partitions in ranges, tasks as Kafka Streams names them."""
+    """Describe an assignment: partitions as ranges, tasks in the notation of Kafka Streams."""
     if assignment is None:
         return "an assignment of its own kind"
     parts = [(name, numbers) for name, numbers in sorted(assignment.items()) if numbers]
@@ -86,7 +87,7 @@ def assigned(assignment: Assignment | None, *, is_tasks: bool = False) -> str:
 
 
 def _ranges(numbers: tuple[int, ...]) -> str:
-    """Numbers in order, runs of them as their ends."""
+    """Return sorted numbers with runs of them as ranges."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and runs[-1][1] == number - 1:

@@ -1,7 +1,7 @@
 """Groups of the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-A generation begins with the first sign that the group rebalances: a member that joins or leaves,
-or is told to join again. It ends when the last member has its assignment.
+A generation begins with the first sign that the group rebalances: a member that joins or leaves, or
+is told to join again. It ends when the last member has received its assignment.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from kraftwire.protocol.error_codes import ErrorCode, error_name
 
 __all__ = ["Classic"]
 
-# Answers that are steps of the protocol, and no refusals.
+# Answers that are steps of the protocol, not refusals.
 _STEPS = frozenset({ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.REBALANCE_IN_PROGRESS})
 _CONSUMER = "consumer"
 
 
 @dataclass(slots=True)
 class _Rebalance:
-    """A rebalance that has begun, and whose generation nobody has told yet."""
+    """A rebalance that has begun, before its generation is known."""
 
     start: float
     reasons: list[str] = field(default_factory=list)
 
 
 class Classic:
-    """Follows classic groups."""
+    """Gathers the members and generations of classic groups."""
 
     def __init__(self, groups: Groups) -> None:
         self._groups = groups
         self._begun: dict[str, _Rebalance] = {}
 
     def see_join_request(self, talk: Talk) -> None:
-        """A member that joins, or joins again."""
+        """Add the request of a member that joins, for the first time or again."""
         body = talk.request
         group = self._groups.group(body.group_id, "classic")
         if group is None or not body.member_id:
@@ -52,7 +52,7 @@ class Classic:
             self._begin(group, talk.asked)
 
     def see_join_response(self, talk: Talk) -> None:
-        """A member has its id, or a place in a new generation."""
+        """Add the answer to JoinGroup: the member's id, or its place in a new generation."""
         body, told = talk.request, talk.response
         if body is None:
             return
@@ -94,9 +94,9 @@ class Classic:
         return member
 
     def _miss(self, group: Group, ids: set[str], generation: Generation) -> None:
-        """Give up the members that the leader is not told of."""
+        """Mark the members as gone that the generation's leader is not told about."""
         for each in group.present:
-            # One that joined after the generation was made is not in it.
+            # A member that joined after the generation was formed is not in it.
             if each.id not in ids and each.number < generation.number:
                 if len(generation.reasons) < REASONS_MAX:
                     generation.reasons.append(f"{each.label} is missing")
@@ -104,7 +104,7 @@ class Classic:
         generation.members |= ids
 
     def see_sync_response(self, talk: Talk) -> None:
-        """A member has its assignment."""
+        """Add the answer to SyncGroup, which gives a member its assignment."""
         body, told = talk.request, talk.response
         group = None if body is None else self._groups.group(body.group_id, "classic")
         if group is None:
@@ -128,7 +128,7 @@ class Classic:
             )
 
     def see_heartbeat_response(self, talk: Talk) -> None:
-        """A member lives, and may be told to join again."""
+        """Add the answer to a heartbeat, which may tell the member to join again."""
         body, told = talk.request, talk.response
         group = None if body is None else self._groups.group(body.group_id, "classic")
         if group is None:
@@ -144,7 +144,7 @@ class Classic:
             member.number = body.generation_id
 
     def see_leave_request(self, talk: Talk) -> None:
-        """Members that leave."""
+        """Add the request of members that leave."""
         body = talk.request
         group = self._groups.group(body.group_id, "classic")
         if group is None:
@@ -161,7 +161,7 @@ class Classic:
             self._begin(group, talk.asked, f"{member.label} leaves")
 
     def finish(self) -> None:
-        """Tell of all generations."""
+        """Report all generations. Order: after all requests and responses."""
         for group in self._groups.by_id.values():
             for each in group.generations if group.kind == "classic" else ():
                 self._tell(group, each)
@@ -179,7 +179,7 @@ class Classic:
     def _generation(self, group: Group, number: int, talk: Talk) -> Generation:
         found = _known(group, number)
         if found is not None:
-            # Who joins while others already have their answers is a reason as well.
+            # A member that joins while others already have their answers is a reason as well.
             late = self._begun.pop(group.id, None)
             if late is not None:
                 found.reasons += late.reasons
@@ -196,7 +196,7 @@ class Classic:
         remarks = [count_text(each.size, "member")]
         remarks += [f"leader {each.leader}"] if each.leader else []
         remarks += [each.protocol] if each.protocol else []
-        # A log may have all of it at one time.
+        # In a log, all steps may have the same time.
         took = f" in {duration_text(each.seconds)}" if each.seconds else ""
         text = f"generation {each.number} is reached{took}{because(each.reasons)}"
         details = {
@@ -214,5 +214,5 @@ class Classic:
 
 
 def _known(group: Group, number: int) -> Generation | None:
-    """A generation among the last ones."""
+    """Return a generation by its number, if it is one of the latest."""
     return next((each for each in reversed(group.generations[-3:]) if each.number == number), None)

@@ -1,8 +1,8 @@
-"""What the log of a group coordinator says: records of `__consumer_offsets`.
+"""The log of a group coordinator: records of `__consumer_offsets`.
 
-They are the state of groups after each change, so joins and departures are differences. A record
-without a value says that what its key names is gone; whether a member left or was given up is not
-in the log.
+Each record is the state of a group after a change, so joins and departures are differences between
+records. A record without a value deletes the entry that its key names; the log does not show
+whether a member left or was removed by the coordinator.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kraftwire.records.decoded import Decoded
 __all__ = ["CoordinatorLog"]
 
 _OUT = "out of the group"
-# What the types of records begin with.
+# The prefixes of the names of record types.
 _KINDS: tuple[tuple[str, Kind], ...] = (
     ("ConsumerGroup", "consumer"),
     ("ShareGroup", "share"),
@@ -35,17 +35,17 @@ _KINDS: tuple[tuple[str, Kind], ...] = (
 
 
 class CoordinatorLog:
-    """Follows the records of all partitions of the topic."""
+    """Gathers groups from the records of all partitions of the topic."""
 
     def __init__(self, groups: Groups, lag: Lag, names: TopicNames) -> None:
         self._groups = groups
         self._lag = lag
         self._names = names
-        # Group -> when its first change since the last epoch was written, and what changed.
+        # Group -> time of its first change since the last epoch, and the changes.
         self._changes: dict[str, tuple[float, list[str]]] = {}
 
     def see(self, record: Decoded, time: float) -> None:
-        """Take note of a record. Units: seconds since the epoch, when it was written."""
+        """Add a record. Units: `time` is when it was written, in seconds since the epoch."""
         key: Any = record.key
         if record.type == "GroupMetadata":
             self._see_classic(key.group, record.message, time)
@@ -93,7 +93,7 @@ class CoordinatorLog:
     # -- the other kinds -----------------------------------------------------------------------
 
     def _see_member(self, group: Group, key: Any, value: Any, time: float) -> None:
-        """Consumer, share and streams groups: MemberMetadata."""
+        """Add a member of a consumer, share or streams group: MemberMetadata."""
         known = group.members.get(key.member_id)
         is_there = known is not None and known.is_there
         if value is None:
@@ -103,7 +103,7 @@ class CoordinatorLog:
             self._join(group, value, time, key.member_id)
 
     def _see_epoch(self, group: Group, _key: Any, value: Any, time: float) -> None:
-        """Consumer, share and streams groups: Metadata."""
+        """Add an epoch of a consumer, share or streams group: Metadata."""
         start, reasons = self._changes.pop(group.id, (time, []))
         latest = group.generations[-1].number if group.generations else -1
         if value is not None and value.epoch > latest:
@@ -111,7 +111,7 @@ class CoordinatorLog:
             self._groups.add_generation(group, generation)
 
     def _see_current(self, group: Group, key: Any, value: Any, time: float) -> None:
-        """Consumer, share and streams groups: CurrentMemberAssignment."""
+        """Add the assignment of a member of such a group: CurrentMemberAssignment."""
         member = group.members.get(key.member_id)
         if member is None or value is None or not member.is_there:
             return

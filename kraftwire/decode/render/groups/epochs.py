@@ -1,8 +1,8 @@
 """Groups that the broker leads: consumer (KIP-848), share (KIP-932) and streams (KIP-1071) groups.
 
-All live by heartbeats. A request says the member's epoch: 0 to join, -1 to leave, -2 for a static
-member that may come back. An answer says the epoch of the group that the member has reached, and
-its assignment when that changes.
+All three work by heartbeats. A request has the member's epoch: 0 to join, -1 to leave, -2 for a
+static member that may come back. An answer has the epoch of the group that the member has reached,
+and its assignment if that has changed.
 """
 
 from __future__ import annotations
@@ -27,24 +27,25 @@ HEARTBEATS: dict[str, Kind] = {
 }
 
 _JOINS, _LEAVES, _PAUSES = 0, -1, -2
-# A member that has been silent for so many of its intervals is missing when the group goes on.
+# A member that has been silent for this many of its heartbeat intervals is taken to be gone when
+# the group moves to another epoch.
 _INTERVALS = 2.5
 _MS = 1000
 
 
 class Epochs:
-    """Follows groups of the three kinds."""
+    """Gathers the members and epochs of groups of the three kinds."""
 
     def __init__(self, groups: Groups, names: TopicNames) -> None:
         self._groups = groups
         self._names = names
-        # Group -> the epoch that it was in when the first of its members was seen.
+        # Group -> its epoch when the first of its members was seen.
         self._before: dict[str, int] = {}
-        # Group -> what has happened since its last epoch began, and when.
+        # Group -> times and reasons of changes since its last epoch began.
         self._reasons: dict[str, list[tuple[float, str]]] = {}
 
     def see_response(self, talk: Talk) -> None:
-        """A heartbeat and its answer."""
+        """Add a heartbeat and its answer."""
         body, told = talk.request, talk.response
         group = None if body is None else self._groups.group(body.group_id, HEARTBEATS[talk.api])
         if body is None or group is None:
@@ -82,7 +83,7 @@ class Epochs:
         return member
 
     def _note_join(self, group: Group, talk: Talk, reason: str) -> None:
-        """A member that joins makes a new epoch, or was in time for the one that others made."""
+        """Note a join as a reason for the latest epoch if it came before, else for the next."""
         latest = group.generations[-1] if group.generations else None
         is_in_time = latest is not None and talk.asked < latest.known
         if latest is not None and latest.reasons and is_in_time:
@@ -106,11 +107,11 @@ class Epochs:
             reasons.append((time, reason))
 
     def _reach(self, group: Group, member: Member, epoch: int, talk: Talk) -> None:
-        """A member is in an epoch; the first one to be there makes it known."""
+        """Note that a member is in an epoch; the first such member shows that it has begun."""
         latest = group.generations[-1] if group.generations else None
         member.number = epoch
         if latest is None and talk.request.member_epoch == epoch:
-            # It was there when nobody looked.
+            # The member joined before the capture began.
             self._before[group.id] = epoch
         known = self._before.get(group.id, -1) if latest is None else latest.number
         if epoch > known:
@@ -126,7 +127,7 @@ class Epochs:
             latest.end = max(latest.end, talk.answered)
 
     def _miss(self, group: Group, generation: Generation, now: float) -> None:
-        """Give up the members that have been silent for too long."""
+        """Mark members as gone that have been silent for too long."""
         for each in group.present:
             if each.interval and now - each.last_seen > _INTERVALS * each.interval:
                 if len(generation.reasons) < REASONS_MAX:
@@ -150,7 +151,7 @@ class Epochs:
     def _told(
         self, told: Any, before: Assignment | None, *, is_streams: bool
     ) -> Assignment | None:
-        """The assignment in an answer; None if it has not changed."""
+        """Return the assignment in an answer; None if it has not changed."""
         if is_streams:
             return of_tasks(told, before)
         if told.assignment is None:
@@ -158,14 +159,14 @@ class Epochs:
         return of_topics(told.assignment.topic_partitions, self._names)
 
     def finish(self) -> None:
-        """Tell of all epochs."""
+        """Report all epochs. Order: after all heartbeats."""
         for group in self._groups.by_id.values():
             for each in group.generations if group.kind in HEARTBEATS.values() else ():
                 self._tell(group, each)
 
     def _tell(self, group: Group, each: Generation) -> None:
         remarks = [count_text(each.size, "member")]
-        # A log may have all of it at one time.
+        # In a log, all steps may have the same time.
         took = f" in {duration_text(each.seconds)}" if each.seconds else ""
         text = f"epoch {each.number} is reached{took}{because(each.reasons)}"
         details = {"seconds": each.seconds, "reasons": each.reasons, "members": each.size}

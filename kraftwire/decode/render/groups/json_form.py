@@ -15,7 +15,7 @@ __all__ = ["groups_to_json"]
 
 
 def groups_to_json(story: GroupStory, start: float, end: float) -> dict[str, Any]:
-    """All of the story."""
+    """Return the story as a JSON object."""
     return {
         "start": start,
         "end": end,

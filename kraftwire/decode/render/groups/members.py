@@ -1,4 +1,4 @@
-"""Groups and their members: who they are, when they came, how they went."""
+"""Groups and their members: names, joins and departures."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["REASONS_MAX", "VANISHED", "Groups"]
 
 VANISHED = "vanished"
 
-# So many generations of a group may still get members.
+# The number of latest generations that may still get members.
 _GENERATIONS_OPEN = 3
 _REASONS_SHOWN = 4
-# Reasons of one rebalance that are kept.
+# The largest number of reasons that are kept for one rebalance.
 REASONS_MAX = 16
 
 
 class Groups:
-    """All groups that were seen, and the events of their members."""
+    """Gathers all groups, and the events of their members."""
 
     def __init__(self, events: Events) -> None:
         self.by_id: dict[str, Group] = {}
@@ -30,11 +30,11 @@ class Groups:
         self.overflow = 0
         self._member_count = 0
         self._generation_count = 0
-        # Connection -> when it ended.
+        # Connection -> time when it ended.
         self._endings: dict[str, float] = {}
 
     def group(self, id: str, kind: Kind | None = None) -> Group | None:
-        """A group, None if there are too many to keep one more."""
+        """Return a group, which is added if it is new; None beyond the limit of groups."""
         group = self.by_id.get(id)
         if group is None:
             if len(self.by_id) >= GROUPS_MAX:
@@ -45,12 +45,12 @@ class Groups:
         return group
 
     def see_ending(self, connection: str, time: float) -> None:
-        """Note that a connection ended."""
+        """Note the end of a connection."""
         if len(self._endings) < GROUP_MEMBERS_MAX:
             self._endings.setdefault(connection, time)
 
     def present(self, group: Group, id: str, talk: Talk) -> Member | None:
-        """A member that is there and says something."""
+        """Return a current member, and note its request; None if it is not a current member."""
         member = group.members.get(id)
         if member is None or not member.is_there:
             return None
@@ -69,7 +69,7 @@ class Groups:
         remarks: Iterable[str] = (),
         verb: str = "joins",
     ) -> Member | None:
-        """A member that joins; None if there are too many to keep one more."""
+        """Add a member that joins, and return it; None beyond the limit of members."""
         known = group.members.get(id)
         if known is None and self._member_count >= GROUP_MEMBERS_MAX:
             self.overflow += 1
@@ -96,9 +96,9 @@ class Groups:
         return member
 
     def find(self, group: Group, id: str, talk: Talk) -> Member | None:
-        """A member that has joined before anybody looked, and shows by being served.
+        """Add a member that joined before the capture began, as the answer to its request shows.
 
-        Shape: None for one that is there already, or has gone since it asked.
+        Returns None if it is known as a member, or has left since it sent the request.
         """
         known = group.members.get(id)
         if known is not None and (known.ended is None or talk.asked <= known.ended):
@@ -110,12 +110,12 @@ class Groups:
         )
 
     def leave(self, group: Group, member: Member, time: float, why: str, text: str) -> None:
-        """A member that says good-bye."""
+        """Note that a member leaves."""
         self._end(member, time, why)
         self.say(group, member, time, "leave", text, reason=why)
 
     def vanish(self, group: Group, member: Member, time: float) -> None:
-        """A member that the group goes on without, though it has not left."""
+        """Note that a member is gone, although it has not left."""
         silence = duration_text(max(0.0, time - member.last_seen))
         remarks = [f"last heard {silence} before"]
         ended = self._endings.get(member.connection)
@@ -127,7 +127,7 @@ class Groups:
         self.say(group, member, time, "gone", text, silentSeconds=seconds)
 
     def refuse(self, group: Group, member: Member | None, talk: Talk, error: str) -> None:
-        """A request of a member that is refused."""
+        """Note that a member's request is refused."""
         who = member.label if member else talk.client_id
         text = f"{talk.api} is refused: {error}"
         details = {"api": talk.api, "error": error}
@@ -144,12 +144,12 @@ class Groups:
         text: str,
         **details: object,
     ) -> None:
-        """Note something about a member; `details` are for programs."""
+        """Add an event of a member; `details` are for programs."""
         number = member.number if member.number >= 0 else None
         self.events.add(Event(time, kind, group.id, text, member.label, number, details))
 
     def add_generation(self, group: Group, generation: Generation) -> None:
-        """Note a generation; of those before it, members are only counted from now on."""
+        """Add a generation; of generations that can get no more members, keep only their number."""
         if self._generation_count >= GROUP_GENERATIONS_MAX and group.generations:
             group.generation_overflow += 1
             group.generations.pop(0)
@@ -167,7 +167,7 @@ class Groups:
 
 
 def _label(group: Group, name: str) -> str:
-    """A name that no other member of the group has."""
+    """Return a name that no other member of the group has."""
     group.labels[name] += 1
     return name if group.labels[name] == 1 else f"{name} #{group.labels[name]}"
 
@@ -182,7 +182,7 @@ def _who(member: Member) -> list[str]:
 
 
 def because(reasons: Sequence[str]) -> str:
-    """Why a group rebalanced, in words; empty if nobody knows."""
+    """Describe why a group rebalanced; empty if the reasons are not known."""
     found = list(dict.fromkeys(reasons))
     if not found:
         return ""

@@ -1,4 +1,4 @@
-"""What is known of groups: members, generations, offsets.
+"""The values that the story of groups consists of: members, generations, offsets.
 
 Owns plain values only; the modules next to it gather them, `text` and `json_form` show them.
 """
@@ -13,11 +13,11 @@ __all__ = ["Assignment", "Generation", "Group", "Kind", "Member", "Offsets", "Pl
 
 Kind = Literal["classic", "consumer", "share", "streams"]
 
-# Topic and partition.
+# A topic's name and a partition.
 Place = tuple[str, int]
 
-# Topics with their partitions, or subtopologies with those of their tasks; those of standby and
-# warm-up tasks have the kind of the task before them.
+# Topics with their partitions, or subtopologies with the partitions of their tasks. For standby and
+# warm-up tasks, the kind of task comes before the subtopology.
 Assignment = dict[str, tuple[int, ...]]
 
 
@@ -25,8 +25,9 @@ Assignment = dict[str, tuple[int, ...]]
 class Member:
     """A member of a group.
 
-    Shape: `label` is its instance id or its client's id, with a number where several have the same.
-    `ending` tells how it went, empty while it is there. Units: times in seconds since the epoch.
+    `label` is its instance id or client id, with a number where several members have the same.
+    `ending` says how it left, and is empty while it is a member. Units: times in seconds since the
+    epoch.
     """
 
     id: str
@@ -49,18 +50,18 @@ class Member:
 
     @property
     def is_there(self) -> bool:
-        """Whether it takes part."""
+        """Whether it is currently a member."""
         return self.ended is None
 
 
 @dataclass(slots=True)
 class Generation:
-    """A generation of a classic group, or an epoch of one of the other kinds.
+    """A generation of a classic group, or an epoch of a group of another kind.
 
-    Shape: it begins when the first member is asked to rebalance, or does something that makes the
-    group rebalance, and ends when the last member has its assignment; `reasons` say why it began.
-    The first member was told of it when it became `known`. `members` are the ids of those who are
-    in it, only counted in earlier generations.
+    It begins when the first member is asked to rebalance, or causes a rebalance, and ends when the
+    last member has its assignment; `reasons` say why it began. `known` is when the first member
+    learned of it. `members` are the ids of its members; for earlier generations only their number
+    is kept.
     """
 
     number: int
@@ -75,22 +76,22 @@ class Generation:
 
     @property
     def size(self) -> int:
-        """How many members are in it."""
+        """The number of its members."""
         return max(self.member_count, len(self.members))
 
     @property
     def seconds(self) -> float:
-        """How long the group took to rebalance."""
+        """How long the group took to rebalance, in seconds."""
         return max(0.0, self.end - self.start)
 
 
 @dataclass(slots=True)
 class Offsets:
-    """What a group has committed of a partition.
+    """The offsets that a group has committed for a partition.
 
-    Shape: `committed` is None until a commit or an OffsetFetch has told it; a share group is also
-    `done` with so many records after it. `lag_max` is the largest lag as far as the partition's
-    end was known, at `lag_max_time`.
+    `committed` is None until a commit or an OffsetFetch has shown it; a share group has also `done`
+    that number of records after it. `lag_max` is the largest lag, by the end of the partition as
+    far as it was known, at `lag_max_time`.
     """
 
     committed: int | None = None
@@ -101,7 +102,7 @@ class Offsets:
     client: str = ""
 
     def lag(self, end: int | None) -> int | None:
-        """How many records before an end the group has not done; None if either is not known."""
+        """Return the number of records before `end` that are not done; None if it is unknown."""
         if end is None or self.committed is None:
             return None
         return max(0, end - self.committed - self.done)
@@ -111,8 +112,8 @@ class Offsets:
 class Group:
     """A group.
 
-    Shape: `members` are those that are there and those that were, by id; `instances` the latest of
-    each instance id. `labels` counts how often a name was wanted for a member.
+    `members` are current and former members, by id; `instances` the latest member of each instance
+    id. `labels` counts how many members wanted the same name.
     """
 
     id: str
@@ -126,5 +127,5 @@ class Group:
 
     @property
     def present(self) -> list[Member]:
-        """The members that are there."""
+        """The current members."""
         return [each for each in self.members.values() if each.is_there]

@@ -1,4 +1,4 @@
-"""How far groups are: what they commit, and the ends of partitions that any frame has shown.
+"""The progress of groups: their committed offsets, and the ends of partitions in any frame.
 
 Ends come from Fetch and ListOffsets answers (the high watermark), and from acknowledged Produce
 requests, which are ahead of it for a moment.
@@ -23,25 +23,25 @@ _LATEST = -1
 
 
 class Lag:
-    """Committed offsets, ends, and the distance between them."""
+    """Gathers committed offsets, ends of partitions, and the lag between them."""
 
     def __init__(self, groups: Groups, names: TopicNames) -> None:
         self.ends: dict[Place, int] = {}
         self._groups = groups
         self._names = names
         self._count = 0
-        # Who has committed something of a partition.
+        # Partition -> the offsets that groups have committed for it.
         self._interested: dict[Place, list[Offsets]] = {}
 
     def see_response(self, talk: Talk) -> None:
-        """Take note of offsets in an answer."""
+        """Add the offsets in a response."""
         if talk.request is not None:
             _READERS[talk.api](self, talk)
 
     # -- what groups commit --------------------------------------------------------------------
 
     def see_commit(self, talk: Talk) -> None:
-        """OffsetCommit and TxnOffsetCommit."""
+        """Add the offsets of OffsetCommit or TxnOffsetCommit."""
         body = talk.request
         group = self._groups.group(body.group_id)
         if group is None:
@@ -60,7 +60,7 @@ class Lag:
                 offsets.client = member.label if member else talk.client_id
 
     def see_fetched_offsets(self, talk: Talk) -> None:
-        """OffsetFetch."""
+        """Add the offsets in an answer to OffsetFetch."""
         told = talk.response
         found = [(each.group_id, each.topics) for each in told.groups]
         for id, topics in found or [(talk.request.group_id, told.topics)]:
@@ -71,9 +71,9 @@ class Lag:
                     self.note_commit(group, place, each.committed_offset, talk.answered)
 
     def see_share_state(self, talk: Talk) -> None:
-        """WriteShareGroupState: where the records of a share group begin that it still has to do.
+        """Add the start offsets of WriteShareGroupState: all records before them are done.
 
-        Shape: brokers keep that with the share coordinator, so only traffic among them tells it.
+        Brokers write these to the share coordinator, so only traffic among brokers shows them.
         """
         group = self._groups.group(talk.request.group_id, "share")
         errors = {
@@ -96,7 +96,7 @@ class Lag:
     def note_commit(
         self, group: Group, place: Place, offset: int, time: float, *, done: int = 0
     ) -> Offsets | None:
-        """Note how far a group is; None if there are too many partitions to keep one more."""
+        """Note an offset that a group has committed; return None beyond the limit of partitions."""
         offsets = self._offsets(group, place)
         if offsets is not None:
             offsets.committed, offsets.done = offset, done
@@ -116,7 +116,7 @@ class Lag:
     # -- where partitions end ------------------------------------------------------------------
 
     def see_fetch(self, talk: Talk) -> None:
-        """Fetch."""
+        """Add the high watermarks in an answer to Fetch."""
         for topic in talk.response.responses:
             name = self._names.name(topic.topic, topic.topic_id)
             for each in topic.partitions if name else ():
@@ -124,7 +124,7 @@ class Lag:
                     self.note_end((name, each.partition_index), each.high_watermark, talk.answered)
 
     def see_list(self, talk: Talk) -> None:
-        """ListOffsets."""
+        """Add the latest offsets in an answer to ListOffsets."""
         asked = {
             (topic.name, each.partition_index): each.timestamp
             for topic, each in _pairs(talk.request.topics)
@@ -135,7 +135,7 @@ class Lag:
                 self.note_end(place, (each.old_style_offsets or [each.offset])[0], talk.answered)
 
     def see_produce(self, talk: Talk) -> None:
-        """Produce."""
+        """Add the ends of acknowledged batches."""
         counts = {
             (_key(topic), part.index): carried("", part.index, part.records).records
             for topic in talk.request.topic_data
@@ -149,7 +149,7 @@ class Lag:
                     self.note_end((name, each.index), each.base_offset + count, talk.answered)
 
     def note_end(self, place: Place, end: int, time: float) -> None:
-        """Note where a partition ends, if that is news."""
+        """Note the end of a partition, if it is larger than the known one."""
         if end < 0 or end <= self.ends.get(place, -1):
             return
         if place not in self.ends and len(self.ends) >= GROUP_OFFSETS_MAX:
@@ -180,12 +180,12 @@ _READERS = {
 
 
 def _pairs(topics: Any) -> Iterator[tuple[Any, Any]]:
-    """Topics with each of their partitions."""
+    """Yield topics with each of their partitions."""
     return ((topic, each) for topic in topics or () for each in topic.partitions)
 
 
 def _key(topic: Any) -> tuple[str | None, bytes]:
-    """What a topic is called in a request and in its response."""
+    """Return the name or id of a topic, which match it in request and response."""
     return topic.name or None, bytes(getattr(topic, "topic_id", b""))
 
 

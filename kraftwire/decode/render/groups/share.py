@@ -1,4 +1,4 @@
-"""What members of share groups acquire and how they acknowledge it."""
+"""The records that members of share groups acquire, and their acknowledgements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Shares:
         self._groups = groups
 
     def see_response(self, talk: Talk) -> None:
-        """ShareFetch and ShareAcknowledge."""
+        """Add a ShareFetch or ShareAcknowledge."""
         body, told = talk.request, talk.response
         group = None if body is None else self._groups.group(body.group_id, "share")
         if group is None:
@@ -53,7 +53,7 @@ def _acquire(member: Member, acquired: Any) -> None:
 def _acknowledge(member: Member, batches: Any) -> None:
     for each in batches:
         types = each.acknowledge_types
-        # One type stands for all records of the batch.
+        # A single type stands for all records of the batch.
         count = each.last_offset - each.first_offset + 1 if len(types) == 1 else 1
         for kind in types:
             name = _TYPES.get(kind, f"type {kind}")

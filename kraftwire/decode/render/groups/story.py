@@ -1,4 +1,4 @@
-"""The dispatch of what is seen to those who gather it."""
+"""The story of groups: passes requests, responses and records to the parts that gather them."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class GroupStory:
         self._log = CoordinatorLog(self.groups, self.lag, names)
 
     def see_request(self, talk: Talk) -> None:
-        """Take note of a request; most tell something only with their responses."""
+        """Add a request; most are used only with their responses."""
         if talk.api == "JoinGroup":
             self._classic.see_join_request(talk)
         elif talk.api == "LeaveGroup":
             self._classic.see_leave_request(talk)
 
     def see_response(self, talk: Talk) -> None:
-        """Take note of a response."""
+        """Add a response."""
         match talk.api:
             case "JoinGroup":
                 self._classic.see_join_response(talk)
@@ -64,14 +64,14 @@ class GroupStory:
                 self.lag.see_response(talk)
 
     def see_ending(self, connection: str, time: float) -> None:
-        """Take note of a connection that ends."""
+        """Add the end of a connection."""
         self.groups.see_ending(connection, time)
 
     def see_record(self, record: Decoded, time: float) -> None:
-        """Take note of a record of a coordinator's log."""
+        """Add a record of a coordinator's log."""
         self._log.see(record, time)
 
     def finish(self) -> None:
-        """Tell what is known only at the end."""
+        """Report the generations, which are complete only at the end."""
         self._classic.finish()
         self._epochs.finish()

@@ -1,4 +1,4 @@
-"""The story of groups for people: what happened, and what was the state at the end."""
+"""The story of groups for people: the events, and the state at the end."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kraftwire.decode.render.text import GREEN, RED, YELLOW, count_text, duratio
 
 __all__ = ["write_groups"]
 
-# Rows of a table that are shown at most; JSON has all that are kept.
+# The largest number of rows of a table; the JSON form has all that are kept.
 _ROWS_MAX = 200
 _STYLES = {"error": RED, "gone": RED, "leave": YELLOW, "rebalance": GREEN}
 
 
 def write_groups(story: GroupStory, start: float, end: float, stream: TextIO) -> None:
-    """Write all sections."""
+    """Write all sections of the story."""
     is_coloured, width = wants_colour(stream), width_of(stream)
     groups = [each for each in story.groups.by_id.values() if each.kind or each.offsets]
     if not groups:
@@ -75,7 +75,7 @@ def _groups(story: GroupStory, groups: list[Group]) -> Table:
 
 
 def _epoch(group: Group) -> str:
-    """The last generation, or that of the members where none began while somebody looked."""
+    """Return the last generation, or the members' own where none began during the capture."""
     numbers = [each.number for each in group.generations[-1:]]
     numbers = numbers or [each.number for each in group.members.values() if each.number >= 0]
     return str(max(numbers)) if numbers else ""
@@ -143,7 +143,7 @@ def _lag(story: GroupStory, groups: list[Group], start: float) -> Table:
 
 
 def _once(rows: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
-    """The rows, without the group where it is that of the row before."""
+    """Yield the rows; the group is left out where it is that of the row before."""
     group = ""
     for row in rows:
         yield row if row[0] != group else ("", *row[1:])

@@ -36,24 +36,24 @@ class GroupsWriter(StoryWriter, HearsEndings):
     apis = APIS
 
     def __init__(self, stream: TextIO, *, topics: TopicNames, **options: object) -> None:
-        """Write to a stream. Shape: as of `StoryWriter`."""
+        """Write to a stream. Arguments: as for `StoryWriter`."""
         super().__init__(stream, topics=topics, **options)
         self.story = GroupStory(topics)
 
     def see_request(self, talk: Talk) -> None:
-        """Tell the story."""
+        """Pass a request to the story."""
         self.story.see_request(talk)
 
     def see_response(self, talk: Talk) -> None:
-        """Tell the story."""
+        """Pass a response to the story."""
         self.story.see_response(talk)
 
     def ending(self, ending: Ending) -> None:
-        """Tell the story of a connection that ends."""
+        """Pass the end of a connection to the story."""
         self.story.see_ending(ending.connection, ending.time_ns / _NS)
 
     def file_line(self, line: FileLine) -> None:
-        """Tell the story of a coordinator's log, of topics' ids, and of where partitions end."""
+        """Pass a coordinator's records, ids of topics and ends of partitions to the story."""
         if line.kind is FileKind.PARTITION_METADATA:
             self._see_topic_id(line)
         batch = line.batch
@@ -80,7 +80,7 @@ class GroupsWriter(StoryWriter, HearsEndings):
                 self.story.see_record(record, row.timestamp / _MS)
 
     def _see_topic_id(self, line: FileLine) -> None:
-        """A partition's folder has the topic's name, and the file in it the id."""
+        """Learn a topic's id from a file in a partition's folder, which has the topic's name."""
         data, found = line.json["data"], partition_of(Path(line.json["file"]))
         text = data.get("topic_id") if isinstance(data, dict) else None
         if found is not None and isinstance(text, str):
@@ -90,7 +90,7 @@ class GroupsWriter(StoryWriter, HearsEndings):
                 return
 
     def write(self, stream: TextIO) -> None:
-        """Write the story."""
+        """Write the story as text."""
         self.story.finish()
         write_groups(self.story, self.start or self.end, self.end, stream)
 
@@ -99,6 +99,6 @@ class GroupsJsonWriter(GroupsWriter):
     """Writes the story of groups as one JSON object."""
 
     def write(self, stream: TextIO) -> None:
-        """Write the object."""
+        """Write the story as JSON."""
         self.story.finish()
         write_json(stream, lambda: groups_to_json(self.story, self.start or self.end, self.end))

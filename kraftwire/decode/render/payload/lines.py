@@ -1,4 +1,4 @@
-"""A record on a line: for people, by a template, or as JSON."""
+"""A record as a line: for people, by a template, or as JSON."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Value = bytes | str | None
 
 
 def quoted_text(value: Value) -> str:
-    """A payload, or the word that stands for a secret; text stands in quotes."""
+    """Return a payload, with text in quotes, or the word that stands for a secret."""
     return value if isinstance(value, str) else payload_of(value).quoted()
 
 
 def plain_text(value: Value) -> str:
-    """A payload alone, or the word that stands for a secret; nothing for null."""
+    """Return a payload without quotes, or the word that stands for a secret; empty for null."""
     return value if isinstance(value, str) else payload_of(value).plain()
 
 
 def decoded_text(decoded: dict[str, Any]) -> str:
-    """A record that Kafka wrote itself: its type, and its data as JSON."""
+    """Return type and JSON data of a record that Kafka wrote itself."""
     version = "" if decoded["version"] is None else f" v{decoded['version']}"
     data = decoded["data"]
     shown = "" if data is None else " " + json.dumps(data, ensure_ascii=False)
@@ -35,12 +35,12 @@ def decoded_text(decoded: dict[str, Any]) -> str:
 
 
 def place_text(row: Row) -> str:
-    """Topic and partition, with a dash for what nobody has told."""
+    """Return topic and partition, with a dash for unknown ones."""
     return f"{row.topic or '-'}-{'-' if row.partition is None else row.partition}"
 
 
 def row_line(row: Row) -> str:
-    """A record for people: how it went, where it lies, its time, and what it holds."""
+    """Return a record's line for people: direction, place, time and content."""
     parts = [_VERBS.get(row.api, row.api)] if row.api else []
     parts += [place_text(row), "offset", "-" if row.offset is None else str(row.offset)]
     parts.append("-" if row.timestamp < 0 else utc_text(row.timestamp))
@@ -56,7 +56,7 @@ def row_line(row: Row) -> str:
 
 
 def json_line(row: Row) -> str:
-    """A record as a JSON object."""
+    """Return a record as a JSON object."""
     data: dict[str, Any] = {
         "topic": row.topic,
         "partition": row.partition,

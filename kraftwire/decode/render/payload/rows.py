@@ -1,6 +1,7 @@
 """Records of frames and files, one by one, with topic, partition and offset.
 
-Owns where these stand: a Produce request lacks offsets, which its response brings.
+Owns the search for these three: a Produce request, for example, lacks offsets, which its response
+brings.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from kraftwire.protocol.error_codes import error_name
 
 __all__ = ["Row", "TopicTest", "rows_of_exchange", "rows_of_line"]
 
-# Whether records of a topic's partition are wanted; both are None where nobody has told them.
+# Returns whether the records of a topic and partition are wanted; either is None where unknown.
 TopicTest = Callable[[str | None, int | None], bool]
 
 _PRODUCE = "Produce"
@@ -30,10 +31,10 @@ _PRODUCE = "Produce"
 class Row:
     """A record.
 
-    Shape: `offset` is None where the capture does not tell it; `key`, `value` and the values of
-    `headers` are bytes, None for null, or the word that stands for a secret. `decoded` is the
-    JSON form of a record that Kafka wrote itself. `api` and `error` are those of the exchange
-    that carried it, empty in files. Units: `timestamp` in milliseconds since the epoch.
+    `offset` is None where the capture does not show it. `key`, `value` and the values of `headers`
+    are bytes, None for null, or the word that stands for a secret. `decoded` is the JSON form of a
+    record that Kafka wrote itself. `api` and `error` are those of the exchange that carried it;
+    both are empty for files. Units: `timestamp` in milliseconds since the epoch.
     """
 
     topic: str | None
@@ -51,7 +52,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What the records of a field have in common; `base` is the offset of the first one."""
+    """What the records of a field have in common; `base` is the offset of the first record."""
 
     topic: str | None
     partition: int | None
@@ -63,7 +64,7 @@ class _Place:
 def rows_of_exchange(
     asked: DecodedFrame | None, answered: DecodedFrame | None, is_wanted: TopicTest
 ) -> Iterator[Row]:
-    """The records of a request and its response, one of which may be missing."""
+    """Yield the records of a request and its response, either of which may be missing."""
     for decoded in (asked, answered):
         if decoded is None or decoded.is_token:
             continue
@@ -74,7 +75,7 @@ def rows_of_exchange(
 
 
 def rows_of_line(line: FileLine, is_wanted: TopicTest) -> Iterator[Row]:
-    """The records of a batch of a file; none of other lines."""
+    """Yield the records of a batch of a file; none for other lines."""
     if line.batch is None:
         return
     found = partition_of(Path(line.json["file"]))
@@ -98,7 +99,7 @@ def _place(decoded: DecodedFrame, field: FieldBatches, answered: DecodedFrame | 
 
 
 def _told(field: FieldBatches, partition: int | None, answered: DecodedFrame | None) -> Any:
-    """What the response says of a partition that was produced to; None if it says nothing."""
+    """Return the part of a Produce response about a partition; None if there is none."""
     body: Any = None if answered is None else answered.body
     if body is None:
         return None
@@ -114,7 +115,7 @@ def _told(field: FieldBatches, partition: int | None, answered: DecodedFrame | N
 
 
 def _rows(batches: Any, place: _Place) -> Iterator[Row]:
-    """The records of batches in their JSON form, in which nothing secret is left."""
+    """Yield the records of batches in their JSON form, in which secrets are hidden."""
     base = place.base
     for batch in batches:
         count = 0

@@ -1,4 +1,4 @@
-"""Templates in the manner of kcat's ``-f``: what stands for which part of a record.
+"""Templates in the format of kcat's ``-f``, whose letters stand for parts of a record.
 
 Source: kcat's `format.c`.
 """
@@ -45,10 +45,10 @@ LETTERS: dict[str, Part] = {
 
 
 class Template:
-    """A template, taken apart once."""
+    """A parsed template."""
 
     def __init__(self, text: str) -> None:
-        """Take a template apart. Raises: UsageError for a letter that stands for nothing."""
+        """Parse a template. Raises: UsageError for an unknown letter."""
         self._parts: list[str | Part] = []
         position = 0
         for match in _TOKEN.finditer(text):
@@ -68,7 +68,7 @@ class Template:
             self._parts.append(text)
 
     def pieces(self, row: Row) -> list[tuple[str, bool]]:
-        """The text of a record in pieces, and of each whether the template itself has it."""
+        """Return the pieces of a record's text, each with whether it is text of the template."""
         return [
             (part, True) if isinstance(part, str) else (part(row), False) for part in self._parts
         ]

@@ -1,7 +1,6 @@
-"""What a key, a value or a header holds: JSON, text, bytes after a schema id, or bytes.
+"""The content of a key, a value or a header: JSON, text, bytes after a schema id, or bytes.
 
-Owns telling them apart. Nothing is guessed beyond these: without its schema, Avro or Protobuf is
-bytes.
+Owns the distinction. Nothing else is guessed: without its schema, Avro or Protobuf is bytes.
 
 Source: Confluent's wire format of serializers: a zero byte, the schema's id in four bytes.
 """
@@ -19,19 +18,19 @@ __all__ = ["Kind", "Payload", "payload_of"]
 Kind = Literal["null", "json", "text", "bytes"]
 
 _SCHEMA_PREFIX = 5
-# Line ends and tabs stand in text; with any other control, bytes are not text.
+# Text may hold line ends and tabs; bytes with any other control character are not text.
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _JSON_STARTS = ("{", "[")
-# Longer text is not looked into for JSON.
+# Longer text is not parsed as JSON.
 _JSON_SIZE_MAX = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A payload and what it is.
+    """A payload and its kind.
 
-    Shape: `text` is that of JSON, on one line, and of text; of bytes it is their hex. `data` are
-    the bytes without a prefix that names a `schema_id`.
+    `text` is JSON on one line, or text; for bytes it is hex. `data` are the bytes after the prefix
+    with the `schema_id`, if there is one.
     """
 
     kind: Kind
@@ -40,9 +39,9 @@ class Payload:
     schema_id: int | None = None
 
     def quoted(self) -> str:
-        """The payload in words that tell text from everything else.
+        """Return the payload in a form that distinguishes text from all other kinds.
 
-        Shape: text in quotes; JSON as it is; bytes as their number and their hex.
+        Text is in quotes, JSON as it is, and bytes are their number and their hex.
         """
         shown = self._quoted()
         return shown if self.schema_id is None else f"schema {self.schema_id} {shown}"
@@ -56,11 +55,11 @@ class Payload:
         return self.text or self.kind
 
     def plain(self) -> str:
-        """The payload alone: text without quotes, nothing for null."""
+        """Return the payload alone: text without quotes, an empty string for null."""
         return self.text if self.schema_id is None else f"schema {self.schema_id} {self.text}"
 
     def to_json(self) -> dict[str, Any]:
-        """What it is, and its data: JSON as such, text as a string, bytes in base64."""
+        """Return kind and data: JSON as JSON, text as a string, bytes in base64."""
         found: dict[str, Any] = {"format": self.kind}
         if self.schema_id is not None:
             found["schemaId"] = self.schema_id
@@ -77,7 +76,7 @@ _NULL = Payload("null")
 
 
 def payload_of(data: bytes | None) -> Payload:
-    """What bytes of a record hold; None is null."""
+    """Return the content of a record's bytes. None stands for null."""
     if data is None:
         return _NULL
     if len(data) > _SCHEMA_PREFIX and not data[0]:
@@ -110,7 +109,7 @@ def _is_json(text: str) -> bool:
 
 
 def _on_one_line(text: str) -> str:
-    """JSON without its line ends, which never stand inside strings."""
+    """Return JSON without its line ends, which never occur inside strings."""
     if "\n" not in text:
         return text.strip()
     return " ".join(line.strip() for line in text.split("\n")).strip()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
 from typing import TextIO
 
 from kraftwire.decode.body.frame import DecodedFrame
@@ -21,11 +20,11 @@ from kraftwire.printable import printable_pieces
 
 __all__ = ["DataJsonWriter", "DataWriter", "TemplateWriter"]
 
-# A piece of a line, and whether it is the user's own text.
+# A piece of a line, and whether it is text of the template.
 Piece = tuple[str, bool]
 
-# So many records are written together; a batch may have millions.
-_ROWS_TOGETHER = 256
+# Records are written together up to this many characters; a batch may have millions.
+_TEXT_TOGETHER = 64 * 1024
 
 # Produce, Fetch, FetchSnapshot and ShareFetch: no other bodies hold records.
 _RECORD_APIS = frozenset({0, 1, 59, 78})
@@ -46,7 +45,7 @@ class DataWriter(WholePaired):
         is_wanted_topic: TopicTest = _any_topic,
         **_options: object,
     ) -> None:
-        """Write to a stream. Shape: `is_wanted_topic` chooses records of bodies with several."""
+        """Write to a stream. `is_wanted_topic` selects records of bodies with several topics."""
         super().__init__()
         self._stream = stream
         self._is_live = is_live
@@ -73,16 +72,22 @@ class DataWriter(WholePaired):
         self._stream.flush()
 
     def pieces(self, row: Row) -> list[Piece]:
-        """A record with its line end; nothing if it is left out."""
+        """Return a record's line with its line end; empty if the record is left out."""
         return [(row_line(row), False), ("\n", True)]
 
     def _put(self, rows: Iterable[Row]) -> None:
         has_any = False
-        rows = iter(rows)
-        while some := list(islice(rows, _ROWS_TOGETHER)):
-            pieces = [piece for row in some for piece in self.pieces(row)]
-            self._stream.write(printable_pieces(pieces))
+        pieces: list[Piece] = []
+        size = 0
+        for row in rows:
             has_any = True
+            for piece in self.pieces(row):
+                pieces.append(piece)
+                size += len(piece[0])
+            if size > _TEXT_TOGETHER:
+                self._stream.write(printable_pieces(pieces))
+                pieces, size = [], 0
+        self._stream.write(printable_pieces(pieces))
         if has_any and self._is_live:
             self._stream.flush()
 
@@ -91,7 +96,7 @@ class DataJsonWriter(DataWriter):
     """Writes a JSON object for each record."""
 
     def pieces(self, row: Row) -> list[Piece]:
-        """The object."""
+        """Return the JSON object of a record."""
         return [(json_line(row), False), ("\n", True)]
 
 
@@ -99,13 +104,13 @@ class TemplateWriter(DataWriter):
     """Writes each record by a template."""
 
     def __init__(self, stream: TextIO, *, template: str, **options: object) -> None:
-        """Prepare the template. Raises: UsageError if it makes no sense."""
+        """Parse the template. Raises: UsageError if it is wrong."""
         super().__init__(stream, **options)  # type: ignore[arg-type]
         self._template = Template(template)
 
     def pieces(self, row: Row) -> list[Piece]:
-        """The record, by the template, whose own line ends and tabs stay.
+        """Return a record in the form of the template, whose own line ends and tabs stay.
 
-        Shape: as with kcat, none of those that end transactions.
+        As in kcat, transaction markers are left out.
         """
         return [] if row.is_control else self._template.pieces(row)

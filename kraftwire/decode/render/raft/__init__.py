@@ -1,4 +1,4 @@
-"""The Raft view: who led when, who voted for whom, what the metadata log said; see README.md."""
+"""The story of a KRaft quorum: leaders, votes, voters and the metadata log; see README.md."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Requests to change the voters or kraft.version: who asked, of whom, and how it ended.
+"""Requests to change the voters or kraft.version: the sender, the receiver and the outcome.
 
-Owns the folding of requests that are repeated, as a controller that joins by itself does, and of
-those that a broker passes on to the leader.
+Owns the folding of repeated requests, such as those of a controller that joins automatically, and
+of requests that a broker passes on to the leader.
 
 Source: KIP-853.
 """
@@ -41,10 +41,10 @@ ChangeRequest = (
 
 @dataclass(slots=True)
 class _Change:
-    """A request, without answer while `end` is None.
+    """A request; `end` is None until it is answered.
 
-    `leader` is the node that was asked, `passed_to` the one to which a broker passed it on;
-    `count` requests in a row ended alike, the last at `end`.
+    `leader` is the node that received it, `passed_to` the node to which a broker passed it on;
+    `count` requests in a row had the same outcome, the last one at `end`.
     """
 
     start: float
@@ -63,7 +63,7 @@ class _Change:
 
 
 class Changes:
-    """Gathers the requests and their answers."""
+    """Gathers requests for changes and their answers."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -71,7 +71,7 @@ class Changes:
         self._all: list[_Change] = []
 
     def see_request(self, seen: Sighting, body: ChangeRequest) -> None:
-        """Somebody asks for a change."""
+        """Add a request for a change."""
         kind = body.NAME.removesuffix("Request")
         if isinstance(body, UpdateFeaturesRequest):
             levels = [
@@ -100,7 +100,7 @@ class Changes:
             self._all.append(change)
 
     def see_response(self, seen: Sighting, body: Any) -> None:
-        """The answer to such a request."""
+        """Add the answer to a request for a change."""
         change = self._open.pop((seen.connection, seen.correlation_id), None)
         if change is None:
             return
@@ -113,7 +113,7 @@ class Changes:
         change.leader = self._nodes.server(seen)
 
     def _pass_on(self, kind: str, voter: int | None, server: NodeId) -> bool:
-        """Note that a request that was seen already reaches the leader; returns whether it was."""
+        """Note that the leader receives a request that was seen before; return whether it was."""
         for change in self._open.values():
             if (change.kind, change.voter) == (kind, voter):
                 change.passed_to = server
@@ -121,7 +121,7 @@ class Changes:
         return False
 
     def events(self) -> Iterator[Event]:
-        """One event per request; several that follow each other and end alike are one."""
+        """Yield an event for each request; repeated requests with the same outcome share one."""
         latest: dict[tuple[str, int | None], _Change] = {}
         folded: list[_Change] = []
         for change in self._all:

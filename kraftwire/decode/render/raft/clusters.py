@@ -1,7 +1,7 @@
-"""Which cluster a frame or a file is of: one story for each cluster of a capture.
+"""Which cluster a frame or a file belongs to, and one story for each cluster of a capture.
 
-Owns the choice alone. The requests of KRaft carry the cluster's id; what else goes to the same
-server is of the same cluster, and so is all that nobody can tell while there is one cluster only.
+Owns only this choice. The requests of KRaft carry the cluster's id; other frames to the same server
+belong to the same cluster. While only one cluster is known, all frames belong to it.
 """
 
 from __future__ import annotations
@@ -21,47 +21,47 @@ __all__ = ["Clusters"]
 
 
 class Clusters:
-    """Tells the stories of all clusters.
+    """Makes the stories of all clusters.
 
-    Order: as of `Timeline`, of which there is one for each cluster; the first takes what is seen
-    before any id is.
+    Order: as for `Timeline`, of which there is one for each cluster; the first one also gets
+    everything before the first cluster id.
     """
 
     def __init__(self, *, show_secrets: bool = False) -> None:
         self.first = Timeline(show_secrets=show_secrets)
         self._show_secrets = show_secrets
         self._by_id: dict[str, Timeline] = {}
-        # Host and port, and log directory -> cluster id.
+        # Host and port -> cluster id, and log directory -> cluster id.
         self._servers: dict[str, str] = {}
         self._directories: dict[str, str] = {}
 
     def see(self, seen: Sighting) -> None:
-        """Take note of a frame."""
+        """Add a frame to the story of its cluster."""
         timeline = self._of_frame(seen)
         if timeline is not None:
             timeline.see(seen)
 
     def see_ending(self, ending: Ending) -> None:
-        """Take note of a connection that ends."""
+        """Add the end of a connection to the story of its cluster."""
         timeline = self._of_server(ending.connection.rpartition("-")[2])
         if timeline is not None:
             timeline.see_ending(ending)
 
     def see_directory(self, meta_properties: str, cluster: str, node: int | None) -> None:
-        """Take note of the cluster and the node that a log directory is of."""
+        """Note the cluster and the node that a log directory belongs to."""
         if cluster and len(self._directories) < RAFT_PENDING_COUNT_MAX:
             self._directories[meta_properties.rpartition("/")[0]] = cluster
         if node is not None:
             self.of_file(meta_properties, depth=1).see_directory(meta_properties, node)
 
     def of_file(self, file: str, *, depth: int = 2) -> Timeline:
-        """The timeline for a file that lies so many folders deep in its log directory."""
+        """Return the timeline for a file `depth` levels below its log directory."""
         folder = file.rsplit("/", depth)[0]
         cluster = self._directories.get(folder)
         return self.first if cluster is None else self._of_id(cluster)
 
     def stories(self) -> Iterator[Story]:
-        """The story of every cluster of which there is something to tell; at least one."""
+        """Yield the stories of all clusters that have events, or else one empty story."""
         names: dict[int, str] = {id(timeline): name for name, timeline in self._by_id.items()}
         timelines = {id(each): each for each in (self.first, *self._by_id.values())}
         found = []
@@ -86,14 +86,17 @@ class Clusters:
         return self._of_id(asked) if asked else self._of_server(server)
 
     def _learn(self, server: str, cluster: str, *, is_sure: bool) -> None:
-        """Note what cluster a server is of; a request may have come to a wrong one."""
+        """Note the cluster of a server.
+
+        A request alone is not sure evidence, as it may have been sent to a wrong server.
+        """
         if is_sure or (
             server not in self._servers and len(self._servers) < RAFT_PENDING_COUNT_MAX
         ):
             self._servers[server] = cluster
 
     def _of_server(self, server: str) -> Timeline | None:
-        """The timeline for what goes to a server; None if that could be any of several."""
+        """Return the timeline for frames of a server; None if its cluster is not known."""
         cluster = self._servers.get(server)
         if cluster is not None:
             return self._of_id(cluster)
@@ -110,5 +113,5 @@ class Clusters:
 
 
 def _cluster_id(body: Any) -> str:
-    """The cluster id in a request; empty if there is none."""
+    """Return the cluster id in a request, or an empty string."""
     return getattr(body, "cluster_id", None) or ""

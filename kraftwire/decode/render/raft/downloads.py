@@ -1,7 +1,7 @@
-"""Snapshots on their way: who is sent to one, who fetches it, and how far.
+"""Downloads of snapshots: which replicas must load one, which fetch it, and how far they get.
 
-Owns the folding: however many slices a snapshot comes in, a download is one event, and so are
-instructions that repeat.
+Owns the folding: a download is one event, however many slices it has, and so are repeated
+instructions to load the same snapshot.
 
 Source: KIP-630 (snapshots); rules R-FSN and R-FET-7.
 """
@@ -22,13 +22,13 @@ from kraftwire.protocol.error_codes import error_name
 
 __all__ = ["Downloads", "SnapshotId"]
 
-# A replica that goes on asks for the next slice at once. After this long it has given up.
+# A replica that continues asks for the next slice at once. After this pause it has given up.
 _GIVEN_UP_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotId:
-    """The offset behind the last record of a snapshot, and that record's epoch."""
+    """The id of a snapshot: the offset after its last record, and that record's epoch."""
 
     end_offset: int
     epoch: int
@@ -39,7 +39,7 @@ class SnapshotId:
 
 @dataclass(slots=True)
 class _Instruction:
-    """A leader names a snapshot where records were asked for; `count` times in a row."""
+    """A leader's answer to Fetch that names a snapshot; it was sent `count` times in a row."""
 
     time: float
     replica: NodeId
@@ -52,9 +52,9 @@ class _Instruction:
 
 @dataclass(slots=True)
 class _Download:
-    """A snapshot on its way to a replica, without a break.
+    """An uninterrupted download of a snapshot by a replica.
 
-    `first_position` is where it began; `size` is -1 until an answer tells it.
+    `first_position` is where it began; `size` is -1 until an answer gives it.
     """
 
     replica: NodeId
@@ -71,17 +71,17 @@ class _Download:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all of the snapshot has come."""
+        """Whether the whole snapshot has arrived."""
         return 0 <= self.size <= self.received
 
     @property
     def is_over(self) -> bool:
-        """Whether another request is the beginning of another download."""
+        """Whether the download has ended, so that another request begins a new one."""
         return self.is_complete or self.error != 0 or self.is_given_up
 
 
 class Downloads:
-    """Snapshots that leaders name, and those that replicas fetch."""
+    """Gathers the snapshots that leaders name, and those that replicas fetch."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -104,7 +104,7 @@ class Downloads:
         offset: int,
         log_start: int,
     ) -> None:
-        """A replica that fetched at an offset is told to load a snapshot."""
+        """Note that a replica which fetches from an offset is told to load a snapshot."""
         known = self._told.get(replica)
         if known is None or (known.snapshot, known.epoch, known.offset) != (
             snapshot,
@@ -119,11 +119,11 @@ class Downloads:
         known.count += 1
 
     def see_records(self, replica: NodeId) -> None:
-        """A replica got an answer with records, or the news that there are none."""
+        """Note that a replica got an answer to Fetch that names no snapshot."""
         self._told.pop(replica, None)
 
     def see_log_start(self, leader: NodeId, offset: int, *, time: float, epoch: int) -> None:
-        """A leader's answer says where its log begins."""
+        """Note the log start offset in a leader's answer."""
         known = self._log_starts.get(leader)
         if known is None and len(self._log_starts) >= RAFT_PENDING_COUNT_MAX:
             return
@@ -141,7 +141,7 @@ class Downloads:
     # -- FetchSnapshot -------------------------------------------------------------------------
 
     def see_request(self, seen: Sighting, body: FetchSnapshotRequest) -> None:
-        """A replica asks for a slice of a snapshot."""
+        """Add a replica's request for a slice of a snapshot."""
         self._nodes.learn_client(seen, body.replica_id)
         source = self._nodes.server(seen)
         for partition in (p for topic in body.topics for p in topic.partitions):
@@ -161,7 +161,7 @@ class Downloads:
             known.end = seen.time
 
     def see_response(self, seen: Sighting, body: FetchSnapshotResponse) -> None:
-        """A leader answers with a slice, or refuses."""
+        """Add a leader's answer: a slice, or an error."""
         request = seen.request
         if not isinstance(request, FetchSnapshotRequest):
             return
@@ -186,7 +186,10 @@ class Downloads:
     # -- the end -------------------------------------------------------------------------------
 
     def events(self, end: float) -> Iterator[Event]:
-        """Instructions, downloads, and logs that were cut in front; `end` is the story's."""
+        """Yield the events of instructions, downloads and raised log start offsets.
+
+        `end` is the end of the story, in seconds since the epoch.
+        """
         yield from self._events
         for instruction in self._instructions:
             yield _instruction_event(instruction)
@@ -196,7 +199,7 @@ class Downloads:
 
 
 def _goes_on(known: _Download, source: NodeId, position: int, time: float) -> bool:
-    """Whether a request belongs to a download that is under way."""
+    """Return whether a request continues a download."""
     starts_again = position == 0 and known.received > 0
     is_late = time - known.end > _GIVEN_UP_S
     return not (known.is_over or source != known.source or starts_again or is_late)

@@ -1,4 +1,4 @@
-"""Rounds of pre-votes and votes: who asked, why, and what each voter said.
+"""Rounds of pre-votes and votes: the candidate, its reason, and each voter's answer.
 
 Source: KIP-595 (Vote), KIP-996 (pre-vote); Kafka's `KafkaRaftClient`.
 """
@@ -19,13 +19,13 @@ from kraftwire.protocol.error_codes import error_name
 
 __all__ = ["Elections"]
 
-# An EndQuorumEpoch sets off a pre-vote at once or, further down the list of preferred successors,
+# After an EndQuorumEpoch, the first preferred successor starts a pre-vote at once, the others
 # within controller.quorum.election.backoff.max.ms (1 s).
 _HANDED_OVER_S = 1.5
 
 
 class Elections:
-    """The rounds of a capture, and what each node knew when it began one."""
+    """Gathers the rounds of a capture, and what each node knew when it began one."""
 
     def __init__(self, nodes: Nodes) -> None:
         self.rounds: list[Round] = []
@@ -43,7 +43,7 @@ class Elections:
         self._told_to_end[receiver] = (time, leader)
 
     def see_request(self, seen: Sighting, body: VoteRequest) -> None:
-        """A candidate asks one voter."""
+        """Add a candidate's request to a voter."""
         self._nodes.learn_server(seen.server, body.voter_id)
         voter = self._nodes.server(seen)
         for partition in _partitions(body):
@@ -52,7 +52,7 @@ class Elections:
             current.answers[voter] = Answer(seen.time)
 
     def see_response(self, seen: Sighting, body: VoteResponse) -> None:
-        """A voter answers."""
+        """Add a voter's answer."""
         if not isinstance(seen.request, VoteRequest):
             return
         voter = self._nodes.server(seen)
@@ -71,7 +71,7 @@ class Elections:
                 answer.epoch, answer.leader = found.leader_epoch, found.leader_id
 
     def _round(self, time: float, voter: NodeId, asked: VoteRequestPartition) -> Round:
-        """The round that a request belongs to: a new one if its voter was asked before."""
+        """Return the round that a request belongs to: a new one if the voter was asked before."""
         key = (asked.replica_id, asked.replica_epoch, asked.pre_vote)
         current = self._latest.get(key)
         if current is None or voter in current.answers:
@@ -90,7 +90,7 @@ class Elections:
         return current
 
     def _reason(self, candidate: int, time: float) -> str:
-        """Why a node gave up on the leader, from what it heard last."""
+        """Say why a node gave up on the leader, judging by the last frames that it received."""
         told = self._told_to_end.get(candidate)
         if told and time - told[0] < _HANDED_OVER_S:
             return f"leader {told[1]} ended its epoch"
@@ -100,7 +100,7 @@ class Elections:
         return f"{time - fetched[0]:.1f} s after the last answer of leader {fetched[1]}"
 
     def events(self) -> Iterator[Event]:
-        """One event per round."""
+        """Yield an event for each round."""
         for each in self.rounds:
             yield Event(
                 each.time,

@@ -1,7 +1,7 @@
-"""Connections between nodes that end: who closed or reset them, several at once in one line.
+"""Ends of connections between nodes: who closed or reset them.
 
-Idle connections end without anybody noticing, so only those are told that end while they are used,
-and all that are reset.
+The end of an idle connection has no consequence, so only connections that were in use are reported,
+and all that were reset.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ __all__ = ["Endings"]
 
 _SECOND_NS = 1_000_000_000
 
-# What a node closes within this time is one event: a process that ends closes all at once.
+# Ends within this time are one event: a process that stops closes all its connections at once.
 _TOGETHER_S = 1.0
 
-# Replicas use a connection at least every half second. After this long nobody misses it.
+# Replicas use a connection at least every half second. After this pause it is idle.
 _IDLE_S = 30.0
 
 _LAST = 1 << 32
@@ -40,23 +40,23 @@ class _Group:
 
 
 class Endings:
-    """Gathers the ends of connections, and keeps those between nodes."""
+    """Gathers the ends of connections between nodes."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._groups: dict[NodeId, list[_Group]] = {}
         self._count = 0
-        # When a connection was last used to talk about the quorum.
+        # Connection -> time of its last frame about the quorum.
         self._used: dict[str, float] = {}
 
     def see_use(self, seen: Sighting) -> None:
-        """Take note of a frame about the quorum."""
+        """Note a frame about the quorum."""
         self._used[seen.connection] = seen.time
 
     def see(self, ending: Ending) -> None:
-        """Take note of the end of a connection.
+        """Add the end of a connection.
 
-        Order: after the frames before it, which tell the nodes at both ends.
+        Order: after the frames before it, which show the nodes at both ends.
         """
         time = ending.time_ns / _SECOND_NS
         used = self._used.pop(ending.connection, None)
@@ -76,7 +76,7 @@ class Endings:
         groups[-1].is_reset |= ending.is_reset
 
     def events(self) -> Iterator[Event]:
-        """One event for all that a node ended at once."""
+        """Yield an event for each group of connections that a node ended at once."""
         for node, groups in self._groups.items():
             for group in groups:
                 peers = sorted(group.peers, key=_order)

@@ -1,7 +1,7 @@
-"""Folding what repeats: one line for events that say the same again and again.
+"""Folding of repetitions: events that are repeated many times become one line.
 
-Owns what counts as the same. What happened is in the events themselves; nothing is left out but
-the lines that would say it again.
+Owns the rules by which events count as repetitions. Only repeated lines are left out; the events
+themselves are unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kraftwire.decode.render.text import count_text, duration_text, ids_text, wo
 
 __all__ = ["folded"]
 
-# What changed something stays apart, however often it happens.
+# Events that change something are never folded, however often they happen.
 _APART = frozenset(
     {
         "conflict",
@@ -30,21 +30,21 @@ _APART = frozenset(
         "voters-undone",
     }
 )
-# Elections that fail raise the epoch each time.
+# Failed elections raise the epoch each time.
 _ANY_EPOCH = frozenset({"pre-vote", "vote"})
 
-# The same after so long a time is news again.
+# After this pause, a repetition is news again.
 _NEWS_S = 60.0
-# So many events are worth folding; two may as well stand for themselves.
+# Fold from this many events on; two are shown separately.
 _COUNT_MIN = 3
 
-# Durations and sizes differ each time. Offsets do not: a replica that moves gets on.
+# Durations and sizes differ between repetitions. Offsets count as different: they show progress.
 _MEASURED = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)? ?(?:us|ms|s|min|B|KiB|MiB|GiB)\b")
 
 
 @dataclass(slots=True)
 class _Fold:
-    """Events that say the same; `first` stands for all."""
+    """Repetitions of an event; `first` stands for all."""
 
     first: Event
     last: Event
@@ -52,7 +52,7 @@ class _Fold:
 
 
 def folded(events: Iterable[Event]) -> list[Event]:
-    """The events in order of time, those that repeat as one with their number.
+    """Return events in order of time, repetitions folded into one event with their count.
 
     Order: `events` are in order of time.
     """
@@ -93,7 +93,7 @@ def _events(fold: _Fold) -> Iterator[Event]:
 
 
 def _without_count(event: Event) -> str:
-    """The text without what it says of its own repetitions."""
+    """Return an event's text without its own count of repetitions."""
     count = event.details.get("count", 1)
     for remark in (f", {count_text(count, 'time')})", f" ({count_text(count, 'time')})"):
         if count > 1 and event.text.endswith(remark):
@@ -102,7 +102,7 @@ def _without_count(event: Event) -> str:
 
 
 def _arrivals_together(events: Iterable[Event]) -> Iterator[Event]:
-    """The events, first fetches of many replicas one after the other as one."""
+    """Yield the events, with consecutive first fetches of many replicas as one event."""
     run: list[Event] = []
     for event in events:
         if run and (event.kind, event.details.get("kind")) != ("fetch", run[0].details["kind"]):

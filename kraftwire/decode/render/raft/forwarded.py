@@ -1,4 +1,4 @@
-"""What brokers pass on to the leader: requests and responses in envelopes (KIP-590)."""
+"""Requests that brokers pass on to the leader, and their responses, in envelopes (KIP-590)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kraftwire.wire.message import Message
 
 __all__ = ["Api", "request_inside", "response_inside"]
 
-# Key and version.
+# API key and version.
 Api = tuple[int, int]
 
 
 def request_inside(envelope: EnvelopeRequest) -> tuple[Message, Api] | None:
-    """The request in an envelope, if it is about the quorum and can be read."""
+    """Return the request in an envelope, or None if it is damaged or not about the quorum."""
     data = envelope.request_data
     if int.from_bytes(data[:2], "big", signed=True) not in QUORUM_APIS:
         return None
@@ -28,7 +28,7 @@ def request_inside(envelope: EnvelopeRequest) -> tuple[Message, Api] | None:
 
 
 def response_inside(envelope: EnvelopeResponse, api: Api) -> Message | None:
-    """The response in an envelope, if there is one that can be read."""
+    """Return the response in an envelope, or None if it is missing or damaged."""
     if envelope.response_data is None:
         return None
     try:

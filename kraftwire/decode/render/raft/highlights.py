@@ -1,6 +1,6 @@
-"""Metadata records in a few words: registrations, topics, configuration, users.
+"""Descriptions of metadata records: registrations, topics, configuration, users.
 
-Owns which records are worth a line; the others are only counted.
+Owns the choice of records that get a line; all others are only counted.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _RESOURCES = {
     32: "group",
 }
 _MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
-# BrokerRegistrationChange: -1 and 1 for either direction, 0 for no change.
+# BrokerRegistrationChange: -1 and 1 for the two directions, 0 for no change.
 _FENCED = {-1: "is unfenced", 1: "is fenced"}
 
-# Settings that come with a topic stand in the batch of its creation or in one right behind it.
+# The settings of a new topic are in the batch that creates it or in the next one.
 _CREATION_S = 0.5
 
 
@@ -46,14 +46,14 @@ class _Topic:
 
 
 class Topics:
-    """Names, sizes and first configuration of the topics that the log has created."""
+    """Gathers names, sizes and initial settings of the topics that the log creates."""
 
     def __init__(self) -> None:
         self._by_id: dict[bytes, _Topic] = {}
         self._by_name: dict[str, _Topic] = {}
 
     def see(self, record: Message, time: float) -> None:
-        """Note a topic or a partition."""
+        """Add a record of a topic or a partition."""
         if isinstance(record, TopicRecord) and len(self._by_id) < RAFT_TOPIC_COUNT_MAX:
             topic = _Topic(record.name, time)
             self._by_id[record.topic_id] = self._by_name[record.name] = topic
@@ -63,7 +63,7 @@ class Topics:
             topic.replicas = max(topic.replicas, len(record.replicas))
 
     def take_config(self, topic_name: str, text: str, time: float) -> bool:
-        """Note a topic's setting if the topic is being created; returns whether it is."""
+        """Add a setting to a topic that is being created; return whether it is."""
         topic = self._by_name.get(topic_name)
         if topic is None or abs(time - topic.created) > _CREATION_S:
             return False
@@ -71,12 +71,12 @@ class Topics:
         return True
 
     def name(self, topic_id: bytes) -> str:
-        """The name of a topic, or its id where no record told the name."""
+        """Return the name of a topic, or its id where no record has the name."""
         topic = self._by_id.get(topic_id)
         return topic.name if topic else uuid_to_text(topic_id)
 
     def complete(self, topic: str) -> str:
-        """The name of a topic with what followed in the log: its size and its settings."""
+        """Return the name of a topic with its size and initial settings."""
         known = self._by_name.get(topic)
         if known is None or not known.partitions:
             return topic
@@ -89,7 +89,7 @@ class Topics:
 def highlight(
     record: Message, time: float, topics: Topics, *, show_secrets: bool
 ) -> tuple[str, str, str] | None:
-    """Kind, subject and text of a record; None for those that are only counted."""
+    """Return kind, subject and text of a record; None if it is only counted."""
     if record.NAME == "ConfigRecord":
         return _config(record, time, topics, show_secrets=show_secrets)
     if record.NAME == "RemoveTopicRecord":

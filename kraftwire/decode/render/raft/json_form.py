@@ -22,7 +22,7 @@ __all__ = ["story_to_json"]
 
 
 def story_to_json(story: Story) -> dict[str, Any]:
-    """All of the story."""
+    """Return the story as a JSON object."""
     return {
         "cluster": story.cluster,
         "start": story.start,

@@ -1,4 +1,4 @@
-"""Who leads which epoch: announcements, resignations, and how each epoch ended.
+"""The leader of each epoch: announcements, resignations, and how each epoch ended.
 
 Source: KIP-595 (BeginQuorumEpoch, EndQuorumEpoch); Kafka's `LeaderState` and `ResignedState`.
 """
@@ -22,12 +22,12 @@ from kraftwire.protocol.error_codes import ErrorCode
 
 __all__ = ["Leaders"]
 
-# A leader that announces itself again this long after the first time checks on a silent voter.
+# A leader that announces itself again after this long is checking on a silent voter.
 _REMINDER_S = 0.9
 
 
 class Leaders:
-    """The leader of every epoch that the capture or log shows."""
+    """Gathers the leader of every epoch in a capture or log."""
 
     def __init__(self, nodes: Nodes, elections: Elections) -> None:
         self.by_epoch: dict[int, LeaderOfEpoch] = {}
@@ -35,7 +35,7 @@ class Leaders:
         self._elections = elections
         self._events: list[Event] = []
         self._conflicts: set[tuple[int, NodeId]] = set()
-        # (ex-leader, epoch) -> who was told and how each answered.
+        # (former leader, epoch) -> the voters that it told, and their answers.
         self._goodbyes: dict[tuple[int, int], tuple[float, dict[NodeId, Answer]]] = {}
 
     def note(self, epoch: int, leader: NodeId, time: float, seen_in: str) -> LeaderOfEpoch:
@@ -51,7 +51,7 @@ class Leaders:
         return known
 
     def note_high_watermark(self, epoch: int, high_watermark: int) -> None:
-        """Note a high watermark that the leader of an epoch told."""
+        """Note a high watermark that the leader of an epoch has sent."""
         known = self.by_epoch.get(epoch)
         if known is None or high_watermark < 0:
             return
@@ -71,7 +71,7 @@ class Leaders:
     # -- BeginQuorumEpoch ----------------------------------------------------------------------
 
     def see_begin(self, seen: Sighting, body: BeginQuorumEpochRequest) -> None:
-        """A leader tells a voter that it leads."""
+        """Add a BeginQuorumEpoch request, by which a leader announces itself to a voter."""
         self._nodes.learn_server(seen.server, body.voter_id)
         voter = self._nodes.server(seen)
         for partition in (p for topic in body.topics for p in topic.partitions):
@@ -87,7 +87,7 @@ class Leaders:
                 self._events.append(event)
 
     def see_begin_answer(self, seen: Sighting, body: BeginQuorumEpochResponse) -> None:
-        """A voter accepts the leader, or knows a newer one."""
+        """Add a voter's answer: it accepts the leader, or knows a newer one."""
         if not isinstance(seen.request, BeginQuorumEpochRequest):
             return
         voter = self._nodes.server(seen)
@@ -102,7 +102,7 @@ class Leaders:
     # -- EndQuorumEpoch ------------------------------------------------------------------------
 
     def see_end(self, seen: Sighting, body: EndQuorumEpochRequest) -> None:
-        """A leader tells a voter that its epoch ends."""
+        """Add an EndQuorumEpoch request, by which a leader tells a voter that its epoch ends."""
         receiver = self._nodes.server(seen)
         for partition in (p for topic in body.topics for p in topic.partitions):
             leader, epoch = partition.leader_id, partition.leader_epoch
@@ -119,7 +119,7 @@ class Leaders:
                 ] or list(partition.preferred_successors)
 
     def see_end_answer(self, seen: Sighting, body: EndQuorumEpochResponse) -> None:
-        """A voter takes note, or knows a newer epoch."""
+        """Add a voter's answer: it accepts the end of the epoch, or knows a newer epoch."""
         if not isinstance(seen.request, EndQuorumEpochRequest):
             return
         receiver = self._nodes.server(seen)
@@ -133,7 +133,10 @@ class Leaders:
     # -- the end -------------------------------------------------------------------------------
 
     def finish(self, silences: Sequence[Silence]) -> None:
-        """Work out how each epoch ended, once all is known."""
+        """Determine how each epoch ended.
+
+        Order: after all frames.
+        """
         order = [self.by_epoch[epoch] for epoch in sorted(self.by_epoch)]
         for index, known in enumerate(order):
             successor = order[index + 1] if index + 1 < len(order) else None
@@ -147,7 +150,7 @@ class Leaders:
                 known.end, known.ending = successor.time, f"{successor.leader} took over"
 
     def events(self, rounds: Iterable[Round]) -> Iterator[Event]:
-        """Elections won, resignations, and what else befell leaders."""
+        """Yield elections, resignations and other events of leaders."""
         votes = {(r.epoch, r.candidate): r for r in rounds if not r.is_pre_vote}
         before: LeaderOfEpoch | None = None
         for epoch in sorted(self.by_epoch):
@@ -209,7 +212,7 @@ class Leaders:
 def _silence_of(
     known: LeaderOfEpoch, limit: float | None, silences: Sequence[Silence]
 ) -> Silence | None:
-    """The silence of a leader in which its successor was elected, or that never ended."""
+    """Return a leader's silence in which its successor was elected, or which never ended."""
     for silence in silences:
         if silence.node != known.leader or silence.start < known.time:
             continue

@@ -1,4 +1,4 @@
-"""Who votes: voter sets and kraft.version in the log, and requests to change them.
+"""The voters: voter sets and levels of kraft.version in the log, and requests to change them.
 
 Source: KIP-853 (dynamic quorums); rules R-VC, R-ADD, R-REM, R-UPD, R-UPG.
 """
@@ -34,26 +34,26 @@ class _Version:
 
 
 class Members:
-    """Voter sets, levels of kraft.version, and what changed them."""
+    """Gathers voter sets, levels of kraft.version, and the requests that changed them."""
 
     def __init__(self, nodes: Nodes) -> None:
         self.voter_sets: list[VoterSet] = []
         self.changes = Changes(nodes)
         self._nodes = nodes
         self._versions: list[_Version] = []
-        # What stands at or above the high watermark.
+        # Records at or above the high watermark, which are not committed.
         self._pending: list[VoterSet | _Version] = []
         self._high_watermark = -1
         self._undone: list[Event] = []
 
     @property
     def voters(self) -> frozenset[int]:
-        """The voters that were told last."""
+        """The latest known voters."""
         latest = self._latest()
         return frozenset(latest.voters) if latest else frozenset()
 
     def voters_at(self, time: float) -> frozenset[int]:
-        """The voters at a time; before the first set is known, those of the first."""
+        """Return the voters at a time; before the first known set, the voters of that set."""
         found = self.voter_sets[:1]
         found += [each for each in self.voter_sets if each.time <= time]
         return frozenset(found[-1].voters) if found else frozenset()
@@ -65,7 +65,7 @@ class Members:
     # -- the log -------------------------------------------------------------------------------
 
     def note_record(self, record: VotersRecord, *, offset: int, time: float) -> None:
-        """Note a voter set of the log."""
+        """Add a voter set from the log."""
         endpoints = [(v.voter_id, e.host, e.port) for v in record.voters for e in v.endpoints]
         self._nodes.learn_endpoints(endpoints)
         if len(self.voter_sets) >= RAFT_EVENT_COUNT_MAX:
@@ -77,12 +77,12 @@ class Members:
             {each.voter_id: _directory(each.voter_directory_id) for each in record.voters},
         )
         self.voter_sets.append(found)
-        # What was fetched long after it was written was committed long ago.
+        # A record that was fetched long after it was written was committed long before.
         if offset >= self._high_watermark:
             self._pending.append(found)
 
     def note_described(self, voters: Iterable[ReplicaState], time: float) -> None:
-        """Note the voters of a DescribeQuorum answer, if they are news."""
+        """Add the voters of a DescribeQuorum answer, if they differ from the known ones."""
         told = {each.replica_id: _directory(each.replica_directory_id) for each in voters}
         latest = self._latest()
         is_news = latest is None or _changes(latest, VoterSet(time, None, dict(told), told))
@@ -91,7 +91,7 @@ class Members:
             self.voter_sets.append(VoterSet(time, None, places, told))
 
     def note_version(self, level: int, *, offset: int, time: float) -> None:
-        """Note a KRaftVersion record of the log."""
+        """Add a KRaftVersionRecord from the log."""
         if len(self._versions) >= RAFT_EVENT_COUNT_MAX:
             return
         found = _Version(time, offset, level)
@@ -100,7 +100,7 @@ class Members:
             self._pending.append(found)
 
     def note_high_watermark(self, high_watermark: int, time: float) -> None:
-        """Note what is committed."""
+        """Note that the records below a high watermark are committed."""
         if high_watermark <= self._high_watermark:
             return
         self._high_watermark = high_watermark
@@ -112,7 +112,7 @@ class Members:
                 self._pending.append(each)
 
     def note_truncation(self, offset: int, epoch: int, time: float) -> None:
-        """Note that a newer epoch wrote the log anew from an offset on."""
+        """Note that a newer epoch overwrote the log from an offset on."""
         undone = [
             each for each in self._pending if each.offset is not None and each.offset >= offset
         ]
@@ -130,7 +130,7 @@ class Members:
     # -- events --------------------------------------------------------------------------------
 
     def events(self) -> Iterator[Event]:
-        """Voter sets, levels of kraft.version, requests to change them."""
+        """Yield the events of voter sets, levels of kraft.version, and requests to change them."""
         before: VoterSet | None = None
         for version in self._versions:
             yield self._version_event(version)
@@ -170,7 +170,7 @@ class Members:
         return Event(each.time, "kraft-version", text, None, None, details)
 
     def _fate(self, each: VoterSet | _Version) -> Iterator[str]:
-        """Whether a record was committed, and after how long."""
+        """Say whether and when a record was committed or undone."""
         if each.is_undone:
             yield "taken back"
         elif each.committed is not None:
@@ -191,7 +191,7 @@ def _directory(id: bytes) -> str:
 
 
 def _changes(before: VoterSet, now: VoterSet) -> list[str]:
-    """What differs between two sets, in words."""
+    """Describe the differences between two voter sets."""
     old, new = before.voters.keys(), now.voters.keys()
     found = [f"{node} joined" for node in sorted(new - old)]
     found += [f"{node} left" for node in sorted(old - new)]

@@ -1,7 +1,7 @@
-"""What the metadata log said: every batch once, however many replicas fetched it.
+"""The content of the metadata log: each batch once, however many replicas fetched it.
 
-Owns the order of the log (a batch of a newer epoch replaces what stood at its offset) and the
-choice of records that are worth a line.
+Owns the order of the log (a batch of a newer epoch replaces earlier ones at its offset) and the
+choice of records that get a line.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ __all__ = ["Extent", "MetadataLog", "Place"]
 _FAMILY = "metadata"
 _PROBLEM_COUNT_MAX = 20
 
-# Records reach the first follower at once; what is older than this when it is fetched is history.
+# New records reach the first follower at once; records fetched later than this are history.
 _HISTORY_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where and when a record stands in the log."""
+    """The place of a record in the log, and the time when it was written."""
 
     offset: int
     epoch: int
@@ -39,7 +39,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Where a batch stands in the log."""
+    """The offsets and the epoch of a batch."""
 
     base_offset: int
     last_offset: int
@@ -47,11 +47,11 @@ class Extent:
 
 
 class MetadataLog:
-    """Reads batches as they come and hands control records on.
+    """Reads batches in the order in which they are seen, and passes control records on.
 
-    `on_control` gets every control record of the log in order, `on_truncation` offset, epoch and
-    time where a newer epoch wrote the log anew. `show_secrets` lets values of secret configuration
-    keys through.
+    `on_control` gets every control record in the order of the log, `on_truncation` the offset,
+    epoch and time at which a newer epoch overwrote the log. With `show_secrets`, values of secret
+    configuration keys are shown.
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class MetadataLog:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was read yet."""
+        """Whether no batch has been read yet."""
         return self._summary.first_offset is None
 
     def see_bytes(self, data: bytes | memoryview, time: float) -> int:
-        """Read the records field of a Fetch response; returns the end offset, -1 if empty."""
+        """Read the records field of a Fetch response; return its end offset, -1 if it is empty."""
         end = -1
         try:
             for batch in read_batches(data):
@@ -88,7 +88,7 @@ class MetadataLog:
         return end
 
     def see_batch(self, batch: Batch, time: float | None = None) -> None:
-        """Read one batch, unless it was read before; `time` is when a frame brought it."""
+        """Read a batch, unless it was read before; `time` is when a frame brought it."""
         epoch = batch.partition_leader_epoch
         extent = Extent(getattr(batch, "base_offset", -1), batch.last_offset, epoch)
         if not self._goes_on(extent, time or batch.max_timestamp / 1000):
@@ -103,10 +103,10 @@ class MetadataLog:
     def see_control_records(
         self, extent: Extent, records: Iterable[tuple[Decoded, int, float]], time: float | None
     ) -> None:
-        """Take note of a batch that somebody else has read, and of its control records.
+        """Add the control records of a batch that was decoded elsewhere.
 
-        Shape: `records` are (record, offset, seconds since the epoch when it was written), and
-        `time` is when a frame brought the batch.
+        `records` are (record, offset, seconds since the epoch when it was written), and `time` is
+        when a frame brought the batch.
         """
         rows = list(records)
         written = rows[0][2] if rows else 0.0
@@ -117,7 +117,7 @@ class MetadataLog:
             self._on_control(decoded, Place(offset, extent.epoch, _time_of(at, time)))
 
     def _goes_on(self, extent: Extent, time: float) -> bool:
-        """Whether a batch is news; if so, the log ends with it from now on."""
+        """Return whether a batch is new; if so, the log now ends after it."""
         if extent.base_offset < self._next_offset:
             if extent.epoch <= self._epoch:
                 return False
@@ -130,7 +130,7 @@ class MetadataLog:
         return True
 
     def summary(self) -> LogSummary:
-        """All that was read so far."""
+        """Return a summary of all batches read so far."""
         self._summary.counts = dict(self._counts.most_common())
         self._summary.highlights = [
             replace(each, text=self._topics.complete(each.text)) if each.kind == "topic" else each
@@ -162,7 +162,7 @@ class MetadataLog:
             self._summary.hidden += 1
 
     def _note_truncation(self, offset: int, epoch: int, time: float) -> None:
-        text = f"log is written anew from offset {offset}: records before that were lost"
+        text = f"log is overwritten from offset {offset}: records before that were lost"
         details = {"offset": offset, "end": self._next_offset}
         if len(self.events) < RAFT_EVENT_COUNT_MAX:
             self.events.append(Event(time, "truncation", text, epoch, None, details))
@@ -175,5 +175,5 @@ class MetadataLog:
 
 
 def _time_of(written: float, seen: float | None) -> float:
-    """When a record was written: by the frames' clock, unless it is clearly older than them."""
+    """Return when a record was written: by the frames' clock, unless it is clearly older."""
     return written if seen is None or seen - written > _HISTORY_S else seen

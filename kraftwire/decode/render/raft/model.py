@@ -1,4 +1,4 @@
-"""The finished story of a quorum: events in order, who led when, how the replicas kept up.
+"""The finished story of a quorum: events in order, leaders by epoch, progress of replicas.
 
 Owns plain values only; the modules next to it gather them, `text` and `json_form` show them.
 """
@@ -27,10 +27,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened: a line of the timeline.
+    """An event: a line of the timeline.
 
-    Shape: `kind` is a stable word for programs, `text` the same for people without time, epoch
-    and node; `details` are what `text` was made of.
+    `kind` is a stable word for programs; `text` describes the event for people, without time, epoch
+    and node; `details` are the values that `text` was made from.
     """
 
     time: float
@@ -43,10 +43,9 @@ class Event:
 
 @dataclass(slots=True)
 class Answer:
-    """What a node that was asked said; `time` is None while it has not.
+    """The answer of one node; `time` is None until it is seen.
 
-    Shape: `is_granted` is None where the request is no Vote; `epoch` and `leader` are those that
-    the answer names.
+    `is_granted` is None unless the request is a Vote; `epoch` and `leader` are those in the answer.
     """
 
     asked: float
@@ -59,10 +58,10 @@ class Answer:
 
 @dataclass(slots=True)
 class Round:
-    """A candidate asks the voters for votes, or before that for pre-votes.
+    """A round of votes or pre-votes: a candidate's requests to the voters, and their answers.
 
-    Shape: a pre-vote names the epoch that the candidate is in, a vote the one that it wants to
-    lead. `end_offset` and `last_epoch` are the end of its log. `reason` says what set it off.
+    In a pre-vote, `epoch` is the candidate's current epoch; in a vote, the epoch that it wants to
+    lead. `end_offset` and `last_epoch` are the end of its log. `reason` says why the round began.
     """
 
     time: float
@@ -76,7 +75,7 @@ class Round:
 
     @property
     def granted(self) -> list[NodeId]:
-        """Who granted the vote, without the candidate."""
+        """The nodes that granted the vote, without the candidate."""
         return [voter for voter, answer in self.answers.items() if answer.is_granted]
 
 
@@ -84,9 +83,10 @@ class Round:
 class LeaderOfEpoch:
     """The leader of one epoch.
 
-    Shape: `time` is the first sign of it and `seen_in` what that was. `start_offset` is the
-    offset of its LeaderChange record, which also names `voters` and those `granting`. `preferred`
-    are the successors it named when it resigned. Offsets are None where the capture lacks them.
+    `time` is the first evidence of its leadership and `seen_in` the kind of that evidence.
+    `start_offset` is the offset of its LeaderChange record, which also names `voters` and those
+    `granting`. `preferred` are the successors that it named when it resigned. Offsets are None
+    where the capture lacks them.
     """
 
     epoch: int
@@ -107,10 +107,10 @@ class LeaderOfEpoch:
 
 @dataclass(slots=True)
 class Silence:
-    """A node sent nothing while others did; `end` is None if that lasted to the end.
+    """A time in which a node sent nothing while others did; `end` is None if it never ended.
 
-    Shape: `unanswered` counts the requests to it that never got an answer; `waits_for` is the
-    node that had to answer its own last request.
+    `unanswered` counts the requests to the node that never got an answer; `waits_for` is the node
+    that had not yet answered this node's own last request.
     """
 
     node: NodeId
@@ -120,17 +120,17 @@ class Silence:
     waits_for: NodeId | None = None
 
 
-# Stands for a lag where the replica is the leader.
+# Marks a span of time in which the replica was the leader, in place of a lag.
 LEADS = -1
 
 
 @dataclass(slots=True)
 class Replica:
-    """How one replica of the metadata log kept up.
+    """The progress of one replica of the metadata log.
 
-    Shape: a lag counts the records between a fetch offset and the largest end of the log seen
-    until then; `lags` are the largest lags of equal spans of time, None where it did not fetch and
-    `LEADS` where it led; `gap_max` is the longest pause between two fetches.
+    A lag is the number of records between a fetch offset and the largest end of the log seen until
+    then. `lags` are the largest lags of equal spans of time, None where the replica did not fetch
+    and `LEADS` where it led; `gap_max` is the longest pause between two fetches.
     """
 
     node: NodeId
@@ -146,11 +146,11 @@ class Replica:
 
 @dataclass(slots=True)
 class VoterSet:
-    """The voters from an offset of the log on; the offset is None where a DescribeQuorum told.
+    """The voters from an offset of the log on; `offset` is None for those of DescribeQuorum.
 
-    `voters` have their first address, `directories` the ids of their log directories, both empty
-    where nobody told. `committed` is when the high watermark passed the offset, as far as that
-    was seen; a set that is undone was taken back with the end of the log.
+    `voters` maps to first addresses, `directories` to the ids of log directories; both are empty
+    where unknown. `committed` is when the high watermark passed the offset, if that was seen. A set
+    is undone when the log is truncated below it.
     """
 
     time: float
@@ -163,9 +163,10 @@ class VoterSet:
 
 @dataclass(frozen=True, slots=True)
 class Highlight:
-    """A record of the metadata log in a few words.
+    """A metadata record described in a few words.
 
-    Shape: `kind` says what it is about, `subject` whose configuration it is, else empty.
+    `kind` says what the record is about; `subject` says whose configuration it is, and is empty for
+    other kinds.
     """
 
     offset: int
@@ -177,10 +178,11 @@ class Highlight:
 
 @dataclass(slots=True)
 class LogSummary:
-    """What the metadata log said.
+    """A summary of the metadata log.
 
-    Shape: `counts` by type of record; of the `highlights` a limited number is kept, `hidden`
-    counts the rest; offsets are from `first_offset` to before `end_offset`.
+    `counts` maps types of records to their numbers. The number of `highlights` is limited, and
+    `hidden` counts the others. The offsets reach from `first_offset` up to, but not including,
+    `end_offset`.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -194,9 +196,9 @@ class LogSummary:
 
 @dataclass(slots=True)
 class Story:
-    """All of it, in order of time.
+    """The finished story of a quorum, in order of time.
 
-    Shape: `labels` says what each node is; `cluster` is the id, None where nobody told it.
+    `labels` describes each node; `cluster` is the cluster id, None where it is unknown.
     """
 
     start: float
@@ -214,5 +216,5 @@ class Story:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing of a quorum was seen."""
+        """Whether the story has no sign of a quorum."""
         return not self.events and self.log.first_offset is None

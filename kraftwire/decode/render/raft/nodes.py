@@ -1,7 +1,7 @@
-"""Which node is at which end of a connection, and whether it is alive.
+"""The nodes at the ends of connections, and their silences.
 
-A server's id is told by the requests that name their receiver, by the endpoints in answers and by
-a leader's own answers; a client's by the replica id in its requests.
+A server's id comes from requests that name their receiver, from endpoints in answers and from a
+leader's own answers; a client's id from the replica id in its requests.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from kraftwire.limits import RAFT_EVENT_COUNT_MAX, RAFT_PENDING_COUNT_MAX
 
 __all__ = ["SILENCE_S", "Nodes"]
 
-# A replica asks at least every 500 ms (the wait of a Fetch); three times that is odd.
+# A replica asks at least every 500 ms (the wait of a Fetch); three times that is unusual.
 SILENCE_S = 1.5
 
-# Silence is only odd of a node that was heard all the time: for so long, and in so many frames. A
-# capture at one node's interface shows the others now and then.
+# Silence is only unusual for a node that was seen without a pause for this long and in this many
+# frames. A capture at one node's interface shows the others only now and then.
 _HEARD_S = 2.0
 _HEARD_COUNT = 6
 
-# A capture in which nobody sends anything for this long has a hole or shows a cluster at rest. Must
-# be longer than controller.quorum.fetch.timeout.ms (2 s): until then all wait for a stopped leader.
+# If nobody sends anything for this long, the capture has a hole or the cluster is at rest. Must be
+# longer than controller.quorum.fetch.timeout.ms (2 s): until then all wait for a stopped leader.
 _HOLE_S = 4.0
 
-# Requests that were on their way, or parked, when a node fell silent.
+# Time for requests that were in flight, or waiting at the node, when it fell silent.
 _ON_THE_WAY_S = 2.0
 
 
 class Nodes:
-    """The nodes of a capture."""
+    """Gathers the nodes of a capture and their silences."""
 
     def __init__(self) -> None:
         self.kinds: dict[NodeId, str] = {}
@@ -42,12 +42,12 @@ class Nodes:
         self._servers: dict[str, int] = {}
         self._clients: dict[str, int] = {}
         self._last_seen: dict[NodeId, float] = {}
-        # Since when and in how many frames a node was heard without a pause.
+        # Node -> since when, and in how many frames, it was seen without a pause.
         self._heard: dict[NodeId, tuple[float, int]] = {}
         self._last_frame: float | None = None
-        # Node -> the server of its last request, while that has no answer.
+        # Node -> the server of its last request, until that is answered.
         self._waits_for: dict[NodeId, str] = {}
-        # (connection, correlation id) -> (server, time); the oldest are forgotten first.
+        # (connection, correlation id) -> (server, time); the oldest requests are forgotten first.
         self._pending: OrderedDict[tuple[str, int], tuple[str, float]] = OrderedDict()
 
     def learn_server(self, endpoint: str, node: int) -> None:
@@ -56,7 +56,7 @@ class Nodes:
             self._servers[endpoint] = node
 
     def learn_endpoints(self, endpoints: Iterable[tuple[int, str, int]]) -> None:
-        """Note (node id, host, port) of an answer or record, unless traffic told better."""
+        """Note (node id, host, port) of an answer or record, unless traffic has shown otherwise."""
         for node, host, port in endpoints:
             text = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
             self._servers.setdefault(text, node)
@@ -67,23 +67,23 @@ class Nodes:
             self._clients[seen.connection] = node
 
     def server(self, seen: Sighting) -> NodeId:
-        """The node that listens."""
+        """Return the node that listens."""
         return self._servers.get(seen.server, seen.server)
 
     def client(self, seen: Sighting) -> NodeId | None:
-        """The node that asks; None if that is no node or not known yet."""
+        """Return the node that opened the connection; None if it is unknown or not a node."""
         return self._clients.get(seen.connection)
 
     def ends(self, connection: str) -> tuple[NodeId | None, NodeId]:
-        """The nodes at both ends, the client's first; None if that is not known to be one."""
+        """Return the nodes at both ends, the client first, or None if it is no known node."""
         server = connection.rpartition("-")[2]
         return self._clients.get(connection), self._servers.get(server, server)
 
     def see(self, seen: Sighting) -> None:
-        """Note a sign of life of the sender.
+        """Note that the sender of a frame is alive.
 
-        Order: after the body told who the sender is. Frames that waited for packets may come late,
-        with the time at which they were on the wire.
+        Order: after the body has shown the sender. Frames that waited for missing packets may come
+        late, with the time at which they were on the wire.
         """
         if self._last_frame is None:
             self._last_frame = seen.time
@@ -102,7 +102,7 @@ class Nodes:
         self._pending.pop((seen.connection, seen.correlation_id), None)
         client = self._clients.get(seen.connection)
         if client is not None and self._waits_for.get(client) == seen.server:
-            # It had nothing to say before this answer.
+            # The node had nothing to send before this answer.
             del self._waits_for[client]
             self._last_seen[client] = max(seen.time, self._last_seen.get(client, seen.time))
         server = self._servers.get(seen.server)
@@ -110,7 +110,7 @@ class Nodes:
             self._sign_of_life(server, seen.time)
 
     def finish(self, end: float) -> None:
-        """Note who was silent at the end of the capture, and count what stayed unanswered."""
+        """Complete the silences at the end of the capture, and count their unanswered requests."""
         for node, last in list(self._last_seen.items()):
             if end - last > SILENCE_S:
                 self._note_silence(node, last, None)
@@ -138,7 +138,7 @@ class Nodes:
         self._last_seen[node] = time
 
     def _interrupt_silence(self, node: NodeId, time: float) -> None:
-        """Take back what a frame shows that was held back: its sender was not silent then."""
+        """Split a silence in two at a frame of the node that was held back and came late."""
         for index, each in enumerate(self.silences):
             if each.node == node and each.end is not None and each.start < time < each.end:
                 parts = replace(each, end=time), replace(each, start=time)
@@ -156,7 +156,7 @@ class Nodes:
             self.silences.append(Silence(node, start, end, waits_for=server))
 
     def _is_waiting(self, silence: Silence) -> bool:
-        """Whether a node was silent only because the one that it had asked was."""
+        """Return whether a node was silent only because it waited for another silent node."""
         if silence.waits_for is None or silence.end is None:
             return False
         return any(

@@ -1,8 +1,8 @@
-"""How the log grows and how each replica keeps up: Fetch by Fetch.
+"""The growth of the log and the progress of each replica, Fetch by Fetch.
 
 A replica's lag is the number of records between its fetch offset and the largest end of the log
-that any frame has shown so far. A follower's fetch offset says what it has; the high watermark
-comes with the leader's answers.
+that any frame has shown so far. A follower's fetch offset shows how much it has; the leader's
+answers bring the high watermark.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 
 __all__ = ["Progress", "Spans"]
 
-# As many columns as the lag over time has; the spans double when time runs out of them.
+# The number of columns of the lag over time; spans double when they are used up.
 SPAN_COUNT = 40
 
-# Records that stay uncommitted for longer than this are worth a line.
+# Records that stay uncommitted for longer than this get a line.
 _STUCK_S = 1.0
 
 
 class Spans:
     """Maxima of a value over equal spans of time, in bounded memory.
 
-    Shape: the span starts at one second and doubles until all of the time fits.
+    The span starts at one second and doubles until the number of spans suffices.
     """
 
     def __init__(self, start: float) -> None:
@@ -35,7 +35,7 @@ class Spans:
         self._maxima: dict[int, int] = {}
 
     def add(self, time: float, value: int) -> None:
-        """Note a value at a time."""
+        """Add a value at a time."""
         index = int((time - self._start) / self._span)
         while index >= SPAN_COUNT:
             self._span *= 2
@@ -47,13 +47,13 @@ class Spans:
         self._maxima[index] = max(value, self._maxima.get(index, value))
 
     def values(self, end: float) -> list[int | None]:
-        """The maxima up to a time, None for spans without a value."""
+        """Return the maximum of each span up to a time, None for spans without a value."""
         count = min(int((end - self._start) / self._span) + 1, SPAN_COUNT)
         return [self._maxima.get(index) for index in range(count)]
 
 
 class Progress:
-    """High watermark, end of the log, and the replicas' places in it."""
+    """Gathers the high watermark, the end of the log, and the fetch offsets of replicas."""
 
     def __init__(self) -> None:
         self.replicas: dict[NodeId, Replica] = {}
@@ -62,20 +62,20 @@ class Progress:
         self._leader: NodeId | None = None
         self._start: float | None = None
         self._spans: dict[NodeId, Spans] = {}
-        # When a replica fetched last or led.
+        # Node -> time of its last fetch, or the last time it was seen as leader.
         self._at_work: dict[NodeId, float] = {}
         self._uncommitted_since: float | None = None
         self._events: list[Event] = []
 
     def see_fetch(self, node: NodeId, offset: int, time: float) -> None:
-        """A replica fetches from an offset."""
+        """Add a Fetch of a replica from an offset."""
         known = self.replicas.get(node)
         if known is None:
             known = self._add(node, offset, time)
         known.fetch_count += 1
         known.first_fetch = min(known.first_fetch, time)
         if time < known.last_fetch:
-            return  # held back for want of a packet, and overtaken
+            return  # the frame waited for a missing packet, and later ones came first
         known.gap_max = max(known.gap_max, time - self._at_work.get(node, time))
         self._at_work[node] = max(time, self._at_work.get(node, time))
         known.last_fetch = time
@@ -86,7 +86,7 @@ class Progress:
         self._spans[node].add(time, lag)
 
     def see_leader(self, leader: NodeId, high_watermark: int, time: float, epoch: int) -> None:
-        """The leader tells the high watermark."""
+        """Add a high watermark that the leader sent."""
         self._leader = leader
         known = self.replicas.get(leader)
         if known is not None:
@@ -103,15 +103,15 @@ class Progress:
         self._uncommitted_since = time if self.log_end > high_watermark else None
 
     def see_records(self, end_offset: int, time: float) -> None:
-        """Records up to an offset are in the log."""
+        """Note that the log has records up to an offset."""
         self._see_end(end_offset, time)
 
     def events(self) -> Iterator[Event]:
-        """When the high watermark stood still although there were records to commit."""
+        """Yield the events of a high watermark that stood still below the end of the log."""
         yield from self._events
 
     def finish(self, end: float) -> None:
-        """Fill in the lags over time."""
+        """Complete the lags over time."""
         for node, known in self.replicas.items():
             known.lags = self._spans[node].values(end)
 

@@ -1,7 +1,7 @@
-"""The story of a quorum from rows: exchanges and batches of a table instead of frames of a run.
+"""The story of a quorum from rows of a table instead of frames of a capture that is being decoded.
 
-Owns the order of requests and responses, which share a row but not a time, and where each event was
-seen. Decodes the bytes of a row itself, so rows can come from another process.
+Owns the order of requests and responses, which share a row but not a time, and the places where
+events were seen. Decodes the bytes of a row itself, so rows can come from another process.
 """
 
 from __future__ import annotations
@@ -42,9 +42,11 @@ class BatchRow:
 class ExchangeRow:
     """A request with its response, None if that was not captured.
 
-    Shape: `request` and `response` are header and body without the length; `batches` are those in
-    the response, where their bytes were cut away; `position` is None where nobody knows it.
-    `response_size` is how long the response was before, None if nothing was cut away.
+    `request` and `response` are header and body without the length. `batches` are the batches of
+    the response, if their bytes were cut out of it; `response_size` is the length of the response
+    before that, None if nothing was cut out. `position` is None where it is unknown;
+    `response_file` is None where it equals `file`.
+
     Units: `time_ns` nanoseconds since the epoch of the request, `latency_ns` from there to the
     response.
     """
@@ -63,13 +65,14 @@ class ExchangeRow:
     cluster: str | None = None
     batches: tuple[BatchRow, ...] = ()
     response_size: int | None = None
+    response_file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """An event, its exact time, and where its first frame lies.
+    """An event, its exact time, and the place of its first frame.
 
-    Shape: `file` is empty where no frame shows it; `details` are the event's, and of a leader also
+    `file` is empty where no frame shows it. `details` are those of the event; for a leader also
     when and how its epoch ended. Units: `time_ns` nanoseconds since the epoch.
     """
 
@@ -82,7 +85,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """A response that waits for its time, with the request that it answers."""
+    """A response, kept until its time, with the request that it answers."""
 
     row: ExchangeRow
     request: Message | None
@@ -90,10 +93,10 @@ class _Answer:
 
 
 class QuorumRows:
-    """Tells the story of one cluster.
+    """Makes the story of one cluster.
 
     Order: `see` exchanges by time and, for the same time, by position; `see_batch` the batches of
-    log files by offset; then ask for the `story`, or for its events with `seen`, once.
+    log files by offset; then call `story`, or `seen` for its events, once.
     """
 
     def __init__(self) -> None:
@@ -103,7 +106,7 @@ class QuorumRows:
         self._places = _Places()
 
     def see(self, row: ExchangeRow) -> None:
-        """Take note of an exchange."""
+        """Add an exchange."""
         position = row.position or 0
         self._answer_before(row.time_ns, position)
         time = row.time_ns / _SECOND_NS
@@ -122,11 +125,11 @@ class QuorumRows:
         heappush(self._waiting, (answer.time_ns, position, self._count, answer))
 
     def see_batch(self, batch: BatchRow) -> None:
-        """Take note of a batch of a log file; its records tell the time."""
+        """Add a batch of a log file; its time is that of its records."""
         self._timeline.see_control_records(batch.extent, batch.records, None)
 
     def see_ending(self, ending: Ending, file: str, position: int) -> None:
-        """Take note of a connection that ends, and of the place where it is told.
+        """Add the end of a connection, and the place where it is seen.
 
         Order: among the exchanges, by time.
         """
@@ -135,12 +138,12 @@ class QuorumRows:
         self._places.note(ending.time_ns, file, position)
 
     def story(self) -> Story:
-        """All of it, in order of time."""
+        """Return the story, in order of time."""
         self._answer_before(None, 0)
         return self._timeline.story()
 
     def seen(self) -> Iterator[Seen]:
-        """The events of the story, each with the place of its first frame."""
+        """Yield the events of the story, each with the place of its first frame."""
         story = self.story()
         leaders: dict[tuple[int | None, NodeId | None], LeaderOfEpoch] = {
             (each.epoch, each.leader): each for each in story.leaders
@@ -175,11 +178,12 @@ class QuorumRows:
         for batch in row.batches:
             self._timeline.see_control_records(batch.extent, batch.records, time)
         if row.response_position is not None:
-            self._places.note(answer.time_ns, row.file, row.response_position)
+            file = row.response_file or row.file
+            self._places.note(answer.time_ns, file, row.response_position)
 
 
 class _Places:
-    """Where the first frame of every moment lies: 20 bytes a frame, as a capture has millions."""
+    """The place of the first frame at each time, in 20 bytes a frame, as a capture has millions."""
 
     def __init__(self) -> None:
         self._times = array("q")
@@ -188,7 +192,7 @@ class _Places:
         self._numbers: dict[str, int] = {}
 
     def note(self, time_ns: int, file: str, position: int) -> None:
-        """Note a frame. Order: by time."""
+        """Add a frame. Order: by time."""
         if self._times and self._times[-1] >= time_ns:
             return
         self._times.append(time_ns)
@@ -196,7 +200,7 @@ class _Places:
         self._files.append(self._numbers.setdefault(file, len(self._numbers)))
 
     def find(self, time: float) -> tuple[int, str, int]:
-        """A moment in nanoseconds, with file and position of its frame, if there was one."""
+        """Return a time in nanoseconds, with file and position of its first frame, if any."""
         index = bisect_left(self._times, time, key=lambda time_ns: time_ns / _SECOND_NS)
         if index == len(self._times) or self._times[index] / _SECOND_NS != time:
             return round(time * _SECOND_NS), "", 0
@@ -205,7 +209,7 @@ class _Places:
 
 
 def stories(rows: Iterable[ExchangeRow]) -> dict[str | None, Story]:
-    """The story of every cluster, by its id. Order: rows by time."""
+    """Return the story of every cluster, by its id. Order: `rows` are in order of time."""
     quorums: dict[str | None, QuorumRows] = {}
     for row in rows:
         quorums.setdefault(row.cluster, QuorumRows()).see(row)
@@ -213,9 +217,9 @@ def stories(rows: Iterable[ExchangeRow]) -> dict[str | None, Story]:
 
 
 def _restore_slice(body: FetchSnapshotResponse, missing: int) -> None:
-    """Put zeros in place of the bytes of a snapshot, whose number is part of the story.
+    """Put zeros in place of the bytes of a snapshot, as their number is part of the story.
 
-    Shape: `missing` counts these bytes, and by how much their length took more than one byte.
+    `missing` counts these bytes, and the bytes of their length beyond the first.
     """
     for partition in (p for topic in body.topics for p in topic.partitions):
         size = missing
@@ -225,7 +229,7 @@ def _restore_slice(body: FetchSnapshotResponse, missing: int) -> None:
 
 
 def _body(row: ExchangeRow, data: bytes, *, is_request: bool) -> Message | None:
-    """The body of a request or response, None if the story has no use for it."""
+    """Return the body of a request or response; None if the story does not need it."""
     if row.api_key not in QUORUM_APIS:
         return None
     api = row.api_key, row.api_version

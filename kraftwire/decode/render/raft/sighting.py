@@ -1,4 +1,4 @@
-"""What the timeline is told: one request or response, as a packet capture shows it."""
+"""The input of the timeline: one request or response, as a packet capture shows it."""
 
 from __future__ import annotations
 
@@ -28,20 +28,21 @@ _NAMES = frozenset(
     }
 )
 
-# The bodies that the timeline reads; of all other frames time and connection are enough.
+# The bodies that the timeline reads. Of all other frames it needs only time and connection.
 QUORUM_APIS = frozenset(key for key, name in API_NAMES.items() if name in _NAMES)
 
-# A node's id, or host and port where no frame has told the id.
+# A node's id, or its host and port where no frame has shown the id.
 NodeId = int | str
 
 
 @dataclass(slots=True)
 class Sighting:
-    """One frame.
+    """A frame as the timeline sees it.
 
     `time` is in seconds since the epoch, `connection` "client:port-server:port". `body` is None
-    where nobody decoded it; a response has the body of its `request`, if known, and the time of it
-    in `asked`. Of an envelope the bodies are those inside, and `is_forwarded` is set.
+    where it was not decoded. A response has the body of its `request`, if known, and the time of
+    that request in `asked`. For an envelope, the bodies are those inside, and `is_forwarded` is
+    set.
     """
 
     time: float

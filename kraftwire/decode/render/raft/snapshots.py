@@ -1,8 +1,8 @@
-"""Snapshot files: which there are, how far they reach, who wrote them, what is in the last one.
+"""Snapshot files: their end offsets, their writers, and the content of the last one.
 
-A snapshot repeats the state of the log up to its offset, so its records are not counted with the
-log's; only where there is no log do they have to speak for it. Every replica writes its own
-snapshots: files with the same bytes are one that was fetched, or were written in the same
+A snapshot repeats the state of the log up to its offset, so its records are not counted with those
+of the log; they are used only where the log is missing. Every replica writes its own snapshots: of
+files with the same bytes, one was fetched from the other, or both were written in the same
 millisecond.
 """
 
@@ -27,10 +27,10 @@ __all__ = ["SnapshotFiles"]
 
 @dataclass(slots=True)
 class _Snapshot:
-    """One file; `digest` covers the checksums of its batches.
+    """A snapshot file; `digest` covers the checksums of its batches.
 
-    `reached` is the time of the last record of the log that is in it, `written` when its header
-    was made; None where the file says 0, which is no time.
+    `reached` is the time of the last record of the log in it, `written` the time when its header
+    was made. Both are None where the file says 0, which stands for no time.
     """
 
     name: str
@@ -49,7 +49,7 @@ class _Snapshot:
 
 
 class SnapshotFiles:
-    """The snapshots among the files of a run."""
+    """Gathers the snapshots among the files of a run."""
 
     def __init__(self, *, show_secrets: bool = False) -> None:
         self.latest: MetadataLog | None = None
@@ -60,17 +60,17 @@ class SnapshotFiles:
         self._nodes: dict[str, int] = {}
 
     def see_directory(self, meta_properties: str, node: int) -> None:
-        """Note whose log directory it is that a meta.properties lies in."""
+        """Note the node whose meta.properties is in a log directory."""
         if len(self._nodes) < RAFT_EVENT_COUNT_MAX:
             self._nodes[meta_properties.rpartition("/")[0]] = node
 
     def see_batch(self, file: str, batch: Batch) -> None:
-        """Take note of a batch of a snapshot file."""
+        """Add a batch of a snapshot file."""
         if self._file != file or batch.position == 0:
             self._begin(file)
         current = self._current
         if current is None or self.latest is None:
-            return  # the same file once more, or one too many
+            return  # a file that was read before, or beyond the limit
         current.size += batch.size
         current.digest = zlib.crc32(batch.crc.to_bytes(4, "big"), current.digest)
         if current.written is None and batch.max_timestamp > 0:
@@ -80,9 +80,9 @@ class SnapshotFiles:
         self.latest.see_batch(batch)
 
     def events(self, start: float) -> Iterator[Event]:
-        """Each snapshot at the time of the last record in it, and when it was written.
+        """Yield each snapshot at the time of the last record in it, and when it was written.
 
-        One without a time stands at the start of the story.
+        A snapshot without a time is put at the `start` of the story.
         """
         by_name: dict[str, list[_Snapshot]] = {}
         for each in self._files.values():
@@ -90,7 +90,7 @@ class SnapshotFiles:
         for name, files in by_name.items():
             yield _reached_event(name, files, start)
             end_offset = parse_file_name(name).base_offset
-            if end_offset:  # the others come from formatting
+            if end_offset:  # the empty ones come from formatting
                 yield from self._written_events(name, files, start)
 
     def _written_events(
@@ -134,7 +134,7 @@ class SnapshotFiles:
             return
         if isinstance(message, SnapshotHeaderRecord):
             told = message.last_contained_log_timestamp
-            # A snapshot of nothing, as formatting makes it, has no such time.
+            # An empty snapshot, which formatting writes, has no such time.
             current.reached = told / 1000 if told > 0 else place.time or None
         elif isinstance(message, VotersRecord):
             current.voters = sorted(each.voter_id for each in message.voters)

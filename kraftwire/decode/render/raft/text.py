@@ -1,4 +1,4 @@
-"""The story of a quorum for people: the timeline, who led when, the replicas, the log."""
+"""The story of a quorum for people: the timeline, leaders by epoch, the replicas, the log."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ _BARS = " ▁▂▃▄▅▆▇█"
 _UNKNOWN_BAR = "·"
 _LEADS_BAR = "L"
 
-# Highlights of the log that are shown at most; the JSON form has all that are kept.
+# The largest number of highlights that are shown; the JSON form has all that are kept.
 HIGHLIGHT_LINES_MAX = 24
-# A large cluster has hundreds of brokers, which all observe the quorum.
+# The largest number of observers that are shown; in a large cluster, hundreds of brokers are
+# observers.
 OBSERVER_ROWS_MAX = 20
 # Records of one kind within this time share a line.
 _TOGETHER_S = 0.5
@@ -62,7 +63,10 @@ _WRAP = 110
 def write_story(
     story: Story, stream: TextIO | None = None, *, is_one_of_many: bool = False
 ) -> None:
-    """Write all sections; the story of `is_one_of_many` begins with its cluster's id."""
+    """Write all sections of a story.
+
+    With `is_one_of_many`, the cluster's id comes first.
+    """
     stream = stream or sys.stdout
     is_coloured = wants_colour(stream)
 
@@ -98,7 +102,7 @@ def _head(story: Story, *, is_coloured: bool, is_one_of_many: bool) -> list[str]
 
 
 def timeline_lines(story: Story, *, is_coloured: bool = False) -> list[str]:
-    """One line per event: seconds since the start, epoch, node, what happened."""
+    """Return a line for each event: seconds since the start, epoch, node, and a description."""
     events = folded(story.events)
     rows = [tuple(map(printable, _row(event, story.start))) for event in events]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -175,7 +179,10 @@ def _replicas_table(story: Story) -> Table:
 
 
 def _shown_replicas(story: Story) -> tuple[list[Replica], list[Replica]]:
-    """The replicas that have a row each: the voters, and the observers that lagged most."""
+    """Return the replicas that get a row, and the others.
+
+    All voters get one, and the observers that lagged most.
+    """
     others = [each for each in story.replicas if "voter" not in story.labels.get(each.node, "")]
     others.sort(key=lambda each: each.lag_max, reverse=True)
     hidden = others[OBSERVER_ROWS_MAX:]
@@ -184,7 +191,7 @@ def _shown_replicas(story: Story) -> tuple[list[Replica], list[Replica]]:
 
 
 def _spark(replica: Replica) -> str:
-    """A bar per span of time, on a scale of squares so that small lags show beside large ones."""
+    """Draw a bar per span of time, on a square-root scale that makes small lags visible."""
     top, peak = len(_BARS) - 1, replica.lag_max
     bars = []
     for lag in replica.lags:
@@ -197,7 +204,7 @@ def _spark(replica: Replica) -> str:
 
 
 def log_lines(story: Story, *, is_coloured: bool = False) -> list[str]:
-    """What the metadata log said."""
+    """Return the lines about the metadata log."""
     log = story.log
     title = paint("What the metadata log said", BOLD, is_wanted=is_coloured)
     if log.first_offset is None or log.end_offset is None:
@@ -212,7 +219,7 @@ def log_lines(story: Story, *, is_coloured: bool = False) -> list[str]:
 
 
 def _highlights(story: Story) -> Iterator[str]:
-    """Records of one kind and moment share a line."""
+    """Yield lines of highlights; records of one kind and moment share a line."""
     groups: dict[tuple[str, int], list[Highlight]] = {}
     moment, number = float("-inf"), 0
     for each in story.log.highlights:

@@ -1,7 +1,7 @@
-"""The Raft view: turns the frames of a capture, or the batches of a metadata log, into a story.
+"""Turns the frames of a capture, or the batches of a metadata log, into the story of a quorum.
 
-Owns the dispatch of what is seen to those who gather it, and the order of the finished events. It
-decides nothing about the protocol and keeps no frame.
+Passes each frame to the parts that gather the story, and owns the order of the finished events.
+Makes no decisions about the protocol and keeps no frames.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ _REGISTRATIONS = {
     "ControllerRegistrationRequest": ("controller_id", "controller"),
 }
 
-# A controller that shuts down resigns and then waits for a successor, 5 s at most.
+# A controller that shuts down resigns and then waits at most 5 s for a successor.
 _SHUTDOWN_S = 6.0
 
 
 class Timeline:
     """Gathers the story of one quorum.
 
-    Order: `see` frames, or `see_batch` batches, as they come; then ask for the `story` once.
+    Order: `see` frames, or `see_batch` batches, as they come; then call `story` once.
     """
 
     def __init__(self, *, show_secrets: bool = False) -> None:
@@ -82,7 +82,7 @@ class Timeline:
         self._end = 0.0
 
     def see(self, seen: Sighting) -> None:
-        """Take note of a frame."""
+        """Add a frame."""
         self._note_time(seen.time)
         if seen.body is not None:
             if seen.is_request:
@@ -93,20 +93,21 @@ class Timeline:
         self._nodes.see(seen)
 
     def see_ending(self, ending: Ending) -> None:
-        """Take note of a connection that ends."""
+        """Add the end of a connection."""
         self._endings.see(ending)
 
     def see_batch(self, batch: Batch) -> None:
-        """Take note of a batch of a metadata log; its records tell the time."""
+        """Add a batch of a metadata log; its time is that of its records."""
         self._note_batch(batch)
         self._log.see_batch(batch)
 
     def see_control_records(
         self, extent: Extent, records: Iterable[tuple[Decoded, int, float]], time: float | None
     ) -> None:
-        """Take note of a batch of the metadata log that somebody else has read.
+        """Add the control records of a batch of the metadata log that was decoded elsewhere.
 
-        Shape: as of `MetadataLog.see_control_records`; without `time` the records tell it.
+        Arguments: as for `MetadataLog.see_control_records`. Without `time`, the records' own times
+        count.
         """
         rows = list(records)
         for _, _, written in rows if time is None else ():
@@ -116,12 +117,12 @@ class Timeline:
             self._progress.see_records(extent.last_offset + 1, time)
 
     def see_snapshot_batch(self, file: str, batch: Batch) -> None:
-        """Take note of a batch of a snapshot file."""
+        """Add a batch of a snapshot file."""
         self._note_batch(batch)
         self._snapshots.see_batch(file, batch)
 
     def see_directory(self, meta_properties: str, node: int) -> None:
-        """Take note of whose log directory a meta.properties lies in."""
+        """Note the node that a log directory belongs to, from its meta.properties."""
         self._snapshots.see_directory(meta_properties, node)
 
     def _note_batch(self, batch: Batch) -> None:
@@ -215,7 +216,7 @@ class Timeline:
     def _note_refusals(
         self, seen: Sighting, request: FetchRequest, told: FetchedPartition, epoch: int
     ) -> None:
-        """A leader without records for an offset says where the logs part, or names a snapshot."""
+        """Note a leader's answer that names a diverging epoch or a snapshot instead of records."""
         replica = _replica_id(request)
         if told.diverging_epoch is not None and told.diverging_epoch.epoch >= 0:
             ended, end = told.diverging_epoch.epoch, told.diverging_epoch.end_offset
@@ -262,7 +263,7 @@ class Timeline:
     # -- the end -------------------------------------------------------------------------------
 
     def story(self) -> Story:
-        """The story so far, in order of time."""
+        """Return the story so far, in order of time."""
         self._nodes.finish(self._end)
         self._leaders.finish(self._nodes.silences)
         self._progress.finish(self._end)
@@ -356,13 +357,13 @@ class Timeline:
 
 
 def _replica_id(body: FetchRequest) -> int:
-    """The replica that fetches; the field moved in version 15."""
+    """Return the id of the replica that fetches; the field moved in version 15."""
     state = body.replica_state
     return state.replica_id if state is not None and state.replica_id >= 0 else body.replica_id
 
 
 def _asked_partition(body: FetchRequest) -> FetchPartition | None:
-    """The partition of the metadata topic in a Fetch request, if it asks for that."""
+    """Return the partition of the metadata topic in a Fetch request, or None."""
     for topic in body.topics:
         if topic.topic_id == METADATA_TOPIC_ID or topic.topic == METADATA_TOPIC:
             return topic.partitions[0] if topic.partitions else None

@@ -1,4 +1,4 @@
-"""The outputs of `kraftwire decode --raft`: gathers all, and tells the story at the end."""
+"""The outputs of `kraftwire decode --raft`, written at the end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _METADATA = "metadata"
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A request that waits for its response; `api` is that of the one in an envelope."""
+    """A request that awaits its response; `api` is the API of the request in an envelope."""
 
     body: Message
     time: float
@@ -44,7 +44,7 @@ class RaftWriter(Paired[_Asked], HearsEndings):
     def __init__(
         self, stream: TextIO, *, show_secrets: bool = False, **_options: object
     ) -> None:
-        """Write to a stream. Shape: a story has no use for other writers' options."""
+        """Write to a stream. Options of other writers are ignored."""
         super().__init__()
         self._stream = stream
         self._clusters = Clusters(show_secrets=show_secrets)
@@ -55,7 +55,7 @@ class RaftWriter(Paired[_Asked], HearsEndings):
         return self._clusters.first
 
     def frame(self, decoded: DecodedFrame) -> None:
-        """Take note of a frame; bodies of other APIs are not decoded."""
+        """Add a frame to the story; bodies of other APIs are not decoded."""
         frame = decoded.frame
         if frame.api_key is not None and frame.correlation_id is not None:
             body = decoded.body if frame.api_key in QUORUM_APIS else None
@@ -64,7 +64,7 @@ class RaftWriter(Paired[_Asked], HearsEndings):
     def ask(
         self, frame: Frame, body: Message | None, _decoded: DecodedFrame | None, /
     ) -> _Asked | None:
-        """Take note of a request."""
+        """Add a request to the story; return what its response needs of it."""
         seen = _sighting(frame, body)
         api = self._unwrap(seen)
         self._clusters.see(seen)
@@ -78,7 +78,7 @@ class RaftWriter(Paired[_Asked], HearsEndings):
         _decoded: DecodedFrame | None,
         /,
     ) -> None:
-        """Take note of a response, and of its request again."""
+        """Add a response to the story, together with its request."""
         seen = _sighting(frame, body)
         self._unwrap(seen)
         if asked is not None:
@@ -88,10 +88,10 @@ class RaftWriter(Paired[_Asked], HearsEndings):
         self._clusters.see(seen)
 
     def unanswered(self, asked: _Asked, _is_awaited: bool, /) -> None:
-        """A request without a response has told what it had to tell."""
+        """Do nothing: the request was added when it was sent."""
 
     def _unwrap(self, seen: Sighting) -> Api | None:
-        """Put what is in an envelope in its place; returns what that is."""
+        """Replace an envelope's body by the request inside; return the API of that request."""
         seen.is_forwarded = isinstance(seen.body, EnvelopeRequest | EnvelopeResponse)
         if not isinstance(seen.body, EnvelopeRequest):
             return None
@@ -100,11 +100,11 @@ class RaftWriter(Paired[_Asked], HearsEndings):
         return api
 
     def ending(self, ending: Ending) -> None:
-        """Take note of a connection that ends."""
+        """Add the end of a connection."""
         self._clusters.see_ending(ending)
 
     def file_line(self, line: FileLine) -> None:
-        """Take note of a batch of a metadata log or snapshot, and whose directory it is."""
+        """Add a batch of a metadata log or snapshot, or the owner of a log directory."""
         if line.kind is FileKind.META_PROPERTIES:
             data = line.json["data"]
             node = str(data.get("node.id", ""))
@@ -121,7 +121,7 @@ class RaftWriter(Paired[_Asked], HearsEndings):
             timeline.see_batch(line.batch)
 
     def finish(self) -> None:
-        """Write the stories, with the cluster's id above where there are several."""
+        """Write the stories, each below its cluster's id if there are several."""
         stories = list(self._clusters.stories())
         for story in stories:
             write_story(story, self._stream, is_one_of_many=len(stories) > 1)
@@ -139,7 +139,7 @@ class RaftJsonWriter(RaftWriter):
     """Writes the story of each quorum as one JSON object on a line."""
 
     def finish(self) -> None:
-        """Write the objects."""
+        """Write one JSON object for each story."""
         for story in self._clusters.stories():
             self._stream.write(printable(json.dumps(story_to_json(story))) + "\n")
         self._stream.flush()

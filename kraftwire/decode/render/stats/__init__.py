@@ -25,14 +25,14 @@ class StatsWriter(Collector):
         top: int | None = None,
         **_options: object,
     ) -> None:
-        """Write to a stream. Shape: `top` is how many rows of each table are shown at most."""
+        """Write to a stream. `top` is the largest number of rows of each table."""
         super().__init__()
         self._stream = stream
         self._sort = sort
         self._top = top
 
     def finish(self) -> None:
-        """Write the tables."""
+        """Write the statistics as tables."""
         super().finish()
         write_stats(self, self._stream, self._sort, top=self._top)
         self._stream.flush()
@@ -42,7 +42,7 @@ class StatsJsonWriter(StatsWriter):
     """Counts everything and writes one JSON object at the end."""
 
     def finish(self) -> None:
-        """Write the object."""
+        """Write the statistics as JSON."""
         Collector.finish(self)
         self._stream.write(printable(json.dumps(stats_to_json(self))) + "\n")
         self._stream.flush()

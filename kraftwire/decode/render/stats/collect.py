@@ -1,4 +1,4 @@
-"""Takes frames and lines of files and counts them."""
+"""Counts frames and lines of files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kraftwire import messages
 from kraftwire.decode.body.frame import DecodedFrame
-from kraftwire.decode.body.quick import quick_errors
+from kraftwire.decode.body.scan import error_codes
 from kraftwire.decode.exchange.paired import QuickPaired
 from kraftwire.decode.exchange.wait import FETCH_APIS, is_held_for_members, wait_ms
 from kraftwire.decode.files.report import FileLine
@@ -29,7 +29,7 @@ _NS_PER_MS = 1_000_000
 
 @dataclass(slots=True)
 class _Asked:
-    """What is kept of a request: its row, of a Fetch its body, and whether it waits for others."""
+    """The kept part of a request: its row, the body of a Fetch, and whether it is held."""
 
     row: Row
     time_ns: int
@@ -38,13 +38,13 @@ class _Asked:
 
 
 class Collector(QuickPaired[_Asked]):
-    """Counts; the first and last time tell what span that was."""
+    """Gathers all statistics, and the times of the first and the last frame."""
 
     def __init__(self) -> None:
         super().__init__()
         self.exchanges = Exchanges()
         self.logs = Logs()
-        # Connection -> when its last answer came.
+        # Connection -> time of its last answer.
         self._answered: dict[str, int] = {}
         self.first_ns: int | None = None
         self.last_ns = 0
@@ -71,7 +71,7 @@ class Collector(QuickPaired[_Asked]):
     def ask(
         self, frame: Frame, body: Message | None, _decoded: DecodedFrame | None, /
     ) -> _Asked | None:
-        """Count a request."""
+        """Count a request; return what its response needs of it."""
         self._note_time(frame)
         row = self._row(frame)
         row.requests += 1
@@ -88,7 +88,7 @@ class Collector(QuickPaired[_Asked]):
         return _Asked(row, frame.time_ns, fetch, is_held)
 
     def unanswered(self, asked: _Asked, _is_awaited: bool, /) -> None:
-        """Count a request that stays alone."""
+        """Count a request that gets no response."""
         asked.row.without_response += 1
 
     def answer(
@@ -102,7 +102,7 @@ class Collector(QuickPaired[_Asked]):
         """Count a response."""
         self._note_time(frame)
         if decoded is None:
-            codes = quick_errors(body, frame.api_version or 0)
+            codes = error_codes(body, frame.api_version or 0) if body else []
         else:
             codes = decoded.error_codes
         row = asked.row if asked is not None else self._row(frame)
@@ -121,7 +121,7 @@ class Collector(QuickPaired[_Asked]):
         body: Message | None,
         codes: Sequence[int],
     ) -> None:
-        """Split a latency into waiting for its turn, other waits, and service."""
+        """Split a latency into the wait behind earlier requests, other waits, and service."""
         latency = max(frame.latency_ms or 0.0, 0.0)
         row.latency.add(latency)
         queued = min(self._queued_ms(asked, frame), latency)
@@ -135,7 +135,10 @@ class Collector(QuickPaired[_Asked]):
             row.service.add(latency - wait)
 
     def _queued_ms(self, asked: _Asked | None, frame: Frame) -> float:
-        """How long a request stood behind an earlier one; its connection has an answer now."""
+        """Return how long a request waited for the answer to an earlier one on its connection.
+
+        Call it once for each answer, as it also notes the time of this one.
+        """
         before = self._answered.pop(frame.connection, None)
         self._answered[frame.connection] = frame.time_ns
         if len(self._answered) > STATS_ROWS_MAX:
@@ -147,7 +150,7 @@ class Collector(QuickPaired[_Asked]):
     def _wait_ms(
         self, asked: _Asked | None, body: Message | None, queued: float, latency: float
     ) -> tuple[float, bool]:
-        """How much of a latency was waiting, and whether the rest is known to be service."""
+        """Return the wait in a latency, and whether the rest is known to be service."""
         if asked is None or asked.fetch is None or body is None:
             return queued, True
         asked_ms = asked.time_ns / _NS_PER_MS + queued

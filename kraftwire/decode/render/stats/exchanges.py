@@ -18,7 +18,7 @@ _SOFTWARE_MAX = 16
 
 @dataclass(frozen=True, slots=True)
 class RowKey:
-    """What a row is about."""
+    """The API, version and client that a row counts."""
 
     api: str
     version: int
@@ -27,12 +27,14 @@ class RowKey:
 
 @dataclass(slots=True)
 class Row:
-    """What was counted.
+    """The counts of a row.
 
-    Units: histograms of times hold milliseconds, those of sizes bytes. Shape: `latency` is of all
-    answered requests. `service` is of those of which it is known, which are all but Fetches
-    without records and requests that are held until other members of a group come along; `wait` is
-    of the requests that waited for anything, their turn on the connection included.
+    `latency` is of all answered requests. `service` leaves out requests whose service time is not
+    known: Fetches without records, and requests that are held until other members of a group have
+    come. `wait` is of requests that waited, including those that waited behind earlier requests on
+    their connection.
+
+    Units: histograms of times hold milliseconds, those of sizes bytes.
     """
 
     requests: int = 0
@@ -47,16 +49,16 @@ class Row:
 
     @property
     def request_bytes(self) -> int:
-        """Bytes of all requests."""
+        """The bytes of all requests."""
         return self.request_sizes.total
 
     @property
     def response_bytes(self) -> int:
-        """Bytes of all responses."""
+        """The bytes of all responses."""
         return self.response_sizes.total
 
     def merge(self, other: Row) -> None:
-        """Add what another row has counted."""
+        """Add the counts of another row."""
         self.requests += other.requests
         self.responses += other.responses
         self.without_response += other.without_response
@@ -70,32 +72,32 @@ class Row:
 
 @dataclass(slots=True)
 class Client:
-    """A client id: the software that it told in ApiVersions, and its connections."""
+    """A client id: its software as given in ApiVersions, and its connections."""
 
     software: set[str] = field(default_factory=set)
     connections: set[str] = field(default_factory=set)
 
     def add(self, connection: str) -> None:
-        """Note a connection."""
+        """Add a connection."""
         if len(self.connections) < STATS_ROWS_MAX:
             self.connections.add(connection)
 
     def note_software(self, body: Any) -> None:
-        """Note what an ApiVersions request says of the client."""
+        """Note the client's software from the body of an ApiVersions request."""
         text = f"{body.client_software_name} {body.client_software_version}".strip()
         if text and len(self.software) < _SOFTWARE_MAX:
             self.software.add(text)
 
 
 class Exchanges:
-    """All rows; beyond a limit, clients share one."""
+    """All rows; beyond a limit, further clients share one."""
 
     def __init__(self) -> None:
         self.rows: dict[RowKey, Row] = {}
         self.clients: dict[str, Client] = {}
 
     def row(self, api: str, version: int, client_id: str) -> Row:
-        """The row of an exchange."""
+        """Return the row of an exchange, which is added if it is new."""
         key = RowKey(api, version, client_id)
         row = self.rows.get(key)
         if row is None:
@@ -105,7 +107,7 @@ class Exchanges:
         return row
 
     def client(self, client_id: str) -> Client:
-        """What is known of a client id."""
+        """Return the client with an id, which is added if it is new."""
         client = self.clients.get(client_id)
         if client is None:
             if len(self.clients) >= STATS_ROWS_MAX:
@@ -114,14 +116,14 @@ class Exchanges:
         return client
 
     def by_api(self) -> dict[tuple[str, int], Row]:
-        """The rows of all clients together."""
+        """Return a row for each API and version, which counts all clients."""
         merged: dict[tuple[str, int], Row] = {}
         for key, row in self.rows.items():
             merged.setdefault((key.api, key.version), Row()).merge(row)
         return merged
 
     def by_client(self) -> dict[str, Row]:
-        """The rows of all APIs together."""
+        """Return a row for each client, which counts all APIs."""
         merged: dict[str, Row] = {}
         for key, row in self.rows.items():
             merged.setdefault(key.client_id, Row()).merge(row)

@@ -1,7 +1,8 @@
 """Quantiles of many values in little memory: a histogram of exponentially growing buckets.
 
-A bucket's bounds are a factor of `GROWTH` apart and a value stands for the middle of its bucket, so
-a quantile is wrong by at most half of that: 2.5 %. Smallest and largest value are exact.
+The bounds of a bucket are a factor of `GROWTH` apart, and a value is taken to be the middle of its
+bucket, so a quantile is wrong by at most half of that: 2.5 %. The smallest and the largest value
+are exact.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ GROWTH = 1.05
 ERROR = (GROWTH - 1) / 2
 
 _LOG = log(GROWTH)
-# Values below this are counted as this; a nanosecond if the unit is milliseconds.
+# Smaller values count as this one, which is a nanosecond if the unit is milliseconds.
 _LEAST = 1e-6
 
 
 class Histogram:
-    """Counts of values that are not negative."""
+    """A histogram of values that are not negative."""
 
     __slots__ = ("_buckets", "count", "largest", "smallest", "total")
 
@@ -32,7 +33,7 @@ class Histogram:
         self.largest = 0.0
 
     def add(self, value: float) -> None:
-        """Count a value."""
+        """Add a value."""
         self._buckets[floor(log(max(value, _LEAST)) / _LOG)] += 1
         self.count += 1
         self.total += value
@@ -40,7 +41,7 @@ class Histogram:
         self.largest = max(self.largest, value)
 
     def merge(self, other: Histogram) -> None:
-        """Add what another one has counted."""
+        """Add the values of another histogram."""
         self._buckets.update(other._buckets)
         self.count += other.count
         self.total += other.total
@@ -48,7 +49,7 @@ class Histogram:
         self.largest = max(self.largest, other.largest)
 
     def quantile(self, share: float) -> float | None:
-        """The value that this share of all values does not exceed; None without values."""
+        """Return the value that a share of all values does not exceed; None without values."""
         if not self.count:
             return None
         rank = share * self.count
@@ -61,7 +62,7 @@ class Histogram:
         return self.largest
 
     def to_json(self) -> dict[str, float | int | None]:
-        """Count, p50, p99 and maximum."""
+        """Return count, p50, p99 and maximum as a JSON object."""
         return {
             "count": self.count,
             "p50": self.quantile(0.5),

@@ -14,7 +14,7 @@ _NS = 1_000_000_000
 
 
 def stats_to_json(found: Collector) -> dict[str, Any]:
-    """All rows, without sums."""
+    """Return all rows, without sums, as a JSON object."""
     has_frames = found.first_ns is not None
     return {
         "start": found.first_ns / _NS if found.first_ns is not None else None,

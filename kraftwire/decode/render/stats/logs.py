@@ -19,10 +19,10 @@ OTHERS = "(others)"
 
 @dataclass(slots=True)
 class PartitionRow:
-    """What was counted of one partition or snapshot.
+    """The counts of a partition or snapshot.
 
-    Units: timestamps in milliseconds since the epoch. Shape: `compression` counts batches;
-    `other_lines` are index entries and state files.
+    Units: timestamps in milliseconds since the epoch. `compression` counts batches; `other_lines`
+    are index entries and state files.
     """
 
     files: set[str] = field(default_factory=set)
@@ -40,14 +40,14 @@ class PartitionRow:
 
 
 class Logs:
-    """All rows; beyond a limit, files share one."""
+    """All rows; beyond a limit, further files share one."""
 
     def __init__(self) -> None:
         self.rows: dict[str, PartitionRow] = {}
         self._names: dict[str, str] = {}
 
     def add(self, line: FileLine) -> None:
-        """Count a line."""
+        """Count a line of a file."""
         file = str(line.json["file"])
         name = self._names.get(file)
         if name is None:
@@ -67,7 +67,7 @@ class Logs:
 
 
 def _name(file: str, kind: FileKind) -> str:
-    """Folder and partition, so that copies on several brokers stay apart."""
+    """Return folder and partition, so that copies on several brokers stay apart."""
     path = Path(file)
     if kind is FileKind.SNAPSHOT or partition_of(path) is None:
         return str(Path(path.parent.name) / path.name)

@@ -1,4 +1,4 @@
-"""In which order rows are shown."""
+"""The order in which the rows of tables are shown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Sort = Literal["p99", "p50", "max", "waited", "requests", "errors", "sent", "rec
 
 Name = TypeVar("Name")
 
-# What comes without a value comes last.
+# Rows without a value come last.
 _NOTHING = -1.0
 
 _KEYS: dict[str, Callable[[Row], float]] = {
@@ -29,7 +29,7 @@ _KEYS: dict[str, Callable[[Row], float]] = {
 
 
 def in_order(rows: Iterable[tuple[Name, Row]], sort: Sort) -> list[tuple[Name, Row]]:
-    """The rows with their names, the largest first; by name from A to Z."""
+    """Return the rows with their names, the largest values first, or names from A to Z."""
     by_name = sorted(rows, key=lambda each: str(each[0]))
     if sort == "name":
         return by_name

@@ -1,4 +1,4 @@
-"""Sizes of frames: a total, quantiles, and how many lie below each of a few bounds."""
+"""Sizes of frames: their sum, quantiles, and the number of frames up to each of a few bounds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kraftwire.decode.render.stats.histogram import Histogram
 
 __all__ = ["BOUNDS", "LEGEND", "Sizes"]
 
-# Upper bounds of the bars; the last one is for everything above.
+# Upper bounds of the bars; one more bar counts larger sizes.
 BOUNDS = (64, 256, 1024, 4096, 16384, 65536, 262144, 1048576)
 _BARS = "▁▂▃▄▅▆▇█"
 _NONE = "·"
@@ -20,7 +20,7 @@ LEGEND = (
 
 
 class Sizes:
-    """Counts of sizes. Units: bytes."""
+    """A distribution of sizes. Units: bytes."""
 
     __slots__ = ("_counts", "histogram", "total")
 
@@ -30,19 +30,19 @@ class Sizes:
         self._counts = [0] * (len(BOUNDS) + 1)
 
     def add(self, size: int) -> None:
-        """Count a size."""
+        """Add a size."""
         self.histogram.add(size)
         self.total += size
         self._counts[_place(size)] += 1
 
     def merge(self, other: Sizes) -> None:
-        """Add what another one has counted."""
+        """Add the sizes of another distribution."""
         self.histogram.merge(other.histogram)
         self.total += other.total
         self._counts = [a + b for a, b in zip(self._counts, other._counts, strict=True)]
 
     def bars(self) -> str:
-        """A bar for each bound and one for what is above, the most frequent as high as can be."""
+        """Draw a bar for each bound and one for larger sizes; the tallest is the most frequent."""
         peak = max(self._counts)
         if not peak:
             return ""
@@ -52,7 +52,7 @@ class Sizes:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Quantiles, and the counts by their upper bounds, null for no bound."""
+        """Return quantiles, and counts with their upper bounds, null for none, as a JSON object."""
         bounds = [*BOUNDS, None]
         counts = [
             {"upTo": bound, "count": count}

@@ -30,7 +30,7 @@ __all__ = ["write_stats"]
 _NS = 1_000_000_000
 _NS_PER_MS = 1_000_000
 
-# Rows that are shown of clients crossed with APIs, and of sizes.
+# The largest numbers of rows of clients crossed with APIs, and of sizes.
 _PAIRS_SHOWN = 20
 _SIZES_SHOWN = 20
 
@@ -53,7 +53,7 @@ _NUMBER_HEADS = ("requests", "errors", "p50", "p99", "max", "waited")
 def write_stats(
     found: Collector, stream: TextIO, sort: Sort = "p99", *, top: int | None = None
 ) -> None:
-    """Write all tables that have rows. Shape: at most `top` rows of each."""
+    """Write all tables that have rows, each with at most `top` rows."""
     width = width_of(stream)
     if not found.exchanges.rows and not found.logs.rows:
         stream.write("nothing to count\n")
@@ -85,13 +85,13 @@ def _head(found: Collector) -> list[str]:
         f"{utc_text(first // _NS_PER_MS)}{rate}",
         f"times: p50, p99 and max are milliseconds of service (quantiles within {ERROR:.1%}); "
         "waited is the p50 of what requests waited for records (Fetch, ShareFetch), for other "
-        "members (JoinGroup, SyncGroup), or behind another request of their connection",
+        "members (JoinGroup, SyncGroup), or after another request of their connection",
     ]
     return lines + _slowest(found)
 
 
 def _slowest(found: Collector) -> list[str]:
-    """Which client waits longest for its answers, and where."""
+    """Describe which client waits longest for its answers, and for which API."""
     clients = in_order(found.exchanges.by_client().items(), "p99")
     name, row = clients[0]
     if len(clients) < 2 or not row.service.count:
@@ -117,7 +117,7 @@ def _api(key: RowKey) -> str:
 
 
 def _numbers(row: Row) -> tuple[str, ...]:
-    """The columns that tables of exchanges share."""
+    """Return the columns that all tables of exchanges have."""
     errors = sum(row.errors.values())
     return (
         f"{row.requests:,}",

@@ -13,7 +13,7 @@ _SECONDS = len("2026-11-20T20:22:23")
 
 
 def partitions_table(logs: Logs) -> Table:
-    """A row per partition or snapshot."""
+    """Return a table with a row for each partition or snapshot."""
     table = Table("By partition", _HEAD, right=(1, 2, 3), optional=(0, 4, 5, 6, 7))
     for name, row in sorted(logs.rows.items()):
         times = [row.first_timestamp, row.last_timestamp]

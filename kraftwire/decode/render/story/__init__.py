@@ -1,1 +1,1 @@
-"""What stories of groups, transactions and topics have in common; see README.md."""
+"""The common parts of the stories of groups, transactions and topics; see README.md."""

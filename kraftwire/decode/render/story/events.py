@@ -1,4 +1,4 @@
-"""The events of a story: bounded in number, repetitions folded, in order of time."""
+"""The events of a story: limited in number, with repetitions folded, in order of time."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from kraftwire.decode.limits import STORY_EVENTS_MAX
 
 __all__ = ["Event", "Events"]
 
-# Kinds of events that a member may be told again and again.
+# Kinds of events that may repeat many times for a member.
 _REMARKS = frozenset({"error", "status"})
 
 
 @dataclass(slots=True)
 class Event:
-    """Something that happened: a line of a story.
+    """An event: a line of a story.
 
-    Shape: `kind` is a stable word for programs, `text` the same for people; `subject` is what the
-    story is about (a group, a transactional id, a topic), `who` the member or client, `number` the
-    generation or epoch. It happened `count` times, the last time at `last`.
+    `kind` is a stable word for programs; `text` describes the event for people; `subject` is the
+    group, transactional id or topic; `who` is the member or client; `number` is the generation or
+    epoch. The event happened `count` times, the last time at `last`.
     """
 
     time: float
@@ -34,16 +34,16 @@ class Event:
 
 
 class Events:
-    """Takes events as they come; beyond a limit they are only counted."""
+    """Gathers the events of a story; beyond a limit they are only counted."""
 
     def __init__(self) -> None:
         self._all: list[Event] = []
-        # Subject and member -> what was said since its last event of another kind.
+        # Subject and member -> remarks since its last event of another kind.
         self._said: dict[tuple[str, str], dict[tuple[str, str], Event]] = {}
         self.overflow = 0
 
     def add(self, event: Event) -> None:
-        """Note an event; refusals and other remarks that come again are folded."""
+        """Add an event; a repeated refusal or remark is folded into the earlier one."""
         event.last = event.time
         key = event.subject, event.who
         said = self._said.get(key)
@@ -62,5 +62,5 @@ class Events:
         self._all.append(event)
 
     def in_order(self) -> list[Event]:
-        """The events in order of time."""
+        """Return the events in order of time."""
         return sorted(self._all, key=lambda each: each.time)

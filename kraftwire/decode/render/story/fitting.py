@@ -1,6 +1,6 @@
-"""Tables that fit a width: what is too long goes on in the next line of its cell.
+"""Tables that fit a width: long texts continue on the next line of their cell.
 
-Owns how much room each column gets. Nothing is cut off.
+Owns the distribution of room among columns. Nothing is cut off.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def write_fitted(
     rows_max: int | None = None,
     legend: str = "",
 ) -> None:
-    """Write a table, no more than its first rows if so wanted, and an empty line below it.
+    """Write a table, or only its first rows, and an empty line below it.
 
-    Shape: a `legend` stands below the title and says what symbols mean.
+    A `legend` below the title explains symbols.
     """
     is_coloured = wants_colour(stream)
     more = 0 if rows_max is None else max(0, len(table.rows) - rows_max)
@@ -43,10 +43,10 @@ def write_fitted(
 
 
 def fitted_lines(table: Table, width: int) -> list[str]:
-    """Title, heads and rows within a width.
+    """Return title, heads and rows within a width.
 
-    Shape: columns of `table.optional` wrap, the widest first; no other column does. Empty columns
-    are left out.
+    Columns of `table.optional` wrap, the widest first; no other column does. Empty columns are left
+    out.
     """
     rows = [[printable(cell) for cell in row] for row in table.rows]
     kept = [n for n in range(len(table.head)) if any(row[n] for row in rows)]

@@ -10,7 +10,7 @@ __all__ = ["events_to_json"]
 
 
 def events_to_json(events: Events, *, subject: str, who: str, number: str) -> list[dict[str, Any]]:
-    """The events in order. Shape: the arguments are the keys of what a story calls so."""
+    """Return the events in order of time. The arguments are the keys for an event's attributes."""
 
     def to_json(event: Event) -> dict[str, Any]:
         return {

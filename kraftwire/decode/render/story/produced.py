@@ -1,4 +1,4 @@
-"""What a Produce request carries, as the headers of its batches say."""
+"""The records in a body, counted by the headers of their batches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Carried", "carried", "produced_in", "topic_name"]
 
 @dataclass(slots=True)
 class Carried:
-    """Records of a partition in a body. Units: `size` bytes."""
+    """Number and size of the records of a partition in a body. Units: `size` bytes."""
 
     topic: str
     partition: int
@@ -29,7 +29,7 @@ class Carried:
 
 
 def produced_in(body: Any, names: TopicNames) -> Iterator[Carried]:
-    """The records of a Produce request by partition."""
+    """Yield the records of a Produce request by partition."""
     for topic in body.topic_data:
         name = topic_name(topic.name, topic.topic_id, names)
         for each in topic.partition_data:
@@ -37,7 +37,7 @@ def produced_in(body: Any, names: TopicNames) -> Iterator[Carried]:
 
 
 def carried(topic: str, partition: int, records: bytes | memoryview | None) -> Carried:
-    """The records in a field, but for those of batches that are cut off or damaged."""
+    """Count the records in a field, up to the first batch that is cut off or damaged."""
     found = Carried(topic, partition)
     try:
         for batch in read_batches(records or b""):
@@ -52,6 +52,6 @@ def carried(topic: str, partition: int, records: bytes | memoryview | None) -> C
 
 
 def topic_name(name: str | None, topic_id: bytes | None, names: TopicNames) -> str:
-    """The name of a topic, its id where nobody has told the name."""
+    """Return the name of a topic, or its id where the name is unknown."""
     known = names.name(name, topic_id)
     return known or (uuid_to_text(topic_id) if topic_id else "")

@@ -1,4 +1,4 @@
-"""What a story is told: a request, and its response once that has come."""
+"""The input of a story: a request, and its response once it is known."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["Talk"]
 class Talk:
     """A request and its response.
 
-    Shape: `request` is None where the capture lacks it, `response` while it has not come. Units:
-    `asked` and `answered` are seconds since the epoch.
+    `request` is None where the capture lacks it, `response` until it is known. Units: `asked` and
+    `answered` are seconds since the epoch.
     """
 
     connection: str

@@ -1,4 +1,4 @@
-"""Stories for people: the events one below the other, and tables that fit the width."""
+"""Stories for people: one event per line, and tables that fit the width."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from kraftwire.printable import printable, printable_lines
 
 __all__ = ["WIDTH", "event_lines", "head_line", "width_of", "write_lines"]
 
-# Where nobody says how wide a line may be.
+# The default width of lines.
 WIDTH = 80
 _WIDTH_MIN = 60
 _GAP = "  "
-# A longer name of a subject takes its room from the text.
+# A longer subject takes room from the text.
 _SUBJECT_WIDTH_MAX = 20
 
 
 def width_of(stream: TextIO) -> int:
-    """How wide lines may be: the width of a terminal, else 80 columns."""
+    """Return the width of lines: that of a terminal, else 80 columns."""
     if not stream.isatty():
         return WIDTH
     return max(_WIDTH_MIN, shutil.get_terminal_size((WIDTH, 24)).columns)
@@ -35,7 +35,7 @@ def write_lines(stream: TextIO, lines: Sequence[str]) -> None:
 
 
 def head_line(title: str, start: float, end: float, *, is_coloured: bool) -> str:
-    """What the story is about, how long it lasts, and when it begins."""
+    """Return the first line: the title, the duration of the story, and its beginning."""
     span = duration_text(max(0.0, end - start))
     head = paint(title, BOLD, is_wanted=is_coloured)
     return f"{head}: {span} from {utc_text(round(start * 1000))}"
@@ -49,10 +49,9 @@ def event_lines(
     styles: Mapping[str, str] | None = None,
     overflow: int = 0,
 ) -> list[str]:
-    """A line per event: seconds since the start, subject, who, and what happened.
+    """Return a line for each event: seconds since the start, subject, member or client, and text.
 
-    Shape: text that is too long goes on below itself; `styles` are the colours of kinds, None
-    for no colours.
+    Long text continues on the next line. `styles` are the colours of kinds, None for no colours.
     """
     rows = [_row(each, start) for each in events]
     if not rows:

@@ -1,4 +1,4 @@
-"""What the writers of stories share: requests with their responses, times, and the end."""
+"""The base class of writers of stories: pairs requests with responses and finds the time span."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TextIO
 
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.topics import TopicNames
+from kraftwire.decode.body.weight import objects_of
 from kraftwire.decode.exchange.paired import QuickPaired
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.framing.frames import Frame
@@ -20,15 +21,15 @@ __all__ = ["StoryWriter", "write_json"]
 
 
 class StoryWriter(QuickPaired[Talk]):
-    """Tells what it sees to a story, and writes that at the end.
+    """Passes requests and responses to a story, and writes the story at the end.
 
-    Shape: subclasses name the `apis` whose bodies they want, and say what is written.
+    Subclasses name the `apis` whose bodies they need, and write their stories.
     """
 
     apis: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, stream: TextIO, *, topics: TopicNames, **_options: object) -> None:
-        """Write to a stream. Shape: `topics` are names that frames told; the rest is not needed."""
+        """Write to a stream. `topics` are names from frames; other options are ignored."""
         super().__init__(kept_whole=True)
         self._stream = stream
         self._topics = topics
@@ -38,15 +39,15 @@ class StoryWriter(QuickPaired[Talk]):
     # -- for subclasses ------------------------------------------------------------------------
 
     def see_request(self, talk: Talk) -> None:
-        """Take note of a request when it is sent."""
+        """Add a request to the story when it is sent."""
         raise NotImplementedError
 
     def see_response(self, talk: Talk) -> None:
-        """Take note of a response. Shape: the request may be None."""
+        """Add a response to the story. Its request may be None."""
         raise NotImplementedError
 
     def see_unanswered(self, talk: Talk) -> None:
-        """Take note of a request that never got a response."""
+        """Add a request that never got a response."""
 
     def write(self, stream: TextIO) -> None:
         """Write the story."""
@@ -57,7 +58,7 @@ class StoryWriter(QuickPaired[Talk]):
     def ask(
         self, frame: Frame, body: Message | None, _decoded: DecodedFrame | None, /
     ) -> Talk | None:
-        """Take note of a request."""
+        """Add a request; return it to be kept until its response."""
         talk = self._talk(frame)
         if talk is None:
             return None
@@ -74,7 +75,7 @@ class StoryWriter(QuickPaired[Talk]):
         _decoded: DecodedFrame | None,
         /,
     ) -> None:
-        """Take note of a response."""
+        """Add a response."""
         talk = asked or self._talk(frame)
         if talk is None or body is None:
             return
@@ -82,12 +83,17 @@ class StoryWriter(QuickPaired[Talk]):
         talk.answered, talk.response = frame.time, body
         self.see_response(talk)
 
+    def weight(self, frame: Frame, kept: Talk | None, /) -> int:
+        """Return the memory that a request with its body takes. Units: bytes."""
+        own = super().weight(frame, kept)
+        return own if kept is None or kept.request is None else own + objects_of(kept.request)
+
     def unanswered(self, asked: Talk, _is_awaited: bool, /) -> None:
-        """Take note of a request that stays alone."""
+        """Add a request that gets no response."""
         self.see_unanswered(asked)
 
     def file_line(self, line: FileLine) -> None:
-        """Files have no part in stories of captures."""
+        """Ignore a line of a file: stories of captures do not use them."""
 
     def finish(self) -> None:
         """Write the story."""
@@ -104,12 +110,12 @@ class StoryWriter(QuickPaired[Talk]):
         return Talk(frame.connection, client or "", name, frame.time)
 
     def note_time(self, time: float) -> None:
-        """Note that something happened at a time. Units: seconds since the epoch."""
+        """Extend the time span of the story to a time. Units: seconds since the epoch."""
         if self.start is None or time < self.start:
             self.start = time
         self.end = max(self.end, time)
 
 
 def write_json(stream: TextIO, story: Callable[[], dict[str, Any]]) -> None:
-    """Write a story as one JSON object."""
+    """Write a story as one JSON object on a line."""
     stream.write(printable(json.dumps(story())) + "\n")

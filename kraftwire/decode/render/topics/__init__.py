@@ -1,1 +1,1 @@
-"""The story of topics: what was done to them, who writes and who reads them; see README.md."""
+"""The story of topics: their changes, producers and consumers; see README.md."""

@@ -15,7 +15,7 @@ __all__ = ["topics_to_json"]
 
 
 def topics_to_json(story: TopicStory, start: float, end: float) -> dict[str, Any]:
-    """All of the story."""
+    """Return the story as a JSON object."""
     return {
         "start": start,
         "end": end,

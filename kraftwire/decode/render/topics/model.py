@@ -1,4 +1,4 @@
-"""What is known of topics and their partitions.
+"""The values that the story of topics consists of: topics and their partitions.
 
 Owns plain values only.
 """
@@ -15,8 +15,8 @@ __all__ = ["Partition", "Topic"]
 class Partition:
     """A partition.
 
-    Shape: `start` and `end` are the offsets where it begins and ends as far as any frame has told,
-    `leader` and `epoch` those of the last Metadata answer.
+    `start` and `end` are its first offset and the offset after its last record, as far as any frame
+    has shown; `leader` and `epoch` are those of the last Metadata answer.
     """
 
     start: int | None = None
@@ -29,8 +29,8 @@ class Partition:
 class Topic:
     """A topic.
 
-    Shape: records of users that were acknowledged, and those in answers to consumers; a consumer
-    may get records twice, and records before the offset that it wants. `produced_by` and
+    Counts the records of acknowledged Produce requests, and those in answers to consumers; a
+    consumer may get records twice, and records before the offset that it wants. `produced_by` and
     `fetched_by` count the bytes of each client. Units: sizes are bytes of batches.
     """
 

@@ -1,4 +1,4 @@
-"""Follows topics request by request: traffic, administration, leaders, errors."""
+"""The story of topics, request by request: traffic, administration, leaders, errors."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ class TopicStory:
         self._partition_count = 0
 
     def see_response(self, talk: Talk) -> None:
-        """Take note of a response with its request."""
+        """Add a response with its request."""
         if talk.request is not None:
             _READERS[talk.api](self, talk)
 
     # -- traffic -------------------------------------------------------------------------------
 
     def see_produce(self, talk: Talk) -> None:
-        """Produce."""
+        """Count the records of a Produce request."""
         parts = produced_in(talk.request, self._names)
         sent = {(each.topic, each.partition): each for each in parts}
         for topic in talk.response.responses:
@@ -88,7 +88,7 @@ class TopicStory:
                     self._note(found, each.index, start=each.log_start_offset)
 
     def see_fetch(self, talk: Talk) -> None:
-        """Fetch and ShareFetch."""
+        """Count the records in an answer to Fetch or ShareFetch."""
         for topic in talk.response.responses:
             name = topic_name(getattr(topic, "topic", None), topic.topic_id, self._names)
             for each in topic.partitions:
@@ -108,7 +108,7 @@ class TopicStory:
                 self._note(found, each.partition_index, start=start, end=end)
 
     def see_offsets(self, talk: Talk) -> None:
-        """ListOffsets."""
+        """Note the offsets in an answer to ListOffsets."""
         asked = {
             (topic.name, each.partition_index): each.timestamp
             for topic in talk.request.topics
@@ -132,7 +132,7 @@ class TopicStory:
     # -- leaders -------------------------------------------------------------------------------
 
     def see_metadata(self, talk: Talk) -> None:
-        """Metadata: leaders that change are news."""
+        """Note the leaders in a Metadata answer; a changed leader is an event."""
         for topic in talk.response.topics:
             name = topic_name(topic.name, topic.topic_id, self._names)
             found = None if topic.error_code and name not in self.topics else self._topic(name)
@@ -152,7 +152,7 @@ class TopicStory:
     # -- administration ------------------------------------------------------------------------
 
     def see_creation(self, talk: Talk) -> None:
-        """CreateTopics."""
+        """Add the topics that CreateTopics creates."""
         told = {each.name: each for each in talk.response.topics}
         for each in talk.request.topics:
             result = told.get(each.name)
@@ -166,20 +166,20 @@ class TopicStory:
             self._administer(talk, each.name, words(f"is {what}", remarks), result)
 
     def see_deletion(self, talk: Talk) -> None:
-        """DeleteTopics."""
+        """Add the topics that DeleteTopics deletes."""
         for each in talk.response.responses:
             name = topic_name(each.name, each.topic_id, self._names)
             self._administer(talk, name, "is deleted", each)
 
     def see_partitions(self, talk: Talk) -> None:
-        """CreatePartitions."""
+        """Add the partitions that CreatePartitions creates."""
         told = {each.name: each for each in talk.response.results}
         for each in talk.request.topics:
             text = f"has {count_text(each.count, 'partition')} now"
             self._administer(talk, each.name, text, told.get(each.name))
 
     def see_configs(self, talk: Talk) -> None:
-        """AlterConfigs and IncrementalAlterConfigs."""
+        """Add the settings that AlterConfigs or IncrementalAlterConfigs changes."""
         told = {each.resource_name: each for each in talk.response.responses}
         for each in talk.request.resources:
             if each.resource_type != _TOPIC_RESOURCE:
@@ -192,7 +192,7 @@ class TopicStory:
             self._administer(talk, each.resource_name, text, told.get(each.resource_name))
 
     def see_deleted_records(self, talk: Talk) -> None:
-        """DeleteRecords."""
+        """Add the offsets up to which DeleteRecords deletes."""
         for topic in talk.response.topics:
             found = self._topic(topic.name)
             for each in topic.partitions if found is not None else ():
@@ -225,7 +225,7 @@ class TopicStory:
     # -- what is kept --------------------------------------------------------------------------
 
     def _topic(self, name: str | None) -> Topic | None:
-        """A topic; None if it has no name, or is one too many."""
+        """Return a topic, which is added if it is new; None without a name or beyond the limit."""
         if not name:
             return None
         found = self.topics.get(name)

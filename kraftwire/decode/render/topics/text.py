@@ -20,7 +20,7 @@ _CLIENTS_SHOWN = 3
 
 
 def write_topics(story: TopicStory, start: float, end: float, stream: TextIO) -> None:
-    """Write all sections."""
+    """Write all sections of the story."""
     is_coloured, width = wants_colour(stream), width_of(stream)
     if not story.topics:
         write_lines(stream, ["Topics: none was seen"])

@@ -27,19 +27,19 @@ class TopicsWriter(StoryWriter):
         show_secrets: bool = False,
         **options: object,
     ) -> None:
-        """Write to a stream. Shape: as of `StoryWriter`."""
+        """Write to a stream. Arguments: as for `StoryWriter`."""
         super().__init__(stream, topics=topics, **options)
         self.story = TopicStory(topics, show_secrets=show_secrets)
 
     def see_request(self, talk: Talk) -> None:
-        """A request tells something only with its response."""
+        """Ignore a request: it is used only with its response."""
 
     def see_response(self, talk: Talk) -> None:
-        """Tell the story."""
+        """Pass a response to the story."""
         self.story.see_response(talk)
 
     def write(self, stream: TextIO) -> None:
-        """Write the story."""
+        """Write the story as text."""
         write_topics(self.story, self.start or self.end, self.end, stream)
 
 
@@ -47,6 +47,6 @@ class TopicsJsonWriter(TopicsWriter):
     """Writes the story of topics as one JSON object."""
 
     def write(self, stream: TextIO) -> None:
-        """Write the object."""
+        """Write the story as JSON."""
         start = self.start or self.end
         write_json(stream, lambda: topics_to_json(self.story, start, self.end))

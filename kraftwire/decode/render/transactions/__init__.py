@@ -1,1 +1,1 @@
-"""The story of transactions: how they began, what they wrote, how they ended; see README.md."""
+"""The story of transactions: their beginnings, contents and ends; see README.md."""

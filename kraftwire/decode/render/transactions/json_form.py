@@ -15,7 +15,7 @@ __all__ = ["transactions_to_json"]
 
 
 def transactions_to_json(story: TransactionStory, start: float, end: float) -> dict[str, Any]:
-    """All of the story."""
+    """Return the story as a JSON object."""
     return {
         "start": start,
         "end": end,

@@ -1,4 +1,4 @@
-"""What is known of transactional ids and their transactions.
+"""The values that the story of transactions consists of.
 
 Owns plain values only.
 """
@@ -18,9 +18,9 @@ Ending = Literal["committed", "aborted", "aborted by the coordinator", "open"]
 class Transaction:
     """A transaction.
 
-    Shape: it begins with the first request that belongs to it, and ends with the answer to EndTxn,
-    or the markers that a coordinator writes by itself. Of its `partitions` a limited number is
-    kept. Units: times in seconds since the epoch, `size` bytes of batches.
+    It begins with the first request that belongs to it, and ends with the answer to EndTxn, or with
+    the markers of a coordinator that aborts it by itself. The number of `partitions` that are kept
+    is limited. Units: times in seconds since the epoch, `size` bytes of batches.
     """
 
     id: str
@@ -37,13 +37,13 @@ class Transaction:
     wants_commit: bool | None = None
 
     def seconds(self, now: float) -> float:
-        """How long it took, or has been open."""
+        """Return how long it took, or how long it has been open, in seconds."""
         return max(0.0, (now if self.end is None else self.end) - self.start)
 
 
 @dataclass(slots=True)
 class TransactionalId:
-    """A transactional id, and what became of its transactions."""
+    """A transactional id and its transactions."""
 
     id: str
     producer_id: int = -1

@@ -1,7 +1,7 @@
-"""Follows transactional ids request by request.
+"""The story of transactional ids, request by request.
 
-Which producer is whose follows from InitProducerId, and from requests that name both; markers name
-producers alone.
+InitProducerId, and requests that name both, show which producer belongs to which transactional id;
+markers name only producers.
 """
 
 from __future__ import annotations
@@ -56,19 +56,19 @@ class TransactionStory:
     # -- what is seen --------------------------------------------------------------------------
 
     def see_request(self, talk: Talk) -> None:
-        """Take note of a request."""
+        """Add a request."""
         if talk.api == "EndTxn":
             known = self._known(talk.request.transactional_id)
             if known is not None and known.current is not None:
                 known.current.wants_commit = talk.request.committed
 
     def see_response(self, talk: Talk) -> None:
-        """Take note of a response."""
+        """Add a response."""
         if talk.request is not None:
             _READERS[talk.api](self, talk)
 
     def see_init(self, talk: Talk) -> None:
-        """InitProducerId."""
+        """Add an InitProducerId, which gives a transactional id its producer."""
         body, told = talk.request, talk.response
         known = self._known(body.transactional_id)
         if known is None:
@@ -87,7 +87,7 @@ class TransactionStory:
         self._say(known, talk.answered, "producer", words(text, remarks), details)
 
     def see_partitions(self, talk: Talk) -> None:
-        """AddPartitionsToTxn, of producers and of brokers that ask in their name."""
+        """Add the partitions of AddPartitionsToTxn, sent by a producer or by a broker for it."""
         body, told = talk.request, talk.response
         if not body.transactions:
             known = self._known(body.v3_and_below_transactional_id)
@@ -100,7 +100,7 @@ class TransactionStory:
         for each in body.transactions:
             known = self._known(each.transactional_id)
             result = results.get(each.transactional_id)
-            # Brokers also ask whether a partition is in the transaction, which adds nothing.
+            # A broker may also ask whether a partition is in the transaction; that adds nothing.
             if known is not None and result is not None and not each.verify_only:
                 self._learn(known, each.producer_id, each.producer_epoch)
                 self._add(known, talk, each.topics, result.topic_results)
@@ -122,7 +122,7 @@ class TransactionStory:
                 self._add_partition(current, topic.name, partition)
 
     def see_produce(self, talk: Talk) -> None:
-        """Produce."""
+        """Add the records of a transactional Produce."""
         body = talk.request
         known = self._known(body.transactional_id)
         if known is None:
@@ -144,7 +144,7 @@ class TransactionStory:
             self._add_partition(current, each.topic, each.partition)
 
     def see_offsets(self, talk: Talk) -> None:
-        """AddOffsetsToTxn and TxnOffsetCommit."""
+        """Add the group of AddOffsetsToTxn or TxnOffsetCommit."""
         body, told = talk.request, talk.response
         known = self._known(body.transactional_id)
         if known is None:
@@ -160,7 +160,7 @@ class TransactionStory:
             current.groups.add(body.group_id)
 
     def see_end(self, talk: Talk) -> None:
-        """EndTxn."""
+        """Add the end of a transaction: EndTxn."""
         body, told = talk.request, talk.response
         known = self._known(body.transactional_id)
         if known is None:
@@ -174,7 +174,7 @@ class TransactionStory:
                 self._learn(known, told.producer_id, told.producer_epoch)
 
     def see_markers(self, talk: Talk) -> None:
-        """WriteTxnMarkers, from which the end is known that no producer asked for."""
+        """Add WriteTxnMarkers, which end transactions that no producer has ended."""
         for each in talk.request.markers:
             known = self._by_producer.get(each.producer_id)
             current = known.current if known is not None else None
@@ -186,7 +186,7 @@ class TransactionStory:
     # -- transactions --------------------------------------------------------------------------
 
     def _known(self, id: str | None) -> TransactionalId | None:
-        """What is known of an id; None for none, and for one too many."""
+        """Return the state of an id, which is added if new; None if empty or beyond the limit."""
         if not id:
             return None
         known = self.ids.get(id)
@@ -247,7 +247,7 @@ class TransactionStory:
             self._partition_count -= len(current.partitions)
 
     def finish(self) -> None:
-        """Tell of transactions that are open at the end."""
+        """Report commits that are not reported yet, and transactions that are open at the end."""
         for known in self.ids.values():
             self._flush(known)
             if known.current is not None:
@@ -260,13 +260,13 @@ class TransactionStory:
     # -- events --------------------------------------------------------------------------------
 
     def _note_commit(self, known: TransactionalId, current: Transaction) -> None:
-        """Commits one after the other are one line."""
+        """Add a commit to those that share a line because they follow each other."""
         known.commits = [*known.commits[:1], current]
         known.commit_count += 1
         known.commit_end = current.end or 0.0
 
     def _flush(self, known: TransactionalId) -> None:
-        """Tell of the commits so far."""
+        """Report the commits gathered so far."""
         if not known.commits:
             return
         first, count = known.commits[0], known.commit_count
@@ -297,7 +297,7 @@ class TransactionStory:
 
 
 def _content(current: Transaction) -> list[str]:
-    """What a transaction did."""
+    """Describe the content of a transaction."""
     remarks = []
     if current.records:
         records = count_text(current.records, "record")

@@ -25,7 +25,7 @@ _SLOWEST_SHOWN = 10
 
 
 def write_transactions(story: TransactionStory, start: float, end: float, stream: TextIO) -> None:
-    """Write all sections."""
+    """Write all sections of the story."""
     is_coloured, width = wants_colour(stream), width_of(stream)
     if not story.ids:
         write_lines(stream, ["Transactions: none was seen"])

@@ -20,20 +20,20 @@ class TransactionsWriter(StoryWriter):
     apis = APIS
 
     def __init__(self, stream: TextIO, *, topics: TopicNames, **options: object) -> None:
-        """Write to a stream. Shape: as of `StoryWriter`."""
+        """Write to a stream. Arguments: as for `StoryWriter`."""
         super().__init__(stream, topics=topics, **options)
         self.story = TransactionStory(topics)
 
     def see_request(self, talk: Talk) -> None:
-        """Tell the story."""
+        """Pass a request to the story."""
         self.story.see_request(talk)
 
     def see_response(self, talk: Talk) -> None:
-        """Tell the story."""
+        """Pass a response to the story."""
         self.story.see_response(talk)
 
     def write(self, stream: TextIO) -> None:
-        """Write the story."""
+        """Write the story as text."""
         self.story.finish()
         write_transactions(self.story, self.start or self.end, self.end, stream)
 
@@ -42,7 +42,7 @@ class TransactionsJsonWriter(TransactionsWriter):
     """Writes the story of transactions as one JSON object."""
 
     def write(self, stream: TextIO) -> None:
-        """Write the object."""
+        """Write the story as JSON."""
         self.story.finish()
         start = self.start or self.end
         write_json(stream, lambda: transactions_to_json(self.story, start, self.end))
