@@ -1,4 +1,4 @@
-"""What a refusal of Kafka's is called, and what to do about it."""
+"""Names of Kafka's errors, with advice."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from kraftwire.protocol.error_codes import ErrorCode, error_name
 
 __all__ = ["api_error_text"]
 
-# Code, words of the detail -> what may help.
+# Error code and words of its text -> advice.
 _HINTS = (
     (ErrorCode.UNSUPPORTED_VERSION, "does not support METADATA", "try --bootstrap-controller"),
-    (ErrorCode.MISMATCHED_ENDPOINT_TYPE, "not of controllers", "try --bootstrap-server"),
+    (ErrorCode.MISMATCHED_ENDPOINT_TYPE, "not controllers", "try --bootstrap-server"),
     (ErrorCode.MISMATCHED_ENDPOINT_TYPE, "not of brokers", "try --bootstrap-controller"),
     (ErrorCode.REQUEST_TIMED_OUT, "Connection refused", "does a node listen at this address?"),
     (
@@ -22,7 +22,7 @@ _HINTS = (
 
 
 def api_error_text(error: ApiError) -> str:
-    """The error by number and name, in the node's words, with what may help."""
+    """Return an error's number, name and text, with advice if there is any."""
     name, detail = error_name(error.code), error.detail
     text = detail if detail.startswith(name) else f"{name}: {detail}"
     hints = [hint for code, words, hint in _HINTS if code == error.code and words in detail]

@@ -1,4 +1,4 @@
-"""What is shown while something runs, by a thread of its own."""
+"""Progress shown by a separate thread while something runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Shown"]
 
 
 class Shown:
-    """A context during which `show` runs in a thread, if anybody wants to see it.
+    """A context during which `show` runs in a thread, if it is wanted.
 
     Order: `is_over` is set when the context ends, which waits for `show` to return.
     """
@@ -20,7 +20,7 @@ class Shown:
         self._thread = threading.Thread(target=self.show, daemon=True) if is_wanted else None
 
     def show(self) -> None:
-        """Show how far it has come until `is_over` is set. Subclasses say how."""
+        """Show the progress until `is_over` is set; subclasses implement this."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:

@@ -13,7 +13,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "diff": (
         "kraftwire.cli.diff:diff",
-        "Show where two log directories, or two captures, part.",
+        "Show where two log directories, or two captures, diverge.",
     ),
     "message": (
         "kraftwire.cli.message:message",
@@ -51,7 +51,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 def load(name: str) -> object:
-    """The command that a name of the table stands for."""
+    """Import and return the command of a name in the table."""
     from importlib import import_module
 
     module, _, attribute = COMMANDS[name][0].partition(":")

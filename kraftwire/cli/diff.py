@@ -1,4 +1,4 @@
-"""`kraftwire diff`: where two log directories, or two captures of the same traffic, part.
+"""`kraftwire diff`: where two log directories, or two captures of the same traffic, diverge.
 
 Owns the command's arguments and its output; what is compared is up to `kraftwire.decode.compare`.
 """
@@ -22,7 +22,6 @@ from kraftwire.errors import KraftwireError, UsageError
 __all__ = ["diff"]
 
 _SAME, _DIFFERENT, _TROUBLE = 0, 1, 2
-_PROBLEMS_MAX = 20
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -32,16 +31,16 @@ _PROBLEMS_MAX = 20
 @click.option("--keylog", metavar="FILE", help="Secrets of TLS connections (SSLKEYLOGFILE).")
 @click.option("-q", "--quiet", is_flag=True, help="Nothing but the exit code.")
 def diff(first: str, second: str, as_json: bool, keylog: str | None, quiet: bool) -> int:
-    """Show where A and B part: log directories or segments, or captures of the same traffic.
+    """Show where A and B diverge: log directories or segments, or captures of the same traffic.
 
-    Of each partition that is the first batch that differs, and the records that only one of the two
-    has; of each connection the first frame that differs, and those that only one has.
+    For each partition, shows the first batch that differs, and the records that only one of the two
+    has; for each connection, the first frame that differs, and the frames that only one has.
 
     \b
       kraftwire diff broker-1/orders-0 broker-2/orders-0
       kraftwire diff client.pcap server.pcap
 
-    Exit code: 0 if they are the same, 1 if they differ, 2 if that cannot be told.
+    Exit code: 0 if they are the same, 1 if they differ, 2 if that cannot be determined.
     """
     try:
         found = _compared(Path(first), Path(second), keylog)
@@ -62,7 +61,7 @@ def _compared(first: Path, second: Path, keylog: str | None) -> Comparison:
     kinds = [path.is_file() and is_capture(str(path)) for path in (first, second)]
     if kinds[0] != kinds[1]:
         capture, other = (first, second) if kinds[0] else (second, first)
-        raise UsageError(f"{capture} is a capture, {other} is none")
+        raise UsageError(f"{capture} is a capture, {other} is not")
     if not kinds[0]:
         return compare_logs(first, second)
     if keylog is not None:
@@ -76,10 +75,10 @@ def _show(found: Comparison, *, as_json: bool) -> None:
             put(json.dumps(each.to_json()))
         else:
             put(f"{each.subject}: {each.text}" if each.subject else each.text)
-    for problem in found.problems[:_PROBLEMS_MAX]:
+    for problem in found.problems:
         say(f"kraftwire: {problem}")
-    if len(found.problems) > _PROBLEMS_MAX:
-        say(f"kraftwire: {len(found.problems) - _PROBLEMS_MAX:,} more problems")
+    if found.more_problems:
+        say(f"kraftwire: {found.more_problems:,} more problems")
     if not found.subjects:
         say("kraftwire: there is nothing to compare: no segment, no snapshot, no frame")
         return

@@ -1,7 +1,7 @@
-"""The program `kraftwire`: finds the command, runs it, and says errors in one line.
+"""The program `kraftwire`: finds the command, runs it, and prints an error in one line.
 
-A command's module, and click with it, is imported when that command is called, so that
-``kraftwire --help`` and ``kraftwire message`` start at once.
+A command's module, and click with it, is imported when that command is called, so that ``kraftwire
+--help`` and ``kraftwire message`` start at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["help_text", "main"]
 
 _EXIT_FAILED = 1
 _EXIT_USAGE = 2
-# What a shell reports of a program that SIGINT or SIGPIPE ended.
+# The exit codes that a shell reports for a program ended by SIGINT or SIGPIPE.
 _EXIT_INTERRUPTED = 130
 _EXIT_BROKEN_PIPE = 141
 
@@ -77,7 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def help_text() -> str:
-    """What ``kraftwire --help`` prints."""
+    """Return the text of ``kraftwire --help``."""
     width = max(map(len, COMMANDS)) + 2
     lines = [f"  {name:{width}}{help_line}" for name, (_, help_line) in COMMANDS.items()]
     return _HELP.format(commands="\n".join(lines))
@@ -131,12 +131,12 @@ def _run_click(command: object, program: str, arguments: list[str]) -> int:
 
 
 def _say(text: str, program: str = "kraftwire") -> None:
-    """One line on standard error, whatever the text holds."""
+    """Print one line on standard error, whatever characters the text has."""
     say(f"{program}: {' '.join(text.split())}")
 
 
 def _os_text(error: OSError) -> str:
-    """An error of the operating system, and what it is about where that is known."""
+    """Return an error of the operating system, with the file that it is about if known."""
     text = error.strerror or str(error)
     if error.filename:
         return f"{error.filename}: {text}"

@@ -1,7 +1,7 @@
 """`kraftwire message`: messages between bytes and JSON, one JSON object per line.
 
 Owns the line format: what a line must hold, what its answer holds, and that no line, however bad,
-ends the run. The codec behind it is `kraftwire.messages`. Imports no click, to start at once.
+ends the run. The codec is `kraftwire.messages`. Imports no click, to start at once.
 """
 
 from __future__ import annotations
@@ -12,16 +12,26 @@ import stat
 import sys
 from binascii import unhexlify
 
+from kraftwire.cli.limits import (
+    MESSAGE_DECODED_FREE,
+    MESSAGE_DECODED_RATIO,
+    MESSAGE_JSON_FREE,
+    MESSAGE_JSON_RATIO,
+    MESSAGE_LINE_BYTES_MAX,
+    MESSAGE_SHOWN_FREE,
+    MESSAGE_SHOWN_RATIO,
+)
 from kraftwire.cli.output import put, say
 from kraftwire.decode.lines import read_lines
 from kraftwire.errors import KraftwireError, StorageError, UsageError
-from kraftwire.limits import MESSAGE_LINE_BYTES_MAX
 from kraftwire.printable import printable
 
 TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, BinaryIO
+
+    from kraftwire.wire.message import Message
 
     Answer = dict[str, Any]
 
@@ -41,7 +51,7 @@ writes one line for each, in the same order, as soon as it is read.
   version  a number
   hex      the body's bytes, without frame and header
   json     the body as Kafka's JSON converters print it, with fields of type records as base64
-  rest     how many bytes are left behind the message
+  rest     how many bytes are left after the message
 
 Other keys are ignored. The answer to a bad line is {"name", "version", "error"}, and the run goes
 on. Exit code: 0 if every line was translated, 3 if one was not, 2 for wrong usage.
@@ -53,6 +63,14 @@ Example:
 
 _EXIT_SOME_FAILED = 3
 _NAME_SIZE_MAX = 200
+
+# Shorter lines and messages need little memory whatever they hold.
+_LIGHT_BYTES = 128 * 1024
+# The most memory that JSON needs as objects, by the characters that begin or end them.
+_JSON_COSTS = {b"{": 232, b"[": 88, b",": 40, b'"': 25}
+# The memory that the JSON of a decoded message needs for each struct and each value.
+_STRUCT_BYTES = 250
+_VALUE_BYTES = 60
 
 
 def message(arguments: list[str]) -> int:
@@ -81,7 +99,12 @@ def translate(action: str, source: BinaryIO, target: BinaryIO) -> bool:
     for line in _lines(source):
         reply = answer(action, line)
         is_fine &= "error" not in reply
-        target.write(printable(_to_text(reply)).encode() + b"\n")
+        text = _to_text(reply)
+        # Each of these forms may be large: none is kept while the next one is made.
+        reply.clear()
+        target.write(printable(text).encode())
+        target.write(b"\n")
+        del text
         if is_waited_for:
             target.flush()
     target.flush()
@@ -89,9 +112,9 @@ def translate(action: str, source: BinaryIO, target: BinaryIO) -> bool:
 
 
 def answer(action: str, line: bytes | bytearray | None) -> Answer:
-    """The answer to one line; whatever is wrong with the line is its `error`.
+    """Return the answer to one line; anything wrong with the line becomes its `error`.
 
-    Shape: None stands for a line that is too long to be kept.
+    None stands for a line that is too long to be kept.
     """
     reply: Answer = {"name": None, "version": None}
     try:
@@ -109,10 +132,27 @@ def answer(action: str, line: bytes | bytearray | None) -> Answer:
 def _decode(request: Answer) -> Answer:
     name, version = _name_and_version(request)
     data = _bytes(_required(request, "hex"))
+    del request["hex"]
     from kraftwire.messages import find
 
-    decoded, end = find(name).decode(data, version)
+    decoded, end = _decoded(find(name), data, version)
     return {"json": decoded.to_json(version), "rest": len(data) - end}
+
+
+def _decoded(cls: type[Message], data: bytes, version: int) -> tuple[Message, int]:
+    """Return the message and its end. Raises: WireError, also for a message of far too many values.
+    """
+    if len(data) < _LIGHT_BYTES:
+        return cls.decode(data, version)
+    from kraftwire.decode.body.weight import Shown
+    from kraftwire.wire.scales import decode_bounded
+
+    free, ratio = MESSAGE_DECODED_FREE, MESSAGE_DECODED_RATIO
+    decoded, end = decode_bounded(cls, data, version, 0, free=free, ratio=ratio)
+    shown = Shown(_STRUCT_BYTES, _VALUE_BYTES, MESSAGE_SHOWN_FREE, MESSAGE_SHOWN_RATIO)
+    if shown.is_too_much(decoded, len(data), len(data)):
+        raise UsageError("the message has too many values for its bytes to be shown as JSON")
+    return decoded, end
 
 
 def _encode(request: Answer) -> Answer:
@@ -131,21 +171,32 @@ message.actions = tuple(_ACTIONS)  # type: ignore[attr-defined]
 def _parse(line: bytes | bytearray | None) -> Answer:
     if line is None or len(line) > MESSAGE_LINE_BYTES_MAX:
         raise UsageError(f"the line is longer than {MESSAGE_LINE_BYTES_MAX} bytes")
+    _weigh(line)
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
-        raise UsageError(f"the line is no UTF-8 at byte {error.start}") from None
+        raise UsageError(f"the line is not UTF-8 at byte {error.start}") from None
     try:
         request = _from_text(text)
     except json.JSONDecodeError as error:
         detail = f"{error.msg} at column {error.pos + 1}" if text.strip() else "the line is empty"
-        raise UsageError(f"the line is no JSON: {detail}") from None
+        raise UsageError(f"the line is not JSON: {detail}") from None
     except ValueError as error:
-        # NaN and Infinity, which are no JSON, and integers too long for Python to read.
-        raise UsageError(f"the line is no JSON: {error}") from None
+        # NaN and Infinity, which are not JSON, and integers too long for Python to read.
+        raise UsageError(f"the line is not JSON: {error}") from None
     if not isinstance(request, dict):
         raise UsageError(f"a line must be a JSON object, found {_kind(request)}")
     return request
+
+
+def _weigh(line: bytes | bytearray) -> None:
+    """Check that JSON does not become far larger as objects. Raises: UsageError if it does."""
+    size = len(line)
+    if size < _LIGHT_BYTES:
+        return
+    cost = sum(line.count(mark) * each for mark, each in _JSON_COSTS.items())
+    if cost > MESSAGE_JSON_FREE + MESSAGE_JSON_RATIO * size:
+        raise UsageError(f"the line has too many values for its {size} bytes")
 
 
 def _required(request: Answer, key: str) -> Any:
@@ -172,12 +223,14 @@ def _bytes(text: Any) -> bytes:
         pass
     for position, digit in enumerate(text):
         if digit not in "0123456789abcdefABCDEF":
-            raise UsageError(f"'hex' has {digit!r} at position {position}, which is no hex digit")
+            raise UsageError(
+                f"'hex' has {digit!r} at position {position}, which is not a hex digit"
+            )
     raise UsageError(f"'hex' has {len(text)} digits, two are needed for each byte")
 
 
 def _kind(value: Any) -> str:
-    """A JSON value in an error's words; long ones by their type alone."""
+    """Describe a JSON value for an error; a long one by its type alone."""
     if isinstance(value, str) and len(value) > _NAME_SIZE_MAX:
         return f"a string of {len(value)} characters"
     if isinstance(value, dict | list):
@@ -186,7 +239,7 @@ def _kind(value: Any) -> str:
 
 
 def _scalar(value: Any) -> Any:
-    """A value that an answer may repeat: nothing nested, nothing that JSON cannot say."""
+    """Return the value if an answer may repeat it: not nested, and valid in JSON."""
     if isinstance(value, dict | list) or value in (float("inf"), float("-inf")):
         return None
     return value
@@ -201,7 +254,8 @@ _to_text = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def _lines(source: BinaryIO) -> Iterator[bytes | bytearray | None]:
-    """The lines; None for one that is too long. Raises: StorageError if they cannot be read."""
+    """Yield the lines; None for one that is too long. Raises: StorageError if they cannot be read.
+    """
     try:
         yield from read_lines(source, MESSAGE_LINE_BYTES_MAX)
     except OSError as error:

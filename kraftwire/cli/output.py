@@ -40,7 +40,7 @@ def say(*lines: str) -> None:
 
 
 def say_over(line: str) -> None:
-    """Put a line in the place of the last one of standard error, a terminal; clear it if empty."""
+    """Replace the last line on standard error, a terminal; an empty line clears it."""
     sys.stderr.write(f"\r{printable(line)}" if line else "\r\x1b[K")
     sys.stderr.flush()
 

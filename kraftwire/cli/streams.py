@@ -1,4 +1,4 @@
-"""The standard streams where whoever started the program closed some of them.
+"""The standard streams, some of which may be closed when the program starts.
 
 Owns what stands in for a closed one: a stream that fails when it is used, as the closed one would,
 and that keeps its descriptor from being taken by the next file that is opened.
@@ -32,7 +32,7 @@ def replace_closed() -> None:
 
 
 def is_output_stuck() -> bool:
-    """Whether standard output takes neither what waits to be written nor a write of nothing."""
+    """Whether standard output accepts neither its buffered bytes nor an empty write."""
     try:
         sys.stdout.flush()
         os.write(sys.stdout.fileno(), b"")
@@ -42,7 +42,7 @@ def is_output_stuck() -> bool:
 
 
 def drop_output() -> None:
-    """Send what is still buffered nowhere: flushing it at exit would fail a second time."""
+    """Discard what is still buffered: flushing it at exit would fail a second time."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):

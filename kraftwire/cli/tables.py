@@ -31,12 +31,12 @@ def show(lines: Iterable[str]) -> None:
 
 
 def heading(text: str) -> str:
-    """A line that stands out on a terminal."""
+    """Return a line that stands out on a terminal."""
     return click.style(text, bold=True)
 
 
 def paragraph(text: str, *, first: str = "", indent: str = "") -> list[str]:
-    """Text wrapped to the terminal; `first` stands before it, `indent` before its other lines."""
+    """Wrap text to the terminal; `first` precedes it, `indent` precedes its other lines."""
     width = _width()
     if width is None:
         return [first + text]
@@ -52,9 +52,9 @@ def paragraph(text: str, *, first: str = "", indent: str = "") -> list[str]:
 def table(
     head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Iterable[int] = ()
 ) -> list[str]:
-    """Columns below their titles; those numbered in `right` are aligned to the right.
+    """Return lines of columns below their titles; those numbered in `right` are right-aligned.
 
-    Shape: every row has as many cells as head; the last column wraps.
+    Every row has as many cells as `head`; the last column wraps.
     """
     to_right = set(right)
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]

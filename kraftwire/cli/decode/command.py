@@ -1,7 +1,7 @@
 """`kraftwire decode`: captures, log segments, snapshots and state files as lines.
 
 Owns the command's arguments and what happens around a run: where output goes, totals, progress,
-exit code. What is decoded and shown is the business of `kraftwire.decode`.
+exit code. What is decoded and shown is up to `kraftwire.decode`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import click
 
 from kraftwire import messages
 from kraftwire.cli.decode.complaints import Complaints
-from kraftwire.cli.decode.jobs import Job, Jobs, job_count
+from kraftwire.cli.decode.jobs import Jobs, job_count
 from kraftwire.cli.decode.output import SHOWN, Output, make_sink
 from kraftwire.cli.decode.progress import Progress
 from kraftwire.cli.output import say
@@ -27,6 +27,7 @@ from kraftwire.decode.render.stats.order import Sort
 from kraftwire.decode.run.filters import FilterOptions, topic_test
 from kraftwire.decode.run.inputs import InputKind, Inputs, is_live
 from kraftwire.decode.run.options import Options
+from kraftwire.decode.run.relay import Relay
 from kraftwire.decode.run.run import Run
 from kraftwire.decode.run.summary import summary
 from kraftwire.decode.tls.ciphers import ensure_ciphers
@@ -45,14 +46,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 # A batch is at most this late; a metadata log gets one every half second.
 _FOLLOW_S = 0.2
 
-# Options whose output has a JSON form of its own.
+# Options whose output has its own JSON form.
 _REPORTS = ("stats", "raft", "groups", "transactions", "topics", "print_data")
 
 _REPEATABLE = "Repeatable, comma lists; !VALUE or ^VALUE excludes."
 
 
 def _listed(context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> Any:  # noqa: ARG001
-    """Values of a repeatable option that may also be lists with commas."""
+    """Return the values of a repeatable option, each of which may be a comma-separated list."""
     return tuple(part.strip() for each in value for part in each.split(",") if part.strip())
 
 
@@ -92,7 +93,7 @@ def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
 @click.option(
     "--template",
     metavar="TEXT",
-    help="--print-data in kcat's manner: %t %p %o %T %k %s %h, %K %S sizes, \\n \\t.",
+    help="--print-data in the format of kcat's -f: %t %p %o %T %k %s %h, %K %S sizes, \\n \\t.",
 )
 @click.option("--raft", is_flag=True, help="Epochs, leaders, votes and voters over time.")
 @click.option("--groups", is_flag=True, help="Members, generations, assignments and lag of groups.")
@@ -137,7 +138,7 @@ def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
 @click.option(
     "--family",
     type=click.Choice([*FAMILIES.values(), "none"]),
-    help="Kafka's own records in log files whose folder does not tell.",
+    help="Kafka's own records in log files whose folder does not show it.",
 )
 @click.option(
     "--merge/--no-merge",
@@ -145,13 +146,12 @@ def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
     default=True,
     help="Captures of the same time in the order of time, or one by one.",
 )
-@click.option("-f", "--follow", is_flag=True, help="Go on with what is appended to a segment.")
+@click.option("-f", "--follow", is_flag=True, help="Continue with what is appended to a segment.")
 @click.option(
     "--jobs",
     type=click.IntRange(1),
     metavar="N",
-    help="Processes; by default one, and for -v, --bytes and JSON lines of captures over 50 MB "
-    "one for each processor.",
+    help="Processes; by default one, and for captures over 50 MB one for each processor.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="No totals and no progress on standard error.")
 def decode(inputs: tuple[str, ...], **options: Any) -> int:
@@ -175,10 +175,10 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     damage, an unknown layout), 1 if nothing was decoded, 2 for wrong usage. Lines and --stats
     check the CRCs of batches in frames, -v and JSON lines decode their records as well.
 
-    Secrets that can be recognised are hidden. What applications wrote is no secret in this sense:
-    -v, --print-data and --template show keys, values and headers, whatever they hold.
+    Secrets that can be recognised are hidden. What applications wrote is not a secret in this
+    sense: -v, --print-data and --template show keys, values and headers, whatever they hold.
     """
-    is_bare = options["input_kind"] in ("hex", "frames")
+    is_bare = _is_bare(options)
     api = _bare_api(options) if is_bare else None
     output = _output(options)
     wanted = _options(options, output, is_bare=is_bare)
@@ -196,7 +196,7 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """What the command line asks for; done by one process, or by several."""
+    """The work that the command line requests; done by one process or several."""
 
     inputs: tuple[str, ...]
     options: dict[str, Any]
@@ -205,20 +205,18 @@ class _Task:
     api: tuple[int, int] | None
 
     def run(self) -> Run:
-        """Do it all."""
+        """Run it, and set the exit code."""
         run = self._started()
         count = self._job_count(has_filters=not run.passes_all)
         if count > 1:
-            jobs = Jobs(count, self._job)
-            run.totals = jobs.totals
-            jobs.run(self.output, self._progress(run))
+            Jobs(count, self._relayed).do(run, self.output, self._progress(run))
         else:
             with self._progress(run):
                 self._read(run)
         return run
 
     def _job_count(self, *, has_filters: bool) -> int:
-        if self.options["follow"] or self.options["input_kind"] in ("hex", "frames"):
+        if self.options["follow"] or _is_bare(self.options):
             return 1
         jobs = self.options["jobs"]
         return job_count(jobs, self.inputs, self.output, has_filters=has_filters)
@@ -226,29 +224,32 @@ class _Task:
     def _progress(self, run: Run) -> Progress:
         return Progress(run.totals, is_wanted=not self.options["quiet"])
 
-    def _job(self, job: Job) -> Run:
-        return self._read(self._started(job), is_told=job.share.is_first)
+    def _relayed(self, relay: Relay) -> Run:
+        """Run it in several processes, of which this is the first."""
+        run = self._started(relay)
+        self._read(run)
+        run.finish_relay()
+        return run
 
-    def _started(self, job: Job | None = None) -> Run:
+    def _started(self, relay: Relay | None = None) -> Run:
         options, memory = self.options, Memory()
-        turned, shared = (job.turned, (job.share, job.turned)) if job else (None, None)
         sink = make_sink(
             self.output,
             self.wanted.settings(memory),
             is_live=options["follow"] or is_live(self.inputs),
             is_full=options["verbose"] > (0 if options["with_bytes"] else 1),
-            turned=turned,
+            out=relay.out if relay else None,
             columns=options["columns"],
             sort=options["sort"] or "p99",
             top=options["top"],
             template=options["template"],
             is_wanted_topic=topic_test(self.wanted.filters),
         )
-        return Run(self.wanted, sink, memory, shared=shared)
+        return Run(self.wanted, sink, memory, relay=relay)
 
-    def _read(self, run: Run, *, is_told: bool = True) -> Run:
-        """Read the inputs; of several processes one tells what is wrong with them."""
-        options, complaints = self.options, Complaints(is_told=is_told)
+    def _read(self, run: Run) -> None:
+        """Read the inputs, and report what is wrong with them."""
+        options, complaints = self.options, Complaints()
         run.totals.files.on_finding = complaints.finding
         tell, kind = complaints.unreadable, options["input_kind"]
         try:
@@ -260,18 +261,17 @@ class _Task:
         finally:
             run.finish()
         complaints.finish()
-        return run
 
 
 def _wait() -> bool:
-    """Wait for more to be written; what there is may be read meanwhile."""
+    """Flush the output, then wait for more input to be written; always returns True."""
     sys.stdout.flush()
     time.sleep(_FOLLOW_S)
     return True
 
 
 def _output(options: dict[str, Any]) -> Output:
-    """What is printed. Raises: UsageError if more than one kind of output is asked for."""
+    """Return the requested kind of output. Raises: UsageError if more than one is requested."""
     wanted = {
         "-v": options["verbose"],
         "--bytes": options["with_bytes"],
@@ -312,7 +312,7 @@ def _output(options: dict[str, Any]) -> Output:
 
 
 def _check_columns(columns: Sequence[str], asked: Sequence[str]) -> None:
-    """Raises: UsageError for columns that there are not, or of what is no line."""
+    """Raises: UsageError for unknown columns, or for an output that has none."""
     if asked:
         raise UsageError(f"{asked[0]} has no columns, -o is for lines")
     for name in columns:
@@ -321,7 +321,7 @@ def _check_columns(columns: Sequence[str], asked: Sequence[str]) -> None:
 
 
 def _options(options: dict[str, Any], output: Output, *, is_bare: bool) -> Options:
-    """How to decode, of the options of the command line."""
+    """Convert the options of the command line to those of decoding."""
     return Options(
         records="full" if options["print_data"] or options["template"] else options["records"],
         show_secrets=options["show_secrets"],
@@ -329,7 +329,7 @@ def _options(options: dict[str, Any], output: Output, *, is_bare: bool) -> Optio
         keys=_keys(options["keylog"]),
         shown=SHOWN.get(output),
         filters=FilterOptions(
-            # Of bare frames the option says what they are.
+            # The option tells what bare frames are.
             api=() if is_bare else options["api"],
             api_version=options["api_version"],
             client_id=options["client_id"],
@@ -348,11 +348,16 @@ def _options(options: dict[str, Any], output: Output, *, is_bare: bool) -> Optio
 
 
 def _keys(path: str | None) -> KeyLog | None:
-    """The secrets in a key log. Raises: UsageError if nothing can be decrypted."""
+    """Read the secrets of a key log. Raises: UsageError if nothing can be decrypted."""
     if path is None:
         return None
     ensure_ciphers()
     return KeyLog.read(path)
+
+
+def _is_bare(options: dict[str, Any]) -> bool:
+    """Whether the inputs are frames without packets."""
+    return options["input_kind"] in ("hex", "frames")
 
 
 def _bare_api(options: dict[str, Any]) -> tuple[int, int] | None:
@@ -374,5 +379,5 @@ def _bare_api(options: dict[str, Any]) -> tuple[int, int] | None:
 
 
 def _say(text: object) -> None:
-    """One line on standard error."""
+    """Print one line on standard error."""
     say(f"kraftwire: {text}")

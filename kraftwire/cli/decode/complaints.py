@@ -1,6 +1,6 @@
-"""What is wrong with inputs, on standard error: the first few of a kind, and how many more.
+"""Reports problems of inputs on standard error: the first few of each kind, and how many more.
 
-Damage inside a file of Kafka's is told each time; what a folder has that nobody can read is not.
+Damage inside a file of Kafka's is always reported; unreadable files of a folder are summed up.
 """
 
 from __future__ import annotations
@@ -22,29 +22,27 @@ _KINDS = {
 
 
 class Complaints:
-    """Tells what is wrong, and what was kept back at the end; nothing unless `is_told`."""
+    """Reports problems, and at the end how many were left out."""
 
-    def __init__(self, *, is_told: bool = True) -> None:
-        self._is_told = is_told
+    def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
 
     def finding(self, finding: FileFinding) -> None:
-        """Tell a finding of a file."""
+        """Report a finding of a file."""
         self._tell(finding.id, str(finding))
 
     def unreadable(self, text: str) -> None:
-        """Tell of an input that cannot be read."""
+        """Report an input that cannot be read."""
         self._tell(_UNREADABLE, text)
 
     def finish(self) -> None:
-        """Tell how many there were that nobody told."""
+        """Report how many problems were left out."""
         for kind, words in _KINDS.items():
             more = self._counts[kind] - _TOLD_MAX
-            if more > 0 and self._is_told:
+            if more > 0:
                 say(f"kraftwire: {more:,} more {words}")
 
     def _tell(self, kind: str, text: str) -> None:
         self._counts[kind] += 1
-        is_one_of_few = kind not in _KINDS or self._counts[kind] <= _TOLD_MAX
-        if self._is_told and is_one_of_few:
+        if kind not in _KINDS or self._counts[kind] <= _TOLD_MAX:
             say(f"kraftwire: {text}")

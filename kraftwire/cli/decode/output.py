@@ -1,4 +1,4 @@
-"""Which kind of output is made by what: the table behind the options of `kraftwire decode`.
+"""The kinds of output and the classes that write them, for the options of `kraftwire decode`.
 
 A kind's module is imported when it is asked for.
 """
@@ -10,24 +10,23 @@ import sys
 from enum import StrEnum
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Any
+from typing import IO, Any
 
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.body.weight import Shown
-from kraftwire.decode.exchange.paired import Paired
 from kraftwire.decode.jsonl import JsonLines
 from kraftwire.decode.limits import SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO
-from kraftwire.decode.run.share import Turned
+from kraftwire.decode.run.in_turn import InTurn
 from kraftwire.decode.run.sinks import Sink
 
-__all__ = ["SHOWN", "Output", "make_sink"]
+__all__ = ["SHOWN", "Output", "make_sink", "standard_output"]
 
 
 class Output(StrEnum):
     """A kind of output; the value names the class that writes it, if it is one for people.
 
     Such a class is made with the stream to write to and the keywords `topics` (`TopicNames`),
-    `is_coloured`, `is_full` (cut nothing off), `is_live` (somebody waits for each line) and
+    `is_coloured`, `is_full` (cut nothing off), `is_live` (each line is written at once) and
     `show_secrets`, of which it uses what it needs.
     """
 
@@ -51,7 +50,7 @@ class Output(StrEnum):
     RAFT_JSON = "kraftwire.decode.render.raft.writer:RaftJsonWriter"
 
 
-# What one frame may take, by what is made of its structs and values.
+# The memory that one frame may need, by the form that its structs and values take.
 SHOWN = {
     Output.JSONL: Shown(250, 60, SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO),
     Output.TREE: Shown(250, 60, SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO),
@@ -65,34 +64,40 @@ def make_sink(
     *,
     is_live: bool,
     is_full: bool = False,
-    turned: Turned | None = None,
+    out: InTurn | None = None,
     **more: object,
 ) -> Sink:
-    """The sink of a kind of output, writing to standard output, or to a stream that keeps the order
-    of what several processes write.
+    """Return the sink of a kind of output, which writes to standard output.
 
-    Shape: `is_full` cuts off nothing that is long; `more` is for kinds that want to know more.
+    It writes through `out` if several processes write there. With `is_full` nothing long is cut
+    off; `more` are the arguments of kinds that need more.
     """
-    out: Any = turned
+    stream: Any = out or standard_output(output)
     if output is Output.JSONL:
-        return JsonLines(out or sys.stdout.buffer, is_live=is_live)
+        return JsonLines(stream, is_live=is_live, settings=settings)
     module, _, name = output.value.partition(":")
-    if isinstance(sys.stdout, TextIOWrapper):
-        # Names are UTF-8 on the wire; a terminal of another kind must not end the run.
-        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     writer = getattr(import_module(module), name)
     sink: Sink = writer(
-        out or sys.stdout,
+        stream,
         topics=settings.topics,
         is_coloured=_is_coloured(),
         is_full=is_full,
-        is_live=is_live or turned is not None,
+        is_live=is_live,
         show_secrets=settings.show_secrets,
+        records=settings.records,
         **more,
     )
-    if turned is not None and isinstance(sink, Paired):
-        turned.turns = sink
     return sink
+
+
+def standard_output(output: Output) -> IO[Any]:
+    """Return standard output as a kind of output needs it."""
+    if output is Output.JSONL:
+        return sys.stdout.buffer
+    if isinstance(sys.stdout, TextIOWrapper):
+        # Names are UTF-8 on the wire; a terminal of another kind must not end the run.
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    return sys.stdout
 
 
 def _is_coloured() -> bool:

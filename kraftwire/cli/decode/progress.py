@@ -1,6 +1,6 @@
-"""How far a run has come, on standard error, if somebody is there to see it.
+"""The progress of a run, on standard error.
 
-Shown only if standard error is a terminal, standard output is none (its lines show the progress),
+Shown only if standard error is a terminal, standard output is not (its lines show the progress),
 and the run takes longer than a second.
 """
 
@@ -26,7 +26,7 @@ class Progress(Shown):
         super().__init__(is_wanted=is_wanted and is_seen)
 
     def show(self) -> None:
-        """Show it on standard error until it is over."""
+        """Show the counts on standard error until the run is over."""
         if self.is_over.wait(_QUIET_S):
             return
         from rich.console import Console

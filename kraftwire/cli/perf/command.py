@@ -1,7 +1,7 @@
 """`kraftwire perf`: the raft test server, as one process of a quorum or as all of them.
 
 Owns the command's options and output; what runs is in `kraftwire.node.perf`, and several processes
-in `perf_nodes`.
+in `nodes`.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ def _directory_id(
     except WireError:
         uuid = b""
     if not any(uuid):
-        problem = f"{value!r} is no uuid as kraftwire storage random-uuid prints them"
+        problem = f"{value!r} is not a uuid as kraftwire storage random-uuid prints it"
         raise click.BadParameter(problem, context, parameter)
     return uuid
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--config", metavar="FILE", help="Be one node: its properties file.")
+@click.option("--config", metavar="FILE", help="Run one node, with this properties file.")
 @click.option(
     "--nodes",
     type=click.IntRange(1, _NODES_MAX),
-    help="Start so many nodes on free loopback ports, with logs in a temporary folder.",
+    help="Start this many nodes on free loopback ports, with logs in a temporary folder.",
 )
 @click.option(
     "--throughput",
@@ -69,9 +69,9 @@ def _directory_id(
     help="The node's directory id; without it, the directory's own or a random one.",
 )
 @click.option(
-    "--duration", type=click.FloatRange(0, min_open=True), help="Stop after so many seconds."
+    "--duration", type=click.FloatRange(0, min_open=True), help="Stop after this many seconds."
 )
-@click.option("--ends-with-input", is_flag=True, hidden=True)
+@click.option("--obeys-input", is_flag=True, hidden=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines for programs.")
 def perf(
     config: str | None,
@@ -80,25 +80,25 @@ def perf(
     record_size: int,
     replica_directory_id: bytes | None,
     duration: float | None,
-    ends_with_input: bool,
+    obeys_input: bool,
     as_json: bool,
 ) -> int:
     """Measure a quorum under load.
 
-    The leader appends records at a given rate and prints a line every five seconds: what was
-    committed, and how long that took from append to commit. With --config this process is one node
-    of a quorum, whose others may be Kafka's kafka.tools.TestRaftServer; with --nodes all of them
-    are started here.
+    The leader appends records at a given rate and prints a line every five seconds: the rate of
+    commits, and the time from append to commit. With --config this process is one node of a quorum,
+    whose other nodes may run Kafka's kafka.tools.TestRaftServer; with --nodes it starts all of
+    them.
 
     \b
       kraftwire perf --nodes 3
       kraftwire perf --config node-1.properties --throughput 20000 --record-size 1024
     """
     if (config is None) == (nodes is None):
-        raise UsageError("either --config FILE or --nodes N says what to run")
+        raise UsageError("expected either --config FILE or --nodes N")
     if nodes is not None:
         if replica_directory_id is not None:
-            raise UsageError("--replica-directory-id belongs to one node, and so to --config")
+            raise UsageError("--replica-directory-id applies to one node: use it with --config")
         from kraftwire.cli.perf.nodes import run_nodes
 
         options = [f"--throughput={throughput}", f"--record-size={record_size}"]
@@ -111,7 +111,7 @@ def perf(
         throughput=throughput,
         record_size=record_size,
         duration=duration,
-        ends_with_input=ends_with_input,
+        obeys_input=obeys_input,
     )
     return run(config, load, _print_json if as_json else _print_text, replica_directory_id)
 

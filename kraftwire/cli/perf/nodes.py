@@ -1,7 +1,7 @@
-"""All nodes of a test quorum at once: their files, their processes, and their end.
+"""All nodes of a test quorum: their files, their processes, and their shutdown.
 
-Owns the temporary folder, free ports and the children. Children are stopped in good order and do
-not outlive this process: each ends when its standard input does.
+Owns the temporary folder, free ports and the children. Child processes are shut down cleanly and do
+not outlive this process: each ends when its standard input is closed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ __all__ = ["run_nodes"]
 
 _HOST = "127.0.0.1"
 _POLL_SECONDS = 0.05
-# The last leader finds nobody to hand over to any more, and need not wait for anybody.
+# The last leader has no voter to hand over to, and need not wait.
 _HANDOVER_SECONDS = 1.0
 _STOP_SECONDS = 10.0
 
-# A node that was at its very end no longer catches the signal.
+# A node at the very end of its shutdown no longer catches the signal.
 _FINE = (0, -signal.SIGTERM)
 
 _CONFIG = """\
@@ -42,7 +42,8 @@ log.dirs={log_dir}
 def run_nodes(count: int, options: Sequence[str]) -> int:
     """Run a quorum until SIGTERM or SIGINT, or until its first node ends; returns the exit code.
 
-    Shape: `options` are those of each node; 1 if a node failed. What nodes print is printed here.
+    `options` are those of each node. Returns 1 if a node failed. The output of all nodes is
+    printed.
     """
     stopping = _Stopping()
     with tempfile.TemporaryDirectory(prefix="kraftwire-perf-") as name:
@@ -57,7 +58,7 @@ def run_nodes(count: int, options: Sequence[str]) -> int:
 
 
 class _Stopping:
-    """Whether a signal asked for the end. Shape: catches SIGTERM and SIGINT once it is made."""
+    """Catches SIGTERM and SIGINT from its construction on, and tells whether one has arrived."""
 
     def __init__(self) -> None:
         self.is_asked = False
@@ -83,14 +84,14 @@ def _write_configs(folder: Path, count: int) -> list[Path]:
 
 
 def _start(config: Path, options: Sequence[str]) -> subprocess.Popen[bytes]:
-    # In a group of its own, so that Ctrl-C reaches this process alone, which stops them in order.
+    # In a separate process group, so that Ctrl-C reaches only this process, which stops the nodes.
     command = [sys.executable, "-m", "kraftwire", "perf", f"--config={config}", *options]
-    command.append("--ends-with-input")
+    command.append("--obeys-input")
     return subprocess.Popen(command, stdin=subprocess.PIPE, process_group=0)
 
 
 def _stop(nodes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """End all nodes together: in good order, else at once, else by force."""
+    """Stop all nodes together: cleanly, else at once, else by force."""
     for seconds in (_HANDOVER_SECONDS, _STOP_SECONDS):
         running = [node for node in nodes if node.poll() is None]
         for node in running:

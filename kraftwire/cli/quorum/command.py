@@ -54,8 +54,8 @@ def quorum(context: click.Context, /, **options: Any) -> None:
 @click.option("--status", "is_status", is_flag=True, help="A summary in eight lines.")
 @click.option("--replication", "is_replication", is_flag=True, help="A line for each replica.")
 @click.option("--describe", "view", type=click.Choice(["status", "replication"]),
-              help="The same two, as KIP-595 writes them.")
-@click.option("--human-readable", is_flag=True, help="How long ago, instead of timestamps.")
+              help="The same two, as KIP-595 spells them.")
+@click.option("--human-readable", is_flag=True, help="Show times relative to now.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
 @connection_options
 @click.pass_context
@@ -69,9 +69,9 @@ def describe(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Who leads, how far the log is, and how far each replica is.
+    """Show the leader, the log, and how far each replica has come.
 
-    Waits for a leader as long as --timeout allows; the exit code is 0 only if there is one.
+    Waits for a leader up to --timeout; the exit code is 0 only if there is one.
     """
     is_status = is_status or view == "status"
     is_replication = is_replication or view == "replication"
@@ -107,15 +107,15 @@ def _described(connection: Connection, *, as_json: bool) -> list[str]:
 @quorum.command(context_settings=_HELP)
 @click.option("--interval", type=click.FloatRange(min=0.1), default=1.0, show_default=True,
               metavar="SECONDS", help="Time between two looks.")
-@click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after so many looks.")
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after this many looks.")
 @connection_options
 @click.pass_context
 def watch(
     context: click.Context, /, interval: float, count: int | None, **options: Any
 ) -> None:
-    """Show the quorum live: leader, epoch, high watermark, and how far each replica is.
+    """Show the quorum live: leader, epoch, high watermark, and how far each replica has come.
 
-    Ctrl-C ends it. Without a terminal, a line is printed for each look.
+    Ctrl-C ends it. If the output is not a terminal, a line is printed for each look.
     """
     from kraftwire.cli.quorum.watch import watch_quorum
 
@@ -133,7 +133,7 @@ def add_controller(
 ) -> None:
     """Make a controller a voter; --command-config is its properties file.
 
-    The controller has to run already, on a formatted log directory of this machine, and to have
+    The controller must be running, on a formatted log directory of this machine, and must have
     caught up with the leader.
     """
     connection = join_options(context.obj, options)
@@ -168,7 +168,7 @@ def remove_controller(
     dry_run: bool,
     **options: Any,
 ) -> None:
-    """Make a voter an observer, which may then be stopped for good."""
+    """Make a voter an observer, which may then be shut down permanently."""
     admin = join_options(context.obj, options).admin()
     if controller_id < 0:
         raise TerseError(f"Invalid negative --controller-id: {controller_id}")
@@ -176,13 +176,13 @@ def remove_controller(
         uuid_from_text(controller_directory_id)
     except WireError as error:
         raise TerseError(
-            f"Failed to parse --controller-directory-id: {controller_directory_id} is no uuid of "
-            "22 characters"
+            f"Failed to parse --controller-directory-id: {controller_directory_id} is not a uuid: "
+            "expected 22 characters"
         ) from error
     if not dry_run:
         admin.remove_raft_voter(controller_id, controller_directory_id)
     done = "DRY RUN of removing" if dry_run else "Removed"
-    # Two blanks, as Kafka's tool prints it.
+    # Two spaces, as Kafka's tool prints it.
     put(
         f"{done}  KRaft controller {controller_id} with directory id {controller_directory_id}"
     )

@@ -22,7 +22,7 @@ _LISTENER = re.compile(r"([\w.-]+)://(?:\[([0-9a-fA-F:.%\w]+)\]|([^:/\[\]]*)):(\
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """What a voter set holds of a controller."""
+    """A controller as a voter set describes it."""
 
     id: int
     directory_id: str
@@ -30,9 +30,9 @@ class Controller:
 
 
 def read_controller(config: dict[str, str]) -> Controller:
-    """The controller that a properties file describes.
+    """Read a controller from its properties file.
 
-    Raises: TerseError that says what is missing.
+    Raises: TerseError that names what is missing.
     """
     return Controller(_node_id(config), _directory_id(config), _endpoints(config))
 
@@ -42,7 +42,7 @@ def _node_id(config: dict[str, str]) -> int:
     if text is None:
         raise TerseError(f"node.id not found in configuration file. {_VALID}")
     if re.fullmatch(r"-?\d{1,10}", text) is None:
-        raise TerseError(f"node.id is no number in configuration file: {text!r}. {_VALID}")
+        raise TerseError(f"node.id is not a number in configuration file: {text!r}. {_VALID}")
     if int(text) < 0:
         raise TerseError(f"node.id was negative in configuration file. {_VALID}")
     if "controller" not in config.get("process.roles", ""):
@@ -73,7 +73,7 @@ def _directory_id(config: dict[str, str]) -> str:
 
 
 def _endpoints(config: dict[str, str]) -> tuple[Endpoint, ...]:
-    """Where the controller is reached: advertised if it says so, else where it listens."""
+    """Return the controller's endpoints: the advertised ones, else those it listens on."""
     found: dict[str, Endpoint] = {}
     for key in ("listeners", "advertised.listeners"):
         for text in filter(None, map(str.strip, config.get(key, "").split(","))):

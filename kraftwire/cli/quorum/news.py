@@ -1,7 +1,6 @@
-"""What is new between two looks at a quorum: leaders, voters, snapshots.
+"""Changes between two looks at a quorum: leaders, voters, snapshots.
 
-Owns the words. Two looks show where the quorum was and where it is; what came and went in between
-stays unseen.
+Owns their wording. Changes that were reversed between two looks stay unseen.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _View = tuple[QuorumInfo, LogInfo | None]
 
 
 def news(before: _View, now: _View) -> list[str]:
-    """What has happened from one look to the next, in lines."""
+    """Return one line for each change from one look to the next."""
     return [
         *_leader_news(before[0], now[0]),
         *_voter_news(before[0], now[0]),
@@ -41,11 +40,11 @@ def _voter_news(before: QuorumInfo, now: QuorumInfo) -> Iterator[str]:
     for id in sorted(new.keys() - old.keys()):
         yield f"{id} has become a voter: voters are {_ids(new)}"
     for id in sorted(old.keys() - new.keys()):
-        yield f"{id} is no voter any more: voters are {_ids(new)}"
+        yield f"{id} is no longer a voter: voters are {_ids(new)}"
     for id in sorted(old.keys() & new.keys()):
         was, is_ = old[id].directory_id, new[id].directory_id
         if was != is_ and is_ != NO_DIRECTORY_ID:
-            yield f"voter {id} has another directory: {is_}, it was {was}"
+            yield f"voter {id} has a new directory: {is_}; it was {was}"
         places = before.endpoints.get(id, ()), now.endpoints.get(id, ())
         if all(places) and places[0] != places[1]:
             moved = ", ".join(f"{e.listener}://{e.host}:{e.port}" for e in places[1])
@@ -57,7 +56,7 @@ def _voter_news(before: QuorumInfo, now: QuorumInfo) -> Iterator[str]:
 
 
 def _log_news(before: _View, now: _View) -> Iterator[str]:
-    """Snapshots and the start of the log, while the same node leads: each has its own."""
+    """Return changes of the leader's snapshot and log start; every leader has its own."""
     was, is_ = before[1], now[1]
     if was is None or is_ is None or before[0].leader_id != now[0].leader_id:
         return
@@ -70,7 +69,7 @@ def _log_news(before: _View, now: _View) -> Iterator[str]:
 
 
 def _loaded_news(before: _View, now: _View) -> Iterator[str]:
-    """Replicas that lacked records which the leader does not have any more, and have them now."""
+    """Return the replicas that needed records before the leader's log start, and now have them."""
     log = now[1]
     if log is None or log.snapshot is None:
         return
@@ -79,7 +78,7 @@ def _loaded_news(before: _View, now: _View) -> Iterator[str]:
         was = old.get((each.id, each.directory_id))
         if was is None or each.log_end_offset < log.snapshot.offset:
             continue
-        # At offset 0 a leader names its snapshot even if it has the records.
+        # For offset 0 a leader names its snapshot even if it has the records.
         if was.log_end_offset <= 0 or was.log_end_offset < log.start_offset:
             id = f"{log.snapshot.offset}-{log.snapshot.epoch}"
             since = max(0, was.log_end_offset)

@@ -24,9 +24,9 @@ __all__ = ["Connection", "TerseError", "connection_options", "join_options", "re
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 TIMEOUT_S = 60.0
-# Programs that run this are told after so long that it is still trying.
+# If the output is not a terminal, retries are reported only after this time.
 _QUIET_S = 5.0
-# Kafka's own keys, in milliseconds; the parameters of Admin that they set are in seconds.
+# Kafka's keys, in milliseconds, and the parameters of Admin that they set, in seconds.
 _SECONDS = {
     "request.timeout.ms": "request_timeout_s",
     "retry.backoff.ms": "retry_backoff_s",
@@ -36,14 +36,14 @@ _TIMEOUT_KEY = "default.api.timeout.ms"
 
 
 class TerseError(click.ClickException):
-    """What kafka-metadata-quorum refuses with exit code 1 and one line."""
+    """An error that kafka-metadata-quorum reports in one line with exit code 1."""
 
     exit_code = 1
 
 
 @dataclass
 class Connection:
-    """Where to connect, and until when. Units: `timeout_s` seconds for the whole command."""
+    """Addresses and time-outs. Units: `timeout_s` is in seconds, for the whole command."""
 
     bootstrap_server: str | None = None
     bootstrap_controller: str | None = None
@@ -53,12 +53,12 @@ class Connection:
     _started: float = field(default_factory=time.monotonic)
 
     def admin(self, *, timeout_s: float | None = None) -> Admin:
-        """A client with the time that is left, or the time given.
+        """Return a client with the remaining time, or the given time-out.
 
-        Raises: UsageError for addresses that are none.
+        Raises: UsageError for invalid addresses.
         """
         if timeout_s is None:
-            # A call that starts too late fails at once, but not without having been tried.
+            # A call that starts too late still makes one attempt.
             timeout_s = max(0.1, self._started + self.timeout_s - time.monotonic())
         options: dict[str, Any] = {
             name: _milliseconds(self.config, key) / 1000
@@ -76,7 +76,7 @@ class Connection:
         )
 
     def _say_retry(self) -> Callable[[str], None]:
-        """Tell what it waits for, each problem once: a person at once, a log after a while."""
+        """Return what reports each problem once: at once on a terminal, else after a while."""
         said: set[str] = set()
         quiet_s = 0.0 if sys.stderr.isatty() else _QUIET_S
 
@@ -84,7 +84,7 @@ class Connection:
             is_time = time.monotonic() - self._started >= quiet_s
             if is_time and problem not in said:
                 said.add(problem)
-                limit = f"trying again for at most {self.timeout_s:.3g} s"
+                limit = f"retrying for at most {self.timeout_s:.3g} s"
                 say(f"kraftwire quorum: {problem}; {limit}")
 
         return tell
@@ -110,7 +110,7 @@ _OPTIONS = (
         "--timeout",
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
-        help="Give up after so long; 60 by default.",
+        help="Give up after this many seconds; 60 by default.",
     ),
 )
 
@@ -123,10 +123,10 @@ def connection_options(function: _Function) -> _Function:
 
 
 def join_options(before: dict[str, Any], after: dict[str, Any]) -> Connection:
-    """The connection that the options before and after a subcommand's name ask for.
+    """Combine the connection options before and after a subcommand's name.
 
-    Raises: TerseError unless exactly one kind of address is given; UsageError for a configuration
-    that cannot be used.
+    Raises: TerseError unless exactly one kind of address is given; UsageError for an unusable
+    configuration.
     """
     names = ("bootstrap_server", "bootstrap_controller", "command_config", "timeout")
     chosen = {n: before.get(n) if after.get(n) is None else after[n] for n in names}
@@ -150,7 +150,7 @@ def join_options(before: dict[str, Any], after: dict[str, Any]) -> Connection:
 
 
 def read_config(path: str) -> dict[str, str]:
-    """The properties of a file; of a repeated key the last one.
+    """Read a properties file; the last value of a repeated key counts.
 
     Raises: TerseError if there is no such file; OSError if it cannot be read.
     """
@@ -165,7 +165,7 @@ def read_config(path: str) -> dict[str, str]:
 def _check_protocol(config: dict[str, str]) -> None:
     protocol = config.get("security.protocol", "PLAINTEXT")
     if protocol.upper() != "PLAINTEXT":
-        text = f"security.protocol={protocol}: this client speaks PLAINTEXT only"
+        text = f"security.protocol={protocol}: this client supports PLAINTEXT only"
         raise UsageError(text)
 
 

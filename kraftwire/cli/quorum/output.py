@@ -29,13 +29,13 @@ _COLUMNS = (
     "LastCaughtUpTimestamp",
     "Status",
 )
-# What is printed for a time or a lag that is not known.
+# Printed for an unknown time or lag.
 _UNKNOWN = -1
 _LABEL_WIDTH = 24
 
 
 def status_lines(quorum: QuorumInfo, cluster_id: str) -> list[str]:
-    """The eight lines of ``--status``. Raises: TerseError if the leader is no voter."""
+    """Return the eight lines of ``--status``. Raises: TerseError if the leader is not a voter."""
     lag, lag_ms = _worst_lag(quorum)
     values = {
         "ClusterId": cluster_id,
@@ -51,9 +51,9 @@ def status_lines(quorum: QuorumInfo, cluster_id: str) -> list[str]:
 
 
 def replication_lines(quorum: QuorumInfo, now_ms: int | None = None) -> list[str]:
-    """The table of ``--replication``; times are relative to `now_ms` if it is given.
+    """Return the table of ``--replication``; times are relative to `now_ms` if it is given.
 
-    Raises: TerseError if the leader is no voter, and for a time after `now_ms`.
+    Raises: TerseError if the leader is not a voter, or a time is after `now_ms`.
     """
     leader = _leader(quorum)
     rows = [
@@ -83,7 +83,7 @@ def replicas_with_status(quorum: QuorumInfo) -> Iterator[tuple[ReplicaInfo, str]
 
 
 def quorum_json(quorum: QuorumInfo, cluster_id: str) -> dict[str, Any]:
-    """Everything in one object; -1 stands for what is not known, as in the text."""
+    """Return everything in one object; -1 stands for an unknown value, as in the text."""
     lag, lag_ms = _worst_lag(quorum)
     rows = [(replica, _replica_json(quorum, replica, status))
             for replica, status in replicas_with_status(quorum)]
@@ -112,9 +112,9 @@ def _leader(quorum: QuorumInfo) -> ReplicaInfo:
 
 
 def _worst_lag(quorum: QuorumInfo) -> tuple[int, int]:
-    """Lag of the voter whose log is shortest, in records and milliseconds."""
+    """Return the lag of the voter with the shortest log, in records and milliseconds."""
     leader = _leader(quorum)
-    # Of several the first, which is why a caught-up quorum can show a lag in time.
+    # The first of several, which is why a caught-up quorum can show a lag in time.
     slowest = min(quorum.voters, key=lambda voter: voter.log_end_offset)
     return leader.log_end_offset - slowest.log_end_offset, _known(quorum.lag_ms(slowest))
 

@@ -1,7 +1,7 @@
-"""`kraftwire quorum watch`: the quorum as a table that changes in place, and what is new.
+"""`kraftwire quorum watch`: the quorum as a table updated in place, with the latest changes.
 
-Owns the view and its rhythm. A look that fails is shown and followed by the next: elections are
-what one watches for.
+Owns the view and its timing. A failed look is shown, and the next one follows: elections are what
+users watch for.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kraftwire.printable import printable
 
 __all__ = ["Look", "quorum_line", "quorum_view", "watch_quorum"]
 
-# A look waits this long for a leader before the view says that there is none.
+# A look waits this long for a leader before the view reports that there is none.
 _LOOK_SECONDS_MIN = 2.0
 _UNKNOWN = "?"
 
@@ -37,9 +37,9 @@ _NEWS_LINES = 8
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was found at a moment: the quorum, or why it was not.
+    """The quorum at one moment, or why it was not found.
 
-    `log` is None where the leader does not tell: through brokers, or just after it has changed.
+    `log` is None if it is unknown: through brokers, or just after a change of leader.
     """
 
     time_ms: int
@@ -84,14 +84,14 @@ def _watch_live(console: Console, looks: Iterator[Look]) -> None:
 
 
 def _with_news(looks: Iterator[Look]) -> Iterator[tuple[Look, list[str]]]:
-    """Each look with what is new since the last one that found the quorum."""
+    """Yield each look with the changes since the last successful one."""
     before: Look | None = None
     for look in looks:
         found: list[str] = []
         if look.info is not None:
             if before is not None and before.info is not None:
                 found = news((before.info, before.log), (look.info, look.log))
-            # A leader that did not tell of its log this time is no news.
+            # An unknown log is not a change.
             log = look.log or (before.log if before is not None else None)
             before = Look(look.time_ms, look.info, log)
         yield look, found
@@ -100,7 +100,7 @@ def _with_news(looks: Iterator[Look]) -> Iterator[tuple[Look, list[str]]]:
 def _looks(
     admin: Admin, interval_s: float, count: int | None, *, has_log: bool
 ) -> Iterator[Look]:
-    """What each look finds, or why it finds nothing, one per interval."""
+    """Yield a look per interval, successful or not."""
     done = 0
     while count is None or done < count:
         started = time.monotonic()
@@ -120,11 +120,11 @@ def _log_of(admin: Admin, info: QuorumInfo) -> LogInfo | None:
     try:
         return admin.describe_log(info)
     except (ApiError, UsageError):
-        return None  # the leader has changed, or is not known by its address yet
+        return None  # the leader has changed, or its address is not known yet
 
 
 def quorum_line(look: Look) -> str:
-    """A look in one line, for output that is not a terminal."""
+    """Return a look in one line, for output that is not a terminal."""
     moment, info = _moment(look.time_ms), look.info
     if info is None:
         return f"{moment}  no answer of a leader: {look.problem}"
@@ -140,8 +140,8 @@ def quorum_line(look: Look) -> str:
 def quorum_view(
     look: Look, problem: str, lines: Sequence[str], *, now_ms: int
 ) -> RenderableType:
-    """A look as a table with the latest news; with a problem, the last good look and what is
-    wrong."""
+    """Return a look as a table with the latest changes; with a problem, the last successful look
+    and the error."""
     parts: list[RenderableType] = []
     if look.info is not None:
         info = look.info
@@ -192,7 +192,7 @@ def _cells(info: QuorumInfo, replica: ReplicaInfo, status: str, now_ms: int) -> 
 def _style(info: QuorumInfo, replica: ReplicaInfo, status: str) -> str:
     if status == "Leader":
         return "bold green"
-    # A follower fetches at least every half second; one that is seconds behind is in trouble.
+    # A follower fetches at least every half second; a lag of seconds means trouble.
     lag_ms = info.lag_ms(replica)
     return "yellow" if lag_ms is None or lag_ms > _LAG_MS_NORMAL else ""
 
@@ -201,7 +201,7 @@ _LAG_MS_NORMAL = 2000
 
 
 def _ago(time_ms: int | None, now_ms: int) -> str:
-    """How long ago, short; clocks of two machines may differ, so it is never below zero."""
+    """Return how long ago, in short form; never negative, even if clocks differ."""
     if time_ms is None:
         return _UNKNOWN
     seconds = max(0, now_ms - time_ms) / 1000

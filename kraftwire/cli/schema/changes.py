@@ -29,7 +29,7 @@ __all__ = [
 class Change:
     """One difference between a version and the one before it.
 
-    Shape: `kind` is added, removed, tagged, untagged, tag, nullable, not nullable, flexible.
+    `kind` is added, removed, tagged, untagged, tag, nullable, not nullable, flexible.
     """
 
     kind: str
@@ -39,7 +39,7 @@ class Change:
 
 
 def changes_between(facts: MessageFacts, old: int, new: int) -> list[Change]:
-    """What a newer version does differently; empty if the bytes are laid out the same."""
+    """Return the changes of a newer version; empty if the layout of the bytes is the same."""
     changes = []
     if new in facts.flexible and old not in facts.flexible:
         words = "becomes flexible: compact lengths, tagged fields at the end of every struct"
@@ -63,7 +63,7 @@ def _field_changes(each: FieldFacts, old: int, new: int, here: str) -> Iterator[
     if new in each.tagged and old not in each.tagged:
         yield Change("tagged", here, f"{here} becomes a tagged field, tag {each.tag}", each)
     if old in each.tagged and new not in each.tagged:
-        yield Change("untagged", here, f"{here} is no tagged field any more", each)
+        yield Change("untagged", here, f"{here} is no longer a tagged field", each)
     if new in each.nullable and old not in each.nullable:
         yield Change("nullable", here, f"{here} may be null", each)
     if old in each.nullable and new not in each.nullable:
@@ -91,13 +91,13 @@ def _described(each: FieldFacts, version: int) -> str:
 
 
 def history(facts: MessageFacts, low: int, high: int) -> Iterator[tuple[int, list[Change]]]:
-    """Every version above `low` up to `high` with its changes against the one before it."""
+    """Return every version above `low` up to `high`, with its changes from the one before it."""
     for version in range(low + 1, high + 1):
         yield version, changes_between(facts, version - 1, version)
 
 
 def changes_text(facts: MessageFacts, low: int, high: int) -> list[str]:
-    """The history of a message between two versions, for people."""
+    """Return the history of a message between two versions, as text."""
     lines = [heading(f"{facts.name}, from version {low} to {high}")]
     width = len(str(high)) + 2
     for version, changes in history(facts, low, high):
@@ -113,7 +113,7 @@ def changes_text(facts: MessageFacts, low: int, high: int) -> list[str]:
 
 
 def changes_json(facts: MessageFacts, low: int, high: int) -> dict[str, Any]:
-    """The history of a message between two versions, for programs."""
+    """Return the history of a message between two versions, as JSON."""
     return {
         "name": facts.name,
         "kind": facts.kind,
@@ -140,4 +140,4 @@ def check_range(facts: MessageFacts, low: int, high: int) -> None:
         if version not in facts.versions:
             raise UsageError(f"{facts.name} has versions {facts.versions}, not {version}")
     if low >= high:
-        raise UsageError(f"{low}..{high} is no step up; put the older version first")
+        raise UsageError(f"{low}..{high} is not ascending; put the older version first")

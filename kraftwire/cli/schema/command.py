@@ -1,6 +1,6 @@
 """`kraftwire schema`: which messages there are, what they hold, and how they changed.
 
-Owns the command's arguments; what they select is printed by the modules beside this one. Works
+Owns the command's arguments; the other modules of this folder print what they select. Works
 from the facts inside the generated modules, so it needs no schema files.
 """
 

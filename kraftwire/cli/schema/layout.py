@@ -1,4 +1,4 @@
-"""The byte layout of one version of a message: what stands where, and how long it is.
+"""The byte layout of one version of a message: the place and size of each field.
 
 Owns the walk over the facts and its two forms, text and JSON. Offsets are given where they are
 fixed: from the start of the message, or from the start of an array's element.
@@ -37,7 +37,7 @@ class Part:
     """A field of a layout, or the section of tagged fields at the end of a struct.
 
     Units: offset in bytes from the start of the message or, where `is_relative`, of the array
-    element; None if what stands before it varies. `size` is the smallest where not `is_fixed`.
+    element; None if the bytes before it vary in length. `size` is the minimum unless `is_fixed`.
     """
 
     path: str
@@ -55,7 +55,7 @@ class Part:
 
 
 def layout(facts: MessageFacts, version: int) -> list[Part]:
-    """The parts of a message in wire order."""
+    """Return the parts of a message in wire order."""
     return _Walk(facts, version).struct(facts.root, "", 0, is_relative=False)
 
 
@@ -74,7 +74,7 @@ class _Walk:
                 tagged.append(each)
             elif self.version in each.versions:
                 parts.append(self.part(each, path, offset, is_relative=is_relative))
-                offset = _behind(parts[-1])
+                offset = _end_of(parts[-1])
         if self.is_flexible:
             section = Part(path, "tagged fields", "", "tagged fields", 1, offset=offset)
             section.is_relative = is_relative
@@ -131,12 +131,12 @@ def _tag(each: FieldFacts) -> int:
     return each.tag
 
 
-def _behind(part: Part) -> int | None:
+def _end_of(part: Part) -> int | None:
     return part.offset + part.size if part.is_fixed and part.offset is not None else None
 
 
 def layout_text(facts: MessageFacts, version: int) -> list[str]:
-    """The layout as a table for people."""
+    """Return the layout as a table of text."""
     parts = layout(facts, version)
     flexible = "flexible" if version in facts.flexible else "not flexible"
     size = min_struct_size(facts.root, version, version in facts.flexible)
@@ -203,7 +203,7 @@ def _forms(parts: list[Part]) -> Iterator[str]:
 
 
 def layout_json(facts: MessageFacts, version: int) -> dict[str, Any]:
-    """The layout for programs."""
+    """Return the layout as JSON."""
     parts = layout(facts, version)
     return {
         "name": facts.name,

@@ -1,4 +1,4 @@
-"""What a person may call a message, and how fields and types are named in texts.
+"""The names by which users ask for messages, and the names of fields and types in texts.
 
 Owns the look-up by message name, API name or API key, in any case; Kafka's CamelCase field names.
 """
@@ -32,9 +32,9 @@ _SIDES = ("Request", "Response")
 
 
 def find_messages(word: str) -> list[MessageFacts]:
-    """The messages that a word stands for: one, or both sides of an API.
+    """Return the messages that a word names: one, or request and response of an API.
 
-    Raises: UsageError, naming the nearest names, if it stands for none.
+    Raises: UsageError with the nearest names if it names none.
     """
     if word.isdecimal():
         key = int(word)
@@ -50,7 +50,7 @@ def find_messages(word: str) -> list[MessageFacts]:
 
 
 def all_words() -> list[str]:
-    """Names of all APIs and messages, for completion."""
+    """Return the names of all APIs and messages, for completion."""
     return sorted({_spelled(names) for names in _by_word().values()})
 
 
@@ -70,7 +70,7 @@ def _spelled(names: tuple[str, ...]) -> str:
 
 
 def title(facts: MessageFacts) -> str:
-    """Name, kind and key of a message in words."""
+    """Return name, kind and key of a message in words."""
     if facts.kind in ("request", "response"):
         api = facts.name.removesuffix("Request").removesuffix("Response")
         return f"{facts.name}: {facts.kind} of {api}, API key {facts.api_key}"
@@ -86,7 +86,8 @@ def title(facts: MessageFacts) -> str:
 
 
 def coordinator(facts: MessageFacts) -> str:
-    """Which coordinator writes records with this key or value: group, share or transaction."""
+    """Return which coordinator writes records with this key or value: group, share or transaction.
+    """
     for family, records in messages.COORDINATOR_RECORDS.items():
         if any(facts.name in pair for pair in records.values()):
             return family
@@ -94,22 +95,22 @@ def coordinator(facts: MessageFacts) -> str:
 
 
 def json_path(path: str) -> str:
-    """A path of CamelCase names as the keys of JSON spell it."""
+    """Convert a path of CamelCase names to the keys of JSON."""
     return ".".join(part[:1].lower() + part[1:] for part in path.split("."))
 
 
 def field_name(field: FieldFacts) -> str:
-    """A field's name in CamelCase, as Kafka's documentation spells it."""
+    """Return a field's name in CamelCase, as Kafka's documentation spells it."""
     return field.name[:1].upper() + field.name[1:]
 
 
 def type_words(field: FieldFacts) -> str:
-    """The type of a field as one says it, such as ``array of int32``."""
+    """Return the type of a field in words, such as ``array of int32``."""
     return f"array of {field.type}" if field.is_array else field.type
 
 
 def default_json(field: FieldFacts) -> Any:
-    """The default of a field in JSON; null for a struct."""
+    """Return the default of a field in JSON; null for a struct."""
     if field.default == ():
         return [] if field.is_array else None
     if isinstance(field.default, bytes):
@@ -119,7 +120,7 @@ def default_json(field: FieldFacts) -> Any:
 
 
 def default_words(field: FieldFacts) -> str:
-    """The default of a field as one says it."""
+    """Return the default of a field in words."""
     if field.default is None:
         is_optional = field.struct is not None and not field.is_array and is_empty(field.nullable)
         return "all at default" if is_optional else "null"

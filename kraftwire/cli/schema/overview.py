@@ -33,7 +33,7 @@ KINDS = {
 
 
 def overview_text(facts: MessageFacts) -> list[str]:
-    """All fields with their versions, and the history; for people."""
+    """Return all fields with their versions, and the history, as text."""
     flexible = "never flexible" if is_empty(facts.flexible) else f"flexible {facts.flexible}"
     summary = f"versions {facts.versions}, {flexible}"
     if facts.listeners:
@@ -73,7 +73,7 @@ def _notes(each: FieldFacts) -> str:
 
 
 def overview_json(facts: MessageFacts) -> dict[str, Any]:
-    """All fields with their versions, and the history; for programs."""
+    """Return all fields with their versions, and the history, as JSON."""
     low, high = facts.versions.low, facts.versions.high
     return _message_json(facts) | {
         "listeners": list(facts.listeners),
@@ -121,7 +121,7 @@ def _text_or_none(versions: Versions) -> str | None:
 
 
 def list_text(kind: str | None) -> list[str]:
-    """Every message, or those of a kind, for people; what belongs together stands together."""
+    """Return all messages, or those of a kind, as text; related messages are together."""
     every = _every()
     if kind:
         return _section(KINDS[kind], [facts for facts in every if facts.kind == kind])
@@ -164,7 +164,7 @@ def _section(text: str, found: list[MessageFacts], suffix: str = "") -> list[str
 
 
 def list_json(kind: str | None) -> list[dict[str, Any]]:
-    """Every message, or those of a kind, for programs."""
+    """Return the list of all messages, or those of a kind, as JSON."""
     return [_message_json(facts) for facts in _every() if kind in (None, facts.kind)]
 
 
@@ -174,6 +174,6 @@ def _every() -> list[MessageFacts]:
 
 
 def _order(facts: MessageFacts) -> tuple[int, str, int, str]:
-    # Keys and values of coordinator records stand beside each other.
+    # The key and the value of a coordinator record are listed next to each other.
     kind = facts.kind.replace("-value", "-key")
     return list(KINDS).index(kind), _heading(facts), facts.api_key, facts.name

@@ -11,7 +11,8 @@ import re
 import click
 
 from kraftwire.cli.output import put, say
-from kraftwire.cli.sim.options import progress, violation_json
+from kraftwire.cli.sim.options import CONTEXT, json_option, within_option
+from kraftwire.cli.sim.report import progress, table, violation_json
 from kraftwire.errors import UsageError
 from kraftwire.sim.exhaust.bounds import Bounds
 from kraftwire.sim.exhaust.search import Found, search
@@ -21,7 +22,6 @@ __all__ = ["exhaust"]
 
 _FAILED = 1
 _STATES = 1_000_000
-_CONTEXT = {"help_option_names": ["-h", "--help"]}
 _PATH = re.compile(r"\d{1,5}(\.\d{1,5})*")
 
 
@@ -31,12 +31,12 @@ def _choices(
     if value is None:
         return None
     if not _PATH.fullmatch(value):
-        problem = f"{value!r} is not numbers with points between"
+        problem = f"{value!r} is not a path: numbers separated by dots"
         raise click.BadParameter(problem, context, parameter)
     return tuple(map(int, value.split(".")))
 
 
-@click.command(context_settings=_CONTEXT)
+@click.command(context_settings=CONTEXT)
 @click.option("--voters", type=click.IntRange(1, 5), default=3, help="Replicas (3).")
 @click.option("--elections", type=click.IntRange(1, 9), default=2, help="Epochs (2).")
 @click.option("--restarts", type=click.IntRange(0, 9), default=1, help="Crashes (1).")
@@ -49,10 +49,10 @@ def _choices(
 @click.option("--fetch-max-bytes", type=click.IntRange(1), default=1,
               help="Bytes in a Fetch answer, at least one batch (1).")  # fmt: skip
 @click.option("--states", type=click.IntRange(1), default=_STATES,
-              help="Stop after so many states (1000000).")  # fmt: skip
-@click.option("--within", type=click.FloatRange(0), help="Stop after so many seconds.")
-@click.option("--path", callback=_choices, help="Tell this path, as a violation names it.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON lines for programs.")
+              help="Stop after this many states (1000000).")  # fmt: skip
+@within_option
+@click.option("--path", callback=_choices, help="Replay this path, as printed with a violation.")
+@json_option
 def exhaust(
     states: int,
     within: float | None,
@@ -62,9 +62,9 @@ def exhaust(
 ) -> int:
     """Visit every state that a small cluster can reach, and check what must hold.
 
-    Whatever is in flight may arrive next, whatever waits may finish, time out, or be lost in a
-    crash; each state is looked at once, those with the fewest accidents first. Exit code 1 if an
-    invariant was violated: a path that has the fewest accidents is on standard error.
+    Any message in flight may arrive next; any pending request may finish, time out, or be lost in
+    a crash. Each state is visited once, those with the fewest accidents first. Exit code 1 if an
+    invariant was violated: a path with the fewest accidents is on standard error.
     """
     bounds = Bounds(**limits)
     if path is not None:
@@ -87,7 +87,7 @@ def _tell(bounds: Bounds, path: tuple[int, ...]) -> int:
     try:
         is_violated = replay(bounds, path) is not None
     except IndexError as error:
-        raise UsageError(f"this is no path within these bounds: {error}") from error
+        raise UsageError(f"not a path within these bounds: {error}") from error
     put(*story(bounds, path))
     return _FAILED if is_violated else 0
 
@@ -108,4 +108,4 @@ def _summary(found: Found) -> list[str]:
         ("violations", f"{int(found.violation is not None):,}"),
         ("end", end),
     ]
-    return [f"{name:14}{value}" for name, value in rows]
+    return table(rows)

@@ -1,24 +1,20 @@
-"""What the commands of `kraftwire sim` share: seeds, progress, a violation as JSON."""
+"""The options that commands of `kraftwire sim` share."""
 
 from __future__ import annotations
 
 import re
-import sys
-import time
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
-from kraftwire.cli.output import say_over
-from kraftwire.sim.invariants import meaning
-
-__all__ = ["SEED_MAX", "progress", "seeds_option", "violation_json"]
+__all__ = ["CONTEXT", "SEED_MAX", "json_option", "seed_range_options", "within_option"]
 
 SEED_MAX = 2**63 - 1
+CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 _SEEDS = re.compile(r"(\d{1,19})-(\d{1,19})")
-_QUIET_S = 1.0
-_INTERVAL_S = 0.5
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def _seeds(context: click.Context, parameter: click.Parameter, value: str) -> range:
@@ -30,38 +26,21 @@ def _seeds(context: click.Context, parameter: click.Parameter, value: str) -> ra
     return range(low, high + 1)
 
 
-seeds_option = click.option(
-    "--seeds", callback=_seeds, required=True, help="Such as 0-99, inclusive."
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON lines for programs.")
+within_option = click.option(
+    "--within", type=click.FloatRange(0), help="Stop after this many seconds."
 )
 
 
-def violation_json(invariant: str, detail: str, odds: tuple[str, ...]) -> dict[str, object]:
-    """A violation as `--json` prints it, after the seed where there is one."""
-    return {
-        "invariant": invariant,
-        "meaning": meaning(invariant),
-        "detail": detail,
-        "odds": list(odds),
-    }
-
-
-def progress(count: int, unit: str) -> Callable[[int, str], None]:
-    """What shows how far a run is, on a terminal and only if it takes a while.
-
-    Called with the number done and further text.
-    """
-    if not sys.stderr.isatty():
-        return lambda _done, _text: None
-    begin = last = time.monotonic()
-
-    def show(done: int, text: str) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if done == count and last > begin:
-            say_over("")
-        elif now - begin > _QUIET_S and now - last > _INTERVAL_S:
-            last = now
-            line = f"{done:,} of {count:,} {unit}, {text}"
-            say_over(line)
-
-    return show
+def seed_range_options(command: _Command) -> _Command:
+    """Add the options of a command that runs one cluster for each seed of a range."""
+    jobs = click.IntRange(1, 256)
+    for option in (
+        within_option,
+        click.option("--marks", is_flag=True, help="Print how often each situation was reached."),
+        json_option,
+        click.option("--jobs", type=jobs, default=1, help="Processes to use."),
+        click.option("--seeds", callback=_seeds, required=True, help="Such as 0-99, inclusive."),
+    ):
+        command = option(command)
+    return command

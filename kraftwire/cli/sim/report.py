@@ -1,0 +1,121 @@
+"""Output that the commands of `kraftwire sim` share: progress, violations, the final table."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from kraftwire.cli.output import put, say, say_over
+from kraftwire.sim.headline import headline
+from kraftwire.sim.invariants import meaning
+
+__all__ = ["SeedRun", "progress", "table", "violation_json"]
+
+_STORIES_MAX = 3
+_QUIET_S = 1.0
+_INTERVAL_S = 0.5
+
+
+class _Outcome(Protocol):
+    """The result of the cluster of a seed. `invariant` is empty if nothing was violated."""
+
+    seed: int
+    invariant: str
+    detail: str
+    odds: tuple[str, ...]
+
+
+_O = TypeVar("_O", bound=_Outcome)
+_O_contra = TypeVar("_O_contra", bound=_Outcome, contravariant=True)
+
+
+class _Totals(Protocol[_O_contra]):
+    clusters: int
+    violations: int
+
+    def add(self, outcome: _O_contra, /) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedRun(Generic[_O]):
+    """A run over a range of seeds: `command` with `--seeds A-A` runs one of them again."""
+
+    command: str
+    seeds: range
+    as_json: bool
+    within: float | None
+    story: Callable[[_O], list[str]]
+
+    def add_up(
+        self,
+        outcomes: Generator[_O, None, None],
+        totals: _Totals[_O],
+        progress_text: Callable[[], str],
+    ) -> float:
+        """Add up the outcomes and report each violation. Returns the seconds that it took."""
+        count, begin = len(self.seeds), time.monotonic()
+        show = progress(count, "clusters")
+        with closing(outcomes):
+            for outcome in outcomes:
+                totals.add(outcome)
+                show(totals.clusters, progress_text())
+                if outcome.invariant:
+                    self._report(outcome, with_story=totals.violations <= _STORIES_MAX)
+                if self.within is not None and time.monotonic() - begin >= self.within:
+                    break
+        seconds = time.monotonic() - begin
+        if totals.clusters < count:
+            cut = f"{totals.clusters:,} of {count:,} clusters fitted into {seconds:.0f} s"
+            say(f"kraftwire: {cut}")
+        return seconds
+
+    def _report(self, outcome: _O, *, with_story: bool) -> None:
+        """Print what was violated and the command that reproduces it."""
+        seed, violation = outcome.seed, (outcome.invariant, outcome.detail, outcome.odds)
+        if self.as_json:
+            put(json.dumps({"seed": seed, **violation_json(*violation)}))
+        lines = self.story(outcome) if with_story else [f"seed {seed}", *headline(*violation)]
+        say(*lines)
+        say(f"{self.command} --seeds {seed}-{seed}")
+
+
+def violation_json(invariant: str, detail: str, odds: tuple[str, ...]) -> dict[str, Any]:
+    """Return a violation as `--json` prints it, after the seed if there is one."""
+    return {
+        "invariant": invariant,
+        "meaning": meaning(invariant),
+        "detail": detail,
+        "odds": list(odds),
+    }
+
+
+def table(rows: Iterable[tuple[str, str]]) -> list[str]:
+    """Lay out names and values in two columns."""
+    return [f"{name:14}{value}" for name, value in rows]
+
+
+def progress(count: int, unit: str) -> Callable[[int, str], None]:
+    """Return a function that shows the progress, on a terminal and only if the run takes a while.
+
+    It is called with the number done and further text.
+    """
+    if not sys.stderr.isatty():
+        return lambda _done, _text: None
+    begin = last = time.monotonic()
+
+    def show(done: int, text: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if done == count and last > begin:
+            say_over("")
+        elif now - begin > _QUIET_S and now - last > _INTERVAL_S:
+            last = now
+            line = f"{done:,} of {count:,} {unit}, {text}"
+            say_over(line)
+
+    return show
