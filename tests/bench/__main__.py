@@ -14,13 +14,14 @@ from tests.bench.figures import FIGURES, page
 from tests.bench.report import Bar, console, keep
 
 SECTIONS = (
-    *("codec", "languages", "records", "columns", "startup", "segments", "capture", "pipeline"),
-    *("log_job", "broker", "jobs", "scale", "raft", "failover", "siege", "sim"),
+    *("codec", "languages", "records", "columns", "startup", "segments", "capture"),
+    *("small_frames", "pipeline", "log_job", "broker", "jobs", "scale"),
+    *("raft", "rate", "failover", "siege", "sim"),
 )
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the sections that were named, all by default; 1 if `--strict` and a floor is missed."""
+    """Run the named sections, all by default; returns 1 with `--strict` if a floor is missed."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
     parser.add_argument("--keep", action="store_true", help="keep the figures in figures/")
@@ -43,14 +44,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _in_process(name: str, options: argparse.Namespace) -> int:
-    """Run a section by itself: what one has left in memory must not slow down the next."""
+    """Run a section in its own process: what one leaves in memory must not slow down the next."""
     flags = [f"--{flag}" for flag in ("keep", "strict") if getattr(options, flag)]
     command = [sys.executable, "-m", "tests.bench", name, *flags]
     return subprocess.run(command, check=False).returncode
 
 
 def _describe_machine() -> str:
-    """What the absolute figures depend on: no two machines give the same."""
+    """What the absolute figures depend on: they differ from machine to machine."""
     turns = 1_000_000
     start = time.process_time()
     for _ in range(turns):

@@ -1,7 +1,7 @@
 """The records of a real broker: read from its log directory by Spark, and by Kafka's Java consumer.
 
-Both see every record of one topic; CPU time of all processes counts, that of the broker while it
-serves the consumer too. The consumer is Kafka's own performance tool, which looks at nothing.
+Both read every record of one topic; CPU time of all processes counts, including that of the broker
+while it serves the consumer. The consumer is Kafka's own performance tool, which ignores contents.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _measure(folder: Path, server: str, broker: int) -> list[Bar]:
     spark.stop()
     columns = ("kafka-log job CPU s", "Java consumer CPU s", "its broker CPU s", "load")
     print_table(f"{_RECORDS / 1e6:.0f} million records of a broker", columns, rows)
-    # The first rounds warm the session up; the consumer is a program that always starts.
+    # The first rounds warm up the session; the consumer is a program that starts every time.
     ratio = median(client / ours for ours, client in pairs[_WARM_ROUNDS:])
     bar = Bar("kafka-log job, warm / Java consumer, CPU", ratio, 0.0, 1.0)
     return print_bars("Broker: summary", [bar])

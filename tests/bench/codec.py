@@ -1,7 +1,7 @@
 """Decoding and encoding messages against kio, kafka-python and aiokafka, on identical bytes.
 
 Only what both sides can do is compared, and every codec first proves that encoding what it
-decoded gives the same bytes again, so that nobody is measured doing less.
+decoded gives the same bytes again, so that none is measured doing less.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ AHEAD_OF_COMPILED = ("FetchResponse", "MetadataResponse")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What was measured of one item and one operation."""
+    """The measurements of one item and one operation."""
 
     item: Item
     operation: str
     contest: Contest
 
     def speed_up(self, ours: str, peer: str) -> float | None:
-        """How many times as fast as a peer one of ours is, None if the peer cannot do this."""
+        """How many times as fast as a peer ours is; None if the peer cannot do this."""
         return self.contest.ratio(ours, peer) if peer in self.contest.rounds else None
 
     def speed_up_best(self, ours: str) -> float:
-        """How many times as fast as the fastest peer one of ours is."""
+        """How many times as fast as the fastest peer ours is."""
         return min(each for peer in PEERS if (each := self.speed_up(ours, peer)) is not None)
 
 
@@ -94,7 +94,7 @@ _MARKS: dict[str, dict[str, tuple[float, float | None]]] = {
 
 
 def _bars(name: str, results: list[Result]) -> list[Bar]:
-    # Of a Produce of 100 KiB in one field all but nothing is copying, which is alike for everybody.
+    # A Produce of 100 KiB in one field is almost entirely copying, which is the same for all.
     encodes = [r for r in results if r.operation == "encode"]
     decodes = [r for r in results if r.operation == "decode"]
     made = [r.speed_up_best(name) for r in encodes]

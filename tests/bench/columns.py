@@ -20,11 +20,11 @@ from tests.bench.report import Bar, print_bars, print_table, ratio
 __all__ = ["run", "segment"]
 
 PYTHON, AIO = "kafka-python", "aiokafka"
-# With keys and values as its consumer hands them out; and not copied, which makes no table.
+# With keys and values as its consumer returns them; and not copied, which gives no table.
 JAVA, VIEWS = "Java", "Java views"
 TIMESTAMP = 1_760_000_000_000
 SEGMENT_RECORDS = 150_000
-# A producer's default batch.size of 16 KiB holds about so many of these records.
+# A producer's default batch.size of 16 KiB holds about this many of these records.
 BATCH_RECORDS = 130
 # kafka-python needs further libraries for the others.
 CODECS = ("none", "gzip")
@@ -59,14 +59,14 @@ def _ours(data: bytes) -> int:
 
 
 def _kafka_python(data: bytes) -> int:
-    """Only read: an object for each record."""
+    """It only reads: an object for each record."""
     from kafka.record import MemoryRecords
 
     return sum(1 for _ in _records(MemoryRecords(data)))
 
 
 def _aiokafka(data: bytes) -> int:
-    """Read into lists, and the lists into the same arrays as ours."""
+    """It reads into lists, which become the same arrays as ours."""
     import pyarrow as pa
     from aiokafka.record.memory_records import MemoryRecords
 
@@ -137,7 +137,7 @@ def _speed(seconds: float) -> float:
 
 
 def _measure(data: bytes, java: JavaReader | None) -> Contest:
-    """All contestants by turns; Java's rounds are among the others' and timed by itself."""
+    """All contestants alternately; Java's rounds are interleaved, and it times them itself."""
     readers: dict[str, Callable[[bytes], int]] = {
         **dict.fromkeys(OURS, _ours),
         PYTHON: _kafka_python,

@@ -17,7 +17,7 @@ ARCHIVE = Path(__file__).parent / "data" / "codec-corpus.tar.xz"
 class Item:
     """One message or record batch of the corpus.
 
-    Shape: `message`, `api_key` and `version` are empty or negative for record batches.
+    `message`, `api_key` and `version` are empty or negative for record batches.
     """
 
     name: str

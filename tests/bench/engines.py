@@ -1,4 +1,4 @@
-"""Both of our engines among the contestants: the one in C, where it is, and Python."""
+"""Both of our engines among the contestants: the one in C, if available, and Python."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OURS = {"engine" if name == engine.C else PURE: name for name in engine.availabl
 
 
 def enter(contestant: str) -> bool:
-    """Switch to the engine of a contestant, if it is one of ours; whether that changed anything."""
+    """Switch to the engine of a contestant of ours; returns whether that changed anything."""
     name = OURS.get(contestant.partition(" ")[0])
     if name is None or name == engine.name():
         return False

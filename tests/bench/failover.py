@@ -1,8 +1,9 @@
-"""How long a quorum is without a leader after kill -9 of the one it had: ours and Kafka's by turns.
+"""How long a quorum is without a leader after kill -9 of the one it had: ours and Kafka's
+alternately.
 
 Both quorums of three run side by side with the default timers. One leader after the other is
-killed, and started again once a survivor says that it leads and a record of its epoch is committed.
-The next one is not killed before all three have everything.
+killed, and restarted once a survivor reports that it leads and a record of its epoch is committed.
+The next one is killed only after all three have everything.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def run() -> list[Bar]:
     ours, theirs = times["kraftwire"], times["Kafka"]
     p50 = median(ours) / median(theirs)
     p99 = _quantile(ours, 0.99) / _quantile(theirs, 0.99)
-    # Two runs of one program differ by as much: a failover ends in a lottery of time-outs.
+    # Two runs of one program differ by as much: a failover depends on random time-outs.
     bars = [
         Bar("p50 / Kafka's", p50, 1.1, 1.0, is_ceiling=True),
         Bar("p99 / Kafka's", p99, 1.3, 1.0, is_ceiling=True),
@@ -59,7 +60,7 @@ def run() -> list[Bar]:
 
 
 def _quantile(values: list[float], share: float) -> float:
-    """The smallest value that so many are not above, as nobody interpolates between failures."""
+    """The smallest value that this share does not exceed: failures cannot be interpolated."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
@@ -83,7 +84,7 @@ def _measure(kinds: dict[str, str], kills: int) -> dict[str, list[float]]:
 
 
 def _fail_over(quorum: MixedQuorum) -> float:
-    """Kill the leader; how many seconds until the next one has committed a record."""
+    """Kill the leader; returns the seconds until the next one has committed a record."""
     leader = _settled(quorum)
     epoch = quorum.status().leader_epoch
     survivors = [member for member in quorum.controllers if member.node_id != leader]
@@ -103,7 +104,7 @@ def _fail_over(quorum: MixedQuorum) -> float:
 
 
 def _settled(quorum: MixedQuorum) -> int:
-    """The leader, once everybody has all that it had when it was asked."""
+    """The leader, once all nodes have what it had when it was asked."""
 
     def look() -> int:
         told = quorum.status()

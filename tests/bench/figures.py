@@ -1,4 +1,4 @@
-"""The figures that were kept, as a page: ``python -m tests.bench.figures`` writes it anew."""
+"""The kept figures, as a page: ``python -m tests.bench.figures`` rewrites it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ FIGURES = Path(__file__).with_name("figures")
 _HEAD = """# Figures
 
 What `python -m tests.bench SECTION --keep` has measured, written by
-`python -m tests.bench.figures` out of the JSON next to it. Other work was done on the machine
-meanwhile: the load is told, 2 would be both of its cores. CPU time grows with the load too, by a
-quarter or more; ratios of one run hardly do.
+`python -m tests.bench.figures` out of the JSON next to it. The machine did other
+work meanwhile: the load is given, 2 would be both of its cores. CPU time also grows with the load,
+by a quarter or more; ratios within one run hardly do.
 """
 
 

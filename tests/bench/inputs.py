@@ -1,7 +1,7 @@
-"""Captures of any size: a real recording again and again, with other addresses and later times.
+"""Captures of any size: a real recording repeated with other addresses and later times.
 
-Each copy is traffic of another network at another time, so its connections are connections of their
-own. Files are made once and kept in `.cache/bench`.
+Each copy is traffic of another network at another time, so its connections are separate ones.
+Files are made once and kept in `.cache/bench`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _PAUSE_S = 60
 
 
 def load(size: int) -> Path | None:
-    """A capture of at least some bytes of a real Kafka under load, None if nobody has recorded one.
+    """A capture of at least this size of a real Kafka under load, None if none was recorded.
 
-    Shape: the recording itself if that is as large.
+    It is the recording itself if that is large enough.
     """
     if not CAPTURE.exists():
         return None
@@ -40,7 +40,7 @@ def load(size: int) -> Path | None:
 
 
 def kraft(size: int = _KRAFT_BYTES) -> Path:
-    """A capture of three controllers that elect and replicate, of at least some bytes."""
+    """A capture of three controllers that elect and replicate, of at least this size."""
     one = CACHE / "bench" / "kraft-one.pcap"
     if not one.exists():
         one.parent.mkdir(parents=True, exist_ok=True)
@@ -51,9 +51,9 @@ def kraft(size: int = _KRAFT_BYTES) -> Path:
 
 
 def grown(path: Path, size: int) -> Path:
-    """A pcap file of at least some bytes out of a recording of Ethernet and IPv4, made once.
+    """A pcap file of at least this size from a recording of Ethernet and IPv4, made once.
 
-    Needs: a recording, not what was made of one, whose copies would get the same addresses.
+    It needs a recording: copies of a grown file would get the same addresses.
     """
     target = path.with_name(f"{path.stem}-{size // 1_000_000}{path.suffix}")
     if target.exists():
@@ -104,7 +104,7 @@ def _write_copy(
 
 
 def _write_plain(path: Path, raw: bytes) -> None:
-    """The packets of IPv4 of a capture of any form as a pcap file with nanoseconds."""
+    """The IPv4 packets of a capture of any format as a pcap file with nanoseconds."""
     from kraftwire.decode.capture.pcap import read_packets
     from kraftwire.decode.capture.source import CaptureSource
     from kraftwire.decode.framing.health import Health

@@ -1,4 +1,4 @@
-"""Kafka's own reader of records, in a JVM that is asked for one round at a time."""
+"""Kafka's own reader of records, in a JVM that runs one round at a time."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.support.maven import KAFKA
 __all__ = ["JavaReader", "java_reader"]
 
 _SOURCE = Path(__file__).with_name("java") / "ReadRecords.java"
-# By then the JVM has compiled what it runs often.
+# After these the JVM has compiled what it runs often.
 _WARM_ROUNDS = 40
 _NANOSECONDS = 1e9
 
 
 class JavaReader:
-    """Reads one buffer again and again; `records` is how many it finds."""
+    """Reads one buffer again and again; `records` is the number of records in it."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -31,11 +31,11 @@ class JavaReader:
             self.views()
 
     def arrays(self) -> float:
-        """CPU seconds of reading everything once, keys and values as the consumer has them."""
+        """CPU seconds of reading everything once, keys and values as in the consumer."""
         return self._round("arrays")
 
     def views(self) -> float:
-        """The same with keys and values that are not copied."""
+        """The same without copying keys and values."""
         return self._round("views")
 
     def _round(self, how: str) -> float:

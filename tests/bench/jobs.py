@@ -1,8 +1,8 @@
 """Whole Spark jobs over captures, JVM and Python workers together, against tshark.
 
-Contestants take turns for some rounds, since a machine that others use changes from one minute to
-the next. Warm means a session that has run the same job before; cold is `kraftwire pipeline run`
-with all that it starts, by the wall clock. KRAFTWIRE_BENCH_JOBS=warm chooses parts.
+Contestants take turns for some rounds, since a shared machine changes from one minute to the next.
+Warm means a session that has run the same job before; cold is a command or a program with all that
+it starts, by the wall clock. KRAFTWIRE_BENCH_JOBS=warm chooses parts.
 """
 
 from __future__ import annotations
@@ -36,14 +36,23 @@ _KRAFT = 75_000_000
 _TINY = Path(__file__).parents[1] / "golden" / "captures" / "clients.pcap.xz"
 _TINY_SECONDS = 20
 
-# What a row of exchanges says first, as far as tshark can tell.
+# A program that reads captures once.
+_PROGRAM = """
+import sys
+from kraftwire.spark.session import local_session
+spark = local_session("local[2]", {"spark.ui.showConsoleProgress": "false"}, is_short=True)
+frame = spark.read.format("kafka-capture").load(sys.argv[1])
+frame.write.format("noop").mode("overwrite").save()
+"""
+
+# The first columns of the exchanges, as far as tshark can show them.
 _FIELDS = ("frame.number", *TSHARK_FIELDS)
 
 
 def run() -> list[Bar]:
     """Measure, print, and return the bars that were missed."""
     if shutil.which("java") is None:
-        console.print("jobs: there is no Java")
+        console.print("jobs is skipped: there is no Java")
         return []
     parts = {"warm": _warm, "cold": _cold, "tiny": _tiny}
     wanted = os.environ.get("KRAFTWIRE_BENCH_JOBS", ",".join(parts)).split(",")
@@ -52,7 +61,7 @@ def run() -> list[Bar]:
 
 
 def _warm() -> list[Bar]:
-    """CPU seconds of the same query in one session, by turns with tshark."""
+    """CPU seconds of the same query in one session, alternating with tshark."""
     from kraftwire.spark.session import local_session
 
     load, kraft = inputs.load(_BASE), inputs.kraft(_KRAFT)
@@ -90,7 +99,7 @@ def _warm() -> list[Bar]:
 
 
 def _query(spark: SparkSession, path: Path) -> float:
-    """CPU seconds of a job that makes every cell of the exchanges and gives them to nobody."""
+    """CPU seconds of a job that makes every cell of the exchanges and discards them."""
     with Tree() as tree:
         tree.look()
         before = tree.cpu_seconds()
@@ -112,40 +121,42 @@ def _pipeline(path: Path, out: Path, master: str = "local[2]") -> list[str]:
 
 
 def _cold() -> list[Bar]:
-    """Wall time of a gigabyte: exchanges on two cores with the start of Spark, and tshark."""
+    """Wall time of a gigabyte: exchanges on two cores with the start of Spark, and tshark.
+
+    The command, which writes Parquet, and a program that reads the data source and discards
+    the rows. The first round creates Java's class archive, if there is none.
+    """
     load = inputs.load(_COLD)
     if load is None or shutil.which("tshark") is None:
         return []
-    program = (
-        "from kraftwire.spark.session import local_session\n"
-        "import sys\n"
-        "spark = local_session('local[2]')\n"
-        "frame = spark.read.format('kafka-capture').load(sys.argv[1])\n"
-        "frame.write.format('noop').mode('overwrite').save()\n"
-    )
-    ours, theirs, rows = [], [], []
-    for _ in range(_ROUNDS):
-        mine = run_tree([sys.executable, "-c", program, str(load)])
-        if mine.exit_code:
-            raise RuntimeError(mine.output)
+    taken: dict[str, list[float]] = {"pipeline run": [], "kafka-capture": [], "tshark": []}
+    rows = []
+    for number in range(_ROUNDS):
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            command = [*_pipeline(load, Path(folder) / "out"), "--tables", "exchanges"]
+            runs = [run_tree(command), run_tree([sys.executable, "-c", _PROGRAM, str(load)])]
+        for run in runs:
+            if run.exit_code:
+                raise RuntimeError(run.output)
         peer = run_process(_tshark(load))
-        ours.append(mine.wall_seconds)
-        theirs.append(peer.wall_seconds)
-        rows.append(
-            (
-                *(f"{seconds:.1f}" for seconds in (mine.wall_seconds, mine.tree.cpu_seconds())),
-                *(f"{seconds:.1f}" for seconds in (peer.wall_seconds, peer.cpu_seconds)),
-                f"{os.getloadavg()[0]:.1f}",
-            )
-        )
-    columns = ("our wall s", "CPU s", "tshark's wall s", "CPU s", "load")
+        figures = [(run.wall_seconds, run.tree.cpu_seconds()) for run in runs]
+        figures.append((peer.wall_seconds, peer.cpu_seconds))
+        for (name, each), (wall, cpu) in zip(taken.items(), figures, strict=True):
+            each.append(wall)
+            said = f"{os.getloadavg()[0]:.1f}"
+            rows.append((str(number + 1), name, f"{wall:.1f}", f"{cpu:.1f}", said))
+    columns = ("round", "", "wall s", "CPU s", "load")
     print_table("1 GB of load, cold, two cores: exchanges", columns, rows)
-    ratio = statistics.median(b / a for a, b in zip(ours, theirs, strict=True))
-    return [Bar("1 GB of load, cold, wall clock / tshark -T fields", ratio, 1.5, 3)]
+    theirs = taken.pop("tshark")
+    bars = []
+    for name, each in taken.items():
+        ratio = statistics.median(b / a for a, b in zip(each, theirs, strict=True))
+        bars.append(Bar(f"1 GB of load, cold, {name}, wall / tshark -T fields", ratio, 1.5, 3))
+    return bars
 
 
 def _tiny() -> list[Bar]:
-    """What a run costs that has next to nothing to read."""
+    """The cost of a run that has almost nothing to read."""
     rows, seconds = [], []
     for _ in range(_ROUNDS):
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:

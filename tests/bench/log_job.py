@@ -34,7 +34,7 @@ SETTINGS = {"spark.ui.showConsoleProgress": "false"}
 # Without the JVM's optimizing compiler, for jobs of seconds, and with it.
 SESSIONS = {"short": True, "long": False}
 
-# What is asked for, by name, with the columns that are read; none stands for all.
+# The queries by name, with the columns that they read; none stands for all.
 KAFKA = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 QUERY = (
     "count(*)", "sum(length(key))", "sum(length(value))", "max(offset)", "max(timestamp)",
@@ -51,7 +51,7 @@ QUERIES = {
 def run() -> list[Bar]:
     """Measure, print, and return the bars that were missed."""
     if shutil.which("java") is None:
-        console.print("log_job: there is no Java")
+        console.print("log_job is skipped: there is no Java")
         return []
     total = SEGMENT_RECORDS * SEGMENTS
     _folder()
@@ -93,7 +93,7 @@ def _session(is_short: bool) -> dict[str, list[float]]:
 
 
 def query_seconds(frame: DataFrame, total: int) -> float:
-    """CPU seconds of a query that looks at every column of `format("kafka")` of all records."""
+    """CPU seconds of a query that reads every column of `format("kafka")` of all records."""
     return _measured(frame, QUERY, total)
 
 

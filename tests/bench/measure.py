@@ -21,17 +21,17 @@ from kraftwire.collector import rare_collection
 
 __all__ = ["Contest", "Run", "contest", "geometric_mean", "run_process"]
 
-# Many short rounds find a quiet moment on a busy machine sooner than a few long ones.
+# Many short rounds hit a quiet moment on a busy machine sooner than a few long ones.
 ROUND_SECONDS = 0.004
 ROUNDS = 25
 ROUNDS_MIN = 7
-# Enough to have met a quiet moment, for calls that take long by themselves.
+# Enough to hit a quiet moment, for calls that are long themselves.
 CONTEST_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """What every contestant took in every round. Units: CPU seconds per call."""
+    """The time of every contestant in every round. Units: CPU seconds per call."""
 
     rounds: dict[str, list[float]]
 
@@ -40,10 +40,10 @@ class Contest:
         return min(self.rounds[name]) if name in self.rounds else None
 
     def ratio(self, name: str, other: str) -> float:
-        """How many times as fast as the other one a contestant is: the median over the rounds.
+        """How many times as fast as the other a contestant is: the median over the rounds.
 
-        The rounds of both lie within milliseconds, so that a machine whose speed changes from one
-        second to the next changes both.
+        The rounds of both are within milliseconds of each other, so a machine whose speed changes
+        from one second to the next affects both.
         """
         pairs = zip(self.rounds[name], self.rounds[other], strict=True)
         return median(theirs / mine for mine, theirs in pairs)
@@ -56,12 +56,12 @@ def contest(
 ) -> Contest:
     """Let contestants take turns for some rounds.
 
-    The garbage collector is on, with the thresholds that our own programs set: how often all of a
-    process is walked over depends on what else is in it, here the other contestants.
+    The garbage collector is on, with the thresholds that our own programs set: how often it
+    scans the whole process depends on what else is in it, here the other contestants.
 
-    Order: `enter` is told whose turn it is; if it answers True it has changed something, and the
-    contestant is called once before the clock runs. `others` take part in every round, and return
-    the CPU seconds that they have taken, being processes of their own.
+    Order: `enter` is told whose turn it is; if it returns True it has changed something, and the
+    contestant is called once before the clock starts. `others` take part in every round, and return
+    their own CPU seconds, because they are separate processes.
     """
     gc.enable()
     with rare_collection():
@@ -93,7 +93,7 @@ def _rounds(
 
 
 def _repeats(call: Callable[[], object]) -> int:
-    """How many calls fill one round; also warms every cache up."""
+    """How many calls fill one round; also warms up every cache."""
     repeats = 1
     while _time(call, repeats) < ROUND_SECONDS:
         repeats *= 2
@@ -115,7 +115,7 @@ def geometric_mean(values: Iterable[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one process took. Units: seconds, bytes."""
+    """The time and memory of one process. Units: seconds, bytes."""
 
     wall_seconds: float
     cpu_seconds: float
@@ -123,11 +123,16 @@ class Run:
     exit_code: int
 
 
-def run_process(command: Sequence[str], *, output: Path | None = None) -> Run:
-    """Run a command to its end, its standard output into a file (or nowhere).
+def run_process(
+    command: Sequence[str],
+    *,
+    output: Path | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> Run:
+    """Run a command to its end, with its standard output in a file (or discarded).
 
-    Shape: the peak is at least what the calling process occupies at that moment, since a new
-    process begins as a copy of it.
+    `variables` are added to the environment. The peak is at least what the calling
+    process occupies at that moment, since a new process begins as a copy of it.
     """
     with open(output or os.devnull, "wb") as sink:
         start = time.perf_counter()
@@ -136,7 +141,7 @@ def run_process(command: Sequence[str], *, output: Path | None = None) -> Run:
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.DEVNULL,
-            env=_environment(),
+            env=_environment() | dict(variables or {}),
         )
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - start
@@ -145,7 +150,7 @@ def run_process(command: Sequence[str], *, output: Path | None = None) -> Run:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, but with compiled modules kept: whoever installs a package has them."""
+    """Our environment, but with compiled modules kept, as in an installed package."""
     return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 

@@ -1,7 +1,7 @@
-"""The message codecs of other Python projects behind one small front.
+"""The message codecs of other Python projects with one small interface.
 
-Each adapter answers None where its project does not know the message or the version. None of them
-copies more or checks less than that project's own client does on the same call.
+Each adapter returns None if its project does not know the message or the version. None of them
+copies more or checks less than that project's own client in the same call.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def kafka_python(item: Item) -> Codec | None:
         return None
     versioned, data = cls[item.version], item.data
     message = versioned.decode(data)
-    # A decoded message lacks the header that its encoder looks for.
+    # A decoded message lacks the header that its encoder needs.
     message._header = None
     message.API_VERSION = item.version
     return Codec(lambda: versioned.decode(data), message.encode)

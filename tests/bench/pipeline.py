@@ -1,6 +1,6 @@
 """Captures into tables, in CPU time: KRaft traffic, and a real Kafka under load against tshark.
 
-The KRaft capture is one of three controllers, repeated with other addresses and times. Tables are
+The KRaft capture is of three controllers, repeated with other addresses and times. Tables are
 made in this process, on one core.
 """
 

@@ -1,7 +1,7 @@
-"""The raft test server next to Kafka's: committed records and latency, by turns on one machine.
+"""The raft test server next to Kafka's: committed records and latency, alternately on one machine.
 
-Both get the same properties files and flags. What is committed is not their own word: an observer
-reads the high watermark by Fetch at both ends of a window of time. Latencies are theirs.
+Both get the same properties files and flags. What is committed is not their own report: an observer
+reads the high watermark by Fetch at both ends of a time window. Latencies are their own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WINDOW_VARIABLE = "KRAFTWIRE_BENCH_WINDOW"
 THROUGHPUT = 5000
 UNTHROTTLED = 1_000_000_000
 
-# Kafka's histogram ends here; what took longer is counted in its last place.
+# Kafka's histogram ends here; what took longer is counted in its last bucket.
 JAVA_CAP_MS = 249.0
 
 # At a rate that both sustain the true ratio is 1, and a window's ends are some milliseconds off.
@@ -45,7 +45,7 @@ _JAVA_LINE = re.compile(r"Throughput .*: ([\d.]+), Latency .* ([\d.]+) p99 ([\d.
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What both programs are asked to do."""
+    """The load for both programs."""
 
     nodes: int
     throughput: int
@@ -53,7 +53,7 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """How it is called in tables."""
+        """Its name in tables."""
         nodes = "1 node" if self.nodes == 1 else f"{self.nodes} nodes"
         rate = "unthrottled" if self.throughput == UNTHROTTLED else f"{self.throughput:,}/s"
         return f"{nodes}, {rate}, {self.record_size} B"
@@ -70,7 +70,7 @@ SCENARIOS = (
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one program did in the window. Shape: `p99_ms` is None if it printed no latency."""
+    """What one program did in the window. `p99_ms` is None if it printed no latency."""
 
     records_per_second: float
     p99_ms: float | None
@@ -96,7 +96,7 @@ def run() -> list[Bar]:
             except (AssertionError, OSError, LookupError) as error:
                 console.print(f"{scenario.name}: {name} failed: {error}", markup=False)
             rows.append(_row(scenario, name, results.get(name)))
-            # The table comes a quarter of an hour later.
+            # The table follows a quarter of an hour later.
             console.print("  ".join(rows[-1]), markup=False)
         if len(results) == len(PROGRAMS):
             bars += _bars(scenario, results["kraftwire"], results["Kafka"])
@@ -118,7 +118,7 @@ def _row(scenario: Scenario, name: str, result: Result | None) -> tuple[str, ...
 
 def _bars(scenario: Scenario, ours: Result, java: Result) -> list[Bar]:
     if java.records_per_second <= 0:
-        # Unthrottled, it may have died of its queue without ending.
+        # Unthrottled, its queue may have stopped it although the process still runs.
         console.print(f"{scenario.name}: Kafka committed nothing in the window, so no ratio")
         return []
     committed = ours.records_per_second / java.records_per_second
@@ -132,7 +132,7 @@ def _bars(scenario: Scenario, ours: Result, java: Result) -> list[Bar]:
 
 
 def measure(scenario: Scenario, command: Sequence[str], begin: float, end: float) -> Result:
-    """Run one program and look at it between two times. Units: seconds after its first record."""
+    """Run one program and observe it between two times. Units: seconds after its first record."""
     folder = CACHE / "bench"
     folder.mkdir(parents=True, exist_ok=True)
     commands = [command] * scenario.nodes
@@ -145,7 +145,7 @@ def measure(scenario: Scenario, command: Sequence[str], begin: float, end: float
         start = quorum.wait_for(2)
         _sleep_until(quorum, start + begin)
         first, first_time = quorum.high_watermark(), time.monotonic()
-        # Unthrottled, Kafka's answer to the first question may take longer than the window.
+        # Unthrottled, Kafka's first answer may take longer than the window.
         _sleep_until(quorum, max(start + end, first_time + end - begin))
         last, last_time = quorum.high_watermark(), time.monotonic()
         lines = [line for at, line in quorum.lines if at < last_time]
@@ -156,7 +156,7 @@ def measure(scenario: Scenario, command: Sequence[str], begin: float, end: float
 
 
 def _sleep_until(quorum: PerfQuorum, at: float) -> None:
-    """Wait, as long as all goes well."""
+    """Wait until a time, unless a process ends or the disk fills up."""
     while (left := at - time.monotonic()) > 0:
         time.sleep(min(left, 1.0))
         quorum.ensure_running()
@@ -165,13 +165,13 @@ def _sleep_until(quorum: PerfQuorum, at: float) -> None:
 
 
 def _java_p99(lines: Sequence[str]) -> float | None:
-    """The last line's: Kafka's figures are those of the last 30 to 60 seconds."""
+    """The p99 of the last line: Kafka's figures are those of the last 30 to 60 seconds."""
     found = [match for line in lines if (match := _JAVA_LINE.search(line))]
     return float(found[-1][2]) if found else None
 
 
 def _our_p99(lines: Sequence[str]) -> float | None:
-    """That of all records in the lines, each of which is about five seconds."""
+    """The p99 of all records in the lines, each of which covers about five seconds."""
     histogram: Counter[int] = Counter()
     for line in lines:
         if not line.startswith("{"):

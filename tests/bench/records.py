@@ -1,6 +1,6 @@
 """Building a batch of 10,000 records and reading it back, against kafka-python and aiokafka.
 
-Every contestant is given keys and values and adds offsets and timestamps itself. On reading it
+Every contestant gets keys and values and adds offsets and timestamps itself. When reading, it
 checks the CRC and makes an object of every record with its offset, timestamp, key, value, headers.
 """
 
@@ -90,9 +90,9 @@ def _contestants() -> dict[str, Contestant]:
 
 
 def _inputs() -> dict[str, Rows]:
-    """The corpus's records, all of one size, and as many whose sizes differ from one to the next.
+    """The corpus's records, all of one size, and as many of varying sizes.
 
-    Equal sizes are what performance tests send and what a reader may take a short cut on.
+    Performance tests send equal sizes, for which a reader may have a short cut.
     """
     (item,) = (item for item in load() if item.name == "records_10000x100_none")
     equal = [(key, value) for _, _, key, value, *_ in _read_ours(item.data)]
@@ -146,7 +146,7 @@ def _measure(
         enter(name)
         again = each.read(each.build(rows, compression))
         if not _seen(each.read(data)) == _seen(again) == expected:
-            raise AssertionError(f"{name} does not give back what went in")
+            raise AssertionError(f"{name} does not return what was put in")
     builds = {n: lambda c=c: c.build(rows, compression) for n, c in contestants.items()}
     # Both of our ways of building share one way of reading.
     reads = {n: lambda c=c: c.read(data) for n, c in contestants.items() if APPENDING not in n}

@@ -1,4 +1,4 @@
-"""What the benchmarks print: tables of figures, and bars with what was measured against them."""
+"""What the benchmarks print: tables of figures, and bars with the measurements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.bench.figures import FIGURES
 
 __all__ = ["Bar", "console", "keep", "microseconds", "print_bars", "print_table", "ratio"]
 
-# A fixed width, so that a table in a file looks as it does in a terminal.
+# A fixed width, so that a table in a file looks as in a terminal.
 console = Console(width=200, highlight=False)
 
 
@@ -25,10 +25,10 @@ _printed: list[dict[str, object]] = []
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One measured figure and what it is held against.
+    """One measured figure, its floor and its goal.
 
-    Shape: figures are "times as fast" unless `is_ceiling`, which turns the comparison round;
-    `unit` follows the numbers.
+    Figures are "times as fast" unless `is_ceiling`, which reverses the comparison; `unit`
+    follows the numbers.
     """
 
     name: str
@@ -66,7 +66,7 @@ def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]
 
 
 def keep(section: str, machine: str) -> None:
-    """Write all tables that were printed as JSON, in the place of those kept before."""
+    """Write all printed tables as JSON, replacing those kept before."""
     FIGURES.mkdir(exist_ok=True)
     day = datetime.now(UTC).date().isoformat()
     kept = {"section": section, "day": day, "machine": machine, "tables": _printed}
@@ -90,5 +90,5 @@ def microseconds(seconds: float | None) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """How many times as fast we are, a dash if there is no peer."""
+    """A ratio as text, a dash if there is no peer."""
     return "-" if value is None else f"{value:.2f}"

@@ -1,7 +1,7 @@
 """How a run of the pipeline grows with its input: time and memory, on one core, two, and a cluster.
 
-One run of each: what is looked for is a bend, not a percent. CPU seconds are those of the JVM, of
-Python's workers and of the program itself together; of a cluster those of its processes too.
+One run of each: the aim is to find a bend, not a percent. CPU seconds are those of the JVM, of
+Python's workers and of the program itself together, and on a cluster of its processes too.
 KRAFTWIRE_BENCH_GB=0.25 chooses sizes, KRAFTWIRE_BENCH_MASTERS=local[2],cluster where to run.
 """
 
@@ -26,7 +26,7 @@ __all__ = ["run"]
 _GIGABYTES = "0.25,1,4"
 _MASTERS = "local[1],local[2],cluster"
 _BASE = 200_000_000
-# So much more than in proportion to the input a run may take before that is called a bend.
+# A run may take this much more than in proportion to its input; beyond, it is a bend.
 _GROWTH_MAX = 1.15
 _WORKER_MB_MAX = 500
 # Larger files are made for one run and removed.
@@ -74,7 +74,7 @@ def _row(size: int, master: str, done: TreeRun, began: float) -> tuple[str, ...]
 def _bars(
     done: dict[tuple[float, str], TreeRun], sizes: list[float], masters: list[str]
 ) -> list[Bar]:
-    """What the largest worker occupies, and CPU time by gigabyte between two sizes."""
+    """The memory of the largest worker, and how CPU time per gigabyte grows between two sizes."""
     worker = max(each.tree.peak_bytes(PYTHON) for each in done.values()) / 1e6
     bars = [Bar("largest worker", worker, _WORKER_MB_MAX, unit="MB", is_ceiling=True)]
     for master in masters:
@@ -101,7 +101,7 @@ def _run(path: Path, master: str) -> TreeRun:
 
 @contextlib.contextmanager
 def _masters(folder: Path, master: str) -> Iterator[tuple[str, list[str], list[int]]]:
-    """The URL of a master, more words of the command line, and processes to watch besides."""
+    """The URL of a master, more arguments of the command line, and further processes to watch."""
     if master != "cluster":
         yield master, [], []
         return

@@ -21,11 +21,11 @@ __all__ = ["run"]
 
 SEGMENT_SIZE = 110_000_000
 RECORD_SIZE = 350
-# A producer's default batch.size of 16 KiB holds so many.
+# A producer's default batch.size of 16 KiB holds this many.
 BATCH_RECORDS = 45
 ROUNDS = 3
 
-# Reading is all that happens: nothing is printed.
+# Only reading is measured: no record is printed.
 _PROGRAM = """
 import mmap, sys
 from kraftwire.records import read_batches
@@ -109,7 +109,7 @@ def _segment(folder: Path, compression: str, size: int) -> Path:
 
 
 def _batches(compression: str) -> Iterator[bytes]:
-    """Batches as a producer's, of records that are half noise and half text."""
+    """Batches like a producer's, of records that are half noise and half text."""
     source = random.Random(1)
     offset = 0
     while True:
@@ -136,7 +136,7 @@ def _dump_log() -> list[str] | None:
 
 
 def _measure(command: list[str], large: Path, empty: Path) -> tuple[Run, float]:
-    """The best run over the large segment, and its wall time without that over an empty one."""
+    """The best run over the large segment, and its wall time minus that of an empty one."""
     best = _best(command, large)
     return best, best.wall_seconds - _best(command, empty).wall_seconds
 

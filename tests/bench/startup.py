@@ -1,7 +1,7 @@
 """How long an import and the command line take to start: medians of many process starts.
 
-The bars are held against CPU time, which on an idle machine is the wall time as well and on a busy
-one is still the same.
+The bars apply to CPU time, which equals the wall time on an idle machine and hardly changes on a
+busy one.
 """
 
 from __future__ import annotations

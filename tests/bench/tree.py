@@ -1,7 +1,7 @@
-"""CPU time and memory of a process and of all that descend from it, looked at from outside.
+"""CPU time and memory of a process and all its descendants, observed from outside.
 
-A JVM's Python workers end unseen: their parent waits for none of them, so the system adds their
-time to nobody's. What every process has taken is therefore read many times while it lives.
+The end of a JVM's Python workers goes unnoticed: their parent does not wait for them, so the system
+adds their time to no process. Therefore every process's usage is read many times while it runs.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ __all__ = ["JVM", "PYTHON", "Tree", "TreeRun", "Usage", "run_tree"]
 JVM, PYTHON = "java", "python"
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-# Workers live for seconds, and looking takes a millisecond.
+# Workers live for seconds, and a look takes a millisecond.
 _INTERVAL_S = 0.5
 
 
 @dataclass(slots=True)
 class Usage:
-    """What one process has taken so far.
+    """What one process has used so far.
 
-    Units: CPU seconds of its own, the peak of its resident memory in bytes. Shape: `is_root` marks
-    the processes that were named, whose Python is a driver and no worker.
+    Units: CPU seconds of its own, the peak of its resident memory in bytes. `is_root` marks
+    the named processes, whose Python is a driver rather than a worker.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Usage:
 class Tree:
     """Watches processes and their descendants while it is entered.
 
-    Shape: `processes` are all that were seen, by id.
+    `processes` are all processes seen so far, by id.
     """
 
     roots: Sequence[int] = ()
@@ -67,11 +67,11 @@ class Tree:
     def _watch(self) -> None:
         while not self._over.wait(_INTERVAL_S):
             self.look()
-            # Looking is no part of what is measured.
+            # The observer's own time is not measured.
             self._own_seconds = time.thread_time()
 
     def look(self) -> None:
-        """Read what everybody has taken by now."""
+        """Read what every process has used by now."""
         parents, ticks, names = _processes()
         found = {pid for pid in self.roots if pid in parents}
         while found:
@@ -89,7 +89,7 @@ class Tree:
         return total - (self._own_seconds if os.getpid() in self.roots else 0.0)
 
     def peak_bytes(self, name: str) -> int:
-        """The largest peak of a process with this name, drivers of our own left out."""
+        """The largest peak of a process with this name, except our own drivers."""
         peaks = (u.peak_bytes for u in self.processes.values() if u.name == name and not u.is_root)
         return max(peaks, default=0)
 
@@ -127,7 +127,7 @@ def _peak(pid: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TreeRun:
-    """What a command took. Units: seconds."""
+    """The time of a command. Units: seconds."""
 
     wall_seconds: float
     tree: Tree
@@ -143,7 +143,7 @@ def run_tree(
 ) -> TreeRun:
     """Run a command to its end and watch it, and other processes `besides`.
 
-    Shape: `output` is what it has printed on both streams.
+    `output` is what it has printed on both streams.
     """
     began = time.perf_counter()
     process = subprocess.Popen(

@@ -11,13 +11,13 @@ import org.apache.kafka.common.utils.Utils;
 
 /**
  * Reads a segment with Kafka's own classes, once for each line on standard input: CRCs, and every
- * field of every record. With the line "arrays" keys and values become arrays, as the consumer hands
- * them out, else they stay views of the segment. Answers with the number of records and the
+ * field of every record. With the line "arrays" keys and values become arrays, as the consumer
+ * returns them, otherwise they stay views of the segment. Answers with the number of records and the
  * nanoseconds of CPU of the thread that reads; compiling and collecting garbage are other threads'
  * work.
  */
 final class ReadRecords {
-    /** Nobody may conclude that the fields are not needed. */
+    /** Keeps the compiler from concluding that the fields are not needed. */
     static long sum;
 
     private static long lengthOf(ByteBuffer bytes, boolean asArrays) {

@@ -1,6 +1,6 @@
 """The codecs of other languages as programs: each reads a list of items and prints CPU seconds.
 
-Built by their own tools; a driver whose tools are missing is left out with a line that says so.
+Built by their own tools; a driver whose tools are missing is skipped with a line that says so.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Driver:
     def run(self, listed: Path) -> Times:
         """Measure every item of the list that this codec knows.
 
-        Raises: RuntimeError with the program's own words if it fails.
+        Raises: RuntimeError with the program's own output if it fails.
         """
         result = subprocess.run(
             [*self.command, str(listed)], capture_output=True, text=True, check=False
@@ -46,12 +46,12 @@ class Driver:
 
 
 def drivers(folder: Path) -> list[Driver]:
-    """The drivers whose tools are here, built into a folder."""
+    """The drivers whose tools are available, built into a folder."""
     return [each for each in (_java(folder), _go(folder)) if each is not None]
 
 
 def write_list(items: Iterable[Item], folder: Path) -> Path:
-    """Write the items and the list of them as drivers read it."""
+    """Write the items, and the list of them that drivers read."""
     lines = []
     for item in items:
         path = folder / f"{item.name}.bin"

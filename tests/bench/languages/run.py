@@ -1,4 +1,5 @@
-"""Measures the codecs of all languages on the same bytes, by turns, and prints how they compare."""
+"""Measures the codecs of all languages on the same bytes, alternately, and prints how they compare.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def run() -> list[Bar]:
 
 
 def _ours(name: str, items: list[Item]) -> Times:
-    """The middle of our rounds, as drivers measure theirs."""
+    """The median of our rounds, as drivers report theirs."""
     enter(name)
     times: Times = {}
     for item in items:
@@ -68,6 +69,6 @@ def _print(items: list[Item], measured: dict[str, Times], others: list[str]) -> 
 
 
 def _mean(mine: Times, theirs: Times, operation: str) -> float | None:
-    """How many times as fast we are in the mean, None if nothing can be compared."""
+    """How many times as fast ours is on average; None if nothing can be compared."""
     shared = [key for key in theirs if key[1] == operation]
     return geometric_mean(theirs[key] / mine[key] for key in shared) if shared else None

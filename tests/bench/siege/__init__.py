@@ -1,4 +1,4 @@
-"""What attacks do to a quorum that an honest client uses: latency, elections, memory, recovery."""
+"""How attacks affect a quorum that an honest client uses: latency, elections, memory, recovery."""
 
 from tests.bench.siege.run import run
 

@@ -1,6 +1,6 @@
 """One attack, in a process: ``python -m tests.bench.siege.attacker NAME SECONDS TARGET``.
 
-It ends by itself, and all its connections with it.
+It ends by itself, and so do all its connections.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from tests.bench.siege.attacks import ATTACKS, Target
 
 __all__: list[str] = []
 
-# The attacker's machine is not the one that is measured: where processors are few, nodes go first.
-# An attack that gets no time at all on a busy machine would be none.
+# A real attacker has another machine: where processors are few, nodes have priority.
+# An attack that gets no processor time on a busy machine would not be an attack.
 _NICENESS = 5
 
 

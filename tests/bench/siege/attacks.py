@@ -1,6 +1,6 @@
-"""What whoever reaches the port may do: one coroutine for each attack, and a table of them.
+"""The attacks of a client that reaches the port: one coroutine for each, and a table of them.
 
-Each goes on until it is cancelled. Most are aimed at the leader, which has most to do.
+Each continues until it is cancelled. Most are aimed at the leader, which has most to do.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TOO_MANY = 250_000
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """One attack. Shape: `frame_bytes` is the longest frame that it sends, or asks for."""
+    """One attack. `frame_bytes` is the longest frame that it sends, or asks for."""
 
     about: str
     carry_out: Callable[[Target], Awaitable[None]]
@@ -48,7 +48,7 @@ class Attack:
 
 
 async def _repeat(target: Target, frames: list[bytes], connections_: int) -> None:
-    """Send these frames by turns on each of some connections, and read the answers."""
+    """Send these frames alternately on each of some connections, and read the responses."""
 
     async def talk(sock: trio.socket.SocketType) -> None:
         while True:
@@ -66,7 +66,7 @@ def _fetch(count: int, *, max_bytes: int = _EVER, offset: int = 0) -> FetchReque
 
 
 async def _huge_fetch(target: Target) -> None:
-    """One partition named very often, within the limits of length and above, never read."""
+    """One partition named very often, within the length limits and above; no answer is read."""
     frames = [request(_fetch(count), 12) for count in (60_000, 9_000, 400)]
 
     async def talk(sock: trio.socket.SocketType, data: bytes) -> None:
@@ -80,7 +80,7 @@ async def _huge_fetch(target: Target) -> None:
 
 
 async def _greedy_fetch(target: Target) -> None:
-    """The whole log again and again, on connections that take none of it."""
+    """The whole log again and again, on connections that read none of it."""
     data = request(_fetch(1), 12) * 100
 
     async def talk(sock: trio.socket.SocketType) -> None:
@@ -91,7 +91,7 @@ async def _greedy_fetch(target: Target) -> None:
 
 
 async def _produce(target: Target) -> None:
-    """20 MB, and what is just short enough."""
+    """20 MB, and the longest that is accepted."""
     frames = []
     for size in (20 * 1000 * 1000, REQUEST_SIZE_MAX - 1024):
         data = PartitionProduceData(records=bytes(size))
@@ -115,7 +115,7 @@ async def _elect_leaders(target: Target) -> None:
 
 
 async def _metadata(target: Target) -> None:
-    """Topics that do not exist: very many, as many as are answered, and a few very often."""
+    """Topics that do not exist: too many, as many as are answered, and a few very often."""
     frames = []
     for count in (120_000, _ELEMENTS, 600):
         topics = [MetadataRequestTopic(name=f"topic-{n}") for n in range(count)]
@@ -170,7 +170,7 @@ async def _short_requests(target: Target) -> None:
 
 
 async def _just_short(target: Target) -> None:
-    """Requests that are just too short to count as long ones."""
+    """Requests that are just too short to count as long."""
     frames = []
     for count in (300, 1200):
         topics = [MetadataRequestTopic(name=f"{n:x}") for n in range(count)]

@@ -1,4 +1,4 @@
-"""Attacks by mere connections: many of them, slow ones, and those that never say anything right."""
+"""Attacks by mere connections: many of them, slow ones, and some that send no valid request."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _PARKED = 4_300
 _CROWD = 1_000
 _EVER = (1 << 31) - 1
 _OBSERVERS = 10_000
-# A socket with something unread that is closed after no time sends a reset, as a crash does.
+# A socket with unread data that is closed without lingering sends a reset, as after a crash.
 _ABORT = (socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
 
 
 async def parked(target: Target) -> None:
-    """Observers at the end of the log that wait for ever, each with an id of its own."""
+    """Observers at the end of the log that wait for ever, each with its own id."""
 
     async def one(number: int) -> None:
         message = fetch(-1, 0, 0, target.epoch, max_wait_ms=_EVER)
@@ -54,7 +54,7 @@ async def parked(target: Target) -> None:
 
 
 async def idle(target: Target) -> None:
-    """More connections than the leader has descriptors, and not a byte on any."""
+    """More connections than the leader has descriptors, none of which sends a byte."""
     kept = []
     for number in range(target.descriptors + 200):
         sock = trio.socket.socket()
@@ -70,7 +70,7 @@ async def idle(target: Target) -> None:
 
 
 async def crowd(target: Target) -> None:
-    """A third sends a byte now and then, a third garbage, a third half a request and no more."""
+    """A third sends a byte now and then, a third garbage, a third only half a request."""
     topics = [MetadataRequestTopic(name=f"topic-{n}") for n in range(500)]
     data = request(MetadataRequest(topics=topics), 8)
 

@@ -1,4 +1,4 @@
-"""Attacks by saying what is not true: epochs, snapshots, who one is."""
+"""Attacks by false claims: epochs, snapshots, identities."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def _at_all(target: Target, frames: list[bytes]) -> None:
 
 
 async def epochs(target: Target) -> None:
-    """The last epoch that there is by anybody's word, the next ones by a stranger's."""
+    """The last possible epoch from voters and strangers, the next ones from a stranger."""
     who, id_ = target.follower_id, target.cluster_id
     messages = [
         *(vote(one, EPOCH_MAX, _AHEAD, cluster_id=id_) for one in (who, _STRANGER)),
@@ -60,7 +60,7 @@ async def epochs(target: Target) -> None:
 
 
 async def identities(target: Target) -> None:
-    """The name of another software, and then a Vote that is refused, by the voters' ids."""
+    """The name of another software, then a Vote that is refused, under the voters' ids."""
     name = ApiVersionsRequest(
         client_software_name="apache-kafka-java", client_software_version="4.3.1"
     )
@@ -72,9 +72,9 @@ async def identities(target: Target) -> None:
 
 
 async def claims(target: Target) -> None:
-    """The leader's announcement with another address, where Fetch answers name snapshots.
+    """The leader's announcement with a false address, whose Fetch answers name snapshots.
 
-    The epoch stays that of the leader: whoever listened here would be told of snapshots for ever.
+    The epoch stays the leader's: a node that believed it would download snapshots for ever.
     """
     listening = trio.socket.socket()
     await listening.bind((HOST, 0))

@@ -1,6 +1,6 @@
-"""A client that means well: it has records committed at a steady rate and notes how long it takes.
+"""An honest client: it has records committed at a steady rate and records the latency.
 
-Each connection registers a broker that does not exist and unregisters it again by turns; both are
+Each connection alternately registers a broker that does not exist and unregisters it; both are
 answered once their record is committed.
 """
 
@@ -44,7 +44,7 @@ _VERSIONS = {BrokerRegistrationRequest: 3, UnregisterBrokerRequest: 0}
 class Commits:
     """Every commit: when it was due, and the milliseconds from then to its answer.
 
-    Shape: `failed` counts answers with errors and connections that ended.
+    `failed` counts answers with errors and connections that ended.
     """
 
     times: list[tuple[float, float]] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Commits:
 
 
 async def commit_steadily(ports: Sequence[int], cluster_id: str, commits: Commits) -> None:
-    """Commit until cancelled. Shape: the leader's port comes first."""
+    """Commit until cancelled. The leader's port comes first."""
     async with trio.open_nursery() as nursery:
         for number in range(CONNECTIONS):
             client = _Client(ports, cluster_id, number, commits)
@@ -65,7 +65,7 @@ async def commit_steadily(ports: Sequence[int], cluster_id: str, commits: Commit
 
 
 async def lengthen_log(port: int, cluster_id: str, size: int) -> None:
-    """Have the leader write so many bytes: a log that is worth asking for. Units: bytes."""
+    """Have the leader write this many bytes: a log that is worth fetching. Units: bytes."""
     directories = [n.to_bytes(16, "big") for n in range(1, _DIRECTORIES)]
     with closing(await opened(port)) as sock:
         for _ in range(0, size, 16 * _DIRECTORIES):
@@ -76,7 +76,7 @@ async def lengthen_log(port: int, cluster_id: str, size: int) -> None:
 
 
 async def _committed(sock: trio.socket.SocketType, message: Message) -> None:
-    """Have this written and committed. Raises: EOFError with the error's name if it is not."""
+    """Have this record committed. Raises: EOFError with the error's name if it is not."""
     version = _VERSIONS[type(message)]
     with trio.fail_after(_PATIENCE_SECONDS):
         payload = await exchange(sock, request(message, version))
@@ -116,7 +116,7 @@ class _Client:
         self._is_registered = False
 
     async def run(self) -> None:
-        """A commit each time that one is due: one that comes late makes the next ones late too."""
+        """Commit whenever one is due: a late one makes the next ones late too."""
         due = trio.current_time() + self._delay
         while True:
             try:

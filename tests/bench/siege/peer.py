@@ -1,4 +1,4 @@
-"""The attackers' end of connections: they open them, send frames, and read as much as they like."""
+"""The attackers' end of connections: they open them, send frames, and read as much as they want."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DEAD = (OSError, EOFError, trio.BrokenResourceError, trio.ClosedResourceError)
 
 
 def request(message: Message, version: int) -> bytes:
-    """A frame. What encoding refuses is not sent, so attacks are as long as decoding allows."""
+    """A frame. It passes the encoder, so attacks are as long as decoding allows."""
     header = RequestHeader(
         request_api_key=message.API_KEY, request_api_version=version, client_id="siege"
     )
@@ -68,7 +68,7 @@ async def _read(sock: trio.socket.SocketType, count: int) -> bytes:
 async def again_and_again(
     port: int, talk: Callable[[trio.socket.SocketType], Awaitable[None]]
 ) -> None:
-    """Talk on a connection, and on a new one whenever it ends."""
+    """Call `talk` on a connection, and on a new one whenever it ends."""
     while True:
         try:
             with closing(await opened(port)) as sock:
@@ -79,7 +79,7 @@ async def again_and_again(
 
 
 async def many(count: int, each: Callable[[int], Awaitable[None]]) -> None:
-    """So many tasks at once, started a few at a time."""
+    """Run this many tasks at once, started a few at a time."""
     async with trio.open_nursery() as nursery:
         for number in range(count):
             nursery.start_soon(each, number)

@@ -1,7 +1,7 @@
 """The siege: one quorum, one honest client, one attack after the other, and the bars.
 
-Before each attack comes a time without any, so that what it does is seen next to what was right
-before it; all of them together are the undisturbed run.
+Before each attack there is a time without any, so that its effect can be compared with the state
+right before it; all of these together are the undisturbed run.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ UNDISTURBED_SECONDS = 4.0
 RECOVERY_SECONDS_MAX = 12.0
 
 _WARM_UP_SECONDS = 5.0
-# More than one answer to a Fetch can hold, and less than leads to a snapshot.
+# More than one Fetch response can hold, and less than triggers a snapshot.
 _LOG_BYTES = 12 * 1024 * 1024
-# The attackers' own start: they import, and make their requests.
+# The attackers' start-up: imports, and making the requests.
 _ATTACKER_START_SECONDS = 1.5
 _LOOK_SECONDS = 0.25
-# Commits in a row that are as fast as the undisturbed ones: then the attack has left nothing.
+# This many commits in a row as fast as the undisturbed ones: then the attack's effect is over.
 _CALM_COMMITS = 8
 _MIB = 1024 * 1024
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What one attack did. Units: milliseconds, seconds, bytes over what there was before."""
+    """The effect of one attack. Units: milliseconds, seconds, bytes more than before."""
 
     name: str
     commits: int
@@ -116,7 +116,7 @@ def _bars(outcome: Outcome, base: float) -> list[Bar]:
 
 
 def _quantile(values: Sequence[float], share: float) -> float:
-    """The smallest value that so many are not above; endless if there is none."""
+    """The smallest value that this share does not exceed; infinite if there is none."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else math.inf
 
@@ -131,14 +131,14 @@ class _Siege:
         for node_id in quorum.ports:
             address = f"localhost:{self._metrics[node_id]}"
             node = quorum.start(node_id, f"kraftwire.prometheus.listener={address}")
-            # Before it looks: a hundredth of the time that an interpreter takes to start.
+            # Between its looks: a hundredth of the time that an interpreter takes to start.
             resource.prlimit(node.pid, resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
         for node in quorum.nodes.values():
             node.wait_for("^ready ")
         self._target = self._look()
 
     def _look(self) -> Target:
-        """What attackers know, once there is a leader and the cluster has its id."""
+        """What attackers know, once there is a leader and a cluster id."""
         ports = {str(node_id): port for node_id, port in self._quorum.ports.items()}
         while True:
             leader_id, epoch = watch.epoch_of(ports["1"])
@@ -150,7 +150,7 @@ class _Siege:
             time.sleep(_LOOK_SECONDS)
 
     async def hold(self, names: Sequence[str], seconds: float) -> tuple[list[float], list[Outcome]]:
-        """Commit all the time, attack now and then; the undisturbed commits and what happened."""
+        """Commit all the time, attack at times; returns undisturbed commits and outcomes."""
         undisturbed: list[float] = []
         outcomes: list[Outcome] = []
         async with trio.open_nursery() as nursery:
@@ -165,11 +165,11 @@ class _Siege:
                 undisturbed += self._commits.since(start, trio.current_time() - 1)
                 assert undisturbed, f"nothing is committed; {self._commits.last_problem}"
                 base = _quantile(undisturbed, 0.99)
-                # An election moves the leader, and the next attack goes where it is.
+                # An election may change the leader; the next attack is aimed at the new one.
                 self._target = await trio.to_thread.run_sync(self._look)
                 outcome = await self._attack(name, seconds, base)
                 outcomes.append(outcome)
-                # The table comes minutes later.
+                # The table follows minutes later.
                 console.print("  ".join(_row(outcome, base)), markup=False)
             nursery.cancel_scope.cancel()
         return undisturbed, outcomes
@@ -207,7 +207,7 @@ class _Siege:
 
     @property
     def _metrics_port(self) -> int:
-        """Where the leader tells what it counts."""
+        """The port of the leader's metrics."""
         return self._metrics[self._target.leader_id]
 
     async def _recover(self, pid: int, descriptors: int, held: int, most_ms: float) -> float:

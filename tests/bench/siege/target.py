@@ -9,8 +9,8 @@ __all__ = ["Target"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A quorum. Shape: `ports` by node id as text, as JSON has it; `descriptors` is the limit of
-    each node."""
+    """A quorum. `ports` by node id as text, as JSON has it; `descriptors` is the limit of each
+    node."""
 
     ports: dict[str, int]
     leader_id: int

@@ -1,4 +1,4 @@
-"""What is seen of a quorum from outside: memory, descriptors, elections, bytes that it holds."""
+"""What can be observed of a quorum from outside: memory, descriptors, elections, held bytes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Memory:
 
     @classmethod
     def of(cls, pid: int) -> Memory:
-        """As the system counts it; the peak since `reset_peak`."""
+        """Memory according to the system; the peak is since `reset_peak`."""
         status = Path(f"/proc/{pid}/status").read_text()
         found = dict(re.findall(r"^Vm(HWM|RSS):\s+(\d+) kB$", status, re.M))
         return cls(int(found["RSS"]) * 1024, int(found["HWM"]) * 1024)
 
 
 def reset_peak(pid: int) -> None:
-    """Let the peak of a process begin anew."""
+    """Reset the peak of a process."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
@@ -41,13 +41,13 @@ def open_descriptors(pid: int) -> int:
 
 
 def epoch_of(port: int) -> tuple[int, int]:
-    """The leader and its epoch, as a node says."""
+    """The leader and its epoch according to a node."""
     told = describe(port).topics[0].partitions[0]
     return told.leader_id, told.leader_epoch
 
 
 def elections(nodes: list[NodeProcess]) -> int:
-    """How often nodes have stood for election or led, by their logs."""
+    """How often nodes have stood for election or led, according to their logs."""
     return sum(bool(_ELECTED.search(line)) for node in nodes for line in list(node.lines))
 
 
