@@ -1,1 +1,1 @@
-"""The tests, and the measurements that are no tests; see README.md."""
+"""The tests and the measurements; see README.md."""

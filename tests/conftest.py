@@ -1,51 +1,43 @@
-"""What holds for all tests: what is left as found, what runs on both engines, figures."""
+"""What holds for all tests: state that is restored, tests that run on both engines, figures."""
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from kraftwire import engine
 from kraftwire.wire.engines import use
+from tests.support.engines import FOR_EACH_ENGINE
+
+if TYPE_CHECKING:
+    from tests.support.shifts import Shifts
 
 _BEGAN = pytest.StashKey[float]()
 
 _COUNTED = ("passed", "failed", "error", "skipped")
 
 
-# Commands that run in the process of a test set these up as for a process of their own.
+# Commands that run in the process of a test set these up as in a separate process.
 _LOGGERS = ("kraftwire", "kraftwire.node", "kraftwire.log")
 
 
-# Tests of what the engine in C does as well, by the beginning of their file's path: they run once
-# for each engine that is there.
-_FOR_EACH_ENGINE = (
-    "engine/test_choice",
-    "unit/test_records_",
-    "unit/test_vectors",
-    "unit/test_wire_",
-    "fuzz/test_damage",
-    "fuzz/test_memory",
-    "spark/logs/test_columns",
-    "spark/logs/test_log_tables",
-)
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Let the tests of what both engines do run for each of them."""
+    """Run the tests of what both engines do once for each."""
     path = metafunc.definition.path.relative_to(Path(__file__).parent).as_posix()
-    if path.startswith(_FOR_EACH_ENGINE):
+    if path.startswith(FOR_EACH_ENGINE):
         metafunc.parametrize("each_engine", engine.available(), indirect=True, scope="module")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def each_engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The engine that the tests of a file run on: the usual one unless they run for each."""
+    """The engine that the tests of a file run on: the default one unless they run on each."""
     before = engine.name()
     chosen = getattr(request, "param", before)
     if chosen != before:
@@ -57,7 +49,7 @@ def each_engine(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def _logging_as_found() -> Iterator[None]:
-    """Let no test change what the next one hears."""
+    """Let no test change what the next one logs."""
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     found = [(one.level, one.propagate, one.handlers) for one in loggers]
     yield
@@ -67,8 +59,33 @@ def _logging_as_found() -> Iterator[None]:
         logger.handlers = handlers
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Shifts | None:
+    """Let files that wait run next to files that compute, where whole files are assigned."""
+    if config.option.dist != "loadfile":
+        return None
+    from tests.support.shifts import Shifts
+
+    return Shifts(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Take ten thousand collected tests out of every later collection of garbage.
+
+    They stay to the end. Many tests collect garbage, and each collection would go through them all.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Note when the run began."""
+    """Record when the run began."""
     config.stash[_BEGAN] = time.monotonic()
 
 

@@ -24,7 +24,7 @@ def seed(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[JavaPeer]:
-    """The serializers of the release that we follow."""
+    """The serializers of the release that kraftwire follows."""
     yield from _running(KAFKA)
 
 
@@ -36,9 +36,9 @@ def old_kafka() -> Iterator[JavaPeer]:
 
 @pytest.fixture(params=[KAFKA.version, OLD_CLIENTS.version])
 def judge(request: pytest.FixtureRequest, seed: int, kafka: JavaPeer) -> Judge:
-    """A release's serializers and the message-versions that they judge, in random cases.
+    """A release's serializers, and the message-versions that they judge in random cases.
 
-    Shape: the older release judges only what the newer one has no longer.
+    The older release judges only what the newer one no longer has.
     """
     if request.param == KAFKA.version:
         return kafka, cases(kafka.message_versions(), seed)

@@ -23,7 +23,7 @@ def nodes() -> Iterator[Quorum]:
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
 def test_a_client_connects_negotiates_describes_and_reads(client: Client, nodes: Quorum) -> None:
-    """What a client cannot do is left out by its probe; what it can has to work."""
+    """A probe leaves out what its client cannot do; everything else has to work."""
     if missing := client.missing():
         reason = f"{client.name} needs {missing}"
         unavailable(reason) if client.is_required else pytest.skip(reason)
@@ -34,7 +34,7 @@ def test_a_client_connects_negotiates_describes_and_reads(client: Client, nodes:
 
 
 def test_javas_admin_asks_for_a_groups_coordinator_a_few_times(nodes: Quorum) -> None:
-    """Of a coordinator that may come it asks tens of thousands of times within seconds."""
+    """If told to retry, it asks for a coordinator tens of thousands of times within seconds."""
     before = _questions(nodes)
     outcome = run_kafka_tool(
         "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
@@ -47,7 +47,7 @@ def test_javas_admin_asks_for_a_groups_coordinator_a_few_times(nodes: Quorum) ->
 
 
 def _questions(nodes: Quorum) -> int:
-    """How many FindCoordinator requests the nodes have had, by their captures."""
+    """How many FindCoordinator requests the nodes received, by their captures."""
     frames = (frame for number in (1, 2, 3) for frame in Capture(str(nodes.capture_file(number))))
     return sum(
         frame.api_key == FindCoordinatorRequest.API_KEY and frame.is_request for frame in frames

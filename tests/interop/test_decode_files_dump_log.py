@@ -1,4 +1,4 @@
-"""Files decoded beside Kafka's own tool for dumping them, run here and now."""
+"""Files decoded by kraftwire and by Kafka's own dump tool, run at test time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_segments_equal_the_tools_reading(pattern: str) -> None:
 
 
 def test_indexes_equal_the_tools_reading() -> None:
-    """All at once: the tool takes a list."""
+    """All in one run: the tool accepts a list."""
     suffixes = (".index", ".timeindex", ".txnindex", ".snapshot")
     paths = sorted(path for path in GOLDEN.rglob("*") if path.suffix in suffixes)
     files = dump(paths)
@@ -57,7 +57,7 @@ def test_indexes_equal_the_tools_reading() -> None:
 
 
 def test_a_damaged_batch_is_invalid_to_both(tmp_path: Path) -> None:
-    """One flipped bit in a value: the same CRC verdict, and the same records all the same."""
+    """One flipped bit in a value: both give the same CRC verdict, and still the same records."""
     content = bytearray((GOLDEN / "broker/tombs-0/00000000000000000000.log").read_bytes())
     content[-2] ^= 1
     path = tmp_path / "tombs-0" / "00000000000000000000.log"

@@ -1,4 +1,4 @@
-"""The demo without Spark, as a newcomer sees it: live, short, and with the story in it."""
+"""The demo without Spark, as a newcomer sees it: live, short, and with the whole story."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_demo_shows_a_quorum_that_loses_its_leader(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The killed leader, the time without one and the vote that ended it are all to be seen."""
+    """It shows the killed leader, the time without a leader and the vote that ended it."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(demo, "KEPT", tmp_path / "kept" / "quorum.pcap")
     assert demo.main() == 0

@@ -21,7 +21,7 @@ BUSY: Mapping[str, object] = {"metadata.max.idle.interval.ms": 100}
 JOINS: Mapping[str, object] = {"controller.quorum.auto.join.enable": "true"}
 LEADS_ON = "kraftwire.leader.handover=never"
 
-# By how many of Java's and how many of ours there are; the last one joins later.
+# By the number of Java nodes and of ours; the last one joins later.
 SIZES = {
     "2 + 1": {1: JAVA, 2: JAVA, 3: TESTED},
     "1 + 2": {1: JAVA, 2: TESTED, 3: TESTED},
@@ -44,13 +44,13 @@ def growing(
 
 
 def joiner_of(quorum: MixedQuorum) -> int:
-    """The member that is no voter at first."""
+    """The member that is not a voter at first."""
     (joiner,) = quorum.observers
     return joiner
 
 
 def check_all(quorum: MixedQuorum) -> None:
-    """More is committed, every running member has it, nobody has anything else or complains.
+    """More is committed, every running member has it, none has anything else or logs an error.
 
     Among Java's controllers ours writes nothing as a leader; then it is what was committed before.
     """
@@ -61,7 +61,7 @@ def check_all(quorum: MixedQuorum) -> None:
 
 
 def add(quorum: MixedQuorum, node_id: int) -> None:
-    """Add a running member with Kafka's tool; it is a voter with the directory that it has now."""
+    """Add a running member with Kafka's tool; it becomes a voter with its present directory."""
     added = Tools(quorum).add_controller(node_id)
     assert added.returncode == 0, added.stderr
     assert node_id in quorum.voters()
@@ -83,7 +83,7 @@ def followers(quorum: MixedQuorum, *, but: int) -> list[int]:
 def test_a_running_quorum_takes_a_voter_and_lets_it_go_and_takes_it_wiped(
     growing: MixedQuorum,
 ) -> None:
-    """It counts: with as many others down as may be, nothing is committed but through it."""
+    """It counts: with as many others down as possible, nothing is committed without it."""
     joiner = joiner_of(growing)
     growing.start(joiner)
     add(growing, joiner)
@@ -107,8 +107,10 @@ def test_a_running_quorum_takes_a_voter_and_lets_it_go_and_takes_it_wiped(
     check_all(growing)
 
 
-def test_a_leader_that_is_removed_goes_on_until_that_is_committed(growing: MixedQuorum) -> None:
-    """Then it resigns, another one leads, and the former may come back as a voter."""
+def test_a_removed_leader_keeps_leading_until_the_removal_is_committed(
+    growing: MixedQuorum,
+) -> None:
+    """Then it resigns, another one leads, and the old leader may return as a voter."""
     joiner = joiner_of(growing)
     if joiner not in growing.voters():
         pytest.skip("the test before this one, which adds a voter, was not run")
@@ -124,14 +126,14 @@ def test_a_leader_that_is_removed_goes_on_until_that_is_committed(growing: Mixed
 
 @pytest.fixture
 def three(tmp_path: Path) -> Iterator[MixedQuorum]:
-    """Two Java voters and a member of ours that is no voter yet."""
+    """Two Java voters and a member of ours that is not a voter yet."""
     kinds = {1: JAVA, 2: JAVA, 3: TESTED}
     with MixedQuorum(tmp_path, kinds, BUSY, is_dynamic=True, observers=[3]) as quorum:
         yield quorum
 
 
 def test_a_leader_of_ours_is_removed_and_comes_back(three: MixedQuorum) -> None:
-    """Told never to hand over, it stays leader until it is removed; it follows from then on."""
+    """Configured never to hand over, it leads until it is removed, and follows from then on."""
     node = three.members[3]
     three.start(1, 2)
     node.start(None, LEADS_ON)
@@ -156,7 +158,7 @@ def test_a_leader_of_ours_is_removed_and_comes_back(three: MixedQuorum) -> None:
 def test_members_join_by_themselves_on_both_sides(tmp_path: Path) -> None:
     """One of ours joins a Java quorum, a Java controller joins them; a wiped one takes its place.
 
-    With a new directory id, who joins first removes what is left of itself.
+    A member with a new directory id first removes its old entry.
     """
     kinds = {1: JAVA, 2: TESTED, 3: JAVA}
     special = {2: JOINS, 3: JOINS}
@@ -177,12 +179,12 @@ def test_members_join_by_themselves_on_both_sides(tmp_path: Path) -> None:
 
 
 def has_voters(quorum: MixedQuorum, count: int) -> bool:
-    """Whether the voters are the first so many members."""
+    """Whether the voters are the first `count` members."""
     return quorum.voters() == list(range(1, count + 1))
 
 
 def has_voter(quorum: MixedQuorum, node_id: int) -> bool:
-    """Whether a member is a voter with the directory that it has now."""
+    """Whether a member is a voter with its present directory."""
     wanted = quorum.members[node_id].directory_uuid
     voters = quorum.status().current_voters
     return any(v.replica_id == node_id and v.replica_directory_id == wanted for v in voters)
@@ -190,11 +192,11 @@ def has_voter(quorum: MixedQuorum, node_id: int) -> bool:
 
 @pytest.mark.parametrize("leads", ["java", "ours"])
 def test_a_static_quorum_becomes_dynamic(tmp_path: Path, leads: str) -> None:
-    """By kafka-features, whoever leads; from then on voters are added and removed."""
+    """By kafka-features, with any leader; from then on voters are added and removed."""
     kinds = {1: JAVA, 2: JAVA, 3: TESTED}
     with MixedQuorum(tmp_path, kinds, BUSY) as quorum:
         quorum.start(1, 2)
-        # Before one of ours may lead and stay: no controller of Java's registers with it.
+        # Before one of ours may lead and stay: no Java controller registers with it.
         quorum.wait_registered(1, 2)
         node = quorum.members[3]
         node.start(None, *([LEADS_ON] if leads == "ours" else []))
@@ -208,7 +210,7 @@ def test_a_static_quorum_becomes_dynamic(tmp_path: Path, leads: str) -> None:
         said: list[str] = []
 
         def upgrade() -> bool:
-            """Voters tell what they support within seconds after an election."""
+            """Voters report what they support within seconds after an election."""
             result = tools.upgrade("kraft.version", 1)
             said.append(result.stdout + result.stderr)
             return result.returncode == 0
@@ -218,7 +220,8 @@ def test_a_static_quorum_becomes_dynamic(tmp_path: Path, leads: str) -> None:
 
         wait_until(upgrade, "the upgrade of kraft.version", told)
         assert tools.feature_levels()["kraft.version"] == "1"
-        # A leader of ours next to Java's voters is no active controller: it writes nothing itself.
+        # A leader of ours next to Java's voters is not an active controller: it writes nothing
+        # itself.
         quorum.check_logs_agree()
         quorum.check_health()
         assert quorum.leader() == leader

@@ -80,22 +80,22 @@ def _ask(port: int, updates: list[tuple[str, int, int]], version: int, **more: A
 
 
 def _codes(port: int, updates: list[tuple[str, int, int]], version: int, **more: Any) -> Any:
-    """What of an answer compares: the error texts are our own."""
+    """The part of an answer that is compared: the error texts are our own."""
     answer = _ask(port, updates, version, **more)
     has_text = answer.error_message is not None
     return answer.error_code, has_text, [(one.feature, one.error_code) for one in answer.results]
 
 
 def _is_settled(port: int) -> bool:
-    """Whether the voter has told what it supports, without which there is no upgrade."""
+    """Whether the voter has reported what it supports, which an upgrade requires."""
     answer = _ask(port, [(KRAFT, 1, UPGRADE)], 2, validate_only=True)
     return bool(answer.error_code == ErrorCode.NONE)
 
 
 def test_both_answer_alike(ports: dict[str, int]) -> None:
-    """Kafka's tools decide by the codes whether they ask again."""
+    """Kafka's tools decide by the codes whether to retry."""
     for port in ports.values():
-        wait_until(lambda port=port: _is_settled(port), "a voter that has told its versions")
+        wait_until(lambda port=port: _is_settled(port), "a voter that has reported its versions")
     differing = []
     for updates in REQUESTS:
         for version, more in ((2, {"validate_only": True}), (1, {"validate_only": True}), (2, {})):

@@ -1,4 +1,4 @@
-"""The image of a real cluster's log: as Kafka's own snapshots say, and good to start Kafka from."""
+"""The image of a real cluster's log: it equals Kafka's snapshots, and Kafka starts from it."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ PROPERTIES: dict[str, object] = {
 
 
 class Cluster:
-    """A Java controller and Java brokers, of which one may be late.
+    """A Java controller and Java brokers, one of which may start later.
 
-    Shape: `told` is what clients were told before the directory was changed.
+    `told` is what clients were told before the directory was changed.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -101,7 +101,7 @@ class Cluster:
             node.stop()
 
     def ask(self, message: Message, version: int, node_id: int = CONTROLLER) -> dict[str, Any]:
-        """The answer of a node, in which nothing must be wrong."""
+        """The answer of a node, which must be without errors."""
         (port,) = self.nodes[node_id].listeners.values()
         answer = ask(port, message, version).to_json(version)
         codes = set(_values(answer, "errorCode"))
@@ -114,7 +114,7 @@ class Cluster:
         return [batch for batch in read_batches(data) if isinstance(batch, RecordBatch)]
 
     def snapshots(self) -> list[Path]:
-        """The snapshots that the controller has written, the bootstrap checkpoint apart."""
+        """The snapshots that the controller has written, except for the bootstrap checkpoint."""
         found = sorted(self.partition.glob("*.checkpoint"))
         return [path for path in found if snapshot_id(path).offset > 0]
 
@@ -305,7 +305,7 @@ def _image_at(batches: list[RecordBatch], end_offset: int) -> MetadataImage:
     return image
 
 
-def test_the_image_says_what_kafkas_snapshots_say(cluster: Cluster) -> None:
+def test_the_image_equals_kafkas_snapshots(cluster: Cluster) -> None:
     """At every offset at which the Java controller took one."""
     batches = cluster.batches()
     snapshots = cluster.snapshots()
@@ -323,7 +323,7 @@ def test_the_image_says_what_kafkas_snapshots_say(cluster: Cluster) -> None:
 
 
 def _voters(batches: list[RecordBatch]) -> list[tuple[ControlType, Message]]:
-    """The newest kraft.version and voters that stand in a log or in its bootstrap checkpoint."""
+    """The newest kraft.version and voters in a log or in its bootstrap checkpoint."""
     found: dict[str, tuple[ControlType, Message]] = {}
     for batch in batches:
         for record in batch.records() if batch.is_control else ():
@@ -357,14 +357,14 @@ def _begin_at_our_snapshot(cluster: Cluster) -> OffsetAndEpoch:
 
 
 def test_kafka_starts_from_a_snapshot_of_ours(cluster: Cluster) -> None:
-    """The controller from its directory, the brokers by a log that goes on from it, and a new
+    """The controller from its directory, the brokers by a log that continues from it, and a new
     broker by downloading it; what clients are told is as before."""
     ours = _begin_at_our_snapshot(cluster)
     (path,) = cluster.snapshots()
     cluster.start(CONTROLLER, FIRST, SECOND, LATE)
     assert cluster.state() == cluster.told
     late = cluster.nodes[LATE].log_dir / "__cluster_metadata-0"
-    # Nobody has the log's beginning any more; the controller may have a newer snapshot by then.
+    # No node still has the log's beginning; the controller may have a newer snapshot by then.
     assert min(snapshot_id(one) for one in late.glob("*.checkpoint")) >= ours
     _configure(cluster)
     newest = wait_until(lambda: cluster.snapshots()[1:], "a snapshot of the Java controller's")[-1]

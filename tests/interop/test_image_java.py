@@ -1,4 +1,4 @@
-"""The image of metadata records against Kafka's own: what both would write into a snapshot."""
+"""The image of metadata records compared with Kafka's: what both would write into a snapshot."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _image_of(batches: list[list[bytes]]) -> MetadataImage:
 
 
 def test_a_snapshot_says_what_kafkas_would_say(seed: int) -> None:
-    """Whatever a snapshot of ours lacked, a Java node that starts from it would never learn."""
+    """A Java node that starts from our snapshot would never learn what is missing in it."""
     histories = _histories(seed)
     for number, (history, theirs) in enumerate(zip(histories, java_images(histories), strict=True)):
         place = f"history {seed + number}"
@@ -35,8 +35,8 @@ def test_a_snapshot_says_what_kafkas_would_say(seed: int) -> None:
         assert type_order(ours) == type_order(theirs), place
 
 
-def test_kafka_reads_our_snapshots_as_the_log_they_stand_for(seed: int) -> None:
-    """And an image that is loaded from a snapshot, ours or Kafka's, writes the same again."""
+def test_kafka_reads_our_snapshots_as_the_log_they_replace(seed: int) -> None:
+    """An image loaded from a snapshot, ours or Kafka's, writes the same snapshot again."""
     histories = _histories(seed)
     frozen = [list(_image_of(history).freeze()) for history in histories]
     of_logs = java_images(histories)

@@ -17,7 +17,7 @@ from tests.support.vectors import canonical, vectors
 
 
 def test_every_message_version_of_kafka_is_ours(kafka: JavaPeer, old_kafka: JavaPeer) -> None:
-    """A message or a version that the schemas miss would be tested by nothing else."""
+    """No other test would notice a message or a version that is missing in the schemas."""
     theirs: dict[str, set[int]] = {}
     for peer in (kafka, old_kafka):
         for name, versions in peer.message_versions().items():
@@ -29,7 +29,7 @@ def test_every_message_version_of_kafka_is_ours(kafka: JavaPeer, old_kafka: Java
 
 
 def test_kafkas_random_messages_are_read_and_written_as_kafka_does(judge: Judge) -> None:
-    """Whatever Kafka writes: the same JSON, no byte left, and the same bytes again."""
+    """Whatever Kafka writes: the same JSON, no byte left over, and the same bytes again."""
     peer, all_cases = judge
     answers = peer.ask(
         case.ask("random", seed=case.source.getrandbits(62), unknownTags=case.unknown_tags)
@@ -77,7 +77,7 @@ def _check_our_message(
 
 
 def test_our_json_is_written_by_kafka_as_we_write_it(judge: Judge) -> None:
-    """The JSON form is a contract of its own: Kafka's converters must take it."""
+    """The JSON form is a separate contract: Kafka's converters must accept it."""
     peer, all_cases = judge
     all_cases = [case for case in all_cases if not case.unknown_tags]
     ours = [
@@ -96,7 +96,7 @@ def _check_our_json(case: Case, message: Message, answer: dict[str, Any]) -> Non
 
 
 def test_kafka_agrees_with_the_golden_vectors(kafka: JavaPeer, old_kafka: JavaPeer) -> None:
-    """The files that run on machines without Java are right as long as Kafka says so."""
+    """Kafka confirms the files that machines without Java test against."""
     newer = kafka.message_versions()
     for peer, is_newer in ((kafka, True), (old_kafka, False)):
         mine = [

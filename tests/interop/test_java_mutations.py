@@ -25,7 +25,7 @@ from tests.support.vectors import canonical
 class Difference:
     """Bytes that Kafka and we do not read alike.
 
-    Shape: kafka and ours are a part of the error's text, or empty for the side that reads them.
+    `kafka` and `ours` are parts of the error texts, or empty for the side that reads them.
     """
 
     reason: str
@@ -39,9 +39,9 @@ class Difference:
 # Every class of differences with one example, which a test shows to both sides.
 DELIBERATE = (
     Difference(
-        "Kafka replaces what is no UTF-8, so its second writing differs; we never change bytes",
+        "Kafka replaces what is not UTF-8, so what it writes differs; we never change bytes",
         *("SaslHandshakeRequest", 1, "000322e720"),
-        ours="the string is no UTF-8",
+        ours="the string is not UTF-8",
     ),
     Difference(
         "Kafka ignores the size of a tag that it knows; a wrong size shows damage",
@@ -49,7 +49,7 @@ DELIBERATE = (
         ours="a tagged field is not as long as it says",
     ),
     Difference(
-        "the same where the size points behind the end",
+        "the same where the size points beyond the end",
         *("AbortTransactionRecord", 0, "01000d032222"),
         ours="for a tagged field",
     ),
@@ -98,7 +98,7 @@ ONCE_DIFFERENT = (
     ("ConsumerGroupMemberMetadataValue", 0, "0000010101000000000000" + "01000701ffffffff0100"),
     ("EnvelopeResponse", 0, "800001ffff00"),  # a long form followed by a one
     ("SyncGroupResponse", 4, "80ff0100000081000100"),
-    ("SaslAuthenticateRequest", 2, "82000200" + "00" * 20_000),  # or a two, where much follows
+    ("SaslAuthenticateRequest", 2, "82000200" + "00" * 20_000),  # or by a two
     ("ListGroupsRequest", 3, "808000"),  # no tags in a longer form
 )
 
@@ -108,7 +108,7 @@ _KAFKAS_ONLY = tuple(each.kafka for each in DELIBERATE if each.kafka)
 
 @pytest.mark.parametrize("difference", DELIBERATE, ids=lambda each: each.reason[:60])
 def test_each_deliberate_difference_still_is_one(kafka: JavaPeer, difference: Difference) -> None:
-    """A difference that is gone must leave the table, or it would excuse new ones."""
+    """A difference that is gone must leave the table, or it could hide new ones."""
     question = {"op": "read", "name": difference.name, "version": difference.version}
     (answer,) = kafka.ask([{**question, "hex": difference.data}])
     _, refusal = _our_reading(difference.name, difference.version, bytes.fromhex(difference.data))
@@ -121,8 +121,8 @@ def test_each_deliberate_difference_still_is_one(kafka: JavaPeer, difference: Di
 @pytest.mark.parametrize(
     ("name", "version", "data"), ONCE_DIFFERENT, ids=[f"{n}-{d[:20]}" for n, _, d in ONCE_DIFFERENT]
 )
-def test_what_once_differed_agrees(kafka: JavaPeer, name: str, version: int, data: str) -> None:
-    """Random damage finds such bytes only now and then."""
+def test_what_once_differed_now_agrees(kafka: JavaPeer, name: str, version: int, data: str) -> None:
+    """Random damage finds such bytes only occasionally."""
     (answer,) = kafka.ask([{"op": "read", "name": name, "version": version, "hex": data}])
     ours, refusal = _our_reading(name, version, bytes.fromhex(data))
     assert bool(refusal) == ("error" in answer), f"{refusal} {answer}"
@@ -130,7 +130,7 @@ def test_what_once_differed_agrees(kafka: JavaPeer, name: str, version: int, dat
 
 
 def test_damaged_messages_are_read_or_refused_as_by_kafka(judge: Judge) -> None:
-    """Where both read, JSON, bytes left and a second writing agree; else both refuse."""
+    """Where both read, JSON, bytes left and what they write again agree; otherwise both refuse."""
     peer, all_cases = judge
     damaged = [(case, data) for case in all_cases for data in _damaged(case)]
     answers = peer.ask(case.ask("read", hex=data.hex()) for case, data in damaged)

@@ -1,7 +1,7 @@
 """Values that a version cannot carry: Kafka refuses some and leaves others out; we do the same.
 
-A field outside its versions must hold its default unless the schema calls it ignorable. Getting
-that wrong either loses data in silence or breaks a caller that fills one object for all versions.
+A field outside its versions must hold its default unless the schema calls it ignorable. A
+mistake there either loses data silently or breaks a caller that fills one object for all versions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def test_foreign_fields_are_refused_or_left_out_as_in_kafka(judge: Judge) -> Non
     peer, all_cases = judge
     versions = peer.message_versions()
     ours = [
-        # A field that the judge's release has not in any version is no field to it.
+        # A field that no version of the judge's release has is unknown to it.
         random_message(
             case.message_class, case.version, case.source, foreign_versions=versions[case.name]
         )
@@ -55,7 +55,7 @@ def _check_foreign_fields(case: Case, message: Message, answer: dict[str, Any]) 
 
 
 def _json_of_all_versions(struct: StructFacts, value: Any) -> dict[str, Any]:
-    """Every field of a message under its key, whatever the version: Kafka's converters take it."""
+    """Every field of a message under its key, whatever the version, as Kafka's converters allow."""
     return {
         field.name: _field_json(field, getattr(value, field.attribute)) for field in struct.fields
     }

@@ -57,7 +57,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_dump_log_reads_what_we_write(
     written: Path, suffixes: tuple[str, ...], options: tuple[str, ...]
 ) -> None:
-    """Without a complaint: neither mismatches in indexes nor invalid batches."""
+    """It reports neither mismatches in indexes nor invalid batches."""
     files = sorted(path for suffix in suffixes for path in written.glob(f"*.{suffix}"))
     names = ",".join(map(str, files))
     result = run_kafka_tool("org.apache.kafka.tools.DumpLogSegments", "--files", names, *options)
@@ -76,8 +76,8 @@ def test_dump_log_reads_what_we_write(
         log.close()
 
 
-def test_indexes_that_are_lost_are_made_anew(written: Path, tmp_path: Path) -> None:
-    """With the entries that were there; dump-log has judged those above."""
+def test_lost_indexes_are_rebuilt(written: Path, tmp_path: Path) -> None:
+    """They get the entries that were there, which dump-log has checked above."""
     copy = tmp_path / _FOLDER
     copy.mkdir()
     for path in written.iterdir():
@@ -102,7 +102,7 @@ def _content(folder: Path) -> bytes:
 
 
 def test_a_java_controller_and_kraftwire_continue_each_others_log(tmp_path: Path) -> None:
-    """Ours begins, Java goes on and is killed, ours goes on, Java again: nothing is lost."""
+    """Ours begins, Java continues and is killed, ours continues, then Java: nothing is lost."""
     node = KafkaNode(1, tmp_path, {"CONTROLLER": free_ports(1)[0]}, {})
     voters = f"1@127.0.0.1:{node.listeners['CONTROLLER']}"
     node.properties["controller.quorum.voters"] = voters
@@ -166,7 +166,7 @@ def _state_file(node: KafkaNode) -> Path:
 
 def test_a_java_controller_of_a_dynamic_quorum_takes_our_files(tmp_path: Path) -> None:
     """It reads a vote of version 1 from the first line and ignores checksum and mark; what it
-    wrote since then we tell by the checksum that it dropped."""
+    wrote since then lacks the checksum."""
     node = KafkaNode(1, tmp_path, {"CONTROLLER": free_ports(1)[0]}, {})
     address = f"127.0.0.1:{node.listeners['CONTROLLER']}"
     node.properties["controller.quorum.bootstrap.servers"] = address

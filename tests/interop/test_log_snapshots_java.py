@@ -45,7 +45,7 @@ _CONTROL: ControlRecords = (
 def _ours(folder: Path, lists: list[list[bytes]], control: ControlRecords, limit: int) -> bytes:
     store = SnapshotStore(LocalFiles(), str(folder))
     whole = store.writer(_ID, control, _NOW - 77, _NOW)
-    # The limit is the quorum's constant; a small one shows the borders of batches.
+    # The limit is a constant of the quorum; a small one exposes the boundaries of batches.
     writer = SnapshotWriter(
         LocalFiles().open(str(folder / "written"), create=True),
         _ID,
@@ -99,7 +99,7 @@ def test_the_bytes_are_those_of_kafkas_writer(
 
 
 def test_dump_log_reads_our_snapshots(tmp_path: Path) -> None:
-    """Kafka's decoder of metadata snapshots has nothing to complain of."""
+    """Kafka's decoder of metadata snapshots reports no errors."""
     store = SnapshotStore(LocalFiles(), str(tmp_path))
     writer = store.writer(_ID, _CONTROL, _NOW, _NOW)
     value = encode_metadata(NoOpRecord(), 0)

@@ -34,7 +34,7 @@ def _rows(reader: Any, partitions: Any) -> list[dict[str, Any]]:
 
 
 def test_a_quorum_of_kafkas_is_read_like_ours(tmp_path: Path) -> None:
-    """The whole log before there is a snapshot, then snapshot and log; what moved is refused."""
+    """The whole log while there is no snapshot, then both; a log that moved is refused."""
     with quorum(tmp_path, 1, properties=PROPERTIES) as cluster:
         one = MetadataSource({"bootstrapControllers": cluster.bootstrap_controllers})
         reader = one.streamReader(one.schema())

@@ -1,4 +1,4 @@
-"""One Java controller and two kraftwire nodes: a cluster that ours found, and directories that
+"""One Java controller and two kraftwire nodes: a cluster that ours form, and directories that
 change hands.
 """
 
@@ -15,7 +15,7 @@ from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum
 FIRST, SECOND, LATE = 1, 2, 3
 DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
 
-# What dump-log prints of something that is not as it should be.
+# What dump-log prints when something is wrong.
 COMPLAINTS = ("Found ", "isvalid: false", "Exception", "WARNING", "rror")
 
 
@@ -38,18 +38,18 @@ def joined(quorum: MixedQuorum) -> MixedQuorum:
     return quorum
 
 
-def go_on(quorum: MixedQuorum) -> None:
+def commit_more(quorum: MixedQuorum) -> None:
     """More is committed, every member has it, and no member has anything else."""
     quorum.wait_commit(quorum.status().high_watermark)
     quorum.check_logs_agree()
     quorum.check_health()
 
 
-def test_java_goes_on_with_a_log_that_ours_has_begun(joined: MixedQuorum) -> None:
-    """It takes over leadership, and our bootstrap records and registrations for its own."""
+def test_java_continues_a_log_that_ours_has_begun(joined: MixedQuorum) -> None:
+    """It takes over leadership, our bootstrap records and our registrations."""
     begun = joined.members[FIRST].log()
     assert joined.leader(among=[LATE]) == LATE
-    go_on(joined)
+    commit_more(joined)
     assert joined.members[LATE].log().startswith(begun[: len(begun) // 2])
     console = joined.members[LATE].java.console.read_text()
     assert "Replayed a FeatureLevelRecord setting metadata.version" in console
@@ -63,23 +63,23 @@ def test_a_directory_changes_hands_at_a_stop_and_at_kills(joined: MixedQuorum) -
     for kind in (JAVA, OURS, JAVA):
         member.start(kind)
         member.wait_ready()
-        go_on(joined)
+        commit_more(joined)
         before = member.log()
         member.kill()
         assert before[:1000] == member.log()[:1000]
     member.start(OURS)
     member.wait_ready()
-    go_on(joined)
+    commit_more(joined)
 
 
 def test_a_java_leaders_directory_becomes_ours_and_is_dumped(joined: MixedQuorum) -> None:
-    """Its epochs, indexes and snapshot of producers are in a form that both read."""
+    """Both read its epochs, indexes and producer snapshot."""
     leader = joined.leader(among=[LATE])
     member = joined.members[leader]
     member.stop()
     member.start(OURS)
     member.wait_ready()
-    go_on(joined)
+    commit_more(joined)
     for node_id in (FIRST, LATE):
         joined.members[node_id].stop()
     joined.members[SECOND].kill()
@@ -96,7 +96,7 @@ def check_dump(quorum: MixedQuorum) -> None:
 
 
 def log_files(log_dir: Path) -> list[Path]:
-    """What dump-log reads, of one directory."""
+    """The files of one directory that dump-log reads."""
     suffixes = (".log", ".index", ".timeindex", ".snapshot")
     folder = log_dir / "__cluster_metadata-0"
     return sorted(path for path in folder.iterdir() if path.suffix in suffixes)

@@ -32,7 +32,7 @@ LOG = "__cluster_metadata-0/00000000000000000000.log"
 
 @dataclass(frozen=True)
 class Observed:
-    """A Java node that is broker and only voter, and who observes it."""
+    """A Java node that is broker and only voter, and its observers."""
 
     cluster: KafkaCluster
     broker: Member
@@ -70,7 +70,7 @@ def observer(node_id: int, folder: Path, cluster: KafkaCluster) -> Member:
 def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
     """The quorum with a topic, and both observers."""
     folder = tmp_path_factory.mktemp("observed")
-    # A killed broker may not come back before its session is over.
+    # A killed broker cannot return before its session has expired.
     with combined_node(folder / "java", {"broker.session.timeout.ms": 1000}) as cluster:
         broker, controller = (observer(i, folder, cluster) for i in (BROKER, CONTROLLER))
         try:
@@ -84,12 +84,12 @@ def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
 
 
 def test_observers_follow_byte_for_byte(observed: Observed) -> None:
-    """Voters, versions and snapshot of the quorum are in the log; nobody has to be told."""
+    """Voters, versions and snapshot of the quorum are in the log; no configuration is needed."""
     tool = "org.apache.kafka.tools.TopicCommand"
     words = ("--bootstrap-server", observed.cluster.bootstrap_servers, "--create", "--topic")
 
     def create() -> bool:
-        """With its short session, the broker is fenced now and then on a slow machine."""
+        """With its short session, the broker is sometimes fenced on a slow machine."""
         made = run_kafka_tool(tool, *words, "letters", "--partitions", 3, check=False)
         return made.returncode == 0
 
@@ -108,7 +108,7 @@ def below(path: Path, mark: int) -> bytes:
 
 
 def test_observers_come_back_and_find_a_leader_that_came_back(observed: Observed) -> None:
-    """The broker is killed as well, the other observer has to notice by itself."""
+    """The broker is killed as well; the other observer has to notice by itself."""
     observed.java.kill()
     observed.java.start()
     observed.broker.kill()
@@ -122,8 +122,8 @@ def test_observers_come_back_and_find_a_leader_that_came_back(observed: Observed
         assert member.complaints() == []
 
 
-def test_an_observer_becomes_a_voter_and_goes_again(observed: Observed) -> None:
-    """One of two voters, so that Java commits nothing but through our fetches."""
+def test_an_observer_becomes_a_voter_and_leaves_again(observed: Observed) -> None:
+    """It is one of two voters, so Java commits nothing without our fetches."""
     observed.wait_caught_up()
     through = ("--bootstrap-controller", observed.cluster.bootstrap_controllers)
     config = str(observed.controller.config)
@@ -139,7 +139,7 @@ def test_an_observer_becomes_a_voter_and_goes_again(observed: Observed) -> None:
     removal = ("remove-controller", "-i", str(CONTROLLER), "-d", *directory_id)
 
     def is_gone() -> bool:
-        """While Java is elected anew, which a slow machine brings about, it refuses changes."""
+        """During a new election of Java's, which a slow machine may cause, it refuses changes."""
         ours(*through, *removal)
         told = describe(observed.java.listeners["CONTROLLER"]).topics[0].partitions[0]
         return [voter.replica_id for voter in told.current_voters] == [1]
@@ -167,7 +167,7 @@ def test_a_broker_tells_clients_what_the_records_say(observed: Observed) -> None
         assert isinstance(found, MetadataResponse)
         return found
 
-    # On a slow machine the Java broker is fenced now and then, and comes back.
+    # On a slow machine the Java broker is sometimes fenced, and returns.
     wait_until(lambda: [one.node_id for one in described().brokers] == [1], "broker 1 unfenced")
     (topic,) = described().topics
     assert (topic.name, topic.partitions[0].leader_id) == ("__cluster_metadata", 1)
@@ -179,7 +179,7 @@ def levels(answer: ApiVersionsResponse) -> dict[str, int]:
 
 
 def test_the_records_are_decoded_as_by_dump_log(observed: Observed) -> None:
-    """Last, with nobody writing: those of a broker's registration and of a topic among them."""
+    """This runs last, without writes; a broker's registration and a topic are among the records."""
     observed.broker.stop()
     path = observed.broker.java.log_dir / LOG
     tool = "org.apache.kafka.tools.DumpLogSegments"

@@ -1,6 +1,7 @@
 """Two Java controllers and one kraftwire node as static voters of one quorum.
 
-The three are shared by all tests of this module, each of which leaves them running, whoever leads.
+The three are shared by all tests of this module, each of which leaves them running, under any
+leader.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ CAPTURE = "capture.pcapng"
 # Many small commits instead of few.
 BUSY = {"metadata.max.idle.interval.ms": 100}
 
-# What a peer that is asked again after 20 ms can be asked in a second, and some more.
+# The requests of a second to a peer that is asked again after 20 ms, and some more.
 REQUESTS_PER_SECOND_MAX = 120
 
 
@@ -63,14 +64,14 @@ def stopped_leading(quorum: MixedQuorum) -> int:
 
 
 def test_the_logs_agree_byte_for_byte(quorum: MixedQuorum) -> None:
-    """Replication copies bytes, so one wrong bit in a header of ours would stand in its log."""
+    """Replication copies bytes, so one wrong bit in a header of ours would be in its log."""
     quorum.wait_commit(30)
     assert quorum.check_logs_agree() > 10
     quorum.check_health()
 
 
 def test_our_node_comes_back_after_a_kill(quorum: MixedQuorum) -> None:
-    """What it had acknowledged is on its disk; the Java controllers go on without it."""
+    """What it had acknowledged is on its disk; the Java controllers continue without it."""
     stopped_leading(quorum)
     node = quorum.members[NODE]
     node.kill()
@@ -83,7 +84,7 @@ def test_our_node_comes_back_after_a_kill(quorum: MixedQuorum) -> None:
 
 
 def test_a_java_follower_comes_back_after_a_kill(quorum: MixedQuorum) -> None:
-    """Meanwhile nothing is committed but through our node's fetches."""
+    """Meanwhile nothing is committed without our node's fetches."""
     leader = stopped_leading(quorum)
     (follower,) = set(JAVAS) - {leader}
     quorum.members[follower].kill()
@@ -97,7 +98,7 @@ def test_a_java_follower_comes_back_after_a_kill(quorum: MixedQuorum) -> None:
 def test_elected_in_place_of_a_killed_leader_we_hand_over(quorum: MixedQuorum) -> None:
     """Only a Java controller can be active among Java brokers, so ours leads no longer than needed.
 
-    Its LeaderChange record is committed, and the other one writes behind it.
+    Its LeaderChange record is committed, and the next leader writes after it.
     """
     stopped_leading(quorum)
     node = quorum.members[NODE]
@@ -116,7 +117,7 @@ def test_elected_in_place_of_a_killed_leader_we_hand_over(quorum: MixedQuorum) -
 
 
 def leaders_of_epochs(quorum: MixedQuorum) -> dict[int, int]:
-    """The leader of every epoch, as a Java node's log tells it."""
+    """The leader of every epoch, according to a Java node's log."""
     found = {}
     for batch in quorum.members[1].batches():
         for record in batch.records() if batch.is_control else ():
@@ -139,14 +140,14 @@ STATUS = ("describe", "--status")
 
 
 def moving(output: str) -> str:
-    """A status without what idle records move on."""
+    """A status without what idle records advance."""
     return re.sub(r"((?:HighWatermark|MaxFollowerLag): +)\d+", r"\1<n>", masked(output))
 
 
-def test_ours_goes_on_leading_if_told_never_to_hand_over(
+def test_ours_keeps_leading_if_configured_never_to_hand_over(
     quorum: MixedQuorum, tmp_path: Path
 ) -> None:
-    """Java controllers follow it as they would their own kind; a Java broker waits, and is served
+    """Java controllers follow it as they would a Java leader; a Java broker waits, and is served
     as soon as a Java controller leads again.
     """
     stopped_leading(quorum)
@@ -191,7 +192,7 @@ def java_broker(quorum: MixedQuorum, folder: Path) -> KafkaNode:
 
 
 def is_caught_up(quorum: MixedQuorum, *node_ids: int) -> bool:
-    """Whether replicas have the leader's whole log and its high watermark has come to the end."""
+    """Whether replicas have the leader's whole log and its high watermark has reached the end."""
     told = quorum.status()
     ends = {one.replica_id: one.log_end_offset for one in told.current_voters + told.observers}
     wanted = {ends.get(node_id) for node_id in (*node_ids, NODE)}
@@ -199,7 +200,7 @@ def is_caught_up(quorum: MixedQuorum, *node_ids: int) -> bool:
 
 
 def check_tools(quorum: MixedQuorum) -> None:
-    """While ours leads, nobody writes, so that both tools print the same offsets."""
+    """While ours leads, nothing is written, so that both tools print the same offsets."""
     for view in ("--status", "--replication"):
         expected = theirs("--bootstrap-controller", quorum.bootstrap_controllers, "describe", view)
         assert expected.returncode == 0, expected.stderr
@@ -209,18 +210,18 @@ def check_tools(quorum: MixedQuorum) -> None:
 
 
 def attempts(broker: KafkaNode) -> int:
-    """How often a broker has taken our node for the active controller, until it was told better."""
+    """How often a broker has taken our node for the active controller until it was corrected."""
     return broker.console.read_text().count("Recorded new KRaft controller")
 
 
 def test_the_recorded_traffic_is_that_of_a_well_behaved_peer(quorum: MixedQuorum) -> None:
-    """Last, over everything that the other tests made our node say."""
+    """This runs last, over everything that our node sent in the other tests."""
     if sum("new=leader" in line for line in quorum.members[NODE].lines) < 2:
         pytest.skip("the tests before this one, in which our node leads, were not run")
     lines = capture(quorum)
     cut = {"cut-by-close", "incomplete"}
     odd = [line for line in lines if line["findings"]]
-    # What a peer was sending when it was killed has no end.
+    # What a peer was sending when it was killed is incomplete.
     assert [one for one in odd if sent_by_ours(quorum, one) or not found_in(one) <= cut] == []
     check_high_watermarks(lines)
     check_no_hurry([line for line in lines if not sent_by_ours(quorum, line)])
@@ -231,7 +232,7 @@ def test_the_recorded_traffic_is_that_of_a_well_behaved_peer(quorum: MixedQuorum
     told = {line["body"]["errorCode"] for line in updates if is_response(line)}
     senders = {line["body"]["voterId"] for line in updates if not is_response(line)}
     assert told == {ErrorCode.NONE}
-    # A Java voter tells a leader about itself once in a fetch timeout: ours may not lead so long.
+    # A Java voter reports to a leader once in a fetch timeout: ours may lead for less than that.
     assert NODE in senders
     assert senders & set(JAVAS)
 
@@ -253,7 +254,7 @@ def is_response(line: dict[str, Any]) -> bool:
 
 
 def check_high_watermarks(lines: list[dict[str, Any]]) -> None:
-    """As a leader ours names none before its own epoch's record is committed, then never a lower
+    """As a leader, ours names none before its own epoch's record is committed, then never a lower
     one: anything else ends a Java peer."""
     marks: dict[int, list[int]] = {}
     for partition in fetched(lines):
@@ -279,8 +280,8 @@ def fetched(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def check_no_hurry(lines: list[dict[str, Any]]) -> None:
-    """What ours was answered: without news it asks again after a pause, other than Java's voters
-    when their leader resigns."""
+    """Our node's requests: without news it asks again after a pause, unlike Java's voters when
+    their leader resigns."""
     errors: Counter[tuple[str, int]] = Counter()
     for line in lines:
         if line["apiName"] == "Fetch" and is_response(line):

@@ -50,7 +50,7 @@ def test_a_quorum_is_upgraded_release_by_release_next_to_ours(tmp_path: Path) ->
 
 
 def is_upgraded(tools: Tools, feature: str, level: int) -> bool:
-    """Whether kafka-features succeeds, which it does once all have told what they support."""
+    """Whether kafka-features succeeds, which it does once all have reported what they support."""
     return tools.upgrade(feature, level).returncode == 0
 
 
@@ -65,7 +65,7 @@ def restart(quorum: MixedQuorum, node_id: int, kind: str) -> None:
 
 
 def check_all(quorum: MixedQuorum) -> None:
-    """More is committed, every member has it, nobody has anything else or complains."""
+    """More is committed, every member has it, none has anything else or logs an error."""
     quorum.leader(among=JAVAS)
     quorum.wait_commit(quorum.status().high_watermark)
     quorum.check_logs_agree()

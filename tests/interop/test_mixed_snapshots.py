@@ -52,14 +52,14 @@ def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MixedQuorum]:
 
 
 def check_all(quorum: MixedQuorum) -> None:
-    """Every running member has what is committed, nobody has anything else or complains."""
+    """Every running member has what is committed; none has anything else or logs an error."""
     quorum.wait_commit(quorum.status().high_watermark - 1)
     quorum.check_logs_agree()
     quorum.check_health()
 
 
 def java_leader(quorum: MixedQuorum) -> int:
-    """Let one of the Java voters lead; returns its id. Ours gives way by itself, if not at once."""
+    """Let one of the Java voters lead; returns its id. Ours resigns by itself after a while."""
     member = quorum.members[VOTER]
     if quorum.leader() == VOTER:
         member.stop()
@@ -69,7 +69,7 @@ def java_leader(quorum: MixedQuorum) -> int:
 
 
 def wait_caught_up(quorum: MixedQuorum, node_id: int) -> None:
-    """Wait until the leader knows that a member has all that was committed before."""
+    """Wait until the leader knows that a member has everything committed before."""
     mark = quorum.status().high_watermark
 
     def look() -> bool:
@@ -80,7 +80,7 @@ def wait_caught_up(quorum: MixedQuorum, node_id: int) -> None:
 
 
 def test_a_voter_that_is_50_000_records_late_catches_up(quorum: MixedQuorum) -> None:
-    """From the log, and it votes again."""
+    """It catches up from the log, and votes again."""
     java_leader(quorum)
     member = quorum.members[VOTER]
     member.stop()
@@ -93,7 +93,7 @@ def test_a_voter_that_is_50_000_records_late_catches_up(quorum: MixedQuorum) -> 
 
 
 def test_a_voter_that_was_away_while_snapshots_passed(quorum: MixedQuorum) -> None:
-    """The others have dropped what it lacks: it takes a snapshot and goes on behind it."""
+    """The others have deleted what it lacks: it loads a snapshot and continues after it."""
     member = quorum.members[VOTER]
     java_leader(quorum)
     member.kill()
@@ -114,7 +114,7 @@ def test_a_voter_that_was_away_while_snapshots_passed(quorum: MixedQuorum) -> No
 
 
 def test_an_observer_joins_a_quorum_whose_log_begins_above_0(quorum: MixedQuorum) -> None:
-    """It begins with a snapshot, and as a voter it counts."""
+    """It begins with a snapshot, and counts as a voter."""
     member = quorum.members[LATE]
     quorum.start(LATE)
     wait_caught_up(quorum, LATE)

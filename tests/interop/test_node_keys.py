@@ -12,7 +12,7 @@ from tests.support.java import run_kafka_tool
 _ENTRY = re.compile(r'<h4><a id="([^"]+)"></a>(.*?)</li>', re.DOTALL)
 _FACT = re.compile(r"<th>(\w[\w ]*):</th><td>(.*?)</td>")
 
-# Some of Kafka's texts are lists to be taken apart, as the map of security protocols is.
+# Some of Kafka's texts are lists that have to be split, such as the map of security protocols.
 _KINDS = {
     "int": ("int",),
     "long": ("int",),
@@ -24,7 +24,7 @@ _KINDS = {
 
 @functools.cache
 def documented() -> dict[str, dict[str, str]]:
-    """Facts by key, from the reference page that Kafka prints of its own configuration."""
+    """Facts by key, from the reference page that Kafka prints about its configuration."""
     page = run_kafka_tool("kafka.server.KafkaConfig").stdout
     return {
         match[1]: {name: html.unescape(text) for name, text in _FACT.findall(match[2])}
@@ -33,7 +33,7 @@ def documented() -> dict[str, dict[str, str]]:
 
 
 def test_the_list_of_keys_is_that_of_the_release() -> None:
-    """A key that is missing would be called unknown in somebody's working file."""
+    """A missing key would be reported as unknown in a user's working file."""
     public = set(documented())
     assert public <= kafka_keys()
     # Kafka leaves its internal keys out of the page; they are few.

@@ -1,4 +1,4 @@
-"""Quorums of real node processes: they elect, survive a kill, and stop in good order."""
+"""Quorums of real node processes: they elect, survive a kill, and stop cleanly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.node_process import NodeProcess, NodeQuorum, describe
 
 
 def elected(quorum: NodeQuorum, *survivors: int, since: dict[int, int] | None = None) -> int:
-    """The node that says first that its leadership's first record is committed."""
+    """The node that is first to report the first record of its leadership as committed."""
     marks = since or {}
     for node_id in survivors:
         node = quorum.nodes[node_id]
@@ -42,7 +42,7 @@ def marks(quorum: NodeQuorum) -> dict[int, int]:
 
 
 def test_three_nodes_elect_and_survive_a_kill_and_a_stop_of_the_leader(tmp_path: Path) -> None:
-    """The purpose of a quorum: two of three go on, and who comes back follows."""
+    """The purpose of a quorum: two of three continue, and a node that returns follows."""
     with NodeQuorum(tmp_path) as quorum:
         quorum.start_all()
         first = elected(quorum, 1, 2, 3)
@@ -76,7 +76,7 @@ def test_three_nodes_elect_and_survive_a_kill_and_a_stop_of_the_leader(tmp_path:
 
 
 def test_a_single_node_leads_at_once_and_keeps_its_log(tmp_path: Path) -> None:
-    """The smallest quorum, and the one in which nothing hides behind a majority."""
+    """The smallest quorum, in which no majority hides a mistake."""
     with NodeQuorum(tmp_path, 1) as quorum:
         node = quorum.start(1)
         node.wait_for("event=controller-active")
@@ -174,7 +174,7 @@ def seconds(line: str) -> float:
 
 
 def test_ctrl_c_on_a_node_without_a_leader_ends_it_at_once(tmp_path: Path) -> None:
-    """The first node of a quorum that is being set up has nobody to wait for."""
+    """The first node of a quorum that is being set up has no other to wait for."""
     with NodeQuorum(tmp_path) as quorum:
         node = quorum.start(1)
         node.wait_for("event=role old=unattached new=prospective")
@@ -185,7 +185,7 @@ def test_ctrl_c_on_a_node_without_a_leader_ends_it_at_once(tmp_path: Path) -> No
 
 
 def test_timers_of_no_time_do_not_end_a_node(tmp_path: Path) -> None:
-    """Kafka allows 0 for both; a round takes a moment all the same."""
+    """Kafka allows 0 for both; a round still takes a moment."""
     timers = ("controller.quorum.election.timeout.ms=0", "controller.quorum.retry.backoff.ms=0")
     with NodeQuorum(tmp_path, 3, *timers) as quorum:
         quorum.start_all()
@@ -212,7 +212,7 @@ def test_garbage_on_a_port_ends_that_connection_only(tmp_path: Path) -> None:
 
 
 def test_a_paused_leader_is_replaced_and_follows_when_it_wakes(tmp_path: Path) -> None:
-    """A process that sleeps keeps its sockets open; nothing but time tells that it is gone."""
+    """A process that sleeps keeps its sockets open; only time shows that it is gone."""
     with NodeQuorum(tmp_path) as quorum:
         quorum.start_all()
         first = elected(quorum, 1, 2, 3)
@@ -231,7 +231,7 @@ def test_a_paused_leader_is_replaced_and_follows_when_it_wakes(tmp_path: Path) -
 def test_the_capture_of_a_node_shows_its_election(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What happened between nodes can be shown without privileges, and afterwards."""
+    """What happened between nodes can be shown afterwards, without privileges."""
     capture = tmp_path / "node.pcapng"
     with NodeQuorum(tmp_path) as quorum:
         quorum.start_all()

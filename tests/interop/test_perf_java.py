@@ -13,7 +13,7 @@ from tests.support.perf_quorum import JAVA, OURS, PerfLoad, PerfQuorum
 _OURS_ID = 3
 _RECORDS = 300
 
-# Two JVMs have to fit beside a test run.
+# Two JVMs have to fit next to a test run.
 _SMALL_JAVA = (JAVA[0], "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *JAVA[2:])
 
 _PATIENT = {"controller.quorum.election.timeout.ms": 60_000}
@@ -21,7 +21,7 @@ _PATIENT = {"controller.quorum.election.timeout.ms": 60_000}
 
 @pytest.mark.parametrize("leads", ["java", "ours"])
 def test_a_mixed_quorum_of_test_servers_elects_and_commits(tmp_path: Path, leads: str) -> None:
-    """Whoever leads, all three hold the same bytes up to where the shortest log ends."""
+    """With any leader, all three hold the same bytes up to the end of the shortest log."""
     kafka_classpath()
     patient = [1, 2] if leads == "ours" else [_OURS_ID]
     load = PerfLoad(200, 100, dict.fromkeys(patient, _PATIENT))

@@ -16,16 +16,17 @@ from kraftwire.testing.ports import free_ports
 from tests.support.kafka_process import KafkaCluster, KafkaNode, kafka_uuid
 from tests.support.quorum_tools import masked, ours, reason, theirs
 
-# Without idle records, offsets stand still between two looks.
+# Without idle records, offsets do not change between two looks.
 QUIET = {"metadata.max.idle.interval.ms": 0}
 
-# Something is committed now and then all the same, as when a broker was slow to answer.
+# Something is still committed now and then, for example when a broker was slow to answer.
 _LOOKS = 4
 
 
 @dataclass(frozen=True)
 class Kafka:
-    """A dynamic quorum of three, one of them also a broker, and a controller that is no voter."""
+    """A dynamic quorum of three, one of them also a broker, and a controller that is not a
+    voter."""
 
     cluster: KafkaCluster
     extra: KafkaNode
@@ -71,7 +72,7 @@ def config_of(node: KafkaNode) -> list[str]:
 
 
 def other_config(node: KafkaNode, folder: Path, changes: dict[str, str]) -> list[str]:
-    """What add-controller reads of a node that is described otherwise than it is."""
+    """What add-controller reads of a node that is described wrongly."""
     (folder / "data").mkdir(parents=True)
     changes = {str(node.log_dir): str(folder / "data"), **changes}
     for source, target in (
@@ -131,14 +132,14 @@ def test_describe_prints_what_kafkas_tool_prints(
 
 
 def test_connection_options_may_follow_the_subcommand(kafka: Kafka) -> None:
-    """Kafka's tool insists on the order; nobody remembers it."""
+    """Kafka's tool insists on an order that users do not remember."""
     before = ours(*kafka.bootstrap_controller, "describe", "--describe", "status")
     after = ours("describe", "--status", *kafka.bootstrap_controller)
     assert masked(before.stdout) == masked(after.stdout) != ""
 
 
 def test_controllers_are_added_and_removed_as_by_kafkas_tool(kafka: Kafka) -> None:
-    """Both tools change the same voters, say the same, and refuse the same."""
+    """Both tools change the same voters, print the same, and refuse the same."""
     add = ["add-controller"]
     remove = ["remove-controller", "-i", "4", "-d", kafka.extra_directory_id]
     through = [*kafka.bootstrap_controller, *kafka.extra_config]
@@ -166,12 +167,12 @@ def test_controllers_are_added_and_removed_as_by_kafkas_tool(kafka: Kafka) -> No
 def test_voters_are_refused_in_the_same_words(
     kafka: Kafka, tmp_path: Path, through: str
 ) -> None:
-    """Each check of the leader, as it reaches a person through either tool."""
+    """Each check of the leader, as either tool reports it."""
     connection = getattr(kafka, through)
     extra, voter = kafka.extra, kafka.cluster.nodes[0]
     lost = other_config(extra, tmp_path / "lost", {kafka.extra_directory_id: kafka_uuid()})
     port = f":{extra.listeners['CONTROLLER']}"
-    # Under another id: the leader keeps its connection to node 4, wherever that is said to be.
+    # Under another id: the leader keeps its connection to node 4, whatever address is given.
     nobody = {"node.id=4": "node.id=5", port: f":{free_ports(1)[0]}"}
     gone = other_config(extra, tmp_path / "gone", nobody)
     renamed = other_config(extra, tmp_path / "renamed", {"CONTROLLER": "OTHER"})
@@ -193,7 +194,7 @@ def test_voters_are_refused_in_the_same_words(
 
 
 def test_the_leader_is_removed_and_the_broker_finds_the_next(kafka: Kafka) -> None:
-    """A broker goes on passing voter changes to the old leader; only ours makes it look again."""
+    """A broker keeps forwarding voter changes to the old leader; only ours makes it look again."""
     removed = []
     try:
         for tool in (theirs, ours):
@@ -212,7 +213,7 @@ def test_the_leader_is_removed_and_the_broker_finds_the_next(kafka: Kafka) -> No
             assert "Cannot remove voter" in again.stderr
             back = ours(*kafka.bootstrap_server, *config_of(leader), "add-controller")
             while "is lagging behind" in back.stderr:
-                # It has to follow the next leader before that takes it in.
+                # It has to follow the next leader before that leader adds it.
                 back = ours(*kafka.bootstrap_server, *config_of(leader), "add-controller")
             assert back.returncode == 0, back.stderr
             removed.pop()
@@ -253,10 +254,10 @@ def test_the_leader_is_removed_and_the_broker_finds_the_next(kafka: Kafka) -> No
         ),
     ],
 )
-def test_mistakes_are_called_by_the_same_words(
+def test_mistakes_are_reported_in_the_same_words(
     kafka: Kafka, arguments: list[str], text: str
 ) -> None:
-    """Whoever looks an error up finds what was written about Kafka's tool."""
+    """A web search for the error finds what was written about Kafka's tool."""
     values = {
         "server": kafka.cluster.bootstrap_servers,
         "controllers": kafka.cluster.bootstrap_controllers,
@@ -270,7 +271,7 @@ def test_mistakes_are_called_by_the_same_words(
 
 
 def test_the_client_describes_nodes_features_and_topics(kafka: Kafka) -> None:
-    """The calls behind no command of ours, through brokers and through controllers."""
+    """The calls that no command of ours uses, through brokers and through controllers."""
     through_brokers = Admin(bootstrap_servers=kafka.cluster.bootstrap_servers, timeout_s=30)
     through_controllers = Admin(
         bootstrap_controllers=kafka.cluster.bootstrap_controllers, timeout_s=30
@@ -296,7 +297,7 @@ def test_watch_tells_of_the_leaders_snapshot_and_log(tmp_path: Path) -> None:
     )
     with KafkaCluster([node], is_dynamic=True) as cluster:
         connection = ["--bootstrap-controller", cluster.bootstrap_controllers]
-        # Nothing else ends the wait for the snapshot than the snapshot itself.
+        # Only the snapshot itself ends the wait for it.
         deadline = time.monotonic() + 60
         while not list((node.log_dir / "__cluster_metadata-0").glob("*[1-9]*.checkpoint")):
             assert time.monotonic() < deadline, node.last_lines()
@@ -307,7 +308,7 @@ def test_watch_tells_of_the_leaders_snapshot_and_log(tmp_path: Path) -> None:
 
 
 def test_a_static_quorum_looks_the_same_in_both_tools(tmp_path: Path) -> None:
-    """Its voters have no directory ids in the log, which the columns have to cope with."""
+    """Its voters have no directory ids in the log; the columns have to allow for that."""
     broker, controller = free_ports(2)
     node = KafkaNode(1, tmp_path, {"PLAINTEXT": broker, "CONTROLLER": controller}, QUIET)
     with KafkaCluster([node], is_dynamic=False) as cluster:
@@ -319,7 +320,7 @@ def test_a_static_quorum_looks_the_same_in_both_tools(tmp_path: Path) -> None:
 
 
 def test_both_tools_say_the_same_of_our_nodes(tmp_path: Path) -> None:
-    """What is proved above of the client is worth little if our nodes answer something else."""
+    """The tests above prove little if our nodes answer differently."""
     with quorum(folder=tmp_path, properties=QUIET) as nodes:
         for connection, view in (
             (["--bootstrap-server", nodes.bootstrap_servers], ["--status"]),

@@ -1,4 +1,4 @@
-"""Replacing a controller, as the node's README tells it, with Kafka's tool and with ours."""
+"""Replacing a controller as the node's README describes, with Kafka's tool and with ours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def tool(request: pytest.FixtureRequest) -> Tool:
 
 
 def run(tool: Tool, q: Quorum, *arguments: object, config: int | None = None) -> str:
-    """Run a voter change to its end through those nodes that run."""
+    """Run a voter change to its end through the running nodes."""
     awake = [
         address
         for node, address in zip(q.node_ids, q.bootstrap_controllers.split(","), strict=True)
@@ -76,7 +76,7 @@ def test_a_dead_controller_is_replaced_by_a_new_one(tool: Tool, is_leader: bool)
         key = ("--controller-id", dead, "--controller-directory-id", old.directory_id)
         assert "Removed" in run(tool, q, "remove-controller", *key)
         assert voter_ids(q) == sorted({*q.node_ids} - {dead})
-        assert "this node is a voter now" in q.log(new)
+        assert "this node is now a voter" in q.log(new)
 
 
 def test_a_living_leader_is_replaced(tool: Tool) -> None:
@@ -88,7 +88,7 @@ def test_a_living_leader_is_replaced(tool: Tool) -> None:
         assert "Removed" in run(tool, q, "remove-controller", *key)
         assert voter_ids(q) == [one for one in q.node_ids if one != leader]
         assert q.leader() != leader
-        assert "this node is not a voter any more" in q.log(leader)
+        assert "this node is no longer a voter" in q.log(leader)
 
 
 def test_a_controller_whose_disk_is_gone_comes_back_under_its_id(tool: Tool) -> None:

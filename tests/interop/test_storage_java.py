@@ -28,7 +28,7 @@ _PARTITION = "__cluster_metadata-0"
 
 @dataclass(frozen=True)
 class Case:
-    """A node, flags, and what stands in its folder before."""
+    """A node, flags, and the files in its folder before."""
 
     flags: tuple[str, ...] = ()
     line: str = _STATIC
@@ -82,7 +82,7 @@ Both = Callable[[Case], tuple[Result, Result]]
 
 @pytest.fixture
 def both(tmp_path: Path, tools: JavaTools, capsys: pytest.CaptureFixture[str]) -> Both:
-    """Run a case with Kafka's tool and with ours, each in a folder of its own."""
+    """Run a case with Kafka's tool and with ours, each in a separate folder."""
 
     def run(case: Case) -> tuple[Result, Result]:
         results = []
@@ -175,10 +175,10 @@ def _masked(path: Path, random_ids: list[str]) -> bytes | list[str]:
     ids=str,
 )
 def test_a_formatted_directory_equals_kafka_storages(both: Both, case: Case) -> None:
-    """Byte for byte but for times and random ids; the same words, too."""
+    """Byte for byte except for times and random ids; the words are the same, too."""
     java, ours = both(case)
     assert java.code == ours.code == 0
-    # Kafka goes through its directories in the order of a hash table.
+    # Kafka visits its directories in the order of a hash table.
     assert sorted(ours.out.splitlines()) == sorted(java.out.splitlines())
     assert ours.files == java.files
 
@@ -250,7 +250,7 @@ _DONE = f"version=1\ncluster.id={_CLUSTER}\nnode.id=1\ndirectory.id={_IDS[0]}\n"
     ids=str,
 )
 def test_what_kafka_storage_refuses_is_refused_in_its_words(both: Both, case: Case) -> None:
-    """With its exit code, and nothing is written; ours may say more precisely where."""
+    """The exit code is the same, and nothing is written; ours may name the place more precisely."""
     java, ours = both(case)
     assert (ours.code, ours.out, ours.files) == (java.code, java.out, java.files)
     assert java.code == 1
@@ -268,8 +268,8 @@ def test_what_kafka_storage_refuses_is_refused_in_its_words(both: Both, case: Ca
         (("-g", "-f", "group.version=0"), "All of the log directories are already formatted.\n"),
     ],
 )
-def test_nothing_is_left_to_do(both: Both, flags: tuple[str, ...], told: str) -> None:
-    """What is formatted keeps its ids."""
+def test_a_formatted_directory_is_left_alone(both: Both, flags: tuple[str, ...], told: str) -> None:
+    """It keeps its ids."""
     java, ours = both(Case(flags, files={"data/meta.properties": _DONE}))
     assert (ours.code, ours.out, ours.err) == (java.code, java.out, java.err) == (0, told, "")
     assert ours.files == java.files

@@ -1,4 +1,4 @@
-"""`kraftwire.testing`: a quorum of processes that starts, is harmed, recovers, and cleans up."""
+"""`kraftwire.testing`: a quorum of processes that starts, fails, recovers and cleans up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kraftwire.testing import Quorum, QuorumError, quorum
 
 
 def test_a_quorum_survives_its_leaders(kraftwire_quorum: Quorum) -> None:
-    """Killed, halted and stopped: each time the others elect, and the victim comes back."""
+    """Killed, halted and stopped: each time the others elect a leader, and the victim returns."""
     nodes = kraftwire_quorum
     assert nodes.node_ids == (1, 2, 3)
     for addresses in ("bootstrap_servers", "bootstrap_controllers"):
@@ -32,7 +32,7 @@ def test_a_quorum_survives_its_leaders(kraftwire_quorum: Quorum) -> None:
     nodes.pause(halted)
     stopped = nodes.leader()
     assert stopped != halted
-    with pytest.raises(QuorumError, match="is paused, resume it instead"):
+    with pytest.raises(QuorumError, match="is paused: resume it instead"):
         nodes.start(halted)
     nodes.resume(halted)
 
@@ -44,22 +44,22 @@ def test_a_quorum_survives_its_leaders(kraftwire_quorum: Quorum) -> None:
     assert (nodes.data_folder(stopped) / "__cluster_metadata-0").is_dir()
 
 
-def test_what_cannot_be_done_is_said(tmp_path: Path) -> None:
-    """A test that kills the wrong node should not look like a bug of what it tests."""
+def test_what_cannot_be_done_is_reported(tmp_path: Path) -> None:
+    """A test that kills the wrong node should not look like a bug in what it tests."""
     with quorum(1, folder=tmp_path) as nodes:
         with pytest.raises(UsageError, match="there is no node 7, only 1"):
             nodes.kill(7)
-        with pytest.raises(QuorumError, match="node 1 runs already"):
+        with pytest.raises(QuorumError, match="node 1 is already running"):
             nodes.start(1)
         nodes.kill(1)
-        with pytest.raises(QuorumError, match="node 1 does not run"):
+        with pytest.raises(QuorumError, match="node 1 is not running"):
             nodes.kill(1)
-        with pytest.raises(QuorumError, match="no node runs\nnode 1 has ended with exit code -9"):
+        with pytest.raises(QuorumError, match=r"no node is running\nnode 1 has ended with .* -9"):
             nodes.leader()
 
 
 def test_a_node_that_cannot_start_shows_the_end_of_its_log(tmp_path: Path) -> None:
-    """The reason is in the log, and nobody should have to look for it."""
+    """The reason is in the log, and users should not have to look for it."""
     wrong = {"controller.quorum.fetch.timeout.ms": "soon"}
     with pytest.raises(QuorumError, match=r"ended with exit code [12]") as raised:
         quorum(1, folder=tmp_path, properties=wrong).__enter__()
@@ -68,7 +68,7 @@ def test_a_node_that_cannot_start_shows_the_end_of_its_log(tmp_path: Path) -> No
 
 
 def test_a_temporary_folder_is_removed_unless_the_block_fails() -> None:
-    """Logs of a failure are what one needs; those of a success fill the disk."""
+    """Logs of a failure are needed; those of a success fill the disk."""
     with quorum(1) as nodes:
         folder = nodes.folder
         pid = nodes.pid(1)
@@ -77,7 +77,7 @@ def test_a_temporary_folder_is_removed_unless_the_block_fails() -> None:
 
 
 def test_the_plugin_costs_a_pytest_run_nothing() -> None:
-    """It is loaded in every run of everybody who has kraftwire installed."""
+    """It is loaded in every pytest run wherever kraftwire is installed."""
     code = "import pytest, sys, kraftwire.testing.plugin; print(*sorted(sys.modules))"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""Other people's TLS, decrypted: what librdkafka and Kafka's own client say to a server."""
+"""Other people's TLS, decrypted: what librdkafka and Kafka's own client send to a server."""
 
 from __future__ import annotations
 

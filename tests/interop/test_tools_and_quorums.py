@@ -22,7 +22,7 @@ QUORUMS = {
     "mixed": {1: JAVA, 2: OURS, 3: OURS, 4: JAVA},
     "kraftwire": {1: OURS, 2: OURS, 3: OURS, 4: OURS},
 }
-# What time heals: the leader has changed, or the new voter is not caught up yet.
+# What passes with time: the leader has changed, or the new voter has not caught up yet.
 AGAIN = re.compile(r"TimeoutException|REQUEST_TIMED_OUT|NotLeaderOrFollower|NotController")
 
 
@@ -47,7 +47,7 @@ def tool(request: pytest.FixtureRequest) -> Tool:
 
 
 def run(tool: Tool, quorum: MixedQuorum, *words: str) -> Result:
-    """Run a tool until it succeeds, or fails for a reason that time does not heal."""
+    """Run a tool until it succeeds, or fails for a reason that does not pass with time."""
     front = ["--bootstrap-controller", quorum.bootstrap_controllers]
 
     def once() -> Result | None:
@@ -69,7 +69,7 @@ def key(quorum: MixedQuorum) -> list[str]:
 
 
 def test_a_controller_is_added_and_removed(quorum: MixedQuorum, tool: Tool) -> None:
-    """What a script reads is the same, and so is what happens."""
+    """Scripts read the same output, and the effect is the same."""
     member = quorum.members[4]
     where = (
         f"controller 4 with directory id {member.directory_id} "
@@ -91,7 +91,7 @@ def test_a_controller_is_added_and_removed(quorum: MixedQuorum, tool: Tool) -> N
 
 
 def test_a_refusal_reads_the_same_with_both_tools(quorum: MixedQuorum) -> None:
-    """It comes from the leader; the tools add a name of their own in front."""
+    """The text comes from the leader; the tools put their own name in front."""
     leader = quorum.members[quorum.leader()]
     for words in (
         ["--command-config", str(leader.config), "add-controller"],
@@ -105,7 +105,7 @@ def test_a_refusal_reads_the_same_with_both_tools(quorum: MixedQuorum) -> None:
 
 
 def test_both_tools_describe_the_same(quorum: MixedQuorum) -> None:
-    """Whoever leads, in every column that does not change from moment to moment."""
+    """With any leader, in every column that does not change from moment to moment."""
     for view in ("--status", "--replication"):
         found = _steady(run(ours, quorum, "describe", view).stdout)
         assert found == _steady(run(theirs, quorum, "describe", view).stdout) != ""

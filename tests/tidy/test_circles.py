@@ -1,4 +1,4 @@
-"""No module needs itself: also for types alone an import in a circle hides who owns what."""
+"""No module imports itself through others: even for types alone, a circle hides who owns what."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.tidy.sources import PACKAGES, ROOT, parse, python_files
 
 
 def _imports() -> dict[str, set[str]]:
-    """What each module imports of the project's others, in whatever block."""
+    """The modules of the project that each module imports, in any block."""
     paths = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
         for path in python_files(*PACKAGES)
@@ -37,12 +37,12 @@ def _parents(name: str) -> list[str]:
 
 
 def test_no_import_goes_in_a_circle() -> None:
-    """Modules are taken away once nothing that they import is left; what stays is a circle."""
+    """Modules are removed once nothing that they import is left; what remains is a circle."""
     left = _imports()
     assert len(left) > 700
     while free := {name for name, targets in left.items() if not targets & left.keys()}:
         left = {name: targets for name, targets in left.items() if name not in free}
-    # What only leads to a circle is no part of one.
+    # What only leads to a circle is not part of one.
     while loose := left.keys() - {target for targets in left.values() for target in targets}:
         left = {name: targets for name, targets in left.items() if name not in loose}
     assert sorted(left) == []

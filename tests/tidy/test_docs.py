@@ -31,7 +31,7 @@ def _public(body: list[ast.stmt]) -> Iterator[Documented]:
 
 
 def test_every_module_opens_with_what_it_owns() -> None:
-    """The first line of a file decides whether a reader has to go on."""
+    """The first line of a file tells a reader whether to read on."""
     bare = [show(path) for path in python_files() if not ast.get_docstring(parse(path))]
     assert not bare, "\n".join(bare)
 
@@ -39,7 +39,7 @@ def test_every_module_opens_with_what_it_owns() -> None:
 def test_public_names_have_docstrings() -> None:
     """Each public name says in one sentence what it is for.
 
-    In generated modules only the classes are public; one version's functions are their insides.
+    In generated modules only the classes are public; the functions of one version are internal.
     """
     bare = [
         f"{show(path, node.lineno)} {node.name}"
@@ -65,9 +65,37 @@ def test_tests_say_why_they_matter() -> None:
 
 
 def test_every_folder_with_code_has_a_readme() -> None:
-    """A folder's README is its documentation and the first thing that a newcomer opens."""
+    """A folder's README is its documentation, and newcomers open it first."""
     files = set(project_files())
     folders = {path.parent for path in python_files()}
     bare = [show(folder) for folder in sorted(folders) if folder / "README.md" not in files]
     assert ROOT / "README.md" in files
     assert not bare, "\n".join(bare)
+
+
+def _tables(text: str) -> Iterator[tuple[int, list[str]]]:
+    """The tables of a page: the number of the first line, and the lines."""
+    rows: list[str] = []
+    is_code = False
+    lines = [*text.splitlines(), ""]
+    for number, line in enumerate(lines, 1):
+        is_code ^= line.startswith("```")
+        if line.startswith("|") and not is_code:
+            rows.append(line)
+        elif rows:
+            yield number - len(rows), rows
+            rows = []
+
+
+def test_rows_of_tables_are_whole() -> None:
+    """Each row is one line and has as many cells as the head; else no reader sees a table."""
+    broken = [
+        f"{show(path, first + index)}: {row[:60]}"
+        for path in project_files()
+        if path.suffix == ".md"
+        for first, rows in _tables(path.read_text(encoding="utf-8"))
+        for index, row in enumerate(rows)
+        if not row.endswith("|")
+        or row.replace("\\|", "").count("|") != rows[0].replace("\\|", "").count("|")
+    ]
+    assert not broken, "\n".join(broken)

@@ -1,4 +1,4 @@
-"""The README follows a Fetch through the code: what it names is what is called, in that order."""
+"""The README follows a Fetch through the code: it names what is called, in that order."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def _serve_a_fetch(folder: Path) -> list[str]:
 
 
 def test_a_fetch_goes_through_a_node_as_the_readme_says(tmp_path: Path) -> None:
-    """A newcomer follows it there; a hop that is not true costs an hour."""
+    """A newcomer follows the list; a wrong hop costs an hour."""
     text = section("A Fetch through a node, in six hops")
     hops, others = text.split("Asked on the way")
     found = trio.run(_serve_a_fetch, tmp_path)
@@ -128,7 +128,7 @@ def test_a_fetch_goes_through_a_node_as_the_readme_says(tmp_path: Path) -> None:
 
 
 def test_a_captured_fetch_is_decoded_as_the_readme_says(tmp_path: Path) -> None:
-    """The same for the toolbox."""
+    """The same holds for the decode tool."""
     records = batch(5)
     partition = PartitionData(partition_index=0, records=records)
     topic = FetchableTopicResponse(topic_id=METADATA_TOPIC_ID, partitions=[partition])

@@ -2,7 +2,7 @@
 
 Every ```sh block of every README.md is run from the root of a copy of the project, so that it may
 write files there. A block that cannot run says so in the line before it, as a comment
-``<!-- not run: reason -->``; there may be only few of those. Commands that start the whole gate
+``<!-- not run: reason -->``; only few of those are allowed. Commands that start the whole gate
 or pytest are recognised and checked for what they name instead.
 """
 

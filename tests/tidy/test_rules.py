@@ -1,4 +1,4 @@
-"""Rules and invariants that code and tests cite: each stands in docs, with its marks right."""
+"""Rules and invariants that code and tests cite: each is in docs, with the right marks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNTESTED = "*untested*"
 
 
 def _cited(text: str) -> Iterator[str]:
-    """The rules that a text names, those inside of ranges too."""
+    """The rules that a text names, including those inside ranges."""
     for match in _RULE.finditer(text):
         group, first, other, last = match.groups()
         end = int(last) if last and other in (None, group) else int(first)
@@ -48,7 +48,7 @@ def _rows() -> list[tuple[str, str, str]]:
 
 
 def test_every_rule_stands_once_with_its_source() -> None:
-    """A citation leads to one sentence, and that to where it comes from."""
+    """A citation leads to one sentence, and that sentence to its source."""
     rows = _rows()
     names = [name for name, _, _ in rows]
     assert len(names) == len(set(names)) == RULES.read_text("utf-8").count("\n| R-")
@@ -56,7 +56,7 @@ def test_every_rule_stands_once_with_its_source() -> None:
 
 
 def test_every_rule_that_is_cited_stands_in_the_list() -> None:
-    """Who meets R-VOTE-6 in the code finds out what it says."""
+    """A reader who meets R-VOTE-6 in the code can look it up."""
     known = {name for name, _, _ in _rows()}
     unknown = [
         f"{show(path)}: {name}"

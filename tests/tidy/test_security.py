@@ -10,7 +10,7 @@ _NAME = re.compile(r"SEC-[A-Z]+")
 
 
 def test_every_promise_is_attacked_by_a_test() -> None:
-    """And no test cites one that is not made."""
+    """And no test cites a promise that does not exist."""
     promised = re.findall(r"^\| (SEC-[A-Z]+) \|", (_ROOT / "docs/security.md").read_text(), re.M)
     assert len(promised) > 5
     cited = set[str]()

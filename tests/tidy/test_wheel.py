@@ -51,9 +51,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """A new environment: the wheel, and the libraries of this run's environment behind it.
+    """A new environment: the wheel, and after it the libraries of this run's environment.
 
-    The libraries come through a path file, which does not follow the path files beside them: the
+    The libraries come through a path file, which does not follow the path files next to them: the
     checkout that is installed there as editable stays out of sight.
     """
     folder = tmp_path_factory.mktemp("environment")
@@ -88,7 +88,7 @@ def test_the_wheel_contains_only_the_package(wheel: Path) -> None:
 
 
 def test_the_metadata_names_the_license_and_the_wheel_carries_it(wheel: Path) -> None:
-    """Tools read the SPDX expression; the text itself belongs into files of its own."""
+    """Tools read the SPDX expression; the text itself belongs in separate files."""
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if ".dist-info/" in name]
         (metadata,) = (name for name in names if name.endswith("/METADATA"))
@@ -99,7 +99,7 @@ def test_the_metadata_names_the_license_and_the_wheel_carries_it(wheel: Path) ->
 
 
 def test_the_source_archive_holds_the_whole_gate(tmp_path: Path) -> None:
-    """Who gets the archive alone can run what the gate runs."""
+    """With the archive alone, people can run what the gate runs."""
     options = ["--sdist", "--no-isolation", "--outdir", tmp_path]
     command = [sys.executable, "-m", "build", *options, ROOT]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -116,7 +116,7 @@ def test_the_source_archive_holds_the_whole_gate(tmp_path: Path) -> None:
 
 
 def test_the_wheel_brings_the_engine(installed: Installed) -> None:
-    """Where it can be built, nobody has to ask for it."""
+    """Where it can be built, it is part of the wheel without an option."""
     version = installed.run("kraftwire", "--version")
     assert version.splitlines()[1] == f"engine: {engine.available()[0]}"
 

@@ -16,20 +16,20 @@ GROUPS = (FeatureLevelRecord(name="group.version", feature_level=1), 0)
 
 
 def test_the_records_of_a_formatted_directory_are_taken_as_they_are(tmp_path: Path) -> None:
-    """Who formatted the directory has chosen the levels."""
+    """The levels were chosen when the directory was formatted."""
     (tmp_path / "bootstrap.checkpoint").write_bytes(bootstrap_checkpoint([LEVEL, GROUPS], 1000))
     assert read_bootstrap(str(tmp_path)) == [LEVEL, GROUPS]
 
 
-def test_without_the_file_metadata_version_alone_is_finalized(tmp_path: Path) -> None:
-    """Groups and transactions, which other features are about, do not exist here."""
+def test_without_the_file_only_metadata_version_is_finalized(tmp_path: Path) -> None:
+    """Other features concern groups and transactions, which do not exist here."""
     ((record, version),) = read_bootstrap(str(tmp_path))
     assert record == FeatureLevelRecord(name="metadata.version", feature_level=30)
     assert version == 0
 
 
 def test_a_damaged_file_stops_the_start(tmp_path: Path) -> None:
-    """Other levels than those asked for could never be taken back."""
+    """Levels other than the chosen ones could never be reverted."""
     data = bytearray(bootstrap_checkpoint([LEVEL], 1000))
     data[data.index(b"metadata.version")] ^= 1
     (tmp_path / "bootstrap.checkpoint").write_bytes(data)
@@ -38,7 +38,7 @@ def test_a_damaged_file_stops_the_start(tmp_path: Path) -> None:
 
 
 def test_a_cluster_id_has_kafkas_form() -> None:
-    """22 characters, none of them in front that a tool takes for an option."""
+    """22 characters, the first of which no tool takes for an option."""
     cluster_id = new_cluster_id()
     assert len(cluster_id) == 22
     assert not cluster_id.startswith("-")

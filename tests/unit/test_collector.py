@@ -1,4 +1,4 @@
-"""Rarer collections: for the program that asks, and no longer than it asks."""
+"""Rarer collections: for the program that requests them, and no longer than that."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kraftwire.collector import rare_collection
 
 
 def test_thresholds_are_raised_within_a_context_only() -> None:
-    """What the program had set is its own."""
+    """The program's own settings are restored."""
     before = gc.get_threshold()
     gc.set_threshold(700, 10, 10)
     try:

@@ -94,7 +94,7 @@ async def test_the_idle_record_comes_at_every_interval() -> None:
 
 @in_virtual_time
 async def test_a_registered_broker_is_unfenced_and_fenced_when_it_falls_silent() -> None:
-    """The whole way of a broker through the log."""
+    """The whole life of a broker in the log."""
     async with leader(session_timeout_ms=3000) as node:
         answer = await node.controller.register_broker(registration())
         assert isinstance(answer, BrokerRegistrationResponse)
@@ -120,8 +120,8 @@ async def test_a_node_that_does_not_lead_refuses() -> None:
 
 
 @in_virtual_time
-async def test_a_leader_beside_voters_of_another_make_refuses_and_writes_nothing() -> None:
-    """A Java controller is the better one; it takes over, and brokers try again meanwhile."""
+async def test_a_leader_among_java_voters_refuses_and_writes_nothing() -> None:
+    """A Java controller serves them better; it takes over, and brokers retry meanwhile."""
     node = ClockedNode(idle_interval_ms=500)
     node.raft.foreign_voters = frozenset({2})
     node.controller = Controller(node.config, node, bootstrap=[LEVEL])
@@ -138,8 +138,8 @@ async def test_a_leader_beside_voters_of_another_make_refuses_and_writes_nothing
 
 
 @in_virtual_time
-async def test_who_waits_is_refused_when_the_leadership_ends() -> None:
-    """A record that may never be committed must not be answered for."""
+async def test_waiting_requests_are_refused_when_the_leadership_ends() -> None:
+    """A record that may never be committed must not be acknowledged."""
     async with leader() as node:
         node.is_stuck = True
         code = await refused(lambda: node.controller.register_broker(registration()))
@@ -151,7 +151,7 @@ async def test_who_waits_is_refused_when_the_leadership_ends() -> None:
 
 @in_virtual_time
 async def test_an_append_elsewhere_than_expected_ends_the_leadership() -> None:
-    """A broker's epoch is promised to be the offset of its record."""
+    """A broker's epoch is by contract the offset of its record."""
     async with leader() as node:
         node.raft.end_offset += 1
         append = node.append
@@ -166,7 +166,7 @@ async def test_an_append_elsewhere_than_expected_ends_the_leadership() -> None:
 
 
 @in_virtual_time
-async def test_a_registration_that_fits_no_batch_is_its_senders_matter() -> None:
+async def test_a_registration_that_fits_no_batch_is_refused() -> None:
     """No request of a peer may cost a leader its leadership."""
     async with leader() as node:
 

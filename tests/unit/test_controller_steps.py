@@ -101,7 +101,7 @@ def test_the_bootstrap_records_come_in_one_transaction() -> None:
 
 
 def test_eligible_leader_replicas_bring_their_configuration_along() -> None:
-    """A Java controller takes the feature without min.insync.replicas for a fault."""
+    """A Java controller treats the feature without min.insync.replicas as a fault."""
     elr = (FeatureLevelRecord(name=steps.ELR_VERSION, feature_level=1), 0)
     records = steps.activate(MetadataImage(), [LEVEL, elr], None)
     configs = [record for record, _ in records if record.NAME == "ConfigRecord"]
@@ -128,7 +128,7 @@ def test_a_log_with_levels_needs_nothing_more() -> None:
 
 
 def test_levels_without_transactions_are_written_bare() -> None:
-    """Below 3.6-IV1 no reader knows transactions."""
+    """Below 3.6-IV1 no reader supports transactions."""
     old = (FeatureLevelRecord(name=METADATA_VERSION, feature_level=12), 0)
     assert steps.activate(MetadataImage(), [old], None) == [old]
 
@@ -184,7 +184,7 @@ def test_a_fenced_broker_may_come_back_as_another_process() -> None:
 
 
 def test_the_same_process_keeps_its_epoch() -> None:
-    """Its answer may have been lost; it is the same broker."""
+    """The answer to it may have been lost; it is the same broker."""
     image, sessions = image_of(), steps.Sessions(9000)
     epoch = registered(image, sessions)
     result = register(image, registration(), sessions)
@@ -194,7 +194,7 @@ def test_the_same_process_keeps_its_epoch() -> None:
 
 
 def test_a_broker_is_unfenced_once_it_has_read_its_registration() -> None:
-    """Before, it would lead by an older picture of the cluster."""
+    """Before that, it would lead with an older picture of the cluster."""
     image, sessions = image_of(), steps.Sessions(9000)
     epoch = registered(image, sessions, is_fenced=True)
     late = heartbeat(image, sessions, epoch=epoch, offset=epoch - 1)
@@ -206,7 +206,7 @@ def test_a_broker_is_unfenced_once_it_has_read_its_registration() -> None:
 
 
 def test_a_heartbeat_of_another_epoch_is_stale() -> None:
-    """A broker that was registered anew must learn it."""
+    """A broker that was registered again must learn of it."""
     image, sessions = image_of(), steps.Sessions(9000)
     epoch = registered(image, sessions)
     result = heartbeat(image, sessions, epoch=epoch + 1, offset=9)
@@ -243,7 +243,7 @@ def test_a_new_controller_gives_every_broker_a_fresh_session() -> None:
     assert steps.expire(image, sessions, 58_999) == []
 
 
-def test_a_controller_that_is_registered_so_writes_nothing() -> None:
+def test_a_controller_that_is_already_registered_writes_nothing() -> None:
     """Controllers repeat themselves whenever an answer is lost."""
     image = image_of()
     request = ControllerRegistrationRequest(controller_id=3, incarnation_id=bytes(15) + b"\x05")

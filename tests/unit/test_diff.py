@@ -1,4 +1,4 @@
-"""`kraftwire diff`: where two logs, or two captures, part."""
+"""`kraftwire diff`: where two logs, or two captures, diverge."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _starts(path: Path) -> list[tuple[int, int, int, int]]:
 
 
 def test_copies_are_the_same(tmp_path: Path) -> None:
-    """Also where their segments end at other offsets."""
+    """This holds even if their segments end at different offsets."""
     one, other = _copies(tmp_path)
     found = compare_logs(one.parent, other.parent)
     assert (found.differences, found.problems) == ([], [])
@@ -52,7 +52,7 @@ def test_copies_are_the_same(tmp_path: Path) -> None:
 
 
 def test_a_log_that_ends_earlier_lacks_records(tmp_path: Path) -> None:
-    """The offsets and their number are told."""
+    """The offsets and their number are reported."""
     one, other = _copies(tmp_path)
     batches = _starts(other / SEGMENT)
     position, _, first, _ = batches[-2]
@@ -66,8 +66,8 @@ def test_a_log_that_ends_earlier_lacks_records(tmp_path: Path) -> None:
     assert f"after the end of the second at {first}" in found.text
 
 
-def test_a_gap_inside_is_told(tmp_path: Path) -> None:
-    """As is the side that has the records."""
+def test_a_gap_inside_is_reported(tmp_path: Path) -> None:
+    """So is the side that has the records."""
     one, other = _copies(tmp_path)
     position, size, first, last = _starts(one / SEGMENT)[3]
     data = (one / SEGMENT).read_bytes()
@@ -78,8 +78,8 @@ def test_a_gap_inside_is_told(tmp_path: Path) -> None:
     assert "missing inside the first" in found.text
 
 
-def test_the_first_batch_that_differs_is_told(tmp_path: Path) -> None:
-    """A leader epoch does not count in the CRC; bytes all the same differ."""
+def test_the_first_batch_that_differs_is_reported(tmp_path: Path) -> None:
+    """The CRC does not cover a leader epoch, but the bytes differ."""
     one, other = _copies(tmp_path)
     position, _, offset, _ = _starts(other / SEGMENT)[2]
     data = bytearray((other / SEGMENT).read_bytes())
@@ -110,7 +110,7 @@ def _segments() -> list[Segment]:
 
 
 def test_frames_that_only_one_capture_has(tmp_path: Path) -> None:
-    """They are told by connection and direction."""
+    """They are reported by connection and direction."""
     segments = _segments()
     one, other = tmp_path / "one.pcap", tmp_path / "other.pcap"
     one.write_bytes(pcap_of(segments))
@@ -145,7 +145,7 @@ def test_the_first_frame_that_differs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["quorum.pcap.xz", "sasl.pcap.xz"])
 def test_a_capture_is_the_same_as_itself(name: str) -> None:
-    """The exit code says it."""
+    """The exit code says so."""
     path = str(GOLDEN / "captures" / name)
     done = run_kraftwire("diff", path, path)
     assert (done.code, done.out) == (0, "")
@@ -153,7 +153,7 @@ def test_a_capture_is_the_same_as_itself(name: str) -> None:
 
 
 def test_what_cannot_be_compared_is_trouble(tmp_path: Path) -> None:
-    """A capture and a log, a folder with nothing in it, a name that there is not."""
+    """A capture and a log, a folder with nothing in it, a name that does not exist."""
     capture, log = str(GOLDEN / "captures" / "quorum.pcap.xz"), str(LOG)
     for pair, words in (
         ((capture, log), "is a capture"),

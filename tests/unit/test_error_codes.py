@@ -12,12 +12,12 @@ from kraftwire.protocol.error_codes import ErrorCode, error_name
 
 
 def test_the_codes_are_those_of_kafka_without_a_gap() -> None:
-    """A number that is left out would be one that a peer sends and we cannot name."""
+    """A missing number would be one that a peer sends and we cannot name."""
     assert [int(code) for code in ErrorCode] == list(range(-1, 134))
 
 
-def test_every_code_has_a_name_of_its_own_and_a_short_text() -> None:
-    """Names go into logs and JSON; texts stand behind them on one line."""
+def test_every_code_has_its_own_name_and_a_short_text() -> None:
+    """Names go into logs and JSON; texts stand after them on one line."""
     names = {code.name for code in ErrorCode}
     assert len(names) == 135
     assert all(0 < len(code.about) <= 60 for code in ErrorCode)
@@ -59,8 +59,8 @@ def test_an_unknown_code_still_has_a_name() -> None:
     assert error_name(999) == "UNKNOWN(999)"
 
 
-def test_an_unknown_code_is_no_member() -> None:
-    """Whoever wants a member gets one or an error, never a nameless number."""
+def test_an_unknown_code_is_not_a_member() -> None:
+    """A lookup gives a member or an error, never a nameless number."""
     with pytest.raises(UsageError, match="error code 999: expected -1 to 133"):
         ErrorCode(999)
 

@@ -1,4 +1,4 @@
-"""Requests with their responses: pairs, requests that stay alone, latency, wait and errors."""
+"""Requests with their responses: pairs, requests without a response, latency, wait and errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_exchanges_hold_every_frame_once(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_the_short_way_tells_what_the_long_one_does(name: str) -> None:
+def test_the_short_way_gives_the_same_as_the_long_one(name: str) -> None:
     """Errors and bodies do not depend on how they were read."""
     decoded = {id(each.frame): each for each in decoded_frames(golden(name))}
     by_place = {(d.frame.connection, d.frame.direction, d.frame.position, d.frame.correlation_id): d
@@ -55,7 +55,7 @@ def _decoded(*frames: object) -> list[DecodedFrame]:
 
 
 def test_a_request_before_an_answered_one_stays_alone() -> None:
-    """Servers answer in order, so nobody need wait for the end of the capture."""
+    """Servers answer in order, so there is no need to wait for the end of the capture."""
     maker = FrameMaker()
     lost = maker.request(VoteRequest(), 2)
     asked = maker.request(VoteRequest(), 2)
@@ -70,7 +70,7 @@ def test_a_request_before_an_answered_one_stays_alone() -> None:
     assert (found[0].wait_ms, found[0].service_ms) == (None, None)
 
 
-def test_a_request_that_wants_no_response_is_told_at_once() -> None:
+def test_a_request_that_wants_no_response_is_complete_at_once() -> None:
     """A Produce with acks 0 is complete when it is sent."""
     maker = FrameMaker()
     frame = maker.request(VoteRequest(), 2)
@@ -81,8 +81,8 @@ def test_a_request_that_wants_no_response_is_told_at_once() -> None:
     assert found.first.frame is frame
 
 
-def test_a_parked_fetch_waits_and_works_apart() -> None:
-    """Latency of a Fetch without records is patience, not work."""
+def test_waiting_and_work_of_a_parked_fetch_are_separate() -> None:
+    """The latency of a Fetch without records is waiting, not work."""
     maker = FrameMaker()
     asked = maker.request(FetchRequest(max_wait_ms=500), 12)
     answered = maker.response(FetchResponse(), latency_ns=500_000_000)

@@ -57,12 +57,12 @@ def _frozen(image: MetadataImage) -> list[Message]:
 
 
 def test_every_type_of_record_has_its_place() -> None:
-    """A type that a later release of Kafka adds must not be lost without a word."""
+    """A type that a later release of Kafka adds must not be lost silently."""
     assert set(messages.METADATA_RECORDS.values()) == RECORD_TYPES
 
 
 def test_a_partition_carries_all_changes() -> None:
-    """Both epochs count as in Kafka, or brokers refuse what a new leader says."""
+    """Both epochs increase as in Kafka, or brokers refuse what a new leader sends."""
     changes = [
         PartitionChangeRecord(topic_id=TOPIC, isr=[1], leader=1, partition_id=0),
         PartitionChangeRecord(
@@ -97,7 +97,7 @@ def test_a_topic_goes_with_its_partitions_and_configurations() -> None:
 
 
 def test_a_broker_is_written_as_changes_left_it() -> None:
-    """A Java controller that starts from the snapshot goes on with the broker's epoch."""
+    """A Java controller that starts from the snapshot continues with the broker's epoch."""
     broker = RegisterBrokerRecord(broker_id=7, broker_epoch=4, fenced=True, rack="r")
     change = BrokerRegistrationChangeRecord(
         broker_id=7, broker_epoch=4, fenced=-1, in_controlled_shutdown=1, log_dirs=[DIRECTORY]
@@ -110,7 +110,7 @@ def test_a_broker_is_written_as_changes_left_it() -> None:
 
 
 def test_records_are_written_in_the_versions_of_the_finalized_level() -> None:
-    """As Kafka does after an upgrade; a partition from before directories gets them unknown."""
+    """As in Kafka after an upgrade; a partition without directories gets unknown ones."""
     image = MetadataImage()
     image.replay(batch_of([(FeatureLevelRecord(name=METADATA_VERSION, feature_level=14), 0)], 0))
     topic, (partition, _) = _topic()
@@ -127,7 +127,7 @@ def test_records_are_written_in_the_versions_of_the_finalized_level() -> None:
 
 
 def test_what_is_unknown_inside_a_record_survives() -> None:
-    """A field of a newer Kafka comes as a tagged field that older software hands on."""
+    """A field of a newer Kafka is a tagged field that older software passes on."""
     topic = TopicRecord(name="t", topic_id=TOPIC)
     topic.unknown_tagged_fields = {9: b"new"}
     broker = RegisterBrokerRecord(broker_id=7, broker_epoch=4)
@@ -140,7 +140,7 @@ def test_what_is_unknown_inside_a_record_survives() -> None:
 
 
 def test_the_newest_block_of_producer_ids_and_the_migration_state_are_kept() -> None:
-    """Ids that were given out once must never be given out again."""
+    """Ids that were assigned once must never be assigned again."""
     records = [ProducerIdsRecord(broker_id=1, next_producer_id=n) for n in (1000, 2000)]
     state = ZkMigrationStateRecord(zk_migration_state=4)
     _, kept_state, kept = _frozen(_image(*((record, 0) for record in records), (state, 0)))
@@ -150,7 +150,7 @@ def test_the_newest_block_of_producer_ids_and_the_migration_state_are_kept() -> 
 
 
 def test_a_snapshot_is_of_the_moment_it_was_asked_for() -> None:
-    """It is written beside the replay, which goes on."""
+    """It is written during the replay, which continues."""
     image = _image(*_topic())
     values = image.freeze()
     change = PartitionChangeRecord(topic_id=TOPIC, partition_id=0, leader=2)
@@ -184,7 +184,7 @@ def test_a_record_that_cannot_be_kept_forbids_snapshots(value: bytes, reason: st
 
 
 def test_a_batch_that_cannot_be_read_forbids_snapshots() -> None:
-    """Nobody knows what was in it."""
+    """Its contents are unknown."""
     image = _image()
     batch = batch_of([(TopicRecord(name="t", topic_id=TOPIC), 0)], 1)
     damaged = bytearray(batch.raw)
@@ -202,13 +202,13 @@ def test_a_batch_that_cannot_be_read_forbids_snapshots() -> None:
         ClearElrRecord(topic_name="t"),
     ],
 )
-def test_a_change_of_something_that_is_not_there_forbids_snapshots(record: Message) -> None:
-    """Something is missing in front of it."""
-    assert "which is not there" in _refusal(_image((record, 0)))
+def test_a_change_of_something_missing_forbids_snapshots(record: Message) -> None:
+    """An earlier record is missing."""
+    assert "does not exist" in _refusal(_image((record, 0)))
 
 
 def test_a_change_with_unknown_fields_forbids_snapshots() -> None:
-    """They would have to become part of a record of another form."""
+    """They would have to become part of a different kind of record."""
     change = PartitionChangeRecord(topic_id=TOPIC, partition_id=0, leader=1)
     change.unknown_tagged_fields = {60: b"x"}
     assert "tagged fields" in _refusal(_image(*_topic(), (change, 2)))
@@ -224,8 +224,8 @@ def test_there_is_no_snapshot_within_a_transaction_or_before_the_bootstrap_recor
     assert len(_frozen(image)) == 3
 
 
-def test_a_loaded_image_goes_on_where_the_snapshot_ends() -> None:
-    """Whatever was wrong before does not matter any more."""
+def test_a_loaded_image_continues_where_the_snapshot_ends() -> None:
+    """Earlier errors no longer matter."""
     source = _image(*_topic(), (RegisterBrokerRecord(broker_id=7, broker_epoch=4), 4))
     values = list(source.freeze())
     end = OffsetAndEpoch(500, 6)
@@ -242,7 +242,7 @@ def test_a_loaded_image_goes_on_where_the_snapshot_ends() -> None:
 
 
 def test_a_frame_with_long_varints_is_kept_in_the_usual_form() -> None:
-    """Whoever writes the snapshot looks at the version in the frame."""
+    """The writer of the snapshot reads the version in the frame."""
     value = encode_metadata(TopicRecord(name="t", topic_id=TOPIC), 0)
     image = _image()
     image.replay(raw_batch([b"\x01\x82\x00\x00" + value[3:]], 1))

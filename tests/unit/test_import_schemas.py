@@ -1,6 +1,6 @@
 """Importing schemas: what is kept of a release's jars, how releases merge, what the report says.
 
-The schemas here are made up and tiny; `test_schemas` looks at the real ones.
+The schemas here are invented and tiny; `test_schemas` looks at the real ones.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def field(name: str, kind: str = "int32", versions: str = "0+", **more: Any) -> 
 
 
 def request(valid: str, *fields: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """A made-up request called PingRequest unless `more` says otherwise."""
+    """An invented request called PingRequest unless `more` says otherwise."""
     facts = {"apiKey": 7, "type": "request", "name": "PingRequest", "flexibleVersions": "none"}
     return {**facts, "validVersions": valid, "fields": list(fields), **more}
 
@@ -94,14 +94,14 @@ def test_a_message_without_valid_versions_is_left_out() -> None:
 
 
 def test_an_unknown_key_is_refused() -> None:
-    """A new kind of fact in a new release must not get lost in silence."""
+    """A new kind of fact in a new release must not be lost silently."""
     with pytest.raises(UsageError, match=r"made up Size: unknown key unsigned"):
         parsed(request("0", field("Size", unsigned=True)))
 
 
 @pytest.mark.parametrize("text", ["", "1-", "+3", "1,2", "a"])
 def test_versions_that_make_no_sense_are_refused(text: str) -> None:
-    """Better an error than a field in the wrong versions."""
+    """An error is better than a field in the wrong versions."""
     with pytest.raises(UsageError, match="expected N, N-M, N"):
         parse_versions(text)
 
@@ -113,7 +113,7 @@ def test_versions_are_printed_as_they_were_read(text: str) -> None:
 
 
 def test_a_union_with_a_gap_is_refused() -> None:
-    """The schema language has no word for versions 0 and 2 without 1."""
+    """The schema language cannot express versions 0 and 2 without 1."""
     with pytest.raises(UsageError, match="leave a gap"):
         Versions(0, 0) | Versions(2, 2)
 
@@ -202,7 +202,7 @@ def test_our_own_texts_survive_another_import(tmp_path: Path) -> None:
 def test_a_text_that_lost_its_field_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whoever imports a release has to look for a new home for it."""
+    """The person who imports a release has to find a new place for it."""
     out = tmp_path / "schemas"
     run(out, jar(tmp_path / "kafka-clients-4.3.1.jar", request("0", field("A"))))
     path = out / "rpc" / "PingRequest.json"
@@ -227,7 +227,7 @@ def test_a_second_import_changes_nothing(
 def test_a_check_names_the_files_that_differ_and_writes_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Somebody who edited a fact by hand has to learn it."""
+    """Facts that were edited by hand have to be noticed."""
     jars = jar(tmp_path / "kafka-clients-4.3.1.jar", request("0"))
     out = tmp_path / "schemas"
     run(out, jars)
@@ -239,7 +239,7 @@ def test_a_check_names_the_files_that_differ_and_writes_none(
 
 
 def test_files_of_removed_messages_go(tmp_path: Path) -> None:
-    """What no release has must not be generated from."""
+    """Nothing must be generated from what no release has."""
     out = tmp_path / "schemas"
     run(out, jar(tmp_path / "kafka-clients-4.3.1.jar", request("0")))
     newer = jar(tmp_path / "kafka-clients-4.4.0.jar", request("0", name="PongRequest"))
@@ -247,7 +247,7 @@ def test_files_of_removed_messages_go(tmp_path: Path) -> None:
     assert [path.name for path in (out / "rpc").iterdir()] == ["PongRequest.json"]
 
 
-def test_records_of_the_metadata_log_have_a_folder_of_their_own(tmp_path: Path) -> None:
+def test_records_of_the_metadata_log_have_their_own_folder(tmp_path: Path) -> None:
     """Their type ids collide with those of other records of the same type."""
     record = {"apiKey": 0, "type": "metadata", "validVersions": "0", "flexibleVersions": "0+"}
     metadata = jar(
@@ -263,7 +263,7 @@ def test_records_of_the_metadata_log_have_a_folder_of_their_own(tmp_path: Path) 
 def test_jars_that_the_folder_was_made_from_must_not_be_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Their messages would vanish without a word."""
+    """Their messages would vanish silently."""
     out = tmp_path / "schemas"
     both = [
         jar(tmp_path / "kafka-clients-4.3.1.jar", request("1")),
@@ -278,7 +278,7 @@ def test_jars_that_the_folder_was_made_from_must_not_be_missing(
 
 
 def test_the_source_is_recorded_with_a_digest_per_file(tmp_path: Path) -> None:
-    """Anybody can compare our facts with the release they are from."""
+    """Anyone can compare our facts with the release that they come from."""
     jars = jar(tmp_path / "kafka-clients-4.3.1.jar", request("0"))
     run(tmp_path / "schemas", jars)
     source = json.loads((tmp_path / "schemas" / "SOURCE.json").read_text())
@@ -293,13 +293,13 @@ def test_the_source_is_recorded_with_a_digest_per_file(tmp_path: Path) -> None:
     }
 
 
-# Jars that are of no use
+# Unusable jars
 
 
-def test_a_jar_without_schemas_is_skipped_with_a_word(
+def test_a_jar_without_schemas_is_skipped_with_a_message(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Most jars of a release have none, and whoever names them all means those that do."""
+    """Most jars of a release have none; naming all of them means those that do."""
     empty = jar(tmp_path / "kafka-tools-4.3.1.jar")
     full = jar(tmp_path / "kafka-clients-4.3.1.jar", request("0"))
     assert run(tmp_path / "schemas", empty, full) == 0
@@ -317,15 +317,15 @@ def test_a_release_without_schemas_is_refused(
 def test_broken_json_is_refused_with_jar_entry_and_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The place is what one needs to look at it."""
+    """The place is needed to look at it."""
     broken = jar(tmp_path / "kafka-clients-4.3.1.jar", '// licence\n{ "type": }')
     assert run(tmp_path, broken) == 2
     error = capsys.readouterr().err
-    assert f"{broken}!common/message/Broken.json: no valid JSON" in error
+    assert f"{broken}!common/message/Broken.json: not valid JSON" in error
     assert "line 2" in error
 
 
-def test_a_file_that_is_no_jar_is_refused(
+def test_a_file_that_is_not_a_jar_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A download that stopped half-way looks like this."""
@@ -346,13 +346,13 @@ def test_a_jar_whose_name_tells_no_release_is_refused(
 def test_without_maven_the_jars_have_to_be_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The way out belongs into the message."""
+    """The message has to name the way out."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="name the release's jars on the command line"):
         fetch_release("4.3.1", tmp_path)
 
 
-def test_a_release_that_is_no_number_is_refused_before_maven_runs(tmp_path: Path) -> None:
+def test_a_release_that_is_not_a_number_is_refused_before_maven_runs(tmp_path: Path) -> None:
     """The number goes into an XML file and file names."""
     with pytest.raises(UsageError, match="expected a number such as"):
         fetch_release("../4.3.1<", tmp_path)

@@ -14,7 +14,7 @@ def report(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 
 def test_the_report_names_versions_and_fields_that_came_and_went() -> None:
-    """It is what one reads before deciding to support a release."""
+    """People read it before they decide to support a release."""
     old = request("0-1", field("Gone", versions="0"), field("Kept"))
     new = request("1-2", field("Kept"), field("New", "string", "2+", default="x"))
     assert report(old, new) == [

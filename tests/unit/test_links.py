@@ -43,7 +43,7 @@ def call(links: Links) -> socket.socket:
 def test_both_directions_pass_and_each_can_be_cut(
     links: Links, listener: socket.socket, client_id: bytes
 ) -> None:
-    """What a cut held back comes when it ends, in order."""
+    """Data held back by a cut arrives when the cut ends, in order."""
     with call(links) as caller:
         caller.sendall(hello(client_id))
         callee, _ = listener.accept()
@@ -64,7 +64,7 @@ def test_both_directions_pass_and_each_can_be_cut(
 def test_a_new_connection_waits_for_the_end_of_a_cut(
     links: Links, listener: socket.socket
 ) -> None:
-    """It is accepted, as the relay cannot tell who calls, and says nothing."""
+    """It is accepted, as the relay cannot know the caller yet, and gets no data."""
     links.cut((CALLER, CALLEE))
     with call(links) as caller:
         caller.sendall(hello(b"raft-client-1"))
@@ -79,7 +79,7 @@ def test_a_new_connection_waits_for_the_end_of_a_cut(
 
 
 def test_others_pass_a_cut_of_somebody_else(links: Links, listener: socket.socket) -> None:
-    """A tool of the tests is no node."""
+    """A tool of the tests is not a node."""
     links.cut((CALLER, CALLEE))
     with call(links) as caller:
         caller.sendall(hello(b"admin"))
@@ -106,7 +106,7 @@ def test_the_end_of_either_side_reaches_the_other(
 
 
 def test_a_relay_of_a_node_that_is_down_hangs_up(links: Links) -> None:
-    """As a refused connection does."""
+    """The caller sees it like a refused connection."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         links.aim(CALLEE, unused.getsockname()[1])

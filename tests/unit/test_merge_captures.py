@@ -1,4 +1,4 @@
-"""Merging the captures that nodes write of themselves."""
+"""Merging the captures that nodes record themselves."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def times(path: Path) -> list[int]:
         return [packet[0] for packet in read_packets(source, Health())]
 
 
-def test_a_connection_between_two_nodes_is_there_once(tmp_path: Path) -> None:
+def test_a_connection_between_two_nodes_appears_once(tmp_path: Path) -> None:
     """Both ends record it; twice in one capture it would look like another connection."""
     first = record(tmp_path, 1, [(2_000, 50001, 1), (5_000, 50002, 0), (6_000, 50003, 0)])
     second = record(tmp_path, 2, [(2_100, 50001, 1), (7_000, 50004, 1), (5_100, 50002, 0)])
@@ -48,10 +48,10 @@ def test_a_connection_between_two_nodes_is_there_once(tmp_path: Path) -> None:
     seen = {time // 1000 for time in found}
     assert seen == {2, 5, 6, 7}
     assert 2_000 not in found
-    assert 2_100 in found, "the node that accepted tells"
+    assert 2_100 in found, "the capture of the node that accepted"
 
 
-def test_a_file_that_is_missing_is_told_in_one_line(
+def test_a_missing_file_is_reported_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """No traceback for a mistyped name."""

@@ -59,7 +59,7 @@ def test_a_feature_at_level_zero_is_not_finalized() -> None:
 
 
 def test_a_broker_is_alive_once_it_is_unfenced() -> None:
-    """Clients are sent to brokers that are not fenced only."""
+    """Clients are sent only to brokers that are not fenced."""
     image = MetadataImage()
     image.replay(batch_of([_broker(5)], 5))
     assert image.alive_brokers == []
@@ -70,7 +70,7 @@ def test_a_broker_is_alive_once_it_is_unfenced() -> None:
     assert image.alive_brokers == []
 
 
-def test_a_change_for_an_older_epoch_of_a_broker_is_passed_over() -> None:
+def test_a_change_for_an_older_epoch_of_a_broker_is_ignored() -> None:
     """A fencing decided before a restart must not fence the new registration."""
     image = MetadataImage()
     image.replay(batch_of([_broker(5), _change(5, -1)], 5))
@@ -100,7 +100,7 @@ def test_unknown_and_damaged_records_are_counted_and_never_fatal() -> None:
 
 
 def test_a_batch_is_replayed_once() -> None:
-    """A listener may be handed the batch it asked from the middle of."""
+    """A listener may get a whole batch after asking for an offset in its middle."""
     image = MetadataImage()
     batch = batch_of([(NoOpRecord(), 0)], 0)
     image.replay(batch)

@@ -7,13 +7,17 @@ import lzma
 import os
 import random
 import struct
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from io import RawIOBase
 from pathlib import Path
 
 import cramjam
 import pytest
 
+from kraftwire.decode.capture.source import CaptureSource
+from kraftwire.decode.framing.frames import Frame
+from kraftwire.decode.limits import WINDOW_BYTES_FREE
 from kraftwire.decode.pairing.conversations import Capture
 from kraftwire.errors import StorageError
 from tests.support.pcap_builder import (
@@ -31,6 +35,9 @@ from tests.support.pcap_builder import (
     response,
     section,
 )
+
+# A frame that is there comes within milliseconds.
+_SECONDS_MAX = 60.0
 
 
 def _session() -> Session:
@@ -121,7 +128,7 @@ def test_pcapng_may_mix_interfaces_and_sections(tmp_path: Path) -> None:
 
 
 def test_pcapng_has_old_and_simple_packets_and_other_blocks(tmp_path: Path) -> None:
-    """A simple packet has no time: that of the packet before it stands in."""
+    """A simple packet has no time: that of the packet before it is used."""
     packets = _packets(_session())
     content = section() + interface() + block(4, b"names") + block(0x0BAD, b"\xff" * 40)
     for time_ns, packet in packets[:4]:
@@ -149,7 +156,7 @@ def test_a_file_that_ends_inside_a_packet_is_read_up_to_there(tmp_path: Path, fo
 
 @pytest.mark.parametrize("form", ["pcap", "pcapng"])
 def test_an_impossible_length_ends_the_reading(tmp_path: Path, form: str) -> None:
-    """Everything behind it would be guesswork, and allocating its size would be harmful."""
+    """Everything after it would be guesswork, and allocating its size would be harmful."""
     packets = _packets(_session())
     content = pcap(packets) + struct.pack("<IIII", 0, 0, 0x7FFFFFFF, 60)
     if form == "pcapng":
@@ -162,7 +169,7 @@ def test_an_impossible_length_ends_the_reading(tmp_path: Path, form: str) -> Non
     assert capture.health.is_damaged
 
 
-def test_what_is_no_capture_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_capture_is_refused(tmp_path: Path) -> None:
     """Nothing is decoded from a wrong file, and the message says what was expected."""
     with pytest.raises(StorageError, match="expected the magic number"):
         decode(tmp_path / "a.pcap", b"#!/bin/sh\necho this is a script\n")
@@ -176,7 +183,7 @@ def _zstd(content: bytes) -> bytes:
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, _zstd])
 def test_compressed_captures_are_unpacked_on_the_way(tmp_path: Path, pack: object) -> None:
-    """By their first bytes, whatever they are called."""
+    """They are recognised by their first bytes, whatever their names."""
     content = pcap_of(_session().segments)
     frames, capture = decode(tmp_path / "a", pack(content))  # type: ignore[operator]
     assert [frame.data[4:] for frame in frames][1:] == [b"def"]
@@ -185,7 +192,7 @@ def test_compressed_captures_are_unpacked_on_the_way(tmp_path: Path, pack: objec
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, _zstd])
 def test_a_cut_compressed_file_says_so(tmp_path: Path, pack: object) -> None:
-    """Otherwise the end of the file would pass for the end of the traffic."""
+    """Otherwise the end of the file would look like the end of the traffic."""
     session = Session().open()
     for number in range(600):
         session.client(request(number, random.Random(number).randbytes(1000)))
@@ -219,21 +226,74 @@ def test_several_compressed_members_are_one_capture(tmp_path: Path) -> None:
     assert len(frames) == 2
 
 
-def test_giving_up_a_zstd_capture_leaves_no_thread_behind(tmp_path: Path) -> None:
-    """Whoever wants the first frame only must not pay for the rest."""
-    session = Session().open()
-    for number in range(2000):
-        session.client(request(number, os.urandom(500)))
+def _next_direction(capture: Iterator[Frame], writer: RawIOBase) -> str:
+    """The direction of the next frame; fails if the frame waits for more than was written."""
+    with ThreadPoolExecutor(1) as other:
+        frame = other.submit(next, capture)
+        try:
+            return frame.result(_SECONDS_MAX).direction
+        except TimeoutError:
+            writer.close()  # ends the read that waits
+            raise
+
+
+def test_a_live_zstd_capture_is_decoded_as_it_comes() -> None:
+    """The first frame does not wait for the rest of the file."""
+    packed = _zstd(pcap_of(_session().segments)) + _zstd(b"")
+    source, target = os.pipe()
+    with open(source, "rb"), open(target, "wb", buffering=0) as writer:
+        writer.write(packed[:-1])
+        capture = iter(Capture(f"/dev/fd/{source}"))
+        assert _next_direction(capture, writer) == "request"
+        writer.write(packed[-1:])
+
+
+def test_the_end_of_a_zstd_capture_may_be_read_twice(tmp_path: Path) -> None:
+    """The second time, it was taken for a cut frame."""
     path = tmp_path / "a"
-    path.write_bytes(_zstd(pcap_of(session.segments)))
-    before = set(threading.enumerate())
-    frames = iter(Capture(str(path)))
-    next(frames)
-    started = set(threading.enumerate()) - before
-    del frames
-    for thread in started:
-        thread.join(timeout=30)
-    assert [thread for thread in started if thread.is_alive()] == []
+    path.write_bytes(_zstd(b"x" * 1000))
+    with CaptureSource(str(path)) as source:
+        assert source.read_exactly(2000) == b"x" * 1000
+        assert source.read() == source.read() == b""
+        assert source.problem == ""
+
+
+@pytest.mark.parametrize("window_log", [25, 27])
+def test_a_large_zstd_window_is_allowed_until_it_is_filled(
+    tmp_path: Path, window_log: int
+) -> None:
+    """Blocks of 128 KiB of one byte take four bytes each; the window would keep them all."""
+    path = tmp_path / "a"
+    path.write_bytes(_zeros(window_log, blocks=10))
+    with CaptureSource(str(path)) as source:
+        assert len(source.read(10 << 17)) == 10 << 17
+        assert source.problem == ""
+    path.write_bytes(_zeros(10, blocks=1, block_size=1024) + _zeros(window_log, blocks=1000))
+    with CaptureSource(str(path)) as source:
+        source.read_on()
+        assert source.size < WINDOW_BYTES_FREE + (1 << 20)
+        assert "takes too much memory for its size" in source.problem
+
+
+def test_a_zstd_window_beyond_the_limit_is_refused(tmp_path: Path) -> None:
+    """In the first frame when the file is opened, in a later frame when it is reached."""
+    path = tmp_path / "a"
+    path.write_bytes(_zeros(28, blocks=1))
+    with pytest.raises(StorageError, match="cannot open: it claims a window that is too large"):
+        CaptureSource(str(path))
+    path.write_bytes(_zeros(10, blocks=1, block_size=1024) + _zeros(28, blocks=1))
+    with CaptureSource(str(path)) as source:
+        assert source.read_exactly(2000) == bytes(1024)
+        assert source.read() == b""
+        assert source.problem.startswith("cannot read on: it claims a window that is too large")
+        assert source.is_damaged
+
+
+def _zeros(window_log: int, *, blocks: int, block_size: int = 1 << 17) -> bytes:
+    """A zstd frame of this many blocks that repeat one byte."""
+    block = (block_size << 3 | 2).to_bytes(3, "little") + b"\0"
+    last = (block_size << 3 | 3).to_bytes(3, "little") + b"\0"
+    return bytes.fromhex("28b52ffd00") + bytes([window_log - 10 << 3]) + block * (blocks - 1) + last
 
 
 def test_a_live_capture_is_decoded_as_it_comes() -> None:
@@ -244,6 +304,6 @@ def test_a_live_capture_is_decoded_as_it_comes() -> None:
         writer.write(content[:30])
         capture = iter(Capture(f"/dev/fd/{source}"))
         writer.write(content[30:-7])
-        assert next(capture).direction == "request"
+        assert _next_direction(capture, writer) == "request"
         writer.write(content[-7:])
-        assert next(capture).direction == "response"
+        assert _next_direction(capture, writer) == "response"

@@ -81,15 +81,15 @@ def test_every_link_type_leads_to_the_same_frames(
 
 
 def test_an_unknown_link_type_is_counted(tmp_path: Path) -> None:
-    """An empty output without a reason would be a riddle."""
+    """An empty output without a reason would be a puzzle."""
     packets = [(s.time_ns, ip_packet(s)) for s in _segments()]
     frames, capture = decode(tmp_path / "a.pcap", pcap(packets, link=147))
     assert frames == []
     assert capture.health.unsupported_links == {147: 5}
 
 
-def test_other_packets_are_passed_over(tmp_path: Path) -> None:
-    """UDP, ARP and runts stand in every capture."""
+def test_other_packets_are_skipped(tmp_path: Path) -> None:
+    """UDP, ARP and runts are in every capture."""
     packets = [(s.time_ns, ethernet(ip_packet(s))) for s in _segments()]
     udp = bytearray(packets[0][1])
     udp[23] = 17
@@ -99,7 +99,7 @@ def test_other_packets_are_passed_over(tmp_path: Path) -> None:
     assert capture.health.skipped_packets == 4
 
 
-def test_padding_of_short_ethernet_frames_is_no_payload(tmp_path: Path) -> None:
+def test_padding_of_short_ethernet_frames_is_not_payload(tmp_path: Path) -> None:
     """A pure acknowledgement has 54 bytes, Ethernet at least 60."""
     packets = [
         (s.time_ns, ethernet(ip_packet(s)).ljust(60, b"\x55") + b"fcs!") for s in _segments()
@@ -121,8 +121,8 @@ def test_a_total_length_of_zero_is_that_of_the_packet(tmp_path: Path) -> None:
     assert [frame.data[-3:] for frame in frames] == [b"abc", b"fgh"]
 
 
-def test_options_of_ip_and_tcp_are_stepped_over(tmp_path: Path) -> None:
-    """Time stamps stand in almost every real TCP header."""
+def test_options_of_ip_and_tcp_are_skipped(tmp_path: Path) -> None:
+    """Almost every real TCP header has time stamps."""
     packets = []
     for segment in _segments():
         tcp = bytearray(segment.tcp())
@@ -135,7 +135,7 @@ def test_options_of_ip_and_tcp_are_stepped_over(tmp_path: Path) -> None:
     assert [frame.data[-3:] for frame in frames] == [b"abc", b"fgh"]
 
 
-def test_extension_headers_of_ipv6_are_stepped_over(tmp_path: Path) -> None:
+def test_extension_headers_of_ipv6_are_skipped(tmp_path: Path) -> None:
     """Hop-by-hop options, a routing header and an authentication header."""
     chain = bytes([43, 0]) + bytes(6) + bytes([51, 1]) + bytes(14) + bytes([6, 1]) + bytes(10)
     packets = [(s.time_ns, ethernet(ip_packet(s, extensions=chain))) for s in _segments(**V6)]
@@ -170,10 +170,10 @@ def _fragments_v6(packet: bytes) -> list[bytes]:
 
 
 @pytest.mark.parametrize("ends", [{}, V6], ids=["ipv4", "ipv6"])
-def test_fragments_are_put_together_in_any_order(
+def test_fragments_are_reassembled_in_any_order(
     tmp_path: Path, ends: dict[str, tuple[str, int]]
 ) -> None:
-    """Tunnels with a small maximum make packets come in pieces."""
+    """Tunnels with a small maximum size split packets."""
     packets = []
     for segment in _segments(**ends):
         pieces = (_fragments_v6 if ends else _fragments_v4)(ip_packet(segment))
@@ -200,7 +200,7 @@ def test_packets_that_the_capture_cut_make_partial_frames(tmp_path: Path) -> Non
 
 
 def test_a_packet_cut_inside_its_tcp_header_is_a_hole(tmp_path: Path) -> None:
-    """Nothing of it is known but that it was there."""
+    """Nothing is known of it except that it existed."""
     session = Session().open().client(request(1, b"x" * 500))
     frames, capture = decode_segments(tmp_path, session.segments, snap=50)
     assert frames == []
@@ -208,7 +208,7 @@ def test_a_packet_cut_inside_its_tcp_header_is_a_hole(tmp_path: Path) -> None:
 
 
 def test_lengths_that_contradict_each_other_are_survived(tmp_path: Path) -> None:
-    """Hostile or damaged packets lead to nothing, not to an error."""
+    """Hostile or damaged packets are ignored; they do not raise an error."""
     segments = _segments()
     packets = [(s.time_ns, ethernet(ip_packet(s))) for s in segments]
     for position, value in [(46, 0x00), (46, 0xF0), (17, 0xFF), (17, 3)]:

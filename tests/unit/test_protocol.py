@@ -1,4 +1,4 @@
-"""Headers and envelopes: which header stands before which body, and back again."""
+"""Headers and envelopes: which header precedes which body, in both directions."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_an_unsupported_answer_in_its_own_version_is_not_taken_for_the_oldest() 
 
 
 def test_the_header_of_an_unknown_version_can_still_be_read() -> None:
-    """Whoever has to refuse a request needs its correlation id."""
+    """To refuse a request, a server needs its correlation id."""
     header = RequestHeader(
         request_api_key=VOTE, request_api_version=99, correlation_id=5, client_id="new"
     )
@@ -104,7 +104,7 @@ def test_the_header_of_an_unknown_version_can_still_be_read() -> None:
 
 
 def test_a_payload_without_key_and_version_is_refused_with_a_place() -> None:
-    """Two bytes are no request, and the error says so instead of a struct error."""
+    """Two bytes are not a request, and the error says so instead of a struct error."""
     with pytest.raises(WireError, match=r"RequestHeader at offset 0.*at least 4 bytes, found 2"):
         decode_request(b"\x00\x01")
 
@@ -118,7 +118,7 @@ def test_a_body_that_ends_early_names_its_offset_in_the_payload() -> None:
     assert caught.value.offset == len(payload) - 1
 
 
-def test_bytes_behind_the_body_are_left_to_the_caller() -> None:
+def test_bytes_after_the_body_are_left_to_the_caller() -> None:
     """Real clients send such bytes; a server may accept them and a tool must show them."""
     header = ResponseHeader(correlation_id=3)
     payload = encode_response(header, VoteResponse(error_code=41), 2)

@@ -59,7 +59,7 @@ def captured(client: Address = CLIENT, server: Address = SERVER, *, name: str = 
 
 
 def assert_undamaged(capture: Capture) -> None:
-    """Nothing is missing, doubled or left over."""
+    """Nothing is missing, duplicated or left over."""
     health = capture.health
     assert not health.problem
     assert (health.skipped_packets, health.gaps, health.undecoded_bytes) == (0, 0, 0)
@@ -77,7 +77,7 @@ def assert_undamaged(capture: Capture) -> None:
 def test_an_exchange_is_decoded_with_its_ends_and_times(
     tmp_path: Path, client: Address, server: Address, expected: str
 ) -> None:
-    """What a node writes of its own traffic must read like what was sniffed."""
+    """A node's capture of its own traffic must read like a sniffed one."""
     frames, capture = decode(tmp_path / "a.pcapng", captured(client, server))
     assert [found.direction for found in frames] == ["request", "response"]
     assert [found.connection for found in frames] == [expected] * 2
@@ -88,7 +88,7 @@ def test_an_exchange_is_decoded_with_its_ends_and_times(
 
 
 @pytest.mark.parametrize("ends", [(CLIENT, SERVER), (CLIENT6, SERVER6)], ids=["IPv4", "IPv6"])
-def test_a_long_frame_is_cut_into_segments_and_put_together_again(
+def test_a_long_frame_is_cut_into_segments_and_reassembled(
     tmp_path: Path, ends: tuple[Address, Address]
 ) -> None:
     """A Fetch answer of a megabyte does not fit into an IP packet."""
@@ -100,7 +100,7 @@ def test_a_long_frame_is_cut_into_segments_and_put_together_again(
 
 
 def test_connections_of_the_same_ends_are_told_apart(tmp_path: Path) -> None:
-    """A client's port is used again; the second connection is no repetition of the first."""
+    """A client's port is used again; the second connection is not a repetition of the first."""
     first, second = TcpConnection(CLIENT, SERVER), TcpConnection(CLIENT, SERVER)
     later = START_NS + 1000 * MILLISECOND
     content = b"".join(
@@ -140,8 +140,8 @@ def test_connections_may_be_interleaved(tmp_path: Path) -> None:
     "address", [("localhost", 9092), ("127.0.0.1", 70000), ("127.0.0.1", -1), ("", 1)]
 )
 def test_an_impossible_end_is_refused(address: Address) -> None:
-    """A name has no bytes that could stand in an IP header."""
-    with pytest.raises(UsageError, match=r"no numeric address|no port"):
+    """A name has no bytes for an IP header."""
+    with pytest.raises(UsageError, match=r"not a numeric address|not a port"):
         TcpConnection(address, SERVER)
 
 

@@ -1,4 +1,4 @@
-"""How a node makes itself known to the active controller."""
+"""How a node registers with the active controller."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def test_nothing_is_sent_before_the_bootstrap_records() -> None:
 
 
 @in_virtual_time
-async def test_no_broker_registers_beside_voters_of_another_make() -> None:
+async def test_no_broker_registers_among_java_voters() -> None:
     """A Java controller would give it partitions to host."""
     node = with_brokers(ClockedNode())
     node.raft.leader_id, node.raft.foreign_voters = 2, frozenset({2})
@@ -87,8 +87,8 @@ async def test_no_broker_registers_beside_voters_of_another_make() -> None:
 
 
 @in_virtual_time
-async def test_a_broker_asks_to_be_fenced_when_voters_of_another_make_come() -> None:
-    """It registered while they were down, and hosts nothing."""
+async def test_a_broker_asks_to_be_fenced_when_java_voters_come() -> None:
+    """It registered while those were down, and hosts nothing."""
     node = with_brokers(ClockedNode(roles=frozenset({"broker"})))
     node.raft.leader_id = 2
     wishes = []
@@ -120,7 +120,7 @@ async def test_a_refusal_is_tried_again_with_growing_pauses() -> None:
 
 @in_virtual_time
 async def test_a_stale_epoch_leads_to_a_new_registration() -> None:
-    """Somebody unregistered the broker, or the log was replaced."""
+    """The broker was unregistered, or the log was replaced."""
     node = with_brokers(ClockedNode(roles=frozenset({"broker"})))
     node.raft.leader_id = 2
     epochs = []

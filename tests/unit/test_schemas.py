@@ -17,7 +17,7 @@ SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
 
 
 def test_every_file_in_schemas_is_as_the_import_writes_it() -> None:
-    """A hand-edited file keeps the layout, so that the next import shows facts only."""
+    """A hand-edited file keeps the layout, so that the next import shows only facts."""
     messages = read_tree(SCHEMAS)
     for path in [path for folder in FOLDERS for path in (SCHEMAS / folder).glob("*.json")]:
         assert path.read_text(encoding="utf-8") == render_schema(messages[path.stem]), path

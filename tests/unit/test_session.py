@@ -40,7 +40,7 @@ def answer(correlation_id: int, body: Message, version: int) -> bytes:
 
 
 def offer(versions: dict[int, tuple[int, int]], error: int = 0) -> ApiVersionsResponse:
-    """What a server says that offers these versions."""
+    """The answer of a server that offers these versions."""
     keys = [ApiVersion(api_key=k, min_version=v[0], max_version=v[1]) for k, v in versions.items()]
     return ApiVersionsResponse(error_code=error, api_keys=keys)
 
@@ -101,7 +101,7 @@ def test_a_server_that_refuses_every_version_is_not_asked_for_ever() -> None:
 
 
 def test_another_error_ends_the_negotiation_with_its_name() -> None:
-    """A client id or software name that the server refuses is worth knowing."""
+    """The user needs to know that the server refuses a client id or software name."""
     session = ClientSession("tester")
     _, version, correlation_id = asked(session.open())
     with pytest.raises(ApiError, match="INVALID_REQUEST") as raised:
@@ -133,13 +133,13 @@ def test_each_api_is_spoken_in_its_highest_common_version(
     ("offered", "text"),
     [
         pytest.param({API_VERSIONS: (0, 4)}, "does not support Vote", id="no such API"),
-        pytest.param({VOTE: (7, 9)}, r"speaks Vote 7-9, this client 0-2", id="only newer ones"),
+        pytest.param({VOTE: (7, 9)}, r"supports Vote 7-9, this client 0-2", id="only newer ones"),
     ],
 )
 def test_without_a_common_version_nothing_is_sent(
     offered: dict[int, tuple[int, int]], text: str
 ) -> None:
-    """R-NET-3: the error is local and the same as a peer's, so callers have one way to react."""
+    """R-NET-3: the local error equals a peer's, so callers handle both alike."""
     session = opened(offered)
     with pytest.raises(ApiError, match=text) as raised:
         session.request(VoteRequest())
@@ -149,7 +149,7 @@ def test_without_a_common_version_nothing_is_sent(
 
 @pytest.mark.parametrize("version", [17, 15, 14, 13])
 def test_a_fetch_names_its_replica_where_the_version_has_it(version: int) -> None:
-    """A follower of an older leader that could not say who it is would follow nobody."""
+    """A follower of an older leader that could not identify itself would follow nobody."""
     session = opened({**OFFERED, FETCH: (4, version)})
     request = FetchRequest(replica_state=ReplicaState(replica_id=7))
     body, sent, _ = asked(session.request(request)[1])
@@ -163,7 +163,7 @@ def test_a_fetch_names_its_replica_where_the_version_has_it(version: int) -> Non
 
 
 def test_a_field_that_the_version_cannot_carry_is_a_local_error_too() -> None:
-    """A pre-vote sent as a real vote would disturb the leader: better not to send it."""
+    """A pre-vote sent as a real vote would disturb the leader, so it is not sent."""
     session = opened({VOTE: (0, 1)})
     partition = PartitionData(pre_vote=True)
     message = VoteRequest(topics=[TopicData(topic_name="t", partitions=[partition])])
@@ -207,18 +207,18 @@ def test_an_unreadable_answer_is_an_error_in_its_place_and_the_rest_is_read() ->
 
 
 def test_an_answer_that_nobody_asked_for_is_an_error_in_its_place() -> None:
-    """Kafka's client dies of it; here the owner of the connection decides."""
+    """It ends Kafka's client; here the owner of the connection decides."""
     session = opened()
     correlation_id, _ = session.request(DescribeQuorumRequest())
     ((found_id, found),) = session.receive(answer(77, DescribeQuorumResponse(), 2))
     assert found_id == 77
     assert isinstance(found, WireError)
-    assert "nobody asked for" in str(found)
+    assert "an answer to no request" in str(found)
     assert f"correlation id {correlation_id}" in str(found)
 
 
 def test_a_forgotten_request_drops_its_answer_unread() -> None:
-    """After a time-out the answer may still come; it must not be taken for another's."""
+    """After a time-out the answer may still come; it must not be taken for another request's."""
     session = opened()
     late_id, _ = session.request(DescribeQuorumRequest())
     session.forget(late_id)
@@ -237,7 +237,7 @@ def test_a_forgotten_request_drops_its_answer_unread() -> None:
     ],
 )
 def test_a_lost_stream_ends_the_session(data: bytes, text: str) -> None:
-    """Where the next frame begins is unknown: nothing behind it can be believed."""
+    """It is unknown where the next frame begins: nothing after it can be trusted."""
     session = opened(frame_size_max=1000)
     with pytest.raises(WireError, match=text):
         session.receive(data)
@@ -252,7 +252,7 @@ def test_a_bad_answer_to_the_negotiation_ends_the_session() -> None:
 
 
 def test_correlation_ids_start_again_before_they_overflow() -> None:
-    """A node's connections live for years; the id is a signed 32-bit integer."""
+    """A node's connections may last for years; the id is a signed 32-bit integer."""
     session = opened()
     session._next_id = 0x7FFFFFFF
     last_id, _ = session.request(DescribeQuorumRequest())
@@ -262,7 +262,7 @@ def test_correlation_ids_start_again_before_they_overflow() -> None:
 
 @given(st.lists(st.binary(max_size=60), max_size=8), st.booleans())
 def test_no_bytes_of_a_peer_raise_anything_unexpected(pieces: list[bytes], is_open: bool) -> None:
-    """Whoever owns the socket handles two kinds of errors, and nothing else may come."""
+    """The owner of the socket handles two kinds of errors, and nothing else may be raised."""
     session = opened(frame_size_max=1000) if is_open else ClientSession("tester")
     if is_open:
         session.request(DescribeQuorumRequest())

@@ -57,7 +57,7 @@ def test_copies_and_disorder_change_nothing(tmp_path: Path) -> None:
 
 
 def test_overlapping_segments_give_each_byte_once(tmp_path: Path) -> None:
-    """A retransmission may begin before and end behind what was received."""
+    """A retransmission may begin before and end after what was received."""
     data = request(1, bytes(range(256)) * 4)
     session = Session().open().client(data)
     whole = session.segments.pop()
@@ -69,7 +69,7 @@ def test_overlapping_segments_give_each_byte_once(tmp_path: Path) -> None:
 
 
 def test_held_segments_that_overlap_give_each_byte_once(tmp_path: Path) -> None:
-    """The same behind a hole, where they wait together."""
+    """The same after a hole, where they wait together."""
     data = request(1, bytes(range(256)) * 4)
     session = Session().open().client(data)
     whole = session.segments.pop()
@@ -93,7 +93,7 @@ def test_sequence_numbers_wrap_around(tmp_path: Path, start: int) -> None:
 
 
 def test_a_retransmission_fills_a_hole_however_late_it_comes(tmp_path: Path) -> None:
-    """The network lost the packet, and the receiver is seen asking for it."""
+    """The network lost the packet, and the capture shows the receiver asking for it."""
     session = Session().open()
     session.client(request(1, b"a" * 5000)).ack(by_client=False)
     lost = session.segments.pop(4)
@@ -125,7 +125,7 @@ def test_a_hole_that_the_receiver_acknowledged_is_given_up(tmp_path: Path) -> No
 
 
 def test_a_hole_is_given_up_after_a_while_if_nobody_acknowledges(tmp_path: Path) -> None:
-    """A capture of one direction only has no acknowledgements to go by."""
+    """A capture of only one direction has no acknowledgements."""
     session = Session(has_acks=False).open()
     for number in range(1, 12):
         session.client(request(number, b"a" * 2000))
@@ -138,7 +138,7 @@ def test_a_hole_is_given_up_after_a_while_if_nobody_acknowledges(tmp_path: Path)
 
 
 def test_an_answer_shows_that_a_request_is_lost(tmp_path: Path) -> None:
-    """Without acknowledgements, a response to what lies behind the hole is as good."""
+    """Without acknowledgements, a response to what follows the hole proves the same."""
     session = Session(has_acks=False).open()
     for number in range(1, 40):
         session.client(request(number, b"a" * 2000)).server(response(number))
@@ -149,8 +149,8 @@ def test_an_answer_shows_that_a_request_is_lost(tmp_path: Path) -> None:
     assert all(frame.api_key == 3 for frame in frames)
 
 
-def test_too_many_bytes_behind_a_hole_end_the_waiting(tmp_path: Path) -> None:
-    """Memory is bounded even if no other sign comes."""
+def test_too_many_bytes_after_a_hole_end_the_waiting(tmp_path: Path) -> None:
+    """Memory is bounded even without any other sign."""
     session = Session(has_acks=False).open()
     session.client(request(1, bytes(3_000_000)), mss=32_000)
     del session.segments[10]
@@ -160,14 +160,14 @@ def test_too_many_bytes_behind_a_hole_end_the_waiting(tmp_path: Path) -> None:
 
 
 def test_the_end_of_the_capture_gives_up_holes(tmp_path: Path) -> None:
-    """What waits behind them is decoded all the same."""
+    """What waits after them is still decoded."""
     session = Session().open().client(request(1, b"a" * 2000)).client(request(2))
     del session.segments[4]
     frames, _ = decode_segments(tmp_path, session.segments)
     assert [(frame.correlation_id, frame.size) for frame in frames] == [(1, 2016), (2, 16)]
 
 
-def test_data_behind_a_reset_still_counts(tmp_path: Path) -> None:
+def test_data_after_a_reset_still_counts(tmp_path: Path) -> None:
     """A capture may show the reset before the data that was sent before it."""
     session = Session().open().client(request(1)).server(response(1)).reset()
     segments = session.segments
@@ -177,7 +177,7 @@ def test_data_behind_a_reset_still_counts(tmp_path: Path) -> None:
 
 
 def test_a_reused_port_is_a_new_connection(tmp_path: Path) -> None:
-    """Clients come back with the same port, after a proper end or without one."""
+    """Clients reuse a port after a regular end, or without one."""
     first = _exchanges(Session().open(), 2).close()
     second = Session(client_seq=70_000, server_seq=1, now_ns=first.now_ns).open()
     _exchanges(second, 2)
@@ -189,8 +189,8 @@ def test_a_reused_port_is_a_new_connection(tmp_path: Path) -> None:
     assert capture.health.undecoded_bytes == 0
 
 
-def test_late_copies_behind_the_end_are_no_new_connection(tmp_path: Path) -> None:
-    """Else they would be taken for the middle of one, and their frames for new ones."""
+def test_late_copies_after_the_end_are_not_a_new_connection(tmp_path: Path) -> None:
+    """Otherwise they would look like the middle of one, and their frames like new ones."""
     session = _exchanges(Session().open(), 3).close()
     copies = [s for s in session.segments if s.payload]
     frames, capture = decode_segments(tmp_path, session.segments + copies)
@@ -209,7 +209,7 @@ def test_repeated_handshakes_are_one_connection(tmp_path: Path) -> None:
 
 
 def test_a_frame_cut_by_the_end_of_the_capture_is_a_finding_only(tmp_path: Path) -> None:
-    """Nothing is lost that had been there; the exit code stays clean."""
+    """Nothing that was captured is lost; the exit code stays 0."""
     session = Session().open().client(request(1, b"a" * 2000))
     session.segments.pop()
     frames, capture = decode_segments(tmp_path, session.segments)
@@ -234,7 +234,7 @@ def test_a_frame_cut_by_the_end_of_its_connection_is_a_loss(tmp_path: Path) -> N
 
 
 def test_a_hole_before_the_end_of_a_connection_is_noticed(tmp_path: Path) -> None:
-    """The FIN has the number of the last byte, so a lost tail does not go unseen."""
+    """The FIN has the number of the last byte, so a lost tail is noticed."""
     session = Session().open().client(request(1, b"a" * 2000))
     session.segments.pop()
     session.close()
@@ -252,7 +252,7 @@ def test_a_fin_with_data_delivers_the_data(tmp_path: Path) -> None:
     assert len(frames) == 2
 
 
-def test_a_keep_alive_probe_is_no_data(tmp_path: Path) -> None:
+def test_a_keep_alive_probe_is_not_data(tmp_path: Path) -> None:
     """It repeats the byte before the next one, or sends a zero in its place."""
     session = _exchanges(Session().open(), 1)
     probe = Segment(

@@ -33,12 +33,12 @@ _PINNED = {
 def _name(requirement: str) -> str:
     match = re.match(r"[\w.-]+", requirement)
     assert match is not None, requirement
-    return match[0].lower().replace("_", "-")
+    return re.sub(r"[-_.]+", "-", match[0].lower())
 
 
 @pytest.mark.parametrize("path", _PINNED)
 def test_everything_is_pinned_by_version_and_hash(path: str) -> None:
-    """And no index is named: which one is asked is the installer's business."""
+    """No index is named: the installer decides which one to use."""
     text = (_ROOT / path).read_text()
     requirements = re.sub(r"\\\n", "", re.sub(r"^#.*\n", "", text, flags=re.M)).splitlines()
     assert len(requirements) > 10
@@ -67,7 +67,7 @@ def test_all_that_the_extras_need_is_pinned(path: str) -> None:
         (1, "", NOT_CHECKED),
     ],
 )
-def test_what_was_not_checked_is_not_called_sound(code: int, said: str, expected: int) -> None:
+def test_what_was_not_checked_is_not_reported_as_sound(code: int, said: str, expected: int) -> None:
     """An index without the service lets pip-audit skip every package."""
     assert verdict(code, said)[0] == expected
 
@@ -85,7 +85,7 @@ def test_what_was_not_checked_is_not_called_sound(code: int, said: str, expected
 def test_the_second_service_is_asked_where_the_first_has_no_answer(
     answers: dict[str, str], expected: int, asked: list[str], tmp_path: Path
 ) -> None:
-    """And only then; what nobody answers for is not called sound."""
+    """Only then; what no service knows is not reported as sound."""
     program = tmp_path / "pip-audit"
     program.write_text(_PROGRAM.format(folder=tmp_path, answers=answers))
     program.chmod(0o755)
@@ -111,7 +111,7 @@ raise SystemExit(answer != "sound")
 
 @contextmanager
 def _service(known: dict[str, Any]) -> Iterator[str]:
-    """The address of a service that speaks OSV and knows this by name of package."""
+    """The address of an OSV service that knows these vulnerabilities by package."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -171,8 +171,8 @@ def test_a_service_that_answers_is_believed(
     assert ("TEST-2026-1" in capsys.readouterr().out) is bool(known)
 
 
-def test_a_service_that_is_not_there_means_that_nobody_knows(tmp_path: Path) -> None:
-    """The scheduled check then fails, and does not pass in silence."""
+def test_an_unreachable_service_means_that_nothing_was_checked(tmp_path: Path) -> None:
+    """The scheduled check then fails, and does not pass silently."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1/query"
     code = find_vulnerabilities([_pinned(tmp_path)], url, tools=_tools())
@@ -186,7 +186,7 @@ def _pinned(folder: Path) -> Path:
 
 
 def _tools() -> Path:
-    """Where `make vulnerabilities` has its tools."""
+    """Where `make vulnerabilities` keeps its tools."""
     folder = _ROOT / ".cache" / "supply" / "bin"
     if not (folder / "pip-audit").exists():
         pytest.skip("pip-audit comes with `make vulnerabilities`, which has not been run here")

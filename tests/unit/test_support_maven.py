@@ -1,4 +1,4 @@
-"""What tests do on a machine without Java: skip, but never in the pipeline that must run all."""
+"""What tests do on a machine without Java: skip, but not in the pipeline that must run all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_missing_java_skips_and_names_the_program(
 def test_a_missing_java_fails_when_everything_has_to_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A pipeline that skipped these tests in silence would prove nothing."""
+    """A pipeline that silently skipped these tests would prove nothing."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CI", "true")
     with pytest.raises(pytest.fail.Exception, match="need the program java"):

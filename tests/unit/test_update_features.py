@@ -73,13 +73,13 @@ async def _update(
 
 
 async def test_a_later_metadata_version_is_finalized() -> None:
-    """By the active controller, as a record in the log."""
+    """The active controller writes a record to the log."""
     async with _active(_node()) as node:
         assert (await _update(node, (METADATA_VERSION, 30, UPGRADE))).error_code == 0
         assert node.image.metadata_version == 30
 
 
-async def test_a_level_that_is_finalized_already_is_no_change() -> None:
+async def test_a_level_that_is_already_finalized_changes_nothing() -> None:
     """Nothing is written for it."""
     async with _active(_node()) as node:
         end = node.raft.end_offset
@@ -88,7 +88,7 @@ async def test_a_level_that_is_finalized_already_is_no_change() -> None:
 
 
 async def test_kraft_version_is_checked_by_the_core_and_then_raised() -> None:
-    """The voters' own records, not one of the metadata."""
+    """It is written as a control record, not as a metadata record."""
     node = _node()
     assert (await _update(node, (KRAFT_VERSION, 1, UPGRADE))).error_code == 0
     assert node.upgrades == [(1, True), (1, False)]
@@ -96,7 +96,7 @@ async def test_kraft_version_is_checked_by_the_core_and_then_raised() -> None:
 
 
 async def test_validating_changes_nothing() -> None:
-    """Tools ask so before they change anything."""
+    """Tools do this before they change anything."""
     node = _node()
     updates = ((KRAFT_VERSION, 1, UPGRADE), (METADATA_VERSION, 30, UPGRADE))
     assert (await _update(node, *updates, is_dry=True)).error_code == 0
@@ -105,7 +105,7 @@ async def test_validating_changes_nothing() -> None:
 
 
 async def test_all_happen_or_none() -> None:
-    """A refusal by the core keeps the other feature as it was."""
+    """If the core refuses, the other feature stays unchanged."""
     async with _active(_node()) as node:
         node.upgrade_refusal = ApiError(ErrorCode.INVALID_UPDATE_VERSION, "voter 3 is silent")
         answer = await _update(node, (METADATA_VERSION, 30, UPGRADE), (KRAFT_VERSION, 1, UPGRADE))
@@ -118,10 +118,10 @@ async def test_all_happen_or_none() -> None:
     ("update", "reason"),
     [
         ((METADATA_VERSION, 30, 0), "upgrade type 0 is unknown"),
-        ((METADATA_VERSION, -1, UPGRADE), "not below 0"),
+        ((METADATA_VERSION, -1, UPGRADE), "cannot be negative"),
         ((METADATA_VERSION, 31, UPGRADE), "supports levels 7 to 30"),
-        ((METADATA_VERSION, 30, SAFE), "a downgrade was asked for"),
-        ((METADATA_VERSION, 24, UPGRADE), "an upgrade was asked for"),
+        ((METADATA_VERSION, 30, SAFE), "a downgrade was requested"),
+        ((METADATA_VERSION, 24, UPGRADE), "an upgrade was requested"),
         ((METADATA_VERSION, 17, SAFE), "records of level 23 would be lost"),
         ((METADATA_VERSION, 17, UNSAFE), "records of level 23 would be lost"),
         ((KRAFT_VERSION, 2, UPGRADE), "supports levels 0 to 1"),
@@ -132,7 +132,7 @@ async def test_all_happen_or_none() -> None:
 async def test_a_wrong_update_is_refused_for_good(
     update: tuple[str, int, int], reason: str
 ) -> None:
-    """With a code that no tool repeats, and the reason."""
+    """It gets a code after which no tool retries, and the reason."""
     async with _active(_node()) as node:
         node.raft.kraft_version = 1
         answer = await _update(node, update)
@@ -148,7 +148,7 @@ async def test_a_downgrade_that_loses_no_records_is_done() -> None:
         assert node.image.metadata_version == 24
 
 
-async def test_a_node_that_cannot_live_with_a_level_prevents_it() -> None:
+async def test_a_node_that_does_not_support_a_level_prevents_it() -> None:
     """It would stop at the record."""
     node = _node()
     feature = BrokerFeature(
@@ -161,7 +161,7 @@ async def test_a_node_that_cannot_live_with_a_level_prevents_it() -> None:
 
 
 async def test_a_configured_controller_that_has_not_registered_prevents_it() -> None:
-    """Nobody knows what it supports."""
+    """What it supports is unknown."""
     node = _node()
     node.config = replace(node.config, voters=node.raft.voters)
     del node.image.controllers[3]
@@ -169,8 +169,8 @@ async def test_a_configured_controller_that_has_not_registered_prevents_it() -> 
     assert "controller 3 has not registered" in (answer.error_message or "")
 
 
-async def test_a_node_that_does_not_lead_sends_peers_away_and_asks_for_clients() -> None:
-    """Kafka's tools may be pointed at any broker."""
+async def test_a_node_that_does_not_lead_refuses_peers_and_forwards_for_clients() -> None:
+    """Kafka's tools may connect to any broker."""
     node = _node()
     node.raft.leader_id, node.raft.role = 2, "follower"
     answer = await _update(node, (KRAFT_VERSION, 1, UPGRADE))
@@ -181,8 +181,8 @@ async def test_a_node_that_does_not_lead_sends_peers_away_and_asks_for_clients()
     assert node.forwarded == [request]
 
 
-async def test_a_leadership_that_ends_is_told_as_another_controller() -> None:
-    """Tools go on to the next one by that code alone."""
+async def test_a_leadership_that_ends_is_reported_as_another_controller() -> None:
+    """Tools try the next one only after that code."""
     node = _node()
     node.upgrade_refusal = ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "leads no more")
     answer = await _update(node, (KRAFT_VERSION, 1, UPGRADE))

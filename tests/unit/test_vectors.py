@@ -11,7 +11,7 @@ every_message = pytest.mark.parametrize("name", sorted(vectors()))
 
 
 def test_the_vectors_are_complete() -> None:
-    """A vector lost on the way would weaken all other tests of this module in silence."""
+    """A lost vector would silently weaken all other tests of this module."""
     assert sum(map(len, vectors().values())) == 2547
 
 

@@ -53,7 +53,7 @@ def go_command(name: str) -> Callable[[], Sequence[str]]:
 
 
 def node_command(name: str) -> Callable[[], Sequence[str]]:
-    """The probe `name` of the folder `js`, beside the packages that it imports."""
+    """The probe `name` of the folder `js`, next to the packages that it imports."""
 
     def command() -> Sequence[str]:
         assert not _node_packages_missing()
@@ -74,7 +74,7 @@ def _go_modules_missing() -> str:
 
 
 def _go(*words: str) -> subprocess.CompletedProcess[str]:
-    # A run may not change which versions are pinned.
+    # A run must not change which versions are pinned.
     flags = {"GOFLAGS": "-mod=readonly -buildvcs=false"}
     return _run(["go", *words], _GO, flags)
 
@@ -86,7 +86,7 @@ def _node_folder() -> Path:
 
 @functools.cache
 def _node_packages_missing() -> str:
-    """Fetch into a folder with another name first: a broken download is never taken for whole."""
+    """Fetch into a folder with another name first: a broken download never looks complete."""
     folder = _node_folder()
     with exclusive("probes-js"):
         if folder.exists():
@@ -96,7 +96,7 @@ def _node_packages_missing() -> str:
         partial.mkdir()
         for name in ("package.json", "package-lock.json"):
             shutil.copy(_JS / name, partial)
-        # Packages may not run programs of theirs.
+        # Packages must not run their own programs.
         words = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
         result = _run(["npm", *words], partial, {})
         if result.returncode:

@@ -1,7 +1,7 @@
 """Which clients there are, how one is run, and what it did.
 
-Owns the table of clients and the lines that probes print. What a client negotiated is not taken
-from its word but from the nodes' own captures.
+Owns the table of clients and the lines that probes print. The versions that a client negotiated
+are read from the nodes' own captures.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ __all__ = ["CLIENTS", "STEPS", "Client", "Outcome", "Step", "probe"]
 ROOT = Path(__file__).resolve().parents[3]
 STEPS = ("connect", "negotiate", "describe", "read")
 
-# A probe takes seconds, and a JVM beside others a little longer.
+# A probe takes seconds, and one of several JVMs a little longer.
 _PROBE_SECONDS_MAX = 120
 
 
 @dataclass(frozen=True)
 class Step:
-    """How a step ended, and what came of it."""
+    """Whether a step succeeded, and its result."""
 
     is_ok: bool
     detail: str
@@ -45,7 +45,7 @@ class Step:
 
 @dataclass
 class Outcome:
-    """What a client did. Shape: `steps` lacks those that the client has no call for."""
+    """What a client did. `steps` omits those that the client has no call for."""
 
     version: str = "?"
     steps: dict[str, Step] = field(default_factory=dict)
@@ -60,8 +60,8 @@ class Outcome:
 class Client:
     """A client and its probe.
 
-    Shape: `command` makes the command line, to which the bootstrap servers are added; it may build
-    the probe first. `missing` says what the machine lacks for it, nothing if all is there.
+    `command` makes the command line, to which the bootstrap servers are added; it may build the
+    probe first. `missing` says what the machine lacks for it; empty if nothing.
     `is_required` clients may not be missing where CI=true.
     """
 
@@ -119,7 +119,7 @@ def _negotiated(captures: Iterable[Path], ports: set[int], since_ns: int) -> Ste
 
 
 def _python(module: str, package: str) -> Client:
-    """A probe in Python, which wants a package of the extra `interop`."""
+    """A probe in Python, which needs a package of the extra `interop`."""
     command = (sys.executable, "-m", f"tests.interop.clients.{module}")
 
     def missing() -> str:

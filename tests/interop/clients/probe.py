@@ -1,6 +1,6 @@
 """What the Python probes share: steps that are reported as JSON lines on standard output.
 
-Probes of other languages print the same lines; README.md beside this file says which.
+Probes in other languages print the same lines; README.md in this folder describes them.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ def bootstrap_servers() -> str:
 
 
 def run(version: str, steps: Mapping[str, Callable[[], str]]) -> None:
-    """Take the steps in order and report each; a step that fails does not keep the others."""
+    """Take the steps in order and report each; a step that fails does not stop the others."""
     _say({"version": version})
     for name, step in steps.items():
         try:
             detail = step()
-        # Each client has errors of its own, and all of them are results here.
+        # Each client has its own errors, and all of them are results here.
         except Exception as error:  # noqa: BLE001
             _say({"step": name, "ok": False, "detail": f"{type(error).__name__}: {error}"})
         else:
@@ -34,7 +34,7 @@ def run(version: str, steps: Mapping[str, Callable[[], str]]) -> None:
 
 
 def check_records(records: Sequence[tuple[int, bytes]]) -> str:
-    """Offsets and values of the first records of the quorum's topic, as `run` wants them told.
+    """Check the first records of the quorum's topic; returns the detail that `run` prints.
 
     Raises: AssertionError unless they are metadata records in order.
     """

@@ -22,7 +22,7 @@ def _config(**more: object) -> dict[str, object]:
 
 def connect() -> str:
     """The cluster and its brokers."""
-    admin = AdminClient(_config())  # the answer comes only as long as it is there
+    admin = AdminClient(_config())  # the answer arrives only while the client exists
     cluster = admin.describe_cluster().result(_SECONDS)
     assert len(cluster.nodes) == 3, cluster.nodes
     assert len(cluster.cluster_id) == 22, cluster.cluster_id

@@ -1,4 +1,4 @@
-"""kafka-python: admin calls of its own for the quorum, and a consumer by assignment."""
+"""kafka-python: its own admin calls for the quorum, and a consumer by assignment."""
 
 from __future__ import annotations
 

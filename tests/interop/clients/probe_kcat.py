@@ -24,7 +24,7 @@ def _kcat(*words: str) -> str:
 
 
 def version() -> str:
-    """kcat's version and its librdkafka's."""
+    """The versions of kcat and of its librdkafka."""
     output = subprocess.run(["kcat", "-V"], capture_output=True, text=True, check=False)
     found = re.search(r"Version (\S+) .*librdkafka (\S+)", output.stdout + output.stderr)
     assert found, output
@@ -56,7 +56,7 @@ def read() -> str:
     assert found, told
     high_watermark = int(found[1])
     partition = ("-C", "-t", METADATA_TOPIC, "-p", "0", "-o", "beginning")
-    # Values are no text: only their sizes are asked for. All but one are shown, at most.
+    # Values are not text: only their sizes are requested. All but one are shown, at most.
     output = _kcat(*partition, "-c", str(high_watermark - 1), "-q", "-f", r"%o %S\n")
     records = [tuple(map(int, line.split())) for line in output.splitlines()]
     offsets = [offset for offset, _ in records]

@@ -59,7 +59,7 @@ def read() -> str:
         *("--bootstrap-server", bootstrap_servers()),
         *("--topic", METADATA_TOPIC, "--partition", 0, "--offset", "earliest"),
         *("--max-messages", 10, "--timeout-ms", 30000),
-        # Values are no text.
+        # Values are not text.
         *("--formatter-property", "print.offset=true"),
         *("--formatter-property", "print.value=false"),
     )

@@ -33,7 +33,7 @@ _IPV4, _TCP = b"\x08\x00", 6
 
 
 def _records(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Begin of a packet's record, of the packet, and end of the record; little-endian files."""
+    """Start of a packet's record, of the packet, and end of the record; little-endian files."""
     at = 24
     while not data.startswith(_SECTION) and at + 16 <= len(data):
         (size,) = struct.unpack_from("<I", data, at + 8)
@@ -48,7 +48,7 @@ def _records(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def _payload_size(data: bytes, packet: int, end: int) -> int:
-    """Captured TCP payload of a packet of IPv4 over Ethernet; 0 if it is none, or is cut."""
+    """Captured TCP payload of an IPv4 packet over Ethernet; 0 if there is none, or it is cut."""
     ip = packet + 14
     if data[packet + 12 : ip] != _IPV4 or data[ip + 9] != _TCP or end > len(data):
         return 0
@@ -71,7 +71,7 @@ def _check_sums(capture: Capture, frames: list[Frame], data: bytes) -> None:
 
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.name)
 def test_every_byte_of_a_capture_is_in_one_place(path: Path) -> None:
-    """Sums that do not hold mean that traffic went missing without a word."""
+    """Wrong sums mean that traffic was silently dropped."""
     data = lzma.decompress(path.read_bytes())
     capture = Capture(path)
     _check_sums(capture, list(capture), data)
@@ -101,7 +101,7 @@ def test_every_byte_of_a_damaged_capture_is_in_one_place(name: str, seed: int) -
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_every_byte_behind_damage_of_the_file_is_in_one_place(name: str) -> None:
+def test_every_byte_after_damage_of_the_file_is_in_one_place(name: str) -> None:
     """Nothing is decoded after an impossible packet header, and the bytes are still counted."""
     data = bytearray(lzma.decompress(golden(name).read_bytes()))
     records = list(_records(bytes(data)))
@@ -113,7 +113,7 @@ def test_every_byte_behind_damage_of_the_file_is_in_one_place(name: str) -> None
 
 
 def test_other_protocols_and_late_copies_have_their_places() -> None:
-    """A web server and a packet sent again are no loss of Kafka's."""
+    """A web server and a packet sent again are not a loss of Kafka traffic."""
     web = Session(client_end=("10.0.0.1", 40001), server_end=("10.0.0.2", 80)).open()
     web.client(b"GET / HTTP/1.1\r\n\r\n").server(b"HTTP/1.1 200 OK\r\n\r\n")
     session = Session().open().client(request(1, b"body")).server(response(1, b"answer"))
@@ -147,7 +147,7 @@ def test_positions_lead_to_the_packets_of_a_frame(path: Path) -> None:
 
 
 def test_positions_count_in_the_file_of_a_series(tmp_path: Path) -> None:
-    """A frame over the border of two files begins in one and ends in the other."""
+    """A frame across the border of two files begins in one and ends in the other."""
     session = Session().open().client(request(1, b"x" * 5000)).server(response(1, b"answer"))
     middle = [n for n, each in enumerate(session.segments) if each.payload][1]
     first, second = tmp_path / "1.pcap", tmp_path / "2.pcap"
@@ -163,7 +163,7 @@ def test_positions_count_in_the_file_of_a_series(tmp_path: Path) -> None:
 
 
 def test_pieces_say_where_their_packets_are() -> None:
-    """Who picks packets out of a file wants frames that point into that file."""
+    """A caller that picks packets from a file wants frames that point into that file."""
     data = lzma.decompress(golden("quorum").read_bytes())
     whole = list(Capture(data))
     connection = whole[len(whole) // 2].connection

@@ -42,7 +42,7 @@ def _told(frames: Iterable[Frame]) -> list[object]:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_parts_of_a_capture_give_its_frames(seed: int, tmp_path: Path) -> None:
-    """With half frames, holes and open requests where it is cut."""
+    """This includes half frames, holes and open requests where it is cut."""
     source = random.Random(seed)
     segments = (
         segments_of(golden("quorum"))

@@ -1,4 +1,4 @@
-"""`python -m tools.capture`: what goes through is unchanged, recorded, and led back to it."""
+"""`python -m tools.capture`: traffic is unchanged, recorded, and led back to the proxy."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def apis(path: Path) -> list[tuple[int | None, str]]:
 
 
 def test_a_client_that_reconnects_leaves_the_proxy(tmp_path: Path, broker: FakeNode) -> None:
-    """As documented: only what goes to the given address is seen, and as it was sent."""
+    """As documented: only traffic to the given address is seen, and it is unchanged."""
     path = tmp_path / "a.pcapng"
     with capturing(broker.address, "--out", str(path)) as address:
         assert Admin(bootstrap_servers=address, timeout_s=10).describe_quorum().leader_epoch == 7
@@ -71,7 +71,7 @@ def test_a_client_that_reconnects_leaves_the_proxy(tmp_path: Path, broker: FakeN
 def test_with_follow_every_connection_goes_through_the_proxy(
     tmp_path: Path, broker: FakeNode
 ) -> None:
-    """Advertised addresses are replaced by listeners of the proxy; the record has the real ones."""
+    """Listeners of the proxy replace advertised addresses; the capture has the real ones."""
     path = tmp_path / "a.pcapng"
     with capturing(broker.address, "--out", str(path), "--follow") as address:
         admin = Admin(bootstrap_servers=address, timeout_s=10)
@@ -83,7 +83,7 @@ def test_with_follow_every_connection_goes_through_the_proxy(
 
 
 def test_a_target_that_is_down_costs_one_connection_only(tmp_path: Path, broker: FakeNode) -> None:
-    """The proxy outlives what is behind it."""
+    """The proxy keeps running without its target."""
     path = tmp_path / "a.pcapng"
     with (
         capturing(f"127.0.0.1:1,{broker.address}", "--out", str(path)) as address,
@@ -93,8 +93,8 @@ def test_a_target_that_is_down_costs_one_connection_only(tmp_path: Path, broker:
     assert apis(path) == []
 
 
-def test_an_address_that_is_taken_is_said_in_one_line(tmp_path: Path, broker: FakeNode) -> None:
-    """And with an exit code that a script notices."""
+def test_an_address_in_use_is_reported_in_one_line(tmp_path: Path, broker: FakeNode) -> None:
+    """The exit code tells a script."""
     pair = f"{broker.address}={broker.address}"
     command = [sys.executable, "-m", "tools.capture", pair, "--out", str(tmp_path / "a")]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -67,14 +67,14 @@ class _Unseekable(io.RawIOBase):
 def test_frames_do_not_depend_on_where_the_bytes_come_from(
     source: Callable[[bytes], CaptureInput], pack: Callable[[bytes], bytes]
 ) -> None:
-    """Callers who hold bytes need no temporary file, and lose nothing by that."""
+    """Callers with bytes need no temporary file, and lose nothing."""
     capture = Capture(source(pack(PLAIN)))
     assert _seen(capture) == EXPECTED
     assert not capture.health.problem
 
 
 def test_zstd_in_a_stream() -> None:
-    """Zstandard is unpacked from file to file, so a stream takes a way of its own."""
+    """A stream cannot be read twice, so the frame header is read with the rest."""
     import cramjam
 
     packed = bytes(cramjam.zstd.compress(PLAIN))
@@ -102,8 +102,8 @@ def test_a_pipe_is_read_as_it_comes() -> None:
     writer.join()
 
 
-def test_a_stream_of_the_callers_stays_open_and_has_its_own_name() -> None:
-    """Who opened a stream closes it; frames still say where they are from."""
+def test_a_callers_stream_stays_open_and_has_its_own_name() -> None:
+    """The caller that opened a stream closes it; frames still say where they are from."""
     with golden("quorum").open("rb") as stream:
         frames = list(Capture(stream))
         assert not stream.closed
@@ -113,7 +113,7 @@ def test_a_stream_of_the_callers_stays_open_and_has_its_own_name() -> None:
 
 
 def _rotated(folder: Path, count: int) -> list[Path]:
-    """The packets of the golden capture in several files, as a rotating writer leaves them."""
+    """The packets of the golden capture in several files, as written by a rotating writer."""
     packets = []
     at = _HEAD
     while at < len(PLAIN):
@@ -142,7 +142,7 @@ def test_files_of_a_series_share_their_connections(tmp_path: Path) -> None:
 
 
 def test_a_series_is_put_in_order_of_time(tmp_path: Path) -> None:
-    """Names of rotated files seldom sort as they were written."""
+    """Names of rotated files rarely sort in the order of writing."""
     paths = _rotated(tmp_path, 3)
     (tmp_path / "empty.pcap").write_bytes(pcap([]))
     mixed = [tmp_path / "empty.pcap", paths[2], paths[0], paths[1]]
@@ -151,7 +151,7 @@ def test_a_series_is_put_in_order_of_time(tmp_path: Path) -> None:
 
 
 def test_a_damaged_file_of_a_series_does_not_end_it(tmp_path: Path) -> None:
-    """The last packet of a rotated file is often cut; the next file goes on."""
+    """The last packet of a rotated file is often cut; the next file continues."""
     first, second = _rotated(tmp_path, 2)
     first.write_bytes(first.read_bytes()[:-7])
     capture = Capture(first, second)
@@ -161,13 +161,13 @@ def test_a_damaged_file_of_a_series_does_not_end_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", [7, io.StringIO("text"), None])
 def test_what_holds_no_bytes_is_refused(source: CaptureInput) -> None:
-    """The caller learns at once, not at the first frame."""
+    """The caller gets the error at once, not at the first frame."""
     with pytest.raises(UsageError):
         Capture(source)
 
 
 def test_nothing_to_read_is_refused() -> None:
-    """An empty call is a mistake, and an empty file is no capture."""
+    """An empty call is a mistake, and an empty file is not a capture."""
     with pytest.raises(UsageError):
         Capture()
     with pytest.raises(UsageError):

@@ -23,23 +23,23 @@ from kraftwire.protocol.error_codes import ErrorCode
         ),
         (
             ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-            "MISMATCHED_ENDPOINT_TYPE: this listener tells of brokers only, not of controllers",
-            "error 114: MISMATCHED_ENDPOINT_TYPE: this listener tells of brokers only, "
-            "not of controllers; try --bootstrap-server",
+            "MISMATCHED_ENDPOINT_TYPE: this listener describes brokers only, not controllers",
+            "error 114: MISMATCHED_ENDPOINT_TYPE: this listener describes brokers only, "
+            "not controllers; try --bootstrap-server",
         ),
         (ErrorCode.DUPLICATE_VOTER, "DUPLICATE_VOTER: x", "error 126: DUPLICATE_VOTER: x"),
         (12345, "strange", "error 12345: UNKNOWN(12345): strange"),
     ],
 )
 def test_an_error_has_its_name_and_what_may_help(code: int, detail: str, text: str) -> None:
-    """A number sends the reader to a table, and the name alone to a search."""
+    """With only a number or a name, the reader would have to look it up."""
     assert api_error_text(ApiError(code, detail)) == text
 
 
-def test_a_program_hears_that_it_is_tried_again_after_a_while(
+def test_a_retry_is_reported_to_a_program_after_a_while(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A minute without a word looks like a hang; a word at once would be noise in a log."""
+    """A silent minute looks like a hang; an immediate message would be noise in a log."""
     soon = Connection(bootstrap_server="a:1")
     soon._say_retry()("a:1: Connection refused")
     assert capsys.readouterr().err == ""
@@ -48,5 +48,5 @@ def test_a_program_hears_that_it_is_tried_again_after_a_while(
     for _ in range(3):
         tell("a:1: Connection refused")
     assert capsys.readouterr().err == (
-        "kraftwire quorum: a:1: Connection refused; trying again for at most 60 s\n"
+        "kraftwire quorum: a:1: Connection refused; retrying for at most 60 s\n"
     )

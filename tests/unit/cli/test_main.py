@@ -52,7 +52,7 @@ def test_help_lists_every_command(arguments: list[str], capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("name", ["message", "schema"])
-def test_every_command_has_help_of_its_own(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_its_own_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Both ways to ask for it are common."""
     asked_behind = say(capsys, name, "--help")
     asked_before = say(capsys, "help", name)
@@ -79,7 +79,7 @@ def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None
 def test_a_wrong_word_is_answered_with_the_nearest_command(
     word: str, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line is enough to go on."""
+    """One line is enough to continue."""
     assert say(capsys, word) == (2, "", f"kraftwire: {text}\n")
 
 
@@ -96,7 +96,7 @@ def test_a_wrong_word_is_answered_with_the_nearest_command(
 def test_wrong_usage_is_one_line_and_exit_code_2(
     arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Scripts look at the code, people at the line."""
+    """Scripts check the code, people read the line."""
     code, out, err = say(capsys, *arguments)
     assert (code, out) == (2, "")
     assert text in err
@@ -120,7 +120,7 @@ def test_errors_end_the_program_without_a_traceback(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A traceback is for bugs; interruption and closed pipes are not even worth a line."""
+    """A traceback is for bugs; interruption and closed pipes do not even need a line."""
 
     def fail(_: list[str]) -> int:
         raise error
@@ -172,8 +172,8 @@ def test_a_reader_that_leaves_ends_the_program_quietly() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no /dev/full")
-def test_a_full_disk_is_said_once() -> None:
-    """The interpreter flushes again at its end, and would complain a second time."""
+def test_a_full_disk_is_reported_once() -> None:
+    """The interpreter flushes again when it exits, and would report the error a second time."""
     with open("/dev/full", "w") as full:
         done = subprocess.run([*PROGRAM, "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
@@ -192,7 +192,7 @@ def closing(redirection: str, arguments: list[str]) -> subprocess.CompletedProce
 
 @pytest.mark.parametrize("arguments", PRINTING, ids=" ".join)
 def test_a_closed_standard_output_is_one_line_and_exit_code_1(arguments: list[str]) -> None:
-    """As with cat: what was asked for was not done, and nobody needs a traceback to know why."""
+    """As with cat: the task was not done, and a traceback would not help."""
     done = closing(">&-", arguments)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "kraftwire: cannot write: Bad file descriptor\n"
@@ -233,7 +233,7 @@ def test_the_package_can_be_run() -> None:
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["message", "decode"]])
 def test_what_must_start_at_once_imports_nothing_slow(arguments: list[str]) -> None:
-    """A coprocess is started often, and help should be there before the finger is off the key."""
+    """A coprocess is started often, and help should appear at once."""
     code = (
         "import sys; from kraftwire.cli.main import main; code = main(sys.argv[1:]); "
         "print(*sys.modules, file=sys.stderr); sys.exit(code)"
@@ -246,7 +246,7 @@ def test_what_must_start_at_once_imports_nothing_slow(arguments: list[str]) -> N
 
 
 def complete(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
-    """What bash is told when the tabulator is pressed behind a line."""
+    """What bash completes when Tab is pressed at the end of a line."""
     words = line.split(" ")
     monkeypatch.setenv("_KRAFTWIRE_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", line)
@@ -272,6 +272,6 @@ def test_shells_complete_commands_and_options(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The names of 280 messages are not for typing."""
+    """Nobody wants to type the names of 280 messages."""
     offered = complete(line, monkeypatch, capsys)
     assert [each.partition(",")[2] for each in offered.split()] == words

@@ -30,7 +30,7 @@ def _config(folder: Path) -> Path:
 def test_one_node_measures_and_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The whole way: process, election, load, figures, end."""
+    """The whole run: process, election, load, figures, end."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     command = [sys.executable, "-m", "kraftwire", "perf", "--nodes", "1", "--json"]
     options = ["--throughput", "2000", "--record-size", "100", "--duration", "2.5"]
@@ -46,7 +46,7 @@ def test_one_node_measures_and_leaves_nothing_behind(
 
 
 def test_a_node_keeps_the_directory_id_that_it_is_given(tmp_path: Path) -> None:
-    """Kafka's test server is given one, so ours takes it."""
+    """Kafka's test server takes one, so ours does too."""
     command = [sys.executable, "-m", "kraftwire", "perf", "--config", str(_config(tmp_path))]
     options = ["--replica-directory-id", _ID, "--duration", "0.1"]
     done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
@@ -62,9 +62,9 @@ def test_a_node_keeps_the_directory_id_that_it_is_given(tmp_path: Path) -> None:
     [
         ((), "either --config FILE or --nodes N"),
         (("--nodes", "1", "--config", "x"), "either --config FILE or --nodes N"),
-        (("--nodes", "1", "--replica-directory-id", _ID), "belongs to one node"),
-        (("--config", "x", "--replica-directory-id", "y"), "is no uuid"),
-        (("--config", "x", "--replica-directory-id", "A" * 22), "is no uuid"),
+        (("--nodes", "1", "--replica-directory-id", _ID), "applies to one node"),
+        (("--config", "x", "--replica-directory-id", "y"), "is not a uuid"),
+        (("--config", "x", "--replica-directory-id", "A" * 22), "is not a uuid"),
         (("--nodes", "0"), "--nodes"),
         (("--nodes", "1", "--throughput", "0"), "--throughput"),
         (("--nodes", "1", "--record-size", "0"), "--record-size"),
@@ -74,7 +74,7 @@ def test_a_node_keeps_the_directory_id_that_it_is_given(tmp_path: Path) -> None:
 def test_wrong_usage_is_one_line(
     arguments: tuple[str, ...], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing is started before the command line makes sense."""
+    """Nothing is started before the command line is valid."""
     assert cli.main(["perf", *arguments]) == 2
     assert problem in capsys.readouterr().err
 

@@ -46,7 +46,7 @@ def test_every_message_is_listed_once(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_the_list_can_be_narrowed_to_a_kind(capsys: pytest.CaptureFixture[str]) -> None:
-    """Somebody who reads a metadata log wants its 28 records, not 200 lines."""
+    """A reader of a metadata log wants its 28 records, not 200 lines."""
     names = [row["name"] for row in data(capsys, "--kind", "header")]
     assert names == ["RequestHeader", "ResponseHeader"]
     assert "VoteResponse" in text(capsys, "--kind", "response")
@@ -85,22 +85,22 @@ def test_a_retired_name_still_finds_its_messages(capsys: pytest.CaptureFixture[s
         (["9999"], "there is no API with key 9999"),
         (["VoteRequest", "3"], "VoteRequest has versions 0-2, not 3"),
         (["VoteRequest", "0..3"], "VoteRequest has versions 0-2, not 3"),
-        (["VoteRequest", "2..1"], "2..1 is no step up; put the older version first"),
-        (["VoteRequest", "2..2"], "2..2 is no step up"),
+        (["VoteRequest", "2..1"], "2..1 is not ascending; put the older version first"),
+        (["VoteRequest", "2..2"], "2..2 is not ascending"),
         (["VoteRequest", "new"], "'new' is neither a version nor a range such as 12..17"),
         (["VoteRequest", "-1"], "No such option"),
         (["VoteRequest", "--kind", "request"], "--kind is for the list of messages"),
     ],
 )
-def test_what_does_not_exist_is_said_in_a_line(
+def test_what_does_not_exist_is_reported_in_one_line(
     arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With what does exist beside it, where there is something near."""
+    """The line suggests the nearest existing name, if there is one."""
     assert line in refusal(capsys, *arguments)
 
 
-def test_changes_are_told_in_words_for_both_sides(capsys: pytest.CaptureFixture[str]) -> None:
-    """The question of everybody who upgrades a client."""
+def test_changes_are_described_for_both_sides(capsys: pytest.CaptureFixture[str]) -> None:
+    """This matters to anyone who upgrades a client."""
     told = text(capsys, "Fetch", "12..17")
     request, response = told.split("\n\n")
     assert request.splitlines()[:4] == [
@@ -123,7 +123,7 @@ def test_a_range_can_be_written_in_two_ways(given: str, capsys: pytest.CaptureFi
 
 
 def test_an_open_range_ends_at_the_known_versions(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nobody remembers the newest version by heart."""
+    """Nobody remembers the newest version."""
     facts = messages.find("FetchRequest").facts()
     newest = data(capsys, "FetchRequest", "16..")
     assert (newest["from"], newest["to"]) == (16, facts.versions.high)
@@ -152,7 +152,7 @@ def test_changes_for_programs_name_kind_and_path(capsys: pytest.CaptureFixture[s
 def test_every_kind_of_change_has_words(
     name: str, old: int, new: int, kind: str, words: str
 ) -> None:
-    """Each is one that a peer of the other version would stumble over."""
+    """Each is a change that a peer of the other version would fail on."""
     changes = changes_between(messages.find(name).facts(), old, new)
     assert any(change.kind == kind and change.words.startswith(words) for change in changes)
 
@@ -186,7 +186,7 @@ def test_a_layout_shows_offsets_as_far_as_they_are_fixed(
 
 
 def test_a_layout_without_lengths_is_all_offsets(capsys: pytest.CaptureFixture[str]) -> None:
-    """A header of fixed size can be read with a ruler."""
+    """In a header of fixed size every offset is known."""
     told = text(capsys, "RequestHeader", "0")
     assert "version 0, not flexible, 8 bytes" in told
     fields = data(capsys, "RequestHeader", "0")["fields"]
@@ -194,10 +194,10 @@ def test_a_layout_without_lengths_is_all_offsets(capsys: pytest.CaptureFixture[s
     assert "varint" not in told
 
 
-def test_tagged_fields_stand_behind_the_struct_with_their_tags(
+def test_tagged_fields_follow_the_struct_with_their_tags(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Where they come and when they are left out is what one looks up."""
+    """People look up where they are and when they are left out."""
     told = text(capsys, "FetchResponse", "12")
     assert "tag 0: EpochEndOffset" in told
     assert "(left out if all at default)" in told
@@ -278,8 +278,8 @@ def test_every_message_has_an_overview_and_layouts(capsys: pytest.CaptureFixture
             assert shown["name"] == name
 
 
-def test_defaults_are_said_as_people_say_them(capsys: pytest.CaptureFixture[str]) -> None:
-    """Not as Python spells them."""
+def test_defaults_are_written_as_people_write_them(capsys: pytest.CaptureFixture[str]) -> None:
+    """They are not in Python's spelling."""
     every = "".join(text(capsys, name) for name in messages.names())
     assert "default null" in every
     for word in ("None", "b''", "False", "True,"):
@@ -300,7 +300,7 @@ def test_descriptions_wrap_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -
 
 
 class _Terminal(io.StringIO):
-    """Standard output that says it is a terminal."""
+    """Standard output that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -310,7 +310,7 @@ class _Terminal(io.StringIO):
 def test_colour_is_for_terminals_that_want_it(
     no_color: str | None, is_coloured: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """NO_COLOR is how people say that they do not."""
+    """NO_COLOR means that it does not."""
     terminal = _Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.delenv("NO_COLOR", raising=False)

@@ -86,7 +86,7 @@ def test_each_way_to_name_the_voters_leaves_its_files(
 def test_a_voter_takes_its_directory_id_from_the_list(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every node is formatted with the same text, and finds itself in it."""
+    """Every node is formatted with the same list, and finds itself in it."""
     _format(capsys, _config(tmp_path, _DYNAMIC), "-I", _VOTERS)
     found = read_meta_properties(LocalFiles(), str(tmp_path / "data/meta.properties"))
     assert found is not None
@@ -94,7 +94,7 @@ def test_a_voter_takes_its_directory_id_from_the_list(
     assert (found.cluster_id, found.node_id) == (_CLUSTER, 1)
 
 
-def test_every_directory_is_formatted_with_an_id_of_its_own(
+def test_every_directory_is_formatted_with_its_own_id(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Only the metadata directory gets the voters."""
@@ -146,7 +146,7 @@ def test_a_release_decides_on_the_features(
     flags: tuple[str, ...],
     features: dict[str, int],
 ) -> None:
-    """What the first active controller will write into the log; seen with kafka-storage."""
+    """The records that the first active controller will write; observed with kafka-storage."""
     assert _format(capsys, _config(tmp_path, _STATIC), *flags)[0] == 0
     found = {}
     for value in _bootstrap_values(tmp_path):
@@ -184,7 +184,7 @@ def test_what_kafka_storage_refuses_is_refused_and_nothing_written(
     flags: tuple[str, ...],
     problem: str,
 ) -> None:
-    """With its words, in one line, and its exit code."""
+    """It is refused in Kafka's words, in one line, with its exit code."""
     code, out, err = _format(capsys, _config(tmp_path, line), *flags)
     assert (code, out) == (1, "")
     assert problem in err
@@ -200,13 +200,13 @@ def test_what_kafka_storage_refuses_is_refused_and_nothing_written(
         (f"x@h:1:{_IDS[0]}", "Failed to parse node id in dynamic voter string."),
         (f"1@h:x:{_IDS[0]}", "Failed to parse port in dynamic voter string."),
         (f"1@:1:{_IDS[0]}", "No hostname found after node id."),
-        (f"1@[x]:1:{_IDS[0]}", "'x' is no IPv6 address. Expected id@"),
+        (f"1@[x]:1:{_IDS[0]}", "'x' is not an IPv6 address. Expected id@"),
         ("1@h:1:short", "Failed to parse directory ID in dynamic voter string."),
         ("1@h:1:AAAAAAAAAAAAAAAAAAAAAA", "Failed to parse directory ID"),
         (f"1@h:0:{_IDS[0]}", "Invalid port 0 in dynamic voter string."),
     ],
 )
-def test_voters_that_cannot_be_are_refused(
+def test_impossible_voters_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], voters: str, problem: str
 ) -> None:
     """A quorum that begins with a wrong list cannot be repaired by restarting it."""
@@ -227,13 +227,13 @@ def test_flags_that_exclude_each_other_are_refused_in_kafka_storages_words(
 
 
 def test_credentials_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What cannot be done is said, not ignored."""
+    """What is not supported is reported, not ignored."""
     config = _config(tmp_path, _DYNAMIC)
     code, _, err = _format(capsys, config, "-s", "-S", "SCRAM-SHA-256=[name=a,password=b]")
     assert (code, "SASL" in err) == (2, True)
 
 
-def test_a_directory_that_cannot_be_read_is_left_alone_and_told(
+def test_a_directory_that_cannot_be_read_is_left_alone_and_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Kafka says only that there was an error; the reason goes to standard error."""
@@ -249,7 +249,7 @@ def test_a_directory_that_cannot_be_read_is_left_alone_and_told(
     assert (code, "No available log directories to format." in err) == (1, True)
 
 
-def test_a_configuration_that_cannot_be_is_a_refusal(
+def test_an_impossible_configuration_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As with kafka-storage, only the command line itself is wrong usage."""

@@ -1,4 +1,4 @@
-"""Admin calls against nodes that do what a test wants: whom is asked, what is tried again."""
+"""Admin calls to scripted nodes: which node is asked, and what is retried."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Quorum:
             node.answers[DESCRIBE_QUORUM] = lambda _: unknown_leader()
 
     def admin(self, *, timeout_s: float = 30.0, **options: object) -> Admin:
-        """A client that hardly pauses."""
+        """A client with very short pauses."""
         addresses = [node.address for node in self.nodes.values()]
         return Admin(
             bootstrap_controllers=addresses,
@@ -76,7 +76,7 @@ def quorum() -> Iterator[Quorum]:
 
 @pytest.fixture
 def closed_address() -> str:
-    """Where nobody listens."""
+    """An address without a listener."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{held.getsockname()[1]}"
@@ -113,8 +113,8 @@ def test_a_node_that_names_the_leader_is_followed_at_once(quorum: Quorum) -> Non
     assert sum(quorum.asked(number, DescribeClusterRequest) for number in (1, 2, 3)) == 1
 
 
-def test_a_node_that_cannot_tell_leads_to_another_look_at_the_nodes(quorum: Quorum) -> None:
-    """Kafka's controllers leave LeaderId 0 and epoch 0, which is nobody, not node 0."""
+def test_a_node_that_knows_no_leader_leads_to_another_look_at_the_nodes(quorum: Quorum) -> None:
+    """Kafka's controllers leave LeaderId 0 and epoch 0, which means no leader, not node 0."""
     quorum.nodes[3].answers[DESCRIBE_QUORUM] = in_turn(quorum_state(3, 8))
 
     def elected(_: Message) -> Message:
@@ -142,7 +142,7 @@ def test_two_nodes_that_name_each_other_do_not_keep_a_client_busy(quorum: Quorum
 def test_an_active_controller_that_is_gone_is_not_waited_for(
     quorum: Quorum, closed_address: str
 ) -> None:
-    """Survivors name the old leader until they have a new one, and even longer without quorum."""
+    """Survivors name the old leader until they have a new one, and longer without a quorum."""
     quorum.nodes[2].port = int(closed_address.partition(":")[2])
     quorum.nodes[1].answers[DESCRIBE_QUORUM] = in_turn(quorum_state(3, 8, error=6))
     quorum.nodes[3].answers[DESCRIBE_QUORUM] = in_turn(quorum_state(3, 8))
@@ -150,14 +150,14 @@ def test_an_active_controller_that_is_gone_is_not_waited_for(
 
 
 def test_an_address_without_listener_is_skipped(quorum: Quorum, closed_address: str) -> None:
-    """A list of addresses is there because some may be down."""
+    """A list has several addresses because some may be down."""
     quorum.nodes[2].answers[DESCRIBE_QUORUM] = in_turn(quorum_state(2))
     admin = Admin(bootstrap_controllers=f"{closed_address}, {quorum.nodes[3].address}")
     assert admin.describe_quorum().leader_id == 2
 
 
 def test_time_that_runs_out_is_an_error_with_the_last_problem(closed_address: str) -> None:
-    """What to look at is not that time ran out, but why."""
+    """The user needs to know why time ran out."""
     admin = Admin(bootstrap_servers=closed_address, timeout_s=0.1)
     with pytest.raises(ApiError, match=f"more than 0.1 s.*{closed_address}: Connection") as raised:
         admin.describe_quorum()
@@ -183,7 +183,7 @@ def test_a_node_that_never_answers_is_given_up(quorum: Quorum) -> None:
     "code", [ErrorCode.MISMATCHED_ENDPOINT_TYPE, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE]
 )
 def test_a_node_of_the_wrong_kind_ends_the_call_in_the_nodes_words(code: ErrorCode) -> None:
-    """Time does not turn a broker into a controller."""
+    """Waiting does not turn a broker into a controller."""
     with FakeNode() as broker:
         broker.answers[DESCRIBE_CLUSTER] = in_turn(controllers({}, -1, code, "wanted another"))
         with pytest.raises(ApiError, match="wanted another") as raised:
@@ -204,7 +204,7 @@ def test_a_node_without_the_api_for_discovery_ends_the_call(option: str, text: s
         Admin(**{option: node.address}).describe_quorum()  # type: ignore[arg-type]
 
 
-def test_controllers_that_know_no_endpoint_types_end_the_call() -> None:
+def test_controllers_without_endpoint_types_end_the_call() -> None:
     """DescribeCluster v0 cannot ask for controllers, and brokers are not what was asked for."""
     with FakeNode({DESCRIBE_CLUSTER: in_turn(None)}, {DESCRIBE_CLUSTER: (0, 0)}) as node:
         with pytest.raises(ApiError, match="does not support DESCRIBE_CLUSTER"):
@@ -212,8 +212,8 @@ def test_controllers_that_know_no_endpoint_types_end_the_call() -> None:
         assert node.asked == []
 
 
-def test_another_protocol_is_no_reason_to_wait() -> None:
-    """An HTTP server stays one."""
+def test_another_protocol_ends_the_wait() -> None:
+    """An HTTP server will not become Kafka."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         admin = Admin(bootstrap_servers=address, timeout_s=30)
@@ -233,7 +233,7 @@ def test_another_protocol_is_no_reason_to_wait() -> None:
 
 
 def test_a_broker_passes_the_question_on_and_is_asked_again_while_it_cannot() -> None:
-    """A broker that knows no leader answers NOT_CONTROLLER, which passes."""
+    """A broker that knows no leader answers NOT_CONTROLLER, which is temporary."""
     with FakeNode() as broker:
         broker.answers[METADATA] = lambda _: metadata({5: broker})
         refused = quorum_state(1)
@@ -245,7 +245,7 @@ def test_a_broker_passes_the_question_on_and_is_asked_again_while_it_cannot() ->
 
 
 def test_a_cluster_without_brokers_is_waited_for() -> None:
-    """The first answers of a broker that starts hold no node, not even itself."""
+    """The first answers of a starting broker name no node, not even itself."""
     with FakeNode() as broker:
         broker.answers[METADATA] = in_turn(metadata({}), metadata({5: broker}))
         broker.answers[DESCRIBE_QUORUM] = in_turn(quorum_state(1))
@@ -262,7 +262,7 @@ def test_an_old_broker_describes_its_cluster_through_metadata() -> None:
 
 
 def test_a_refused_question_is_final_and_has_its_name(quorum: Quorum) -> None:
-    """A missing right does not come by waiting."""
+    """Waiting does not grant a missing permission."""
     refused = quorum_state(2)
     refused.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     quorum.nodes[2].answers[DESCRIBE_QUORUM] = in_turn(refused)
@@ -280,7 +280,7 @@ def add(admin: Admin) -> None:
     admin.add_raft_voter(4, DIRECTORY_ID, [Endpoint("CONTROLLER", "127.0.0.1", 9004)])
 
 
-def test_a_voter_is_added_by_whoever_is_the_leader_then(quorum: Quorum) -> None:
+def test_a_voter_is_added_by_the_current_leader(quorum: Quorum) -> None:
     """NOT_CONTROLLER proves that nothing was done, so it is tried again."""
     answers = in_turn(added(ErrorCode.NOT_CONTROLLER), added(ErrorCode.NONE))
     for node in quorum.nodes.values():
@@ -312,8 +312,8 @@ def test_a_voter_change_that_may_have_been_done_is_not_sent_twice(
     assert sum(quorum.asked(number, AddRaftVoterRequest) for number in (1, 2, 3)) == 1
 
 
-def test_topics_are_sorted_and_internal_ones_told_on_request() -> None:
-    """The same list as kafka-topics --list, which hides them too when told to."""
+def test_topics_are_sorted_and_internal_ones_listed_on_request() -> None:
+    """The same list as kafka-topics --list, which can hide them too."""
     def topic(name: str, is_internal: bool) -> MetadataResponseTopic:
         partitions = [
             MetadataResponsePartition(partition_index=index, leader_id=1, replica_nodes=[1])
@@ -350,6 +350,6 @@ def test_topics_are_sorted_and_internal_ones_told_on_request() -> None:
 def test_wrong_addresses_are_refused_before_anything_is_sent(
     options: dict[str, str], text: str
 ) -> None:
-    """At the place where they were written, not at the first call."""
+    """They are refused where they are given, not at the first call."""
     with pytest.raises(UsageError, match=text):
         Admin(**options)  # type: ignore[arg-type]

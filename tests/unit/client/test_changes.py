@@ -1,4 +1,4 @@
-"""Admin calls that change voters and features: sent once, to the leader, and told how it ended."""
+"""Admin calls that change voters and features: sent once, to the leader, with their outcome."""
 
 from __future__ import annotations
 
@@ -52,20 +52,20 @@ def controller() -> Iterator[FakeNode]:
 
 @pytest.fixture
 def broker() -> Iterator[FakeNode]:
-    """A broker, which passes on what is for controllers."""
+    """A broker, which forwards requests for controllers."""
     with FakeNode() as node:
         node.answers[METADATA] = lambda _: metadata({1: node})
         yield node
 
 
 def through_controllers(*nodes: FakeNode) -> Admin:
-    """A client that hardly pauses."""
+    """A client with very short pauses."""
     addresses = [node.address for node in nodes]
     return Admin(bootstrap_controllers=addresses, timeout_s=30, retry_backoff_s=0.001)
 
 
 def through_brokers(*nodes: FakeNode) -> Admin:
-    """A client that hardly pauses."""
+    """A client with very short pauses."""
     addresses = [node.address for node in nodes]
     return Admin(bootstrap_servers=addresses, timeout_s=30, retry_backoff_s=0.001)
 
@@ -86,10 +86,10 @@ def test_a_broker_that_knows_an_old_leader_is_made_to_look_again(broker: FakeNod
 
 
 @pytest.mark.parametrize("answer", [None, HangUpError()], ids=["no answer", "connection lost"])
-def test_an_unknown_outcome_is_called_one(
+def test_an_unknown_outcome_is_reported_as_unknown(
     controller: FakeNode, answer: HangUpError | None
 ) -> None:
-    """Whether to repeat it is for a person to decide who has looked at the voters."""
+    """A person who has checked the voters has to decide whether to repeat it."""
 
     def fail(_: Message) -> Message | None:
         if answer is not None:
@@ -149,7 +149,7 @@ def test_a_voter_is_updated_in_the_leaders_epoch(controller: FakeNode) -> None:
 
 
 def test_an_answer_to_an_update_names_the_leader(controller: FakeNode) -> None:
-    """It is asked next, without another look at the nodes."""
+    """The leader is asked next, without another look at the nodes."""
     with FakeNode() as other:
         both = {2: controller, 3: other}
         for node in both.values():
@@ -164,7 +164,7 @@ def test_an_answer_to_an_update_names_the_leader(controller: FakeNode) -> None:
 
 
 def test_an_update_that_is_refused_has_the_errors_name(controller: FakeNode) -> None:
-    """The answer has no room for words."""
+    """The answer has no field for a message."""
     controller.answers[UPDATE_RAFT_VOTER] = lambda _: UpdateRaftVoterResponse(
         error_code=ErrorCode.VOTER_NOT_FOUND
     )
@@ -173,14 +173,14 @@ def test_an_update_that_is_refused_has_the_errors_name(controller: FakeNode) -> 
 
 
 def test_brokers_do_not_pass_updates_on(broker: FakeNode) -> None:
-    """It is said before anything is sent."""
+    """This is reported before anything is sent."""
     with pytest.raises(UsageError, match="through controllers"):
         through_brokers(broker).update_raft_voter(4, DIRECTORY_ID, ENDPOINTS)
     assert broker.asked == []
 
 
 def test_features_are_raised_by_the_active_controller(controller: FakeNode) -> None:
-    """A controller that is not active any more proves that nothing was done."""
+    """The refusal of a controller that is no longer active proves that nothing was changed."""
     codes = [ErrorCode.NOT_CONTROLLER, ErrorCode.NONE]
     controller.answers[UPDATE_FEATURES] = lambda _: UpdateFeaturesResponse(error_code=codes.pop(0))
     through_controllers(controller).update_features({"kraft.version": 1}, validate_only=True)
@@ -221,7 +221,7 @@ def test_features_are_raised_by_the_active_controller(controller: FakeNode) -> N
         ),
     ],
 )
-def test_a_refused_level_is_told_in_the_controllers_words(
+def test_a_refused_level_is_reported_in_the_controllers_words(
     version: int, answer: UpdateFeaturesResponse, text: str
 ) -> None:
     """Older versions have a result for each feature."""

@@ -1,4 +1,4 @@
-"""One connection: versions, turns, and what is left of it after trouble."""
+"""One connection: versions, turns, and its state after errors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def through_channel(
 
 
 def test_tasks_that_share_a_connection_get_their_own_answers() -> None:
-    """Answers in the wrong hands would be worse than none."""
+    """Answers to the wrong task would be worse than none."""
     def numbered(request: Message) -> Message:
         assert isinstance(request, DescribeQuorumRequest)
         return DescribeQuorumResponse(error_code=len(request.topics))
@@ -71,7 +71,7 @@ def test_tasks_that_share_a_connection_get_their_own_answers() -> None:
 
 
 def test_a_request_that_cannot_be_sent_leaves_the_connection_alone() -> None:
-    """UNSUPPORTED_VERSION is known before anything goes out."""
+    """UNSUPPORTED_VERSION is known before anything is sent."""
     async def use(channel: Channel) -> Message:
         with pytest.raises(ApiError, match="does not support Vote"):
             await channel.request(VoteRequest(), timeout_s=10)
@@ -82,7 +82,7 @@ def test_a_request_that_cannot_be_sent_leaves_the_connection_alone() -> None:
 
 
 def test_a_request_without_answer_closes_the_connection() -> None:
-    """A late answer must not meet the next request."""
+    """A late answer must not be taken for the next one."""
     async def use(channel: Channel) -> bool:
         with pytest.raises(ApiError, match=r"no answer in 0.05 s") as raised:
             await channel.request(DescribeQuorumRequest(), timeout_s=0.05)
@@ -107,7 +107,7 @@ def test_a_cancelled_request_closes_the_connection_too() -> None:
 
 
 def test_a_node_that_hangs_up_is_named() -> None:
-    """Of three addresses one wants to know which."""
+    """With three addresses the user needs to know which one."""
     def hang_up(_: Message) -> Message:
         raise HangUpError
 
@@ -126,7 +126,7 @@ def test_a_node_that_hangs_up_is_named() -> None:
 
 
 def test_a_node_that_never_negotiates_is_given_up() -> None:
-    """A paused process accepts connections and says nothing."""
+    """A paused process accepts connections and sends nothing."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = listener.getsockname()
 
@@ -138,7 +138,7 @@ def test_a_node_that_never_negotiates_is_given_up() -> None:
 
 
 def test_tls_is_recognised() -> None:
-    """The most frequent wrong port of all, and a frame length of 352 million helps nobody."""
+    """The most common wrong port, and a frame length of 352 million explains nothing."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         def serve() -> None:
             connection, _ = listener.accept()
@@ -159,8 +159,8 @@ def test_tls_is_recognised() -> None:
         thread.join()
 
 
-def test_an_error_inside_the_async_client_comes_out_as_it_is() -> None:
-    """Not in a group: who uses the client should not have to know how it works inside."""
+def test_an_error_inside_the_async_client_is_raised_unchanged() -> None:
+    """It is not in a group: users of the client should not have to know how it works inside."""
     async def run(address: str) -> None:
         async with AsyncAdmin(bootstrap_servers=address) as admin:
             await admin.describe_quorum()
@@ -188,7 +188,7 @@ def test_the_async_client_keeps_its_connections() -> None:
 
 
 def test_a_name_that_no_host_can_have_is_a_network_error() -> None:
-    """Addresses come from nodes, and a wrong one should not end who asks with a traceback."""
+    """Addresses come from nodes, and a wrong one should not end the caller with a traceback."""
 
     async def connect() -> None:
         await Channel.connect(("a..b", 9092), client_id="test", timeout_s=5)

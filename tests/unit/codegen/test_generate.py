@@ -36,7 +36,7 @@ NEW_FIELD = """\
       "taggedVersions": "3+", "tag": 0, "default": "null",
       "about": "Name an operator gave the quorum" },
 """
-# The response as the first draft of KIP-595 had it, before anything was released.
+# The response in the first draft of KIP-595, before anything was released.
 DRAFT = """\
 // Everything about the quorum, as its leader sees it.
 {
@@ -97,7 +97,7 @@ def imported(package: Path) -> ModuleType:
 
 
 def edit(path: Path, old: str, new: str) -> None:
-    """Replace text that stands in a file once."""
+    """Replace text that occurs in a file once."""
     text = path.read_text("utf-8")
     assert text.count(old) == 1, old
     path.write_text(text.replace(old, new), "utf-8")
@@ -106,7 +106,7 @@ def edit(path: Path, old: str, new: str) -> None:
 def test_a_new_tagged_field_in_a_new_version_is_one_edit_away(
     tmp_path: Path, package: Path
 ) -> None:
-    """What a contributor does the day a KIP adds a field: edit, generate, use."""
+    """What a contributor does when a KIP adds a field: edit, generate, use."""
     schemas = tmp_path / "schemas"
     shutil.copytree(SCHEMAS, schemas)
     response = schemas / "rpc" / "DescribeQuorumResponse.json"
@@ -150,7 +150,7 @@ def check_old_versions(new: Any) -> None:
 
 
 def test_an_early_draft_of_a_message_is_a_file_away(sample: Path, package: Path) -> None:
-    """Captures of experiments, and the KIP itself, can be read with the schema they had."""
+    """Captures of experiments can be read with the schema of the KIP's draft."""
     (sample / "rpc" / "DescribeQuorumResponse.json").write_text(DRAFT)
     generate(sample, package)
     imported(package)
@@ -176,10 +176,10 @@ def test_an_early_draft_of_a_message_is_a_file_away(sample: Path, package: Path)
     assert module.DescribeQuorumResponse.from_json(printed, 0) == response
 
 
-def test_a_broken_schema_names_the_line_to_mend(
+def test_a_broken_schema_names_the_line_to_fix(
     sample: Path, package: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And nothing is written: half a package would be worse than the old one."""
+    """Nothing is written: half a package would be worse than the old one."""
     path = sample / "rpc" / "DescribeQuorumResponse.json"
     edit(path, '{ "name": "Nodes", "type"', '{ "name": "Nodes", "tag": 0, "type"')
     assert main(["generate", "--schemas", str(sample), "--target", str(package)]) == 1
@@ -237,7 +237,7 @@ def test_check_says_what_is_out_of_date(
 
 
 def test_the_output_depends_on_the_schemas_alone(sample: Path, tmp_path: Path) -> None:
-    """Neither the order of a set nor the machine may show: CI compares bytes."""
+    """The output must not depend on set order or on the machine: CI compares bytes."""
     texts = []
     for seed in ("1", "2"):
         target = tmp_path / f"seed{seed}"
@@ -267,14 +267,14 @@ def test_generated_text_carries_its_source(sample: Path, package: Path) -> None:
     [
         ("rpc/FetchRequest", '"apiKey": 1,', '"apiKey": 55,', "apiKey 55 is also "),
         ("rpc/FetchResponse", '"apiKey": 1,', '"apiKey": 2,', "the request has no response"),
-        ("rpc/FetchRequest", '"apiKey": 1,', '"apiKey": 1, "renamedTo": "Get",', "'Get' is no mes"),
+        ("rpc/FetchRequest", '"apiKey": 1,', '"apiKey": 1, "renamedTo": "Get",', "'Get' is not a "),
         ("coordinator/OffsetCommitValue", "CommitValue", "CommitData", "OffsetCommitValue is mis"),
     ],
 )
 def test_messages_must_fit_together(
     file: str, old: str, new: str, problem: str, sample: Path, package: Path
 ) -> None:
-    """One schema can be right by itself and wrong beside the others."""
+    """One schema can be right by itself and wrong next to the others."""
     edit(sample / f"{file}.json", old, new)
     with pytest.raises(SchemaError, match=problem) as caught:
         compare(sample, package)
@@ -288,7 +288,7 @@ def test_a_plan_can_be_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert told.startswith(
         "DescribeQuorumResponse: response, API key 55, versions 0-2, flexible 0+\n"
         "from schemas/rpc/DescribeQuorumResponse.json to "
-        "kraftwire/messages/describe_quorum_response.py\n"
+        "kraftwire/messages/describe_quorum_response.py, functions generated\n"
     )
     assert "decode_replica_state_1_array: ReplicaState in versions 1, at least 29 bytes" in told
     assert "encode_describe_quorum_response_2: DescribeQuorumResponse in versions 2" in told
@@ -296,7 +296,7 @@ def test_a_plan_can_be_explained(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_plan_can_be_explained(capsys: pytest.CaptureFixture[str], sample: Path) -> None:
-    """Every construct of the schema language has its words."""
+    """Every construct of the schema language is described."""
     for name in SAMPLE:
         message = name.partition("/")[2]
         assert main(["--explain", message, "--schemas", str(sample)]) == 0
@@ -306,7 +306,7 @@ def test_every_plan_can_be_explained(capsys: pytest.CaptureFixture[str], sample:
 def test_an_unknown_message_is_answered_with_the_nearest(
     capsys: pytest.CaptureFixture[str], sample: Path
 ) -> None:
-    """Nobody types such names without a mistake."""
+    """Such names are easily mistyped."""
     assert main(["--explain", "FetchRequst", "--schemas", str(sample)]) == 1
     assert "there is no message 'FetchRequst' (near: FetchRequest" in capsys.readouterr().err
 
@@ -316,7 +316,7 @@ def test_something_must_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None
     with pytest.raises(SystemExit) as caught:
         main([])
     assert caught.value.code == 2
-    assert "say generate, --check or --explain MESSAGE" in capsys.readouterr().err
+    assert "expected generate, --check or --explain MESSAGE" in capsys.readouterr().err
 
 
 ODD = {
@@ -347,7 +347,7 @@ def test_texts_and_names_that_mean_something_to_python_come_through(
 
 
 def test_only_generated_files_are_removed(sample: Path, package: Path) -> None:
-    """A folder named by mistake must not lose what somebody wrote."""
+    """A folder named by mistake must not lose handwritten files."""
     generate(sample, package)
     (package / "own.py").write_text("# mine\n", "utf-8")
     (sample / "rpc" / "FetchRequest.json").unlink()
@@ -357,7 +357,7 @@ def test_only_generated_files_are_removed(sample: Path, package: Path) -> None:
 
 
 def test_a_target_that_is_a_file_is_refused(sample: Path, tmp_path: Path) -> None:
-    """The message is ours, not a traceback."""
+    """The error is ours, not a traceback."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(SchemaError, match="the target is no folder"):
+    with pytest.raises(SchemaError, match="the target is not a folder"):
         generate(sample, tmp_path / "file")

@@ -1,4 +1,4 @@
-"""Schema files are read with their lines, forgiving what Kafka's do, and nothing else."""
+"""Schema files are read with their lines, as leniently as Kafka's need, and no more."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def refusal(text: str) -> SchemaError:
 
 
 def test_json_keeps_the_line_of_every_key() -> None:
-    """An error in a schema has to lead to the line to mend."""
+    """An error in a schema has to name the line to fix."""
     data = parse('{\n  "a": 1,\n  "b": [\n    {"c": true}\n  ]\n}', "f")
     assert isinstance(data, LocatedDict)
     assert (data.line, data.line_of("a"), data.line_of("b")) == (1, 2, 3)
@@ -48,7 +48,7 @@ def test_json_keeps_the_line_of_every_key() -> None:
 
 
 def test_comments_are_skipped_and_counted() -> None:
-    """Kafka's schemas are full of them; lines behind them must stay right."""
+    """Kafka's schemas are full of them; lines after them must stay right."""
     text = '// first\n{\n  /* two\n     lines */\n  "a": "// no comment", // last\n  "b": null\n}\n'
     data = parse(text, "f")
     assert data == {"a": "// no comment", "b": None}
@@ -62,7 +62,7 @@ def test_comments_are_skipped_and_counted() -> None:
         ('{\n"a": 1\n"b": 2\n}', 3, "expected ',' between two keys, found '\"'"),
         ('{\n"a" 1}', 2, "expected ':' after key 'a', found '1'"),
         ("{\n\na: 1}", 3, "expected a key in quotes, found 'a'"),
-        ('{"a": 1,\n"a": 2}', 2, "key 'a' stands twice in one object"),
+        ('{"a": 1,\n"a": 2}', 2, "key 'a' appears twice in one object"),
         ('{"a":\n"open\n}', 2, "a string is not closed on its line"),
         ('{"a": [1,\n2', 2, "expected ',' between two elements, found 'the end of the file'"),
         ('{"a": tru}', 1, "expected a value, found 't'"),
@@ -90,14 +90,14 @@ def test_broken_json_is_located(text: str, line: int, problem: str) -> None:
     ],
 )
 def test_ranges_of_versions_have_four_forms(text: str, versions: Versions) -> None:
-    """They are Kafka's."""
+    """The forms are Kafka's."""
     assert parse_versions(text) == versions
     assert bool(versions) == (text != "none")
 
 
 @pytest.mark.parametrize("text", ["", "x", "5-2", "1-", "-1", "1..2", "1-2+", "99999", "1 2", "²"])
-def test_anything_else_is_no_range(text: str) -> None:
-    """A range that runs backwards would leave a message out in silence."""
+def test_anything_else_is_not_a_range(text: str) -> None:
+    """A range that runs backwards would silently leave a message out."""
     error = refusal(json.dumps(MINIMAL | {"validVersions": text}, indent=1))
     assert error.line == 5
     assert "'validVersions' must look like 3, 0-5, 2+ or none" in error.problem
@@ -174,7 +174,7 @@ INNER = {"name": "Inner", "type": "[]Inner", "versions": "0+"}
         (field_with(versions="1-"), 11, "ThingRequest.ThingId", "'versions' must look like"),
         (field_with(mapKeys=True), 12, "ThingRequest.ThingId", "unknown key 'mapKeys'"),
         (field_with(ignorable="yes"), 12, "ThingRequest.ThingId", "'ignorable' must be true or f"),
-        (field_with(tag="x"), 12, "ThingRequest.ThingId", "tag 'x' is no number"),
+        (field_with(tag="x"), 12, "ThingRequest.ThingId", "tag 'x' is not a number"),
         (field_with(type="int33"), 10, "ThingRequest.ThingId", "neither primitive nor a struct"),
         (field_with(type="[][]int8"), 10, "ThingRequest.ThingId", "neither primitive nor a str"),
         (

@@ -1,4 +1,4 @@
-"""Pairing of requests and responses, acks, SASL, and what else speaks on a network."""
+"""Pairing of requests and responses, acks, SASL, and other protocols on the network."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KERBEROS = b"\x60\x82\x02\x00\x06\x09\x2a\x86\x48\x86\xf7\x12\x01\x02\x02" + b"t
 
 
 def test_a_response_has_api_version_and_latency_of_its_request(tmp_path: Path) -> None:
-    """The wire tells neither; both come from the request with the same correlation id."""
+    """The response carries neither; both come from the request with the same correlation id."""
     session = Session().open()
     session.client(request(7, b"x" * 2000, key=52, version=2, client_id="raft-client-1"))
     session.server(response(7, b"y" * 3000))
@@ -75,7 +75,7 @@ def _produce(correlation_id: int, version: int, acks: int) -> bytes:
 
 @pytest.mark.parametrize("version", [0, 2, 3, 8, 9, 13])
 def test_a_produce_request_without_acks_has_no_response(tmp_path: Path, version: int) -> None:
-    """Else the next response would be taken for a late one, and this request for unanswered."""
+    """Otherwise the next response would look like a late one, and this request unanswered."""
     session = Session().open()
     session.client(_produce(1, version, 0) + _produce(2, version, 1) + _produce(3, version, -1))
     session.server(response(2) + response(3))
@@ -104,7 +104,7 @@ def test_acks_are_found_after_a_null_client_id(tmp_path: Path) -> None:
 
 
 def test_a_response_may_be_captured_before_its_request(tmp_path: Path) -> None:
-    """Several queues of a network card confuse the order of packets of both directions."""
+    """A network card with several queues reorders packets of both directions."""
     session = Session().open()
     for number in range(4):
         session.client(request(number)).server(response(number))
@@ -136,7 +136,7 @@ def test_a_response_whose_request_is_lost_has_no_api(tmp_path: Path) -> None:
 
 
 def test_a_lost_response_does_not_shift_the_others(tmp_path: Path) -> None:
-    """The next response belongs to the next request, whatever came of the one before."""
+    """The next response belongs to the next request, whatever happened to the one before."""
     session = Session().open()
     for number in range(30):
         session.client(request(number, key=number)).server(response(number, b"body"))
@@ -148,8 +148,8 @@ def test_a_lost_response_does_not_shift_the_others(tmp_path: Path) -> None:
     assert capture.health.unanswered_requests == 1
 
 
-def test_an_unknown_version_is_a_frame_all_the_same(tmp_path: Path) -> None:
-    """Newer clients exist; the layer above says what it cannot decode."""
+def test_an_unknown_version_is_still_a_frame(tmp_path: Path) -> None:
+    """Newer clients exist; the layer above reports what it cannot decode."""
     session = Session().open()
     session.client(request(1, key=18, version=9)).server(response(1))
     session.client(request(2, key=200, version=1)).server(response(2))
@@ -169,7 +169,7 @@ def test_a_client_may_have_no_name(tmp_path: Path) -> None:
 
 
 def test_the_oldest_request_of_all_has_no_client_id(tmp_path: Path) -> None:
-    """ControlledShutdown v0 has a header of its own: 8 bytes, then a broker id."""
+    """ControlledShutdown v0 has a special header: 8 bytes, then a broker id."""
     session = Session().open()
     session.client(frame(struct.pack(">hhii", 7, 0, 3, 1))).server(response(3))
     frames, _ = decode_segments(tmp_path, session.segments)
@@ -248,7 +248,7 @@ OTHERS = {
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("port", [9092, 2181])
 def test_other_protocols_are_left_alone(tmp_path: Path, name: str, port: int) -> None:
-    """Whatever the port says; a capture of a whole machine has all of them."""
+    """This holds for any port; a capture of a whole machine has all of them."""
     asked, answered = OTHERS[name]
     session = Session(server_end=("10.0.0.2", port)).open()
     session.client(asked).server(answered).close()
@@ -258,8 +258,8 @@ def test_other_protocols_are_left_alone(tmp_path: Path, name: str, port: int) ->
     assert capture.health.undecoded_bytes == 0
 
 
-def test_a_server_may_speak_first_on_other_protocols(tmp_path: Path) -> None:
-    """Kafka's server never does; its bytes wait until the client has said something."""
+def test_a_server_may_send_first_in_other_protocols(tmp_path: Path) -> None:
+    """Kafka's server never does; its bytes wait until the client has sent something."""
     session = Session().open().server(b"220 mail.example.org ESMTP\r\n").client(b"EHLO me\r\n")
     frames, capture = decode_segments(tmp_path, session.segments)
     assert frames == []
@@ -308,7 +308,7 @@ def test_a_connection_may_come_back_with_the_same_sequence_numbers(
 
 
 def test_a_connection_that_ended_unanswered_may_come_back(tmp_path: Path) -> None:
-    """What the first left open must not keep the second from being seen."""
+    """What the first left open must not hide the second."""
     first = Session().open().client(request(1)).server(response(1)).client(request(2)).close()
     frames, capture = decode_segments(tmp_path, _twice(first).segments)
     assert [frame.correlation_id for frame in frames] == [1, 1, 2, 9, 9]
@@ -330,10 +330,10 @@ def test_a_handshake_that_is_sent_again_opens_nothing(tmp_path: Path) -> None:
     ("ending", "is_by_client", "is_reset"),
     [("close", True, False), ("reset", True, True), ("server", False, True)],
 )
-def test_the_end_of_a_connection_is_told_once(
+def test_the_end_of_a_connection_is_reported_once(
     tmp_path: Path, ending: str, is_by_client: bool, is_reset: bool
 ) -> None:
-    """Who ended it is whose packet came first."""
+    """The side whose packet came first ended it."""
     session = Session().open().client(request(1)).server(response(1))
     if ending == "close":
         session.close()

@@ -1,4 +1,4 @@
-"""Damaged captures: almost every frame is found, and none that was not there."""
+"""Damaged captures: almost every frame is found, and none is invented."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_recordings_are_salvaged_whatever_the_damage(tmp_path: Path, name: str, 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("name", GOLDEN)
 def test_small_captures_are_salvaged(tmp_path: Path, name: str, seed: int) -> None:
-    """A single lost packet weighs more here; the bar is what a packet can hold."""
+    """A single lost packet matters more here; the limit is what a packet can hold."""
     print(f"seed {seed}")
     segments = segments_of(golden(name))
     truth = plain_frames(segments)

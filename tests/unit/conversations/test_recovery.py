@@ -1,4 +1,4 @@
-"""Finding frames again: starts in the middle, lost borders, false scents; TLS; bounded memory."""
+"""Finding frames again: starts in the middle, lost borders, false leads; TLS; bounded memory."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _without(session: Session, *positions: int) -> list[int]:
 
 
 def test_a_connection_that_was_open_before_is_picked_up(tmp_path: Path) -> None:
-    """Most captures begin while clients are connected; nobody restarts a cluster for them."""
+    """Most captures begin while clients are connected; clusters are not restarted for them."""
     session = _ping_pong(Session(), range(5, 9))
     frames, capture = decode_segments(tmp_path, session.segments)
     assert [f.correlation_id for f in frames if f.is_request] == [5, 6, 7, 8]
@@ -59,10 +59,10 @@ def test_the_first_packet_may_be_the_servers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("begin", range(1, 12))
-def test_what_was_asked_for_before_the_capture_is_no_loss(tmp_path: Path, begin: int) -> None:
+def test_what_was_requested_before_the_capture_is_not_a_loss(tmp_path: Path, begin: int) -> None:
     """Every packet of a connection in use is a place where a capture may begin."""
     session = Session()
-    for number in range(5, 9):  # three requests are under way at any time
+    for number in range(5, 9):  # three requests are in flight at any time
         session.client(request(number, b"q" * 40))
     for number in range(9, 16):
         session.server(response(number - 4, b"r" * 40)).client(request(number, b"q" * 40))
@@ -81,7 +81,7 @@ def test_what_was_asked_for_before_the_capture_is_no_loss(tmp_path: Path, begin:
 
 
 def test_a_request_that_is_lost_later_is_a_loss(tmp_path: Path) -> None:
-    """Only what comes before the first exchange was asked for before the capture."""
+    """Only what comes before the first exchange was requested before the capture."""
     session = _ping_pong(Session(), range(5, 30))
     del session.segments[20]
     frames, capture = decode_segments(tmp_path, session.segments)
@@ -113,7 +113,7 @@ def test_a_capture_may_begin_inside_a_long_request(tmp_path: Path) -> None:
     assert capture.health.skipped_bytes == 25_616 - 4 * 1448 + 0 * capture.health.packets + 4
 
 
-def test_requests_are_found_again_behind_a_lost_border(tmp_path: Path) -> None:
+def test_requests_are_found_again_after_a_lost_border(tmp_path: Path) -> None:
     """The hole holds the end of one request and the start of the next."""
     session = Session().open()
     stream = b"".join(request(n, bytes([n]) * 1000) for n in range(20))
@@ -133,7 +133,7 @@ def test_requests_are_found_again_behind_a_lost_border(tmp_path: Path) -> None:
 
 
 def test_responses_are_found_again_by_the_ids_that_are_waited_for(tmp_path: Path) -> None:
-    """A response has no header of its own to recognise it by."""
+    """A response has no distinctive header to recognise it by."""
     session = Session().open()
     session.client(b"".join(request(n) for n in range(100, 120)))
     session.server(b"".join(response(n, bytes([n]) * 1000) for n in range(100, 120)))
@@ -145,7 +145,7 @@ def test_responses_are_found_again_by_the_ids_that_are_waited_for(tmp_path: Path
     assert all(f.api_key == 3 for f in answers)
 
 
-def test_a_frame_inside_a_payload_is_no_frame(tmp_path: Path) -> None:
+def test_a_frame_inside_a_payload_is_not_a_frame(tmp_path: Path) -> None:
     """Topics may carry recorded Kafka traffic; the lengths around it say that it is data."""
     inner = b"".join(request(n, client_id="other") for n in range(50))
     session = Session().open()
@@ -157,7 +157,7 @@ def test_a_frame_inside_a_payload_is_no_frame(tmp_path: Path) -> None:
 
 
 def test_a_recorded_request_in_the_rest_of_a_lost_one_is_not_believed(tmp_path: Path) -> None:
-    """Behind a hole the connection's own client id and the next correlation ids are needed."""
+    """After a hole, the connection's own client id and the next correlation ids are needed."""
     inner = b"".join(request(n, client_id="other") for n in range(200))
     session = Session().open()
     for number in range(300, 320):
@@ -168,7 +168,7 @@ def test_a_recorded_request_in_the_rest_of_a_lost_one_is_not_believed(tmp_path: 
 
 
 def test_a_length_above_a_mebibyte_needs_confirmation(tmp_path: Path) -> None:
-    """A wrong one would swallow all that follows."""
+    """A wrong one would swallow everything that follows."""
     session = Session()
     bogus = struct.pack(">ihhih", 5_000_000, 3, 1, 77, 6) + b"tester"
     session.client(bogus)
@@ -178,7 +178,7 @@ def test_a_length_above_a_mebibyte_needs_confirmation(tmp_path: Path) -> None:
 
 
 def test_garbage_in_the_middle_is_skipped(tmp_path: Path) -> None:
-    """Bytes that are no frame, without any hole: a client with a bug, or a damaged capture."""
+    """Bytes that are not a frame, without any hole: a client with a bug, or a damaged capture."""
     session = _ping_pong(Session().open(), range(3))
     session.client(b"\xff" * 100)
     _ping_pong(session, range(3, 6))
@@ -189,7 +189,7 @@ def test_garbage_in_the_middle_is_skipped(tmp_path: Path) -> None:
     assert capture.health.skipped_bytes == 100
 
 
-def test_responses_that_match_nothing_behind_a_loss_are_not_invented(tmp_path: Path) -> None:
+def test_responses_that_match_nothing_after_a_loss_are_not_invented(tmp_path: Path) -> None:
     """Bytes that were cut by a wrong length look like responses, too."""
     session = _ping_pong(Session().open(), range(3))
     session.server(b"\xff" * 20 + bytes([0, 0, 0, 6, 1, 2, 3, 4, 5, 6]) * 30)
@@ -199,7 +199,7 @@ def test_responses_that_match_nothing_behind_a_loss_are_not_invented(tmp_path: P
 
 
 def test_tls_connections_are_named_and_counted() -> None:
-    """Their bytes stay closed, but whoever looks for them should know why."""
+    """Their bytes stay encrypted, but the reader should learn why."""
     capture = Capture(str(shared("captures", "d_tls.pcapng.xz")))
     assert list(capture) == []
     assert capture.health.tls_connections == 8
@@ -240,7 +240,7 @@ def test_tls_that_began_before_the_capture_is_recognised(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("data", [b"\x16\x03\x01\0\x05\x01\0\0\x01\0", b"\x16\x03\x01\0\x02\x02\0"])
 def test_broken_hellos_are_survived(tmp_path: Path, data: bytes) -> None:
-    """A hello that ends before its fields do says nothing."""
+    """A hello that ends before its fields do has no name or version."""
     _, capture = decode_segments(tmp_path, Session().open().client(data).server(data).segments)
     assert capture.health.tls[0].version == ""
 
@@ -274,7 +274,7 @@ def test_the_budget_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_scan_of_ports_does_not_fill_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Connections that say nothing go first, and closed ones are forgotten."""
+    """Connections without data are dropped first, and closed ones are forgotten."""
     monkeypatch.setattr(conversations, "CONNECTIONS_MAX", 50)
     monkeypatch.setattr(conversations, "CLOSED_CONNECTIONS_MAX", 10)
     kafka = Session().open().client(request(1))
@@ -301,7 +301,7 @@ def test_every_finding_is_documented(tmp_path: Path) -> None:
 
 
 def test_hostile_flags_and_numbers_are_survived(tmp_path: Path) -> None:
-    """Packets that no TCP would send lead to nothing, not to an error."""
+    """Packets that no TCP would send are ignored; they do not raise an error."""
     session = _ping_pong(Session().open(), range(3))
     base = session.segments[3]
     odd = []
@@ -311,7 +311,7 @@ def test_hostile_flags_and_numbers_are_survived(tmp_path: Path) -> None:
     frames, capture = decode_segments(
         tmp_path, session.segments[:6] + odd + session.segments[6:]
     )
-    # A SYN may begin another connection, so one response is lost; nothing is made up.
+    # A SYN may begin another connection, so one response is lost; nothing is invented.
     told = [(frame.direction, frame.correlation_id) for frame in frames]
     assert told[:3] == [("request", 0), ("response", 0), ("request", 1)]
     assert told[3:] == [("request", 2), ("response", 2)]

@@ -33,7 +33,7 @@ def _snake(name: str) -> str:
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_frames_have_the_attributes_of_json_lines(name: str) -> None:
-    """Who knows the lines knows the attributes."""
+    """Users who know the lines know the attributes."""
     lines = decode(golden(name)).lines
     frames = list(kraftwire.decode.open(golden(name)))
     assert len(frames) == len(lines)
@@ -60,7 +60,7 @@ def test_a_known_body_has_its_type() -> None:
 
 
 def test_any_source_and_any_name() -> None:
-    """A program has bytes more often than a path."""
+    """Programs have bytes more often than paths."""
     content = golden("quorum").read_bytes()
     frames = list(kraftwire.decode.open(io.BytesIO(content), name="upload"))
     assert {frame.file for frame in frames} == {"upload"}
@@ -68,7 +68,7 @@ def test_any_source_and_any_name() -> None:
 
 
 def test_filters_choose_frames_and_exchanges() -> None:
-    """An exchange is shown whole, even if only one side has what is wanted."""
+    """An exchange is shown whole, even if only one side matches."""
     options = Options(filters=FilterOptions(api=("Vote",)))
     frames = list(kraftwire.decode.open(golden("quorum"), options=options))
     assert {frame.api_name for frame in frames} == {"Vote"}
@@ -95,21 +95,21 @@ def test_health_and_memory_are_there_at_the_end() -> None:
 
 
 def test_options_go_through_pickle() -> None:
-    """A worker is told in the same words as the command line."""
+    """Workers get the same options as the command line."""
     options = Options(records="summary", filters=FilterOptions(topic=("a*",), since="2026-11-21"))
     assert pickle.loads(pickle.dumps(options)) == options
     assert pickle.loads(pickle.dumps(Memory())) == Memory()
 
 
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
-    """Errors say which file, and calls that make no sense are refused."""
+    """Errors name the file, and invalid calls are refused."""
     with pytest.raises(StorageError, match="missing"):
         kraftwire.decode.open(tmp_path / "missing.pcap")
     with pytest.raises(StorageError, match="not a capture"):
         list(kraftwire.decode.open(b"no capture at all, only text"))
     with pytest.raises(UsageError):
         kraftwire.decode.open(golden("quorum"), options=Options(filters=FilterOptions(since="x")))
-    with pytest.raises(UsageError, match="no segment"):
+    with pytest.raises(UsageError, match="neither a segment"):
         list(kraftwire.decode.batches(golden("quorum")))
     with pytest.raises(StorageError):
         list(kraftwire.decode.records(tmp_path / "missing.log"))
@@ -135,8 +135,8 @@ def test_batches_and_records_are_those_of_the_lines(path: Path) -> None:
     assert [each.record for each in again] == [each.record for each in records]
 
 
-def test_damage_of_a_segment_is_told_and_not_passed_over(tmp_path: Path) -> None:
-    """Batches go on after damage; records that may be wrong are an error."""
+def test_damage_of_a_segment_is_reported_and_not_skipped(tmp_path: Path) -> None:
+    """Batches continue after damage; records that may be wrong are an error."""
     data = bytearray(SEGMENT.read_bytes())
     data[100] ^= 1
     path = tmp_path / "00000000000000000000.log"

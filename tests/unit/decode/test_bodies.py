@@ -1,4 +1,4 @@
-"""Payloads that are as they should be, too new, too long, cut off or damaged."""
+"""Payloads that are sound, too new, too long, cut off or damaged."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _ids(findings: list[Any]) -> list[str]:
 
 
 def test_a_whole_request_is_shown_as_kafka_prints_it() -> None:
-    """The ordinary case: header, body, nothing left, nothing to say."""
+    """The ordinary case: header, body, nothing left, no findings."""
     shown = view(request("Vote", 2, VOTE, 7))
     assert shown.payload.header_json() == {
         "requestApiKey": 52,
@@ -80,13 +80,13 @@ def test_a_version_without_schema_is_tried_with_the_nearest() -> None:
             "id": "trailing-bytes",
             "offset": len(payload),
             "path": "",
-            "detail": "4 bytes behind VoteRequest; bytes 076e6577",
+            "detail": "4 bytes after VoteRequest; bytes 076e6577",
         },
     ]
 
 
 def test_an_api_without_schema_keeps_its_header() -> None:
-    """The header tells who asked and which request it was."""
+    """The header identifies the client and the request."""
     payload = bytearray(request("Vote", 0, {"clusterId": None, "topics": []}))
     payload[0:2] = (999).to_bytes(2, "big")
     shown = view(bytes(payload))
@@ -139,7 +139,7 @@ def test_an_answer_in_version_0_is_read_whatever_was_asked_for(version: int) -> 
         pytest.param(b"\x17" + b"A" * 22 + b"\x00\x00\x00\x03", id="cluster and node"),
     ],
 )
-def test_what_a_newer_client_says_of_itself_is_read(added: bytes) -> None:
+def test_what_a_newer_client_says_about_itself_is_read(added: bytes) -> None:
     """Version 5 adds a cluster's id, whose length must not be taken for a number of tags."""
     asked = {"clientSoftwareName": "x", "clientSoftwareVersion": "1"}
     payload = bytearray(request("ApiVersions", 4, asked))
@@ -153,7 +153,7 @@ def test_what_a_newer_client_says_of_itself_is_read(added: bytes) -> None:
 
 
 def test_a_newer_client_whose_name_is_cut_short_is_undecoded() -> None:
-    """Only what a newer version may add is passed over."""
+    """Only what a newer version may add is skipped."""
     payload = bytearray(request("ApiVersions", 4, {"clientSoftwareName": "x" * 9,
                                                    "clientSoftwareVersion": "1"}))  # fmt: skip
     payload[3] = 5
@@ -162,16 +162,16 @@ def test_a_newer_client_whose_name_is_cut_short_is_undecoded() -> None:
     assert _ids(shown.findings) == ["api-versions-newer", "undecoded"]
 
 
-def test_bytes_behind_a_message_are_counted_and_shown() -> None:
+def test_bytes_after_a_message_are_counted_and_shown() -> None:
     """At least one client really sends such a byte."""
     shown = view(request("Vote", 2, VOTE) + b"\x00")
     assert shown.payload.remaining == 1
-    assert shown.findings[0].text(show_bytes=True) == "1 byte behind VoteRequest; bytes 00"
+    assert shown.findings[0].text(show_bytes=True) == "1 byte after VoteRequest; bytes 00"
     assert not shown.findings[0].is_loss
 
 
 def test_unknown_tagged_fields_are_found_wherever_they_are() -> None:
-    """They are how a newer peer shows itself first."""
+    """They are the first sign of a newer peer."""
     body = messages.find("FetchResponse").from_json(_fetched(3), 17)
     body.unknown_tagged_fields = {9: b"ab"}  # type: ignore[attr-defined]
     body.responses[0].partitions[2].unknown_tagged_fields = {100: b"xyz"}  # type: ignore[attr-defined]
@@ -184,7 +184,7 @@ def test_unknown_tagged_fields_are_found_wherever_they_are() -> None:
 
 
 def test_a_longer_form_of_a_number_is_found() -> None:
-    """The bytes mean the same, but no Kafka client writes them: somebody else's encoder did."""
+    """The bytes mean the same, but no Kafka client writes them: another encoder did."""
     payload = request("Vote", 2, VOTE)
     at = payload.index(b"\x02c")
     shown = view(payload[:at] + b"\x82\x00c" + payload[at + 2 :])
@@ -195,7 +195,7 @@ def test_a_longer_form_of_a_number_is_found() -> None:
 
 
 def test_a_stop_names_field_offset_and_bytes() -> None:
-    """The fields in front of the stop are shown, none of those behind it."""
+    """The fields before the stop are shown, none of those after it."""
     payload = request("Vote", 2, VOTE)
     bad = payload[:-2] + b"\xff\xff"
     shown = view(bad)
@@ -207,8 +207,8 @@ def test_a_stop_names_field_offset_and_bytes() -> None:
     assert shown.payload.remaining == 2
 
 
-def test_a_header_that_cannot_be_read_is_told() -> None:
-    """A client id longer than its frame."""
+def test_a_header_that_cannot_be_read_is_reported() -> None:
+    """Its client id is longer than the frame."""
     shown = view(b"\x00\x34\x00\x02\x00\x00\x00\x01\x7f\xff")
     assert shown.payload.header is None
     assert _ids(shown.findings) == ["header-undecoded"]
@@ -216,8 +216,8 @@ def test_a_header_that_cannot_be_read_is_told() -> None:
 
 
 @pytest.mark.parametrize("length", [9, 20, 40, 60, 75, 95, 110])
-def test_a_frame_with_missing_bytes_shows_what_stands_before_them(length: int) -> None:
-    """No field is made up, and no complete one is lost, even in the middle of an array."""
+def test_a_frame_with_missing_bytes_shows_what_precedes_them(length: int) -> None:
+    """No field is invented, and no complete one is lost, even in the middle of an array."""
     whole = response("Fetch", 17, _fetched(3))
     everything = view(whole, ("Fetch", 17)).body_json
     shown = view(whole[:length], ("Fetch", 17), size=len(whole))
@@ -228,7 +228,7 @@ def test_a_frame_with_missing_bytes_shows_what_stands_before_them(length: int) -
 
 
 def test_elements_of_an_array_that_is_cut_are_shown() -> None:
-    """The count in front of them promises more than is there, which must not discard them."""
+    """The count before them claims more than there is, which must not discard them."""
     whole = response("Fetch", 17, _fetched(100))
     shown = view(whole[:500], ("Fetch", 17), size=len(whole))
     assert shown.body_json is not None
@@ -261,7 +261,7 @@ def test_error_codes_are_found_at_every_level() -> None:
 
 
 def test_topics_come_with_their_partitions() -> None:
-    """A filter for a partition means that of the topic, not of another one in the same frame."""
+    """A filter for a partition means that of the topic, not of another one in the frame."""
     body = FetchRequest.from_json(
         {
             "replicaId": -1,
@@ -327,13 +327,13 @@ def test_paths_of_findings_are_those_of_the_json_form() -> None:
 
 
 def test_losses_are_findings_with_a_meaning() -> None:
-    """The exit code hangs on these ids."""
+    """The exit code depends on these ids."""
     assert {*FINDINGS, *CAPTURE_FINDINGS} >= LOSSES
     assert list(FINDINGS) == sorted(FINDINGS)
 
 
 def test_every_schema_can_be_scanned() -> None:
-    """Plans are made from facts, so one odd schema would break one API only."""
+    """Plans are made from facts, so one odd schema would break only one API."""
     for name in messages.API_NAMES.values():
         for kind in ("Request", "Response"):
             cls = messages.find(f"{name}{kind}")
@@ -347,7 +347,7 @@ def test_every_schema_can_be_scanned() -> None:
 
 
 def test_the_readme_explains_every_finding() -> None:
-    """Ids are made to be looked up."""
+    """People look up ids there."""
     readme = (Path(findings.__file__).parents[1] / "README.md").read_text()
     for id, meaning in {**CAPTURE_FINDINGS, **FINDINGS}.items():
         assert f"| `{id}` | {'yes' if id in LOSSES else ''} | {meaning} |" in readme

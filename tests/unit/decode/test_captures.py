@@ -1,4 +1,4 @@
-"""Whole captures against Kafka's own readers: every frame, field by field."""
+"""Whole captures compared with Kafka's own readers: every frame, field by field."""
 
 from __future__ import annotations
 
@@ -120,8 +120,8 @@ def test_lines_have_all_keys_in_the_same_order(name: str) -> None:
     assert all(name.count(":") == 2 and name.count("-") == 1 for name in connections)
 
 
-def test_a_trailing_byte_is_a_finding_and_no_failure() -> None:
-    """librdkafka really sends one behind AlterUserScramCredentials."""
+def test_a_trailing_byte_is_a_finding_and_not_a_failure() -> None:
+    """librdkafka really sends one after AlterUserScramCredentials."""
     decoded = decode(golden("clients"))
     (line,) = [line for line in decoded.lines if line["findings"]]
     assert line["remaining"] == 1
@@ -149,7 +149,7 @@ def test_envelopes_show_the_request_and_the_response_inside() -> None:
 
 
 def test_metadata_records_in_fetches_are_decoded() -> None:
-    """The metadata log travels in Fetch responses that name its topic by id only."""
+    """Fetch responses carry the metadata log and name its topic only by id."""
     types = {
         record["decoded"]["type"]
         for line in decode(golden("quorum")).lines
@@ -160,7 +160,7 @@ def test_metadata_records_in_fetches_are_decoded() -> None:
 
 
 def test_group_members_metadata_is_decoded() -> None:
-    """Subscriptions and assignments are what one looks for when a group rebalances."""
+    """Subscriptions and assignments matter when a group rebalances."""
     types: dict[str, set[str]] = {}
     for line in decode(golden("clients")).lines:
         for value in line["nested"].values():

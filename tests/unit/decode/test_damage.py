@@ -1,4 +1,4 @@
-"""Captures with lost, doubled, reordered and cut packets: nearly all frames, none invented."""
+"""Captures with lost, duplicated, reordered and cut packets: nearly all frames, none invented."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _check(lines: list[dict[str, Any]], truth: Counter[str], *, of: int) -> None
 
 
 def _cut(capture: Path, target: Path, mode: str, seed: int) -> Path:
-    """Re-cut a capture into packets of 1448 bytes, with damage as the mode says."""
+    """Re-cut a capture into packets of 1448 bytes, with the damage of the mode."""
     tool = shared("tools", "damage_capture.py")
     command = [sys.executable, str(tool), str(capture), str(target), "100", mode, str(seed)]
     subprocess.run(command, check=True, capture_output=True)
@@ -60,7 +60,7 @@ def _unpacked(name: str, folder: Path) -> Path:
     [("a_kraft_quorum", "hard"), ("b_mixed_clients", "hard"), ("b_mixed_clients", "hard,mid6")],
 )
 def test_damaged_captures_give_nearly_all_frames(name: str, mode: str, tmp_path: Path) -> None:
-    """0.5 % doubled, 1.5 % reordered, 0.05 % lost, 0.05 % truncated; some start in the middle."""
+    """0.5 % duplicated, 1.5 % reordered, 0.05 % lost, 0.05 % cut; some start in the middle."""
     whole = _unpacked(name, tmp_path)
     undamaged = mode.removeprefix("hard").removeprefix(",") or "whole"
     form = {"detail": "none", "show_secrets": True}
@@ -91,5 +91,5 @@ def test_recorded_damage_invents_nothing(damaged: str, name: str) -> None:
         and not incomplete & {each["id"] for each in line["findings"]}
     ]
     assert not wrong
-    # Half of the second recording lies before its start.
+    # Half of the second recording is before its start.
     assert len(lines) > (0.99 if damaged == "a_hard" else 0.4) * len(rows)

@@ -50,7 +50,7 @@ def test_the_batch_layout_equals_the_batch_reader() -> None:
 
 @pytest.mark.parametrize("attributes", range(0x80))
 def test_attribute_bits_equal_the_batch_reader(attributes: int) -> None:
-    """Each bit has one meaning, and an unknown codec is the reader's business."""
+    """Each bit has one meaning; the reader handles unknown codecs."""
     bits = LAYOUTS["batch attributes"].parse(struct.pack(">h", attributes))
     batch = RecordBatch(SEGMENT)
     batch.attributes = attributes
@@ -79,7 +79,7 @@ def test_the_record_layout_equals_the_record_reader() -> None:
 
 
 def test_legacy_layouts_equal_the_header_reader() -> None:
-    """No Kafka of today writes these, so the bytes are made here."""
+    """No present Kafka writes these, so the bytes are made here."""
     for magic, timestamp in ((0, b""), (1, struct.pack(">q", 1234))):
         body = struct.pack(">bb", magic, 0) + timestamp + struct.pack(">i", -1)
         body += struct.pack(">i3s", 3, b"abc")
@@ -115,7 +115,7 @@ def test_the_request_header_layout_equals_the_generated_class(version: int) -> N
 
 @pytest.mark.parametrize("version", [0, 1])
 def test_the_response_header_layout_equals_the_generated_class(version: int) -> None:
-    """Version 1 is version 0 with tagged fields behind it."""
+    """Version 1 is version 0 with tagged fields after it."""
     encoded = ResponseHeader(correlation_id=41).encode(version)
     fields = parse(f"response header v{version}", encoded)
     assert fields["correlationId"] == 41
@@ -123,7 +123,7 @@ def test_the_response_header_layout_equals_the_generated_class(version: int) -> 
 
 
 def test_control_record_layouts_equal_the_generated_classes() -> None:
-    """The key tells the type; the oldest control record is the end of a transaction."""
+    """The key gives the type; the oldest control record is the end of a transaction."""
     key = struct.pack(">hh", 0, 2)
     schema, _ = ControlRecordTypeSchema.decode(key, 0, 2)
     assert parse("control record key", key) == {"version": 0, "type": schema.type}

@@ -1,4 +1,4 @@
-"""What is learned across frames is a value: handed over, merged, started from."""
+"""What is learned across frames is a value: passed on, merged, used as a start."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_memory_goes_through_pickle() -> None:
 
 
 def test_parts_know_together_what_the_whole_knows() -> None:
-    """Connections that are decoded apart must not differ from a run over all of them."""
+    """Connections that are decoded separately must not differ from a run over all of them."""
     frames = _frames()
     whole = _learned(frames)
     parts: dict[str, list[Frame]] = {}
@@ -70,7 +70,7 @@ def test_a_run_that_starts_from_a_memory_decodes_a_part_as_the_whole_does() -> N
 
 
 def test_a_copy_learns_on_its_own() -> None:
-    """Who starts from a memory does not change that of others."""
+    """A run that starts from a memory does not change that of others."""
     memory = Memory()
     made = memory.copy()
     _learned(_frames(), made)
@@ -78,7 +78,7 @@ def test_a_copy_learns_on_its_own() -> None:
 
 
 def test_what_is_known_stays_and_a_merge_is_bounded() -> None:
-    """The order of merging must not rename topics, nor let memory grow without end."""
+    """The order of merging must not rename topics, nor let memory grow without bound."""
     one, other = Memory(), Memory()
     one.mechanisms["a"] = "PLAIN"
     other.mechanisms.update({"a": "GSSAPI", **{str(n): "PLAIN" for n in range(CLUES_MAX)}})

@@ -25,7 +25,7 @@ def _session(client: tuple[str, int], start: int) -> list[Segment]:
 
 
 def _at(segments: list[Segment], end: tuple[str, int], skew_ns: int) -> list[Segment]:
-    """What a node sees: its own packets when it sends them, others a way later, by its clock."""
+    """A node's view: its own packets when it sends them, others after transit, by its clock."""
     return [
         replace(each, time_ns=each.time_ns + skew_ns + (0 if each.source == end else WAY))
         for each in segments
@@ -33,7 +33,7 @@ def _at(segments: list[Segment], end: tuple[str, int], skew_ns: int) -> list[Seg
 
 
 def _files(folder: Path, skew_ns: int) -> list[str]:
-    """A client's capture, and its server's, who talks to another client as well."""
+    """A client's capture, and its server's, which also has another client."""
     shared, alone = _session(CLIENT, 0), _session(OTHER, 500)
     of_server = sorted((*_at(shared, SERVER, skew_ns), *_at(alone, SERVER, skew_ns)), key=_time)
     client, server = folder / "client.pcap", folder / "server.pcap"
@@ -48,7 +48,7 @@ def _time(segment: Segment) -> int:
 
 @pytest.mark.parametrize("skew_ms", [0, 250, -40, 3])
 def test_clocks_are_aligned_by_frames_that_both_saw(tmp_path: Path, skew_ms: int) -> None:
-    """The way of the bytes does not count as a difference of clocks."""
+    """The transit time does not count as a difference of clocks."""
     paths = _files(tmp_path, skew_ms * MILLISECOND)
     clocks = compare(paths)
     assert clocks.offsets_ns == [0, -skew_ms * MILLISECOND]
@@ -60,8 +60,17 @@ def test_clocks_are_aligned_by_frames_that_both_saw(tmp_path: Path, skew_ms: int
     assert {each.file for each in frames if each.connection.startswith(CLIENT[0])} == {paths[0]}
 
 
-def test_captures_of_other_times_are_no_pair(tmp_path: Path) -> None:
-    """They are read one after the other, as they always were."""
+@pytest.mark.parametrize("skew_ms", [0, 250, -40])
+def test_latencies_are_those_of_one_clock(tmp_path: Path, skew_ms: int) -> None:
+    """A response answers as late as in its own capture, whatever is added to its time."""
+    paths = _files(tmp_path, skew_ms * MILLISECOND)
+    alone = {each.latency_ms for path in paths for each in Capture(path) if not each.is_request}
+    frames = merged([Capture(path) for path in paths], compare(paths))
+    assert {each.latency_ms for each in frames if not each.is_request} <= alone
+
+
+def test_captures_of_other_times_are_not_a_pair(tmp_path: Path) -> None:
+    """They are read one after the other, as without merging."""
     first, late = tmp_path / "a.pcap", tmp_path / "late.pcap"
     segments = _session(CLIENT, 0)
     first.write_bytes(pcap_of(segments))
@@ -70,7 +79,7 @@ def test_captures_of_other_times_are_no_pair(tmp_path: Path) -> None:
 
 
 def test_the_command_line_merges_and_tells_of_clocks(tmp_path: Path) -> None:
-    """Lines are in order of time, and standard error says how far a clock was off."""
+    """Lines are in order of time, and standard error reports how far a clock was off."""
     paths = _files(tmp_path, 250 * MILLISECOND)
     done = run_decode(*paths)
     assert "server.pcap: its clock is 250.000 ms ahead" in done.err
@@ -82,7 +91,7 @@ def test_the_command_line_merges_and_tells_of_clocks(tmp_path: Path) -> None:
 
 
 def test_a_capture_with_nothing_in_common_keeps_its_times(tmp_path: Path) -> None:
-    """And that is said."""
+    """This is reported."""
     one, other = tmp_path / "one.pcap", tmp_path / "other.pcap"
     one.write_bytes(pcap_of(_session(CLIENT, 0)))
     other.write_bytes(pcap_of(_session(OTHER, 100)))

@@ -80,12 +80,12 @@ def test_a_later_version_of_a_subscription_is_read_as_the_latest_known() -> None
 
 
 def test_metadata_of_other_protocols_stays_opaque() -> None:
-    """Kafka Connect's members send something else in the same field."""
+    """Members of Kafka Connect send something else in the same field."""
     shown = _join(_subscription("a"), "connect")
     assert (shown.nested.objects, _ids(shown)) == ({}, [])
 
 
-def test_metadata_that_is_no_subscription_is_a_finding_with_its_place() -> None:
+def test_metadata_that_is_not_a_subscription_is_a_finding_with_its_place() -> None:
     """Its offset leads to the bytes in the frame."""
     shown = _join(b"\x00\x01\x00\x00\x00\x05abc")
     (finding,) = shown.findings
@@ -132,7 +132,7 @@ def test_an_envelope_with_damaged_contents_names_the_place_in_the_frame() -> Non
 
 
 def test_an_answer_in_an_envelope_needs_its_request() -> None:
-    """Which API it answers stands in the request's envelope only."""
+    """Only the request's envelope says which API it answers."""
     inner = response("Vote", 2, {"errorCode": 41, "topics": []}, 42)
     payload = response("Envelope", 0, EnvelopeResponse(response_data=inner))
     clue = Clue(embedded_api=(api_key("Vote"), 2))
@@ -172,7 +172,7 @@ def _records(shown: PayloadView) -> Any:
 
 
 def test_records_are_lists_of_batches() -> None:
-    """With everything in them: bytes as base64, the meaning where it is known."""
+    """They have everything: bytes as base64, the meaning where it is known."""
     shown = _produce("t", PLAIN + PLAIN)
     first, second = _records(shown)
     assert (first["position"], second["position"]) == (0, len(PLAIN))
@@ -214,7 +214,7 @@ def test_a_wrong_crc_is_found_with_its_offset() -> None:
 
 
 def test_a_batch_that_is_cut_off_is_a_finding_and_no_loss() -> None:
-    """Servers cut the last batch of a response at the size that was asked for."""
+    """Servers cut the last batch of a response at the requested size."""
     shown = _produce("t", PLAIN + PLAIN[:30])
     (finding,) = shown.findings
     assert (finding.id, finding.is_loss) == ("batch-cut", False)
@@ -222,8 +222,8 @@ def test_a_batch_that_is_cut_off_is_a_finding_and_no_loss() -> None:
     assert len(_records(shown)) == 1
 
 
-def test_garbage_between_batches_is_passed_over() -> None:
-    """One bad length must not hide all the batches behind it."""
+def test_garbage_between_batches_is_skipped() -> None:
+    """One bad length must not hide all the batches after it."""
     shown = _produce("t", PLAIN + b"\xff" * 40 + PLAIN)
     assert _ids(shown) == ["batch-damaged"]
     assert [each["position"] for each in _records(shown)] == [0, len(PLAIN) + 40]
@@ -231,7 +231,7 @@ def test_garbage_between_batches_is_passed_over() -> None:
 
 @pytest.mark.parametrize("topic", ["t", METADATA])
 def test_records_that_do_not_decompress_are_found(topic: str) -> None:
-    """The header of their batch is shown all the same."""
+    """The header of their batch is still shown."""
     bad = bytearray(build_batch([Record(0, 0, None, b"x" * 99)], BatchHeader(compression="gzip")))
     bad[62] ^= 0xFF
     shown = _produce(topic, bytes(bad))
@@ -240,7 +240,7 @@ def test_records_that_do_not_decompress_are_found(topic: str) -> None:
 
 
 def test_secrets_in_metadata_records_are_hidden_in_json_and_bytes() -> None:
-    """SCRAM keys travel with the metadata log."""
+    """SCRAM keys are in the metadata log."""
     shown = _produce(METADATA, SECRET)
     (record,) = _records(shown)[0]["records"]
     assert record["value"] == REDACTED
@@ -264,7 +264,7 @@ def _snapshot(data: bytes, position: int) -> PayloadView:
 
 
 def test_a_slice_of_a_snapshot_begins_and_ends_inside_batches() -> None:
-    """What belongs to other slices is told, what is whole is shown, and nothing is a failure."""
+    """What belongs to other slices is noted, what is whole is shown, and nothing is a failure."""
     shown = _snapshot(PLAIN[20:] + SECRET + PLAIN[:70], 20)
     assert shown.body_json is not None
     (batch,) = shown.body_json["topics"][0]["partitions"][0]["unalignedRecords"]
@@ -276,8 +276,8 @@ def test_a_slice_of_a_snapshot_begins_and_ends_inside_batches() -> None:
     assert len(starts) == 3
 
 
-def test_batches_in_front_of_a_hole_are_shown() -> None:
-    """A lost packet in a large response must not take all its batches."""
+def test_batches_before_a_hole_are_shown() -> None:
+    """A lost packet in a large response must not cost all its batches."""
     partition = PartitionProduceData(index=4, records=PLAIN * 3)
     body = ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=[partition])])
     whole = request("Produce", 9, body)

@@ -40,7 +40,7 @@ from kraftwire.decode.body.secret_records import redact_batch
     ],
 )
 def test_keys_that_hold_secrets_are_known(name: str) -> None:
-    """Kafka's keys of type PASSWORD, and what plugins commonly call theirs."""
+    """Kafka's keys of type PASSWORD, and the usual names in plugins."""
     assert is_secret_config(name)
 
 
@@ -64,7 +64,7 @@ def test_keys_that_hold_secrets_are_known(name: str) -> None:
     ],
 )
 def test_keys_about_secrets_are_shown(name: str) -> None:
-    """A tool that hides half of a configuration is switched off."""
+    """People switch off a tool that hides half of a configuration."""
     assert not is_secret_config(name)
 
 
@@ -73,7 +73,7 @@ def _config(name: str, value: str | None) -> dict[str, Any]:
 
 
 def test_only_the_secret_values_of_a_request_are_replaced() -> None:
-    """Names and harmless values are what one looks for in such a request."""
+    """People need the names and harmless values of such a request."""
     configs = [_config("ssl.key.password", "hunter2"), _config("retention.ms", "5")]
     data = {"resources": [{"resourceType": 4, "resourceName": "1", "configs": configs}]}
     assert redact("IncrementalAlterConfigsRequest", data) == ["resources[0].configs[0].value"]
@@ -87,8 +87,8 @@ def test_what_the_server_calls_sensitive_is_hidden_whatever_its_name() -> None:
     assert secret_paths("DescribeConfigsResponse", data) == ["results[0].configs[0].value"]
 
 
-def test_empty_values_are_no_secrets() -> None:
-    """An empty token is worth knowing, and nothing can leak with it."""
+def test_empty_values_are_not_secrets() -> None:
+    """Showing an empty token helps, and leaks nothing."""
     assert secret_paths("SaslAuthenticateResponse", {"authBytes": ""}) == []
     data = {"resources": [{"configs": [_config("sasl.jaas.config", None)]}]}
     assert secret_paths("AlterConfigsRequest", data) == []
@@ -164,7 +164,7 @@ def test_batches_without_records_are_left_alone() -> None:
 
 
 def test_a_plain_token_shows_the_user_only() -> None:
-    """Who logged in is the question; the password is nobody's business."""
+    """The user matters; the password must not be shown."""
     token = b"\0alice\0hunter2"
     shown = sasl_token("PLAIN", token, is_request=True, show_secrets=False)
     expected = {
@@ -215,7 +215,7 @@ def test_scram_tokens_show_their_step(token: bytes, expected: dict[str, Any]) ->
 
 
 def test_a_bearer_token_is_hidden() -> None:
-    """Whoever has the token is the user."""
+    """The token is enough to act as the user."""
     token = b"n,a=me,\x01auth=Bearer eyJhbGciOi\x01cluster=c1\x01\x01"
     assert sasl_token("OAUTHBEARER", token, is_request=True, show_secrets=False) == {
         "mechanism": "OAUTHBEARER",

@@ -38,7 +38,7 @@ def _without_places(what: Any) -> Any:
 
 @pytest.mark.parametrize("form", ["folder", "files", "backwards", "packed"])
 def test_rotated_files_are_read_as_one(form: str, tmp_path: Path) -> None:
-    """However they are named, every frame is there once, and knows its request."""
+    """Whatever their names, every frame appears once, with its request."""
     paths = _rotate(tmp_path / "in", 5)
     if form == "packed":
         for path in paths:
@@ -53,8 +53,8 @@ def test_rotated_files_are_read_as_one(form: str, tmp_path: Path) -> None:
     assert found.told == wanted.told == []
 
 
-def test_files_of_the_same_time_are_captures_of_their_own(tmp_path: Path) -> None:
-    """A copy of a capture is not what comes after it."""
+def test_files_of_the_same_time_are_separate_captures(tmp_path: Path) -> None:
+    """A copy of a capture is not its continuation."""
     for number in (1, 2):
         (tmp_path / f"trace_{number}.pcap.xz").write_bytes(golden("quorum").read_bytes())
     found = decode(tmp_path)
@@ -63,15 +63,15 @@ def test_files_of_the_same_time_are_captures_of_their_own(tmp_path: Path) -> Non
 
 
 def test_a_file_that_is_named_twice_is_read_twice(tmp_path: Path) -> None:
-    """As any other input is."""
+    """Like any other input."""
     paths = _rotate(tmp_path, 2)
     lines = decode(*paths, paths[1]).lines
     second = [line for line in decode(*paths).lines if line["file"] == str(paths[1])]
     assert len(lines) == len(decode(golden("quorum")).lines) + len(second)
 
 
-def test_a_file_that_is_no_capture_does_not_keep_others_from_being_read(tmp_path: Path) -> None:
-    """Alike names say little."""
+def test_a_file_that_is_not_a_capture_does_not_hold_up_others(tmp_path: Path) -> None:
+    """Similar names prove little."""
     paths = _rotate(tmp_path, 3)
     (tmp_path / "trace_98.pcap").write_bytes(b"\xd4\xc3\xb2\xa1")
     (tmp_path / "trace_99.pcap").write_bytes(paths[0].read_bytes()[:24])
@@ -81,7 +81,7 @@ def test_a_file_that_is_no_capture_does_not_keep_others_from_being_read(tmp_path
 
 
 def test_pipes_are_not_opened_before_they_are_read(tmp_path: Path) -> None:
-    """The names of a shell's pipes differ in numbers alone."""
+    """The names of a shell's pipes differ only in numbers."""
     pipes = [tmp_path / f"{number}" for number in (62, 63)]
     for pipe in pipes:
         os.mkfifo(pipe)

@@ -65,7 +65,7 @@ def _secrets(value: Any, key: str = "") -> Iterator[bytes]:
 
 
 def _forms(secret: bytes) -> Iterator[bytes]:
-    """A secret as it may show up: in clear, in hex, and in base64 at each of three places."""
+    """The forms of a secret: in clear, in hex, and in base64 at each of three offsets."""
     yield secret
     yield secret.hex().encode()
     yield secret.hex(" ").encode()
@@ -75,7 +75,7 @@ def _forms(secret: bytes) -> Iterator[bytes]:
 
 
 def _dumped(text: bytes) -> bytes:
-    """The bytes that a dump shows, put together again across its rows."""
+    """The bytes that a dump shows, joined across its rows."""
     rows = re.findall(rb"^ +(?:\[ *-?\d+, *\d+\))? {2}((?:[0-9a-f]{2} )+) ", text, re.MULTILINE)
     return bytes.fromhex(b"".join(rows).decode())
 
@@ -92,11 +92,11 @@ def _all_secrets(name: str) -> set[bytes]:
 def test_no_output_shows_a_secret(
     name: str, arguments: tuple[str, ...], capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    """Whoever sends a decoded capture to somebody else must not send the passwords along."""
+    """Sending a decoded capture to somebody else must not reveal the passwords."""
     code = main(["decode", *arguments, str(golden(name))])
     out, err = capfdbinary.readouterr()
     assert code == 0
-    # The logins are all there is in one, and no record.
+    # One capture has only logins, and no record.
     assert out or (name == "sasl" and arguments[0] in ("--print-data", "--template"))
     if "--bytes" in arguments:
         dumped = _dumped(out)
@@ -109,14 +109,14 @@ def test_no_output_shows_a_secret(
 
 
 def test_the_secrets_of_the_captures_are_found_when_they_are_shown() -> None:
-    """The test above would pass as well if it did not know what to look for."""
+    """The test above would also pass if it did not know what to look for."""
     assert len(_all_secrets("sasl")) > 20
     assert b"admin-secret" in b"".join(_all_secrets("sasl"))
     assert len(_all_secrets("quorum")) > 10
     assert len(_all_secrets("clients")) > 4
 
 
-def test_what_is_hidden_says_so() -> None:
+def test_hidden_values_are_marked() -> None:
     """A missing value would look like an empty one."""
     lines = decode(golden("sasl")).lines
     tokens = [line for line in lines if line["apiName"] == "SaslAuthenticate"]
@@ -189,7 +189,7 @@ def test_bytes_of_frames_that_may_hold_a_secret_are_not_shown_in_findings() -> N
 
 
 def test_an_envelope_that_was_cut_hides_what_it_carries() -> None:
-    """The bytes of a forwarded request are not looked at unless they are complete."""
+    """The bytes of a forwarded request are not decoded unless they are complete."""
     cut = bytes.fromhex(
         "003a00000000000a000163002700330000000000070001630001020275010000100002780d"
         "546f7053656372657458595a"
@@ -200,7 +200,7 @@ def test_an_envelope_that_was_cut_hides_what_it_carries() -> None:
 
 
 def test_bytes_of_an_unknown_api_are_shown() -> None:
-    """They are all there is to see of a newer client."""
+    """Nothing else of a newer client can be shown."""
     payload = b"\x03\xe7\0\0\0\0\0\1\0\0\0new"
     shown = view(payload)
     assert not shown.hides_bytes

@@ -57,7 +57,7 @@ def _token_session() -> Session:
 
 
 def test_a_bare_token_is_explained_and_hidden(tmp_path: Path) -> None:
-    """Old clients send passwords outside of any request."""
+    """Old clients send passwords outside any request."""
     path = _capture(tmp_path, _token_session())
     decoded = decode(path)
     token = decoded.lines[2]
@@ -133,7 +133,7 @@ def _fetch() -> dict[str, Any]:
 
 
 def test_an_answer_in_version_0_is_read_in_a_capture(tmp_path: Path) -> None:
-    """What a newer client gets from an older server, before it asks again."""
+    """A newer client gets this from an older server, before it asks again."""
     session = Session().open()
     asked = {"clientSoftwareName": "x", "clientSoftwareVersion": "1"}
     session.client(frame(request("ApiVersions", 4, asked, 1)))
@@ -147,7 +147,7 @@ def test_an_answer_in_version_0_is_read_in_a_capture(tmp_path: Path) -> None:
 
 
 def test_a_client_newer_than_the_schemas_is_read_in_a_capture(tmp_path: Path) -> None:
-    """It begins with a version that the server lacks as well, and goes on with an older one."""
+    """It begins with a version that the server lacks as well, and continues with an older one."""
     session = Session().open()
     asked = {"clientSoftwareName": "x", "clientSoftwareVersion": "1"}
     newer = bytearray(request("ApiVersions", 4, asked, 1))
@@ -182,8 +182,8 @@ def _heartbeat() -> dict[str, Any]:
     return {"groupId": "g", "generationId": 1, "memberId": "m", "groupInstanceId": None}
 
 
-def test_a_frame_that_the_end_of_the_capture_cuts_is_no_failure(tmp_path: Path) -> None:
-    """Whoever stops a capture cuts something."""
+def test_a_frame_that_the_end_of_the_capture_cuts_is_not_a_failure(tmp_path: Path) -> None:
+    """Stopping a capture always cuts something."""
     session = Session().open()
     _ask(session, "ApiVersions", 0, {}, {"errorCode": 0, "apiKeys": []}, id=1)
     session.client(frame(request("Heartbeat", 4, _heartbeat(), 2))[:-3])

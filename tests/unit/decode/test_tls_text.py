@@ -1,4 +1,4 @@
-"""TLS with known secrets: what is said is decoded as if it had been said in clear."""
+"""TLS with known secrets: the traffic is decoded as if it were plain text."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _payload_is_accounted(capture: Capture) -> bool:
 
 
 @pytest.mark.parametrize("cipher", CIPHERS)
-def test_what_is_said_under_each_cipher_is_decoded(tmp_path: Path, cipher: str | None) -> None:
+def test_what_is_sent_under_each_cipher_is_decoded(tmp_path: Path, cipher: str | None) -> None:
     """All requests and responses are there, with their bytes."""
     talk = _talk(tmp_path, cipher)
     frames, capture = _frames(talk.session.segments, KeyLog.read(str(talk.keylog)))
@@ -111,7 +111,7 @@ def test_a_record_that_was_changed_is_a_hole(tmp_path: Path) -> None:
 
 
 def test_without_its_secrets_a_connection_stays_closed_and_says_why(tmp_path: Path) -> None:
-    """A key log of other connections is no error."""
+    """A key log of other connections is not an error."""
     (tmp_path / "other").mkdir()
     talk, other = _talk(tmp_path, None), TlsTalk(tmp_path / "other")
     frames, capture = _frames(talk.session.segments, KeyLog.read(str(other.keylog)))

@@ -1,4 +1,4 @@
-"""The short ways to fields and their bytes name what the long ways name."""
+"""The fast paths to fields and their bytes name what the slow paths name."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def test_a_walk_names_what_the_annotating_reader_names() -> None:
         places = [each[:3] for each in found]
         assert places == [each[:3] for each in expected], (vector.name, vector.version)
         for one, other in zip(found, expected, strict=True):
-            # Fields of type records are left to who reads batches.
+            # Fields of type records are left to the reader of batches.
             assert one.value == other.value or one.value is None
         count += 1
     assert count > 2000
 
 
-def test_a_walk_stops_at_what_it_cannot_tell() -> None:
+def test_a_walk_stops_at_what_it_does_not_know() -> None:
     """An unknown tagged field, or bytes that end too early."""
     header = _header("tester", 1)
     header.unknown_tagged_fields = {7: b"x"}
@@ -65,7 +65,7 @@ def _long(name: str, data: bytes, at: int) -> list[Span]:
 @pytest.mark.parametrize("client_id", [None, "", "tester", "größer"])
 @pytest.mark.parametrize("at", [0, 5])
 def test_headers_have_the_spans_of_their_layouts(client_id: str | None, at: int) -> None:
-    """The short way and construct agree, wherever a header begins."""
+    """The fast path and construct agree, wherever a header begins."""
     for version in (1, 2):
         data = bytes(at) + _header(client_id, 70_000).encode(version) + b"\0"
         name = f"request header v{version}"
@@ -78,7 +78,7 @@ def test_headers_have_the_spans_of_their_layouts(client_id: str | None, at: int)
 
 @pytest.mark.parametrize("folder", ["txn-out-0", "headers-0", "comp-gzip-0"])
 def test_batches_and_records_have_the_spans_of_their_layouts(folder: str) -> None:
-    """Records with headers of their own go the long way."""
+    """Records with headers take the slow path."""
     (segment,) = (GOLDEN / "logs" / "broker" / folder).glob("*.log")
     for each in kraftwire.decode.batches(segment):
         data = bytes(each.batch.raw)

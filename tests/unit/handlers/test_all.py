@@ -1,4 +1,4 @@
-"""Every handler, in every version that is offered: what it returns can be written."""
+"""Every handler, in every offered version: its answer can be encoded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.unit.test_controller_steps import LEVEL
 
 ROUNDS = 12
 
-# What fields of requests may hold to be about something that exists.
+# Values with which fields of requests refer to something that exists.
 AIMS: dict[str, list[object]] = {
     "topic": [METADATA_TOPIC],
     "name": [METADATA_TOPIC],
@@ -69,7 +69,7 @@ def _request(is_controller: bool, message: Message, version: int) -> Request:
 
 
 def _aim(struct: Struct, facts: StructFacts, version: int, source: random.Random) -> None:
-    """Let a random request be about what exists here: the quorum's topic, this broker."""
+    """Let a random request refer to what exists here: the quorum's topic, this broker."""
     for field in facts.fields:
         if version not in field.versions:
             continue
@@ -134,7 +134,7 @@ async def test_every_answer_can_be_written_whatever_is_asked() -> None:
 
 @pytest.mark.trio
 async def test_requests_of_the_core_reach_it() -> None:
-    """What peers say to each other is no business of the handlers."""
+    """Handlers do not answer requests between peers."""
     for key in RAFT_APIS:
         version = CONTROLLER_VERSIONS[key][1]
         node = _node(key)
@@ -145,6 +145,6 @@ async def test_requests_of_the_core_reach_it() -> None:
 
 
 def test_a_client_listener_has_nothing_for_peers() -> None:
-    """A vote through the clients' door is answered like any unknown request: not at all."""
+    """A vote on a client listener is treated like any unknown request: it gets no answer."""
     request = _request(False, messages.find("VoteRequest")(), 2)
     assert handlers.route(request) is None

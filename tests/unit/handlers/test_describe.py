@@ -1,4 +1,4 @@
-"""What nodes tell of themselves: ApiVersions, Metadata, DescribeCluster, configurations."""
+"""What nodes report about themselves: ApiVersions, Metadata, DescribeCluster, configurations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _cluster(endpoint_type: int, **more: bool) -> DescribeClusterRequest:
 
 
 async def test_ranges_from_zero_are_hidden_below_version_4() -> None:
-    """Older clients take a range that begins at 0 for a mistake (KAFKA-17011)."""
+    """Older clients treat a range that begins at 0 as an error (KAFKA-17011)."""
     node = with_brokers(StubNode())
     names = {}
     for version in (3, 4):
@@ -55,8 +55,8 @@ async def test_finalized_levels_are_those_of_the_log() -> None:
     assert answer.finalized_features_epoch == 0
 
 
-async def test_a_finalized_kraft_version_is_told_if_it_is_not_zero() -> None:
-    """The level stands in control records, so the core knows it (R-SRV-3)."""
+async def test_a_finalized_kraft_version_is_reported_if_it_is_not_zero() -> None:
+    """The level is in control records, so the core knows it (R-SRV-3)."""
     node = with_brokers(StubNode())
     node.raft.kraft_version = 1
     answer = await answer_of(node, request_of(NAMED, 4))
@@ -88,8 +88,8 @@ async def test_fenced_brokers_are_not_listed() -> None:
     assert (answer.brokers, answer.controller_id) == ([], -1)
 
 
-async def test_a_leader_that_is_no_broker_cannot_be_read_from() -> None:
-    """Clients then try again instead of asking an address that they cannot have."""
+async def test_a_leader_that_is_not_a_broker_cannot_be_read_from() -> None:
+    """Clients then retry instead of using an address that they cannot have."""
     node = with_brokers(StubNode(), 1)
     node.raft.leader_id = 3
     answer = await answer_of(node, request_of(MetadataRequest(topics=None), 12))
@@ -112,7 +112,7 @@ async def test_unknown_topics_are_unknown_by_name_and_by_id() -> None:
 
 
 async def test_an_empty_list_of_topics_means_all_in_version_0_only() -> None:
-    """The oldest clients know no null."""
+    """The oldest clients cannot send null."""
     node = with_brokers(StubNode(), 1)
     for version, count in ((0, 1), (1, 0)):
         answer = await answer_of(node, request_of(MetadataRequest(topics=[]), version))
@@ -120,7 +120,7 @@ async def test_an_empty_list_of_topics_means_all_in_version_0_only() -> None:
 
 
 async def test_describe_cluster_lists_brokers_to_clients_and_voters_to_peers() -> None:
-    """KIP-919: each kind of listener tells of its own kind of node."""
+    """KIP-919: each kind of listener describes its own kind of node."""
     node = with_brokers(StubNode(), 1, 2)
     brokers = await answer_of(node, request_of(_cluster(1), 2))
     assert [broker.broker_id for broker in brokers.brokers] == [1, 2]
@@ -152,7 +152,7 @@ async def test_a_listener_for_all_describes_brokers_and_controllers() -> None:
 
 
 async def test_fenced_brokers_are_described_if_asked_for() -> None:
-    """KIP-1073: an operator looks for exactly those."""
+    """KIP-1073: operators look for exactly these."""
     node = with_brokers(StubNode(), 1, is_fenced=True)
     assert not (await answer_of(node, request_of(_cluster(1), 2))).brokers
     answer = await answer_of(node, request_of(_cluster(1, include_fenced_brokers=True), 2))
@@ -174,7 +174,7 @@ async def test_topics_are_described_from_the_cursor_on() -> None:
 
 
 async def test_configurations_of_this_broker_only_are_described() -> None:
-    """Another broker's properties are known to that one alone."""
+    """Only the other broker knows its properties."""
     node = with_brokers(StubNode(), 1)
     resources = [
         configs.DescribeConfigsResource(
@@ -209,7 +209,7 @@ async def test_a_clients_describe_quorum_goes_to_the_leader() -> None:
 
 
 async def test_a_peers_describe_quorum_is_answered_here() -> None:
-    """Tools follow the leader by themselves; two nodes must not pass a request to and fro."""
+    """Tools follow the leader by themselves; two nodes must not pass a request back and forth."""
     node = StubNode()
     node.raft.leader_id = 2
     node.core_answer = DescribeQuorumResponse()

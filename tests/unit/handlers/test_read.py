@@ -50,7 +50,7 @@ def reader_node() -> StubNode:
 
 
 def fetch(offset: int = 0, **more: Any) -> FetchRequest:
-    """A consumer's fetch of the quorum's topic; `partition` and other fields may be overruled."""
+    """A consumer's fetch of the quorum's topic; `partition` and other fields may be overridden."""
     partition = FetchPartition(
         partition=more.pop("partition", 0),
         fetch_offset=offset,
@@ -105,7 +105,7 @@ async def test_a_partition_that_is_named_twice_is_refused() -> None:
     assert await answer_of(node, request_of(request, 6)) is None
 
 
-async def test_offsets_outside_the_log_are_told_with_its_bounds() -> None:
+async def test_offsets_outside_the_log_are_refused_with_its_bounds() -> None:
     """A consumer then resets to one of them."""
     node = reader_node()
     partition = await fetched(node, fetch(5))
@@ -123,7 +123,7 @@ async def test_a_fetch_at_the_end_waits_for_more() -> None:
 
 
 async def test_an_error_does_not_wait() -> None:
-    """There is nothing that time could mend."""
+    """Waiting would not change anything."""
     node = reader_node()
     before = node.clock_ms
     await fetched(node, fetch(9, max_wait_ms=500))
@@ -131,7 +131,7 @@ async def test_an_error_does_not_wait() -> None:
 
 
 async def test_other_topics_and_partitions_are_unknown() -> None:
-    """By the code that belongs to names and to ids."""
+    """The code is the one for names or for ids."""
     node = reader_node()
     cases = [
         (fetch(topic="x"), 12, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
@@ -154,7 +154,7 @@ async def test_a_fetch_elsewhere_names_the_leader() -> None:
 
 
 async def test_a_clients_leader_epoch_must_be_the_quorums() -> None:
-    """KIP-320: a client with an old picture must refresh it, one with a newer must wait."""
+    """KIP-320: a client with an old picture must refresh it, one with a newer picture must wait."""
     node = reader_node()
     node.raft.epoch = 5
     for epoch, code in (
@@ -167,14 +167,14 @@ async def test_a_clients_leader_epoch_must_be_the_quorums() -> None:
 
 
 async def test_a_new_leader_without_high_watermark_has_nothing_to_give() -> None:
-    """It does not know yet what is committed."""
+    """It does not yet know what is committed."""
     node = reader_node()
     node.raft.high_watermark = -1
     assert (await fetched(node, fetch())).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
 
 
 async def test_a_consumer_whose_epoch_diverges_learns_where() -> None:
-    """What it read last was never committed."""
+    """The last batch that it read was never committed."""
     node = reader_node()
     node.raft.epoch = 3
     node.commit(control_batch(4, epoch=3))
@@ -183,7 +183,7 @@ async def test_a_consumer_whose_epoch_diverges_learns_where() -> None:
     assert offsets(await fetched(node, fetch(4, last_fetched_epoch=1))) == [4]
 
 
-async def test_sessions_are_never_opened_nor_gone_on_with() -> None:
+async def test_sessions_are_never_opened_or_continued() -> None:
     """Session id 0 tells a client to name its partitions each time (KIP-227)."""
     node = reader_node()
     answer = await answer_of(node, request_of(fetch(session_epoch=0), 12))
@@ -192,8 +192,8 @@ async def test_sessions_are_never_opened_nor_gone_on_with() -> None:
     assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-async def test_a_replica_is_no_consumer() -> None:
-    """It would take what is not committed for what is."""
+async def test_a_replica_is_not_a_consumer() -> None:
+    """It would take uncommitted records for committed ones."""
     node = reader_node()
     old = fetch(replica_id=2)
     assert (await fetched(node, old)).error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -202,7 +202,7 @@ async def test_a_replica_is_no_consumer() -> None:
 
 
 async def test_a_replica_on_a_listener_for_all_is_the_cores() -> None:
-    """Without process.roles peers come in by the same door as consumers."""
+    """Without process.roles, peers use the same listener as consumers."""
     node = reader_node()
     node.core_answer = object()  # type: ignore[assignment]
     request = fetch(replica_state=ReplicaState(replica_id=2))
@@ -212,7 +212,7 @@ async def test_a_replica_on_a_listener_for_all_is_the_cores() -> None:
 
 
 async def test_old_fetches_of_peers_are_invalid() -> None:
-    """They name no topic by id, so no replica of today sends them."""
+    """They do not name the topic by id, so no present replica sends them."""
     answer = await answer_of(reader_node(), request_of(fetch(), 12, to="peer"))
     assert answer.error_code == ErrorCode.INVALID_REQUEST
 
@@ -250,8 +250,8 @@ async def test_kinds_that_a_version_does_not_know_are_refused() -> None:
         assert partition.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
-async def test_offsets_are_the_leaders_to_tell() -> None:
-    """Anybody else may be behind."""
+async def test_only_the_leader_answers_for_offsets() -> None:
+    """Any other node may be behind."""
     node = reader_node()
     node.raft.role = "resigned"
     assert (await listed(node, -1)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -271,7 +271,7 @@ async def test_a_partition_named_twice_is_refused() -> None:
     assert codes == [ErrorCode.INVALID_REQUEST] * 2
 
 
-async def test_the_end_of_an_epoch_is_told() -> None:
+async def test_the_end_of_an_epoch_is_reported() -> None:
     """A consumer compares it with what it has read (KIP-320)."""
     node = reader_node()
     node.raft.epoch = 3

@@ -1,4 +1,4 @@
-"""What is refused, by which code and by whom; requests that brokers pass on."""
+"""Refusals, with their codes and senders; requests that brokers forward."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_nothing_can_be_produced() -> None:
 
 
 async def test_a_producer_without_acknowledgement_loses_its_connection() -> None:
-    """It takes no answer, so that is how it learns of the error, as from Kafka."""
+    """It expects no answer, so it learns of the error this way, as with Kafka."""
     assert await answer_of(StubNode(), request_of(ProduceRequest(acks=0), 11)) is None
 
 
@@ -85,7 +85,7 @@ async def test_neither_groups_nor_transactions_have_a_coordinator() -> None:
 
 
 async def test_topics_are_refused_one_by_one() -> None:
-    """Bad names are told first, as by Kafka."""
+    """Bad names are reported first, as in Kafka."""
     request = request_of(topics("fine", "a b", METADATA_TOPIC), 7)
     answer = await answer_of(StubNode(), request)
     assert [topic.error_code for topic in answer.topics] == [
@@ -118,7 +118,7 @@ async def test_topics_that_do_not_exist_cannot_be_deleted() -> None:
 
 
 async def test_configurations_do_not_change() -> None:
-    """Brokers have theirs from their files."""
+    """Brokers read theirs from their files."""
     resources = [
         AlterConfigsResource(resource_type=kind, resource_name=name)
         for kind, name in ((4, "1"), (2, METADATA_TOPIC), (2, "nope"))
@@ -133,7 +133,7 @@ async def test_configurations_do_not_change() -> None:
 
 
 async def test_peers_are_sent_to_the_active_controller() -> None:
-    """Brokers try the next leader on this code alone."""
+    """Brokers try the next leader only after this code."""
     node = StubNode()
     requests: list[tuple[Message, int]] = [
         (BrokerRegistrationRequest(), 4),
@@ -147,8 +147,8 @@ async def test_peers_are_sent_to_the_active_controller() -> None:
     assert answer.topics[0].error_code == ErrorCode.NOT_CONTROLLER
 
 
-async def test_brokers_that_are_not_registered_so_are_stale() -> None:
-    """Checked before anything else is looked at."""
+async def test_brokers_with_another_registration_are_stale() -> None:
+    """This is checked before anything else."""
     node = active_node()
     codes = {}
     for epoch in (1, 2):
@@ -162,7 +162,7 @@ async def test_brokers_that_are_not_registered_so_are_stale() -> None:
 
 
 def wrapped(message: Message, version: int) -> EnvelopeRequest:
-    """A client's request as a broker passes it on."""
+    """A client's request as a broker forwards it."""
     header = RequestHeader(
         request_api_key=message.API_KEY,
         request_api_version=version,

@@ -1,4 +1,4 @@
-"""What is said of voters that change, and the way of requests that change them."""
+"""What nodes report about voters that change, and the path of requests that change them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.support.node_stub import StubNode, answer_of, request_of
 
 pytestmark = pytest.mark.trio
 
-# Requests of the core's, with its answers: those for clients first.
+# Requests to the core, with its answers: those for clients first.
 CHANGES: list[tuple[Message, Message]] = [
     (AddRaftVoterRequest(), AddRaftVoterResponse(error_message="x")),
     (RemoveRaftVoterRequest(), RemoveRaftVoterResponse(error_message="x")),
@@ -73,7 +73,7 @@ async def _controllers(node: StubNode, listener: str) -> list[tuple[int, str, in
 
 
 async def test_voters_are_named_at_the_listener_that_is_asked() -> None:
-    """Who reached one network of a controller may not reach the other."""
+    """A client that reached one network of a controller may not reach the other."""
     node = _dynamic(1, 5)
     assert await _controllers(node, "CONTROLLER") == [(1, "first", 1), (5, "first", 5)]
     assert await _controllers(node, "OTHER") == [(1, "second", 1), (5, "second", 5)]
@@ -81,7 +81,7 @@ async def test_voters_are_named_at_the_listener_that_is_asked() -> None:
 
 
 async def test_controllers_come_and_go_with_the_voters_in_force() -> None:
-    """And a controller that only observes is one too, once it is registered."""
+    """A controller that only observes is listed too, once it is registered."""
     node = _dynamic(1, 2)
     node.raft.voters = _dynamic(1, 7).raft.voters
     assert [one[0] for one in await _controllers(node, "CONTROLLER")] == [1, 7]
@@ -98,7 +98,7 @@ async def test_controllers_come_and_go_with_the_voters_in_force() -> None:
 async def test_a_controllers_listener_lets_the_core_answer(
     message: Message, answer: Message
 ) -> None:
-    """Whatever this node is: who leads decides, and the core says who."""
+    """Whatever this node's role: the leader decides, and the core says who leads."""
     node = _dynamic(1, 2)
     node.raft.leader_id, node.core_answer = 2, answer
     found = await answer_of(node, request_of(message, _highest(message), to="peer"))
@@ -110,7 +110,7 @@ async def test_a_controllers_listener_lets_the_core_answer(
 async def test_a_brokers_listener_passes_changes_of_voters_on(
     message: Message, answer: Message
 ) -> None:
-    """Kafka's tool may be pointed at brokers."""
+    """Kafka's tool may connect to brokers."""
     node = _dynamic(1, 2)
     node.raft.leader_id, node.forward_answer = 2, answer
     assert await answer_of(node, request_of(message, _highest(message))) is answer
@@ -154,12 +154,12 @@ async def test_what_brokers_forward_reaches_the_core(message: Message, answer: M
 
 
 async def test_a_forwarded_update_of_features_is_carried_out() -> None:
-    """The tool that raises kraft.version speaks to brokers."""
+    """The tool that raises kraft.version connects to brokers."""
     answer = await _enveloped(_dynamic(1), UpdateFeaturesRequest())
     assert answer.error_code == ErrorCode.NONE
 
 
 @pytest.mark.parametrize(("message", "_"), OF_PEERS)
-async def test_nobody_forwards_what_is_between_replicas(message: Message, _: Message) -> None:
-    """It would be another replica's word under the broker's name."""
+async def test_requests_between_replicas_are_not_forwarded(message: Message, _: Message) -> None:
+    """It would be another replica's request under the broker's name."""
     assert await _enveloped(_dynamic(1), message) == ErrorCode.INVALID_REQUEST

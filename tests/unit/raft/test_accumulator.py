@@ -40,8 +40,25 @@ def test_appends_share_a_batch_until_the_linger_time_is_over() -> None:
     assert held.end_offset == 103
 
 
-def test_the_linger_time_starts_anew_after_a_drain() -> None:
-    """Otherwise the second batch would go out alone at once."""
+def test_a_batch_of_two_mib_does_not_wait() -> None:
+    """It is sent while the next one fills; a longer append is still in one batch."""
+    held, value = accumulator(), bytes(256 * 1024)
+    for count in range(7):
+        assert held.append([value], count, WALL) == (100 + count, 100 + count)
+    assert held.drain_due_ms == 25
+    held.append([value], 7, WALL)
+    assert held.drain_due_ms == 7
+    held.append([value] * 20, 7, WALL)
+    held.append([b"a"], 7, WALL)
+    assert [(batch.base, batch.end_offset) for batch in held.drain(7)] == [
+        (100, 108),
+        (108, 128),
+        (128, 129),
+    ]
+
+
+def test_the_linger_time_starts_over_after_a_drain() -> None:
+    """Otherwise the second batch would be sent alone at once."""
     held = accumulator()
     held.append([b"a"], 0, WALL)
     held.drain(25)
@@ -50,7 +67,7 @@ def test_the_linger_time_starts_anew_after_a_drain() -> None:
 
 
 def test_control_records_stand_alone_and_are_due_at_once() -> None:
-    """R-ACC-4: the open batch is closed before them, and offsets go on."""
+    """R-ACC-4: the open batch is closed before them, and offsets continue."""
     held = accumulator()
     held.append([b"a"], 10, WALL + 10)
     assert held.append_control([CHANGE], 12, WALL + 12) == (101, 101)
@@ -64,7 +81,7 @@ def test_control_records_stand_alone_and_are_due_at_once() -> None:
 
 
 def test_a_full_batch_is_completed_and_due() -> None:
-    """R-ACC-1: a list that does not fit any more begins the next batch, undivided."""
+    """R-ACC-1: a list that no longer fits begins the next batch, undivided."""
     held = accumulator(200)
     held.append([b"x" * 80], 0, WALL)
     assert held.append([b"y" * 40, b"z" * 40], 3, WALL + 3) == (101, 102)
@@ -95,7 +112,7 @@ def test_a_refused_list_leaves_the_open_batch_as_it_was() -> None:
 
 
 def test_no_batch_exceeds_the_limit() -> None:
-    """The bound on sizes is an upper one, whatever the values' lengths."""
+    """The estimate of sizes is an upper bound, whatever the values' lengths."""
     held = accumulator(300)
     for number in range(1, 120):
         if isinstance(held.append([b"v" * number], number, WALL + number), Refusal):
@@ -105,7 +122,7 @@ def test_no_batch_exceeds_the_limit() -> None:
 
 
 def test_appends_are_refused_while_ten_batches_wait() -> None:
-    """R-ACC-1: whoever writes faster than the disk is told so."""
+    """R-ACC-1: a writer that is faster than the disk is refused."""
     held = accumulator(100)
     for number in range(11):
         assert held.append([b"x" * 20], 0, WALL) == (100 + number, 100 + number)
@@ -124,7 +141,7 @@ def test_empty_lists_and_values_are_errors_of_the_caller(values: list[bytes]) ->
 
 
 def test_what_is_drained_continues_the_log() -> None:
-    """A follower's own checks take it as it is."""
+    """A follower's own checks accept it unchanged."""
     held = accumulator(150)
     held.append_control([CHANGE], 0, WALL)
     for number in range(8):

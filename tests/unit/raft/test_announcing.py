@@ -1,4 +1,4 @@
-"""Who leads: whom a leader tells, everybody at first, and which announcements are believed."""
+"""Announcing the leader: to all voters at first, and which announcements are accepted."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.support.raft_talk import begin, end
 
 
 def _told(lone: Lone, since: int) -> list[int]:
-    """Who was told after so many requests."""
+    """The nodes that were told after this number of requests."""
     asked = lone.asked[since:]
     return [one.destination.id for one in asked if one.message.NAME == "BeginQuorumEpochRequest"]
 
 
 def test_a_new_leader_tells_every_voter() -> None:
-    """R-BEG-1: without a word from it they would ask others, one at a time."""
+    """R-BEG-1: without an announcement they would ask others, one at a time."""
     lone = Lone(is_dynamic=True)
     lone.lead()
     assert sorted(_told(lone, 0)) == [2, 3]
@@ -48,7 +48,7 @@ def test_a_leader_reminds_those_who_do_not_fetch() -> None:
 def test_an_announcement_of_an_older_epoch_is_fenced(
     message: BeginQuorumEpochRequest | EndQuorumEpochRequest, leader: int
 ) -> None:
-    """R-BEG-2, R-END-3: it was late, or a leader is that has not heard of the next one."""
+    """R-BEG-2, R-END-3: it was late, or its leader does not know of the next one yet."""
     lone = Lone(election=ElectionState(5, leader))
     before = (lone.core.role, lone.core.leader_id, lone.core.deadline_ms, lone.disk.election)
     partition = lone.request(message).topics[0].partitions[0]

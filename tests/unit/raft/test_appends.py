@@ -1,4 +1,4 @@
-"""What a state machine may append, and what followers take for committed of it."""
+"""What a state machine may append, and what of it followers take for committed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _marks(lone: Lone) -> list[int]:
     return [one.offset for one in lone.all_of(effects.HighWatermarkAdvanced)]
 
 
-def test_a_lower_high_watermark_is_no_news() -> None:
+def test_a_lower_high_watermark_is_ignored() -> None:
     """R-FET-22, S8: a new leader does not know yet what its predecessor has committed."""
     lone = _following()
     lone.fetch_gets(fetched(2, 3, high_watermark=2))
@@ -53,7 +53,7 @@ def test_a_lower_high_watermark_is_no_news() -> None:
 
 
 def test_a_high_watermark_beyond_the_log_counts_as_far_as_the_log_reaches() -> None:
-    """R-FET-22: nothing that is not there can be delivered."""
+    """R-FET-22: only what is in the log can be delivered."""
     lone = _following()
     lone.fetch_gets(fetched(2, 3, high_watermark=9))
     assert (lone.core.high_watermark, _marks(lone)) == (6, [4, 6])

@@ -1,4 +1,4 @@
-"""Checks on fetched batches, and the batches that a leader makes, against a Java leader's log."""
+"""Checks on fetched batches, and the batches that a leader makes, next to a Java leader's log."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def three() -> tuple[bytes, bytes, bytes]:
 
 
 def patched(batch: bytes, offset: int, layout: str, value: int) -> bytes:
-    """The batch with a field overwritten and its CRC made right again."""
+    """The batch with a field overwritten and its CRC corrected."""
     data = bytearray(batch)
     struct.pack_into(layout, data, offset, value)
     struct.pack_into(">I", data, 17, crc32c(bytes(data[21:])))
@@ -65,8 +65,8 @@ def test_a_real_log_is_taken_whole(segment: bytes) -> None:
     ]
 
 
-def test_control_batches_are_handed_out_with_their_bytes() -> None:
-    """Followers look into control batches, whatever stands around them."""
+def test_control_batches_are_returned_with_their_bytes() -> None:
+    """Followers read control batches, whatever surrounds them."""
     control = control_batch(7, 3, 9, [leader_change(1, [1, 2], [2])])
     fetched = read_fetched(memoryview(data_batch(5, 2, 1, [b"a", b"b"]) + control), 5, 3)
     assert fetched.control == [(7, control)]
@@ -83,20 +83,20 @@ def test_a_batch_cut_off_at_the_end_is_ignored(cut: int) -> None:
 
 
 def test_a_batch_cut_off_with_nothing_before_it_is_a_problem() -> None:
-    """A leader sends one whole batch at least; asking again at once would be a busy loop."""
+    """A leader sends at least one whole batch; asking again at once would be a busy loop."""
     fetched = read_fetched(three()[0][:50], 5, 3)
     assert (fetched.problem, fetched.end_offset) == ("50 bytes hold no whole batch", 5)
     assert len(fetched.data) == 0
 
 
-def test_no_records_are_no_problem() -> None:
+def test_no_records_are_not_a_problem() -> None:
     """The usual answer of a long poll, null in some clients' messages."""
     nothing = FetchedBatches(b"", [], 5, [], None)
     assert read_fetched(b"", 5, 3) == read_fetched(None, 5, 3) == nothing
 
 
 def test_the_newest_time_is_that_of_the_batches_that_are_taken() -> None:
-    """A batch that is refused is not in the log, and so pushes on no time."""
+    """A refused batch is not in the log, so it does not advance the time."""
     first, second = data_batch(5, 3, 2000, [b"a"]), data_batch(6, 3, 1000, [b"b"])
     refused = data_batch(9, 3, 9000, [b"c"])
     assert read_fetched(first + second + refused, 5, 3).newest_timestamp == 2000
@@ -188,7 +188,7 @@ def records_time(batch: bytes) -> int:
 
 
 def test_data_batches_equal_what_java_writes(segment: bytes) -> None:
-    """Every data batch of the golden log, made anew from its values, byte for byte."""
+    """Every data batch of the golden log, rebuilt from its values, byte for byte."""
     count = 0
     for batch in read_batches(segment):
         if not batch.is_control:
@@ -209,14 +209,14 @@ def test_data_batches_equal_what_java_writes(segment: bytes) -> None:
 def test_data_batches_equal_those_of_the_general_builder(
     values: list[bytes], number: int, epoch: int
 ) -> None:
-    """The quick way is for speed only: sizes and deltas of one byte and of more agree."""
+    """The fast path only saves time: sizes and deltas of one byte and of more agree."""
     header = BatchHeader(partition_leader_epoch=epoch)
     rows = [Record(number + index, number, None, value) for index, value in enumerate(values)]
     assert data_batch(number, epoch, number, values) == build_batch(rows, header)
 
 
 def test_unknown_control_records_survive_as_numbers() -> None:
-    """A later Kafka may write new types, and following its log must go on."""
+    """A later Kafka may write new types, and following its log must continue."""
     known, change = leader_change(1, [1], [1])
     rows = [
         Record(3, 0, b"\x00\x00\x00\x63", b"\x00\x00"),

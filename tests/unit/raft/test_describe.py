@@ -68,8 +68,8 @@ def ask(
     return response
 
 
-def test_the_leader_tells_how_far_everybody_is() -> None:
-    """R-DQ-2: voters and observers, and what is not known is -1."""
+def test_the_leader_reports_the_progress_of_all_replicas() -> None:
+    """R-DQ-2: voters and observers; unknown values are -1."""
     partition = ask(leading()).topics[0].partitions[0]
     assert (partition.error_code, partition.leader_id, partition.leader_epoch) == (0, 1, 5)
     assert partition.high_watermark == 15
@@ -84,14 +84,14 @@ def test_the_leader_tells_how_far_everybody_is() -> None:
 
 
 def test_the_leaders_own_fetch_time_can_be_that_of_the_proposal() -> None:
-    """KIP-836's text: a leader does not fetch, so there is no such time."""
+    """According to KIP-836 a leader does not fetch, so there is no such time."""
     config = replace(CONFIG, describe_leader_last_fetch="-1")
     own = ask(leading(config)).topics[0].partitions[0].current_voters[0]
     assert (own.last_fetch_timestamp, own.last_caught_up_timestamp) == (-1, NOW)
 
 
 def test_the_voters_addresses_come_with_version_2() -> None:
-    """Of its own listeners the leader names all."""
+    """The leader names all of its own listeners."""
     nodes = ask(leading()).nodes
     assert [(n.node_id, [(a.name, a.host, a.port) for a in n.listeners]) for n in nodes] == [
         (1, [("CONTROLLER", "one", 1), ("SECOND", "one", 11)]),
@@ -102,14 +102,14 @@ def test_the_voters_addresses_come_with_version_2() -> None:
 
 
 def test_the_oldest_version_has_offsets_only() -> None:
-    """What a version cannot carry must not get in its way."""
+    """What a version cannot carry must not make it fail."""
     partition = ask(leading(), version=0).topics[0].partitions[0]
     assert [r.log_end_offset for r in partition.current_voters] == [20, 20, -1]
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_others_name_the_leader_they_know(version: int) -> None:
-    """R-DQ-1: the error sends the client on."""
+    """R-DQ-1: the error makes the client ask the leader."""
     state = leading()
     state.role = Unattached(6, leader_id=3, leader_endpoints=OWN)
     response = ask(state, version)
@@ -122,8 +122,8 @@ def test_others_name_the_leader_they_know(version: int) -> None:
         assert partition.error_message == text
 
 
-def test_a_resigned_leader_sends_nobody_back_to_itself() -> None:
-    """Its epoch is still its own, but nobody leads it any more."""
+def test_a_resigned_leader_does_not_name_itself() -> None:
+    """Its epoch is unchanged, but no longer has a leader."""
     state = leading()
     state.role = Resigned(epoch=5, leader_id=1, leader_endpoints=OWN, deadline_ms=0)
     partition = ask(state).topics[0].partitions[0]

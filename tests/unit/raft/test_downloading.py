@@ -1,4 +1,4 @@
-"""A follower fetches its leader's snapshot: part by part, over failures, and as a whole or not."""
+"""A follower fetches its leader's snapshot: in parts, despite failures, as a whole or not."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_follower_that_lacks_too_much_asks_for_the_snapshot() -> None:
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 100, 1 << 20])
-def test_the_parts_are_put_together_whatever_their_size(chunk: int) -> None:
+def test_the_parts_are_assembled_whatever_their_size(chunk: int) -> None:
     """R-FSN-4: each at its position, then the file is checked, and nothing more is asked for."""
     lone, data = behind(), file_of()
     sent_to(lone)
@@ -81,7 +81,7 @@ def test_the_log_begins_where_the_snapshot_ends() -> None:
     assert order.index(effects.ResetLog) < order.index(effects.SendRequest)
 
 
-def test_the_log_goes_on_after_the_snapshot() -> None:
+def test_the_log_continues_after_the_snapshot() -> None:
     """The first record after it continues both."""
     lone = behind()
     sent_to(lone)
@@ -93,8 +93,8 @@ def test_the_log_goes_on_after_the_snapshot() -> None:
     assert (lone.core.start_offset, lone.core.end_offset) == (10, 11)
 
 
-def test_parts_keep_a_voter_from_standing_for_election() -> None:
-    """R-FET-5: a leader that hands out a large snapshot is alive."""
+def test_a_download_keeps_a_voter_from_standing_for_election() -> None:
+    """R-FET-5: a leader that serves a large snapshot is alive."""
     lone, data = behind(), file_of()
     sent_to(lone)
     for _ in range(10):
@@ -106,7 +106,7 @@ def test_parts_keep_a_voter_from_standing_for_election() -> None:
 
 
 def test_a_flush_of_the_log_before_does_not_count_for_the_log_after() -> None:
-    """D2: it is an answer about bytes that are gone."""
+    """D2: it concerns bytes that are gone."""
     lone = behind()
     sent_to(lone)
     stale = events.LogFlushed(12, 0)
@@ -123,11 +123,11 @@ def test_an_observer_comes_back_the_same_way() -> None:
     assert (lone.core.start_offset, lone.core.high_watermark) == (10, 10)
 
 
-# ---- over failures -------------------------------------------------------------------------------
+# ---- despite failures ----------------------------------------------------------------------------
 
 
-def test_a_download_goes_on_where_it_broke_off() -> None:
-    """The same leader, the same epoch: the bytes that are there stay."""
+def test_a_download_resumes_where_it_broke_off() -> None:
+    """The same leader, the same epoch: the bytes received so far stay."""
     lone, data = half_way()
     lone.fail(lone.last_asked)
     assert names_asked(lone)[-1] == "Fetch", "somebody else may know another leader"
@@ -137,7 +137,7 @@ def test_a_download_goes_on_where_it_broke_off() -> None:
     assert lone.core.start_offset == 10
 
 
-def test_a_download_goes_on_after_an_election_in_vain() -> None:
+def test_a_download_resumes_after_a_failed_election() -> None:
     """Differs from R-FSN-5: as long as leader and epoch are the same, so is the file."""
     lone, data = half_way()
     lone.wait(3000)
@@ -153,7 +153,7 @@ def test_a_download_goes_on_after_an_election_in_vain() -> None:
     assert lone.core.start_offset == 10
 
 
-def test_another_leader_begins_anew() -> None:
+def test_another_leader_starts_over() -> None:
     """Its file of the same name may have other bytes: snapshots are not equal, states are."""
     lone, _ = half_way()
     lone.request(begin(3, EPOCH + 1))
@@ -165,16 +165,16 @@ def test_another_leader_begins_anew() -> None:
     assert lone.core.start_offset == 10
 
 
-def test_the_same_leader_in_another_epoch_begins_anew() -> None:
-    """It was started again in between, and may have written another one."""
+def test_the_same_leader_in_another_epoch_starts_over() -> None:
+    """It was restarted in between, and may have written another snapshot."""
     lone, _ = half_way()
     lone.request(begin(LEADER, EPOCH + 2))
     sent_to(lone, epoch=EPOCH + 2)
     assert part_asked_for(lone) == (SNAPSHOT, 0)
 
 
-def test_another_snapshot_begins_anew() -> None:
-    """The leader has a newer one by now, which is what it says to a fetch."""
+def test_another_snapshot_starts_over() -> None:
+    """The leader has a newer one by now, which it names in answer to a fetch."""
     lone, _ = half_way()
     lone.fail(lone.last_asked)
     found = sent_to(lone, NEWER)
@@ -184,7 +184,7 @@ def test_another_snapshot_begins_anew() -> None:
     assert (lone.core.start_offset, lone.core.last_epoch) == (20, 3)
 
 
-def test_a_restart_begins_anew() -> None:
+def test_a_restart_starts_over() -> None:
     """Half a file is deleted at the start (R-START-2)."""
     lone, data = half_way()
     lone.restart()
@@ -202,12 +202,12 @@ def test_records_instead_of_the_snapshot_end_the_download() -> None:
     assert effects.DiscardSnapshot(SNAPSHOT) in found
 
 
-# ---- other roles in the midst --------------------------------------------------------------------
+# ---- other roles in between ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("role", ["unattached", "prospective", "candidate"])
-def test_a_file_that_is_right_counts_in_every_role_but_one(role: str) -> None:
-    """What a snapshot holds is committed, whoever leads now."""
+def test_a_correct_file_counts_in_every_role_but_one(role: str) -> None:
+    """A snapshot's contents are committed, whichever node leads now."""
     lone = checking()
     if role == "unattached":
         lone.request(vote(3, EPOCH + 1, (1, 4)))
@@ -232,7 +232,7 @@ def test_a_leader_does_not_load_a_snapshot() -> None:
     assert lone.core.snapshots == []
 
 
-def test_who_wins_an_election_in_the_midst_throws_the_rest_away() -> None:
+def test_a_new_leader_discards_its_unfinished_download() -> None:
     """S15: a leader has everything; half a file would take its place on the disk for ever."""
     lone, _ = half_way()
     lone.lead()
@@ -243,7 +243,7 @@ def test_who_wins_an_election_in_the_midst_throws_the_rest_away() -> None:
 
 
 def test_a_check_that_takes_long_costs_no_epoch() -> None:
-    """Nobody votes against a leader that others hear of, and then the check goes on."""
+    """Voters that hear the leader refuse a pre-vote; meanwhile the check continues."""
     lone = checking()
     lone.wait(10_000)
     assert lone.core.epoch == EPOCH
@@ -252,7 +252,7 @@ def test_a_check_that_takes_long_costs_no_epoch() -> None:
 
 
 def test_another_leader_may_send_the_records_while_the_file_is_checked() -> None:
-    """Then nothing is replaced: the snapshot is one more that can be served."""
+    """Then nothing is replaced: the snapshot is an additional one to serve."""
     lone = checking(bootstrap_servers=(endpoint(3),))
     lone.request(vote(3, EPOCH + 1, (1, 4)))
     batches = [data_batch(4, 2, 0, [b"x"] * 6), data_batch(10, EPOCH + 1, 0, [b"y"])]
@@ -269,7 +269,7 @@ def test_another_leader_may_send_the_records_while_the_file_is_checked() -> None
 
 
 def test_a_snapshot_that_contradicts_what_is_committed_is_deleted() -> None:
-    """Only a leader that lies has it; it must not be served to others."""
+    """Only a leader that lies can have it; it must not be served to others."""
     lone = checking(bootstrap_servers=(endpoint(3),))
     lone.request(vote(3, EPOCH + 1, (1, 4)))
     lone.fetch_gets(fetched(-1, EPOCH + 1, error=6))
@@ -282,8 +282,8 @@ def test_a_snapshot_that_contradicts_what_is_committed_is_deleted() -> None:
     assert lone.core.snapshots == []
 
 
-def test_a_snapshot_that_is_known_by_then_stays_as_it_is() -> None:
-    """The own file of the same name must not be deleted."""
+def test_a_snapshot_that_is_already_there_is_kept() -> None:
+    """The node's own file of the same name must not be deleted."""
     lone = checking()
     lone.handle(events.SnapshotWritten(SNAPSHOT, 10))
     found = lone.finish_snapshot()

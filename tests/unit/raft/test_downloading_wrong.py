@@ -1,4 +1,4 @@
-"""Snapshots that a leader should not have sent, or has not: gone, wrong, damaged, unbelievable."""
+"""Snapshots that a leader should not have named or sent: gone, wrong, damaged, impossible."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_part_that_was_not_asked_for_is_not_used(
     assert lone.core.end_offset == 4
 
 
-def test_a_part_of_another_topic_is_no_answer() -> None:
+def test_a_chunk_of_another_topic_is_ignored() -> None:
     """The leader is left alone, and asked for the same part again."""
     lone, _ = half_way()
     answer = snapshot_part(LEADER, EPOCH, SNAPSHOT, data=b"x", position=7, size=100)
@@ -114,8 +114,8 @@ def test_a_part_of_another_topic_is_no_answer() -> None:
     assert next_part(lone) == (SNAPSHOT, 7)
 
 
-def test_an_answer_of_somebody_who_leads_no_more_deposes_it() -> None:
-    """R-RESP-2: it names who does."""
+def test_an_answer_of_a_former_leader_deposes_it() -> None:
+    """R-RESP-2: it names the new leader."""
     lone, _ = half_way()
     lone.answer(lone.last_asked, snapshot_part(-1, EPOCH + 1, SNAPSHOT, error=6))
     assert (lone.core.role, lone.core.epoch) == ("unattached", EPOCH + 1)
@@ -128,8 +128,8 @@ def test_an_answer_of_somebody_who_leads_no_more_deposes_it() -> None:
     "named",
     [OffsetAndEpoch(4, 1), OffsetAndEpoch(3, 1), BOOTSTRAP_SNAPSHOT, OffsetAndEpoch(10, EPOCH + 1)],
 )
-def test_a_claim_that_cannot_be_is_ignored(named: OffsetAndEpoch) -> None:
-    """R-FET-21: what is committed here already, the checkpoint of formatting, a later epoch."""
+def test_an_impossible_claim_is_ignored(named: OffsetAndEpoch) -> None:
+    """R-FET-21: what is already committed here, the bootstrap checkpoint, a later epoch."""
     lone = behind()
     lone.fetch_gets(fetched(LEADER, EPOCH, high_watermark=4))
     found = sent_to(lone, named)
@@ -145,11 +145,11 @@ def test_a_half_named_snapshot_is_a_failure(offset: int, epoch: int) -> None:
     assert notes(sent_to(lone, OffsetAndEpoch(offset, epoch))) == ["snapshot-claim"]
 
 
-# ---- a file that is not right --------------------------------------------------------------------
+# ---- a damaged file ------------------------------------------------------------------------------
 
 
-def test_a_damaged_snapshot_is_fetched_anew_after_a_pause() -> None:
-    """The damage may have come on the way; the leader's file need not have it."""
+def test_a_damaged_snapshot_is_fetched_again_after_a_pause() -> None:
+    """The damage may have happened in transit; the leader's file may be sound."""
     lone, data = behind(), file_of()
     sent_to(lone)
     found = take(lone, data[:-1] + b"?")

@@ -1,4 +1,4 @@
-"""What a leader makes of a fetch: whose it is, what it acknowledges, and whether it waits."""
+"""How a leader handles a fetch: whose it is, what it acknowledges, and whether it waits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_fetch_in_the_leaders_own_name_is_refused() -> None:
 
 
 def test_a_fetch_inside_a_batch_acknowledges_what_is_before_the_batch() -> None:
-    """R-FET-11: of a batch nobody has a half, whatever offset is named."""
+    """R-FET-11: no replica has half a batch, whatever offset is requested."""
     lone = leading()
     base = lone.core.end_offset
     append(lone, b"a", b"b", b"c")

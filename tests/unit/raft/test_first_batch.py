@@ -1,4 +1,4 @@
-"""What opens an epoch: one batch, with the voters if nobody else has them."""
+"""The first batch of an epoch, with the voters if no other replica has them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def led(**fields: Any) -> Lone:
 
 
 def test_a_leader_of_configured_voters_opens_with_its_change_alone() -> None:
-    """R-LEAD-2: voters and who granted, one record."""
+    """R-LEAD-2: voters and those that granted, in one record."""
     [(kind, message)] = first_batch(led())
     assert kind is ControlType.LEADER_CHANGE
     assert isinstance(message, LeaderChangeMessage)
@@ -62,8 +62,8 @@ def test_a_later_leader_does_not_repeat_them() -> None:
     assert [kind for kind, _ in first_batch(lone)] == [ControlType.LEADER_CHANGE]
 
 
-def test_a_leader_whose_own_entry_is_out_of_date_writes_it_anew() -> None:
-    """R-LEAD-2: nobody else would tell for it; others' entries stay."""
+def test_a_leader_whose_own_entry_is_out_of_date_rewrites_it() -> None:
+    """R-LEAD-2: no other node would report it; the others' entries stay."""
     lone = led(is_dynamic=True)
     follow_up(lone, 2)
     moved = (Endpoint(LISTENER, "elsewhere", 9999),)
@@ -104,7 +104,7 @@ def test_a_leader_of_configured_voters_takes_records_at_once() -> None:
 
 
 def test_a_state_machine_may_write_after_the_whole_batch() -> None:
-    """KAFKA-15345: it hears of its leadership with the offset that comes next."""
+    """KAFKA-15345: it is told of its leadership with the next offset."""
     lone = Lone(is_dynamic=True)
     lone.handle(events.ListenerRegistered(7))
     lone.lead()
@@ -118,7 +118,7 @@ def test_a_state_machine_may_write_after_the_whole_batch() -> None:
 
 
 def test_a_node_without_the_checkpoint_learns_the_voters_from_the_log() -> None:
-    """It starts with nothing but addresses to ask."""
+    """It starts with only addresses to ask."""
     cluster = Cluster([1, 2, 3], [4], dynamic=True)
     cluster.start(1, 2, 3, 4)
     assert len(cluster.core(4).voters) == 0

@@ -1,4 +1,4 @@
-"""Flushes that end after the log has changed: they say nothing of what was written since."""
+"""Flushes that end after the log has changed: they say nothing about what was written since."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _ends(lone: Lone, flush: effects.FlushLog) -> None:
 
 
 def test_a_flush_from_before_a_cut_does_not_count() -> None:
-    """Other batches stand there now, and a crash would lose them."""
+    """Other batches are there now, and a crash would lose them."""
     lone = _slow()
     lone.fetch_gets(fetched(2, 3, b"".join(stored_log((1, 4), (2, 2))[4:])))
     old = _last_flush(lone)
@@ -46,7 +46,7 @@ def test_a_flush_from_before_a_cut_does_not_count() -> None:
 
 
 def test_no_fetch_leaves_before_the_newest_flush() -> None:
-    """It would say that the new batches are durable (D2)."""
+    """It would acknowledge that the new batches are durable (D2)."""
     lone = _slow()
     lone.fetch_gets(fetched(2, 3, b"".join(stored_log((1, 4), (3, 1))[4:])))
     first, asked = _last_flush(lone), len(lone.asked)

@@ -26,14 +26,14 @@ def probes(lone: Lone, since: int = 0) -> list[effects.SendRequest]:
 
 
 def leader(*, handover: Handover = Handover.AUTO) -> Lone:
-    """Node 1 leads, its epoch is established, and nobody has said what it is."""
+    """Node 1 leads, its epoch is established, and the others' software is unknown."""
     lone = leading(handover=handover)
     assert lone.core.role == "leader"
     return lone
 
 
 def claims(lone: Lone, replica: int, software: str = JAVA, **fields: Any) -> None:
-    """A fetch in a voter's name, over a connection that says it is this software."""
+    """A fetch in a voter's name, over a connection that claims this software."""
     core = lone.core
     at = fields.pop("offset", core.end_offset)
     request = fetch(replica, at, lone.epoch_before(at), core.epoch, max_wait_ms=0, **fields)
@@ -44,7 +44,7 @@ def claims(lone: Lone, replica: int, software: str = JAVA, **fields: Any) -> Non
 
 
 def test_a_voter_of_another_implementation_is_asked_before_it_gets_the_leadership() -> None:
-    """Anybody may claim anything; its own endpoint has to say so too, and to be open."""
+    """Anyone may claim anything; its own endpoint has to be open and to confirm it."""
     lone = leader()
     claims(lone, 2)
     [sent] = probes(lone)
@@ -59,7 +59,7 @@ def test_a_voter_of_another_implementation_is_asked_before_it_gets_the_leadershi
 
 
 def test_a_forged_software_name_makes_no_leader_resign() -> None:
-    """One Fetch under another voter's id was enough once."""
+    """One Fetch under another voter's id used to be enough."""
     lone = leader()
     for _ in range(20):
         claims(lone, 2)
@@ -71,7 +71,7 @@ def test_a_forged_software_name_makes_no_leader_resign() -> None:
     assert 4 <= len(probes(lone)) <= 10, "asked again for each claim, or too seldom"
 
 
-def test_a_node_that_is_no_voter_is_not_asked() -> None:
+def test_a_node_that_is_not_a_voter_is_not_asked() -> None:
     """It could not lead, whatever it says, and there may be thousands of them."""
     lone = leader()
     for replica in (-1, 4, 99):
@@ -81,8 +81,8 @@ def test_a_node_that_is_no_voter_is_not_asked() -> None:
     assert not probes(lone)
 
 
-def test_a_voter_of_the_own_kind_is_not_asked() -> None:
-    """It would bring no active controller either."""
+def test_a_voter_of_its_own_kind_is_not_asked() -> None:
+    """It would not provide an active controller either."""
     lone = leader()
     claims(lone, 2, "kraftwire")
     lone.wait(900)
@@ -90,7 +90,7 @@ def test_a_voter_of_the_own_kind_is_not_asked() -> None:
 
 
 def test_a_voter_that_lacks_something_committed_is_not_asked() -> None:
-    """It could not win the election, and could not fetch what it lacks from nobody."""
+    """It could not win the election, and there would be no leader to fetch the rest from."""
     lone = leader()
     append(lone, b"x")
     fetches(lone, 3)
@@ -120,7 +120,7 @@ def test_a_successor_that_falls_behind_after_the_probe_has_to_catch_up_first() -
     assert lone.core.role == "resigned"
 
 
-def test_nobody_is_asked_before_the_epoch_is_established() -> None:
+def test_no_successor_is_asked_before_the_epoch_is_established() -> None:
     """What the predecessor committed has to be committed here first."""
     lone = Lone(is_dynamic=True, handover=Handover.AUTO)
     lone.lead()
@@ -134,7 +134,7 @@ def test_nobody_is_asked_before_the_epoch_is_established() -> None:
 
 @pytest.mark.parametrize("error", [8, 13, 35])
 def test_a_successor_that_does_not_answer_is_asked_again(error: int) -> None:
-    """It votes before its listener is open: four times a second until it answers."""
+    """It votes before its listener is open: it is asked four times a second until it answers."""
     lone = leader()
     claims(lone, 2)
     for _ in range(4):
@@ -147,7 +147,7 @@ def test_a_successor_that_does_not_answer_is_asked_again(error: int) -> None:
     assert lone.core.role == "resigned"
 
 
-def test_an_error_instead_of_versions_is_no_answer() -> None:
+def test_an_error_instead_of_versions_is_not_an_answer() -> None:
     """A node that does not serve yet is not ready to lead."""
     lone = leader()
     claims(lone, 2)
@@ -157,7 +157,7 @@ def test_an_error_instead_of_versions_is_no_answer() -> None:
     assert lone.core.role == "leader"
 
 
-def test_a_silent_successor_keeps_nobody_else_from_being_asked() -> None:
+def test_a_silent_successor_does_not_prevent_others_from_being_asked() -> None:
     """Each in turn: the second one answers, and leads."""
     lone = leader()
     claims(lone, 2)
@@ -170,7 +170,7 @@ def test_a_silent_successor_keeps_nobody_else_from_being_asked() -> None:
 
 
 def test_a_silent_successor_holds_up_nothing_else() -> None:
-    """A probe in flight does not occupy the connection: announcements go on (R-BEG-1)."""
+    """A probe in flight does not occupy the connection: announcements continue (R-BEG-1)."""
     lone = leader()
     for sent in lone.asked:
         lone.fail(sent)
@@ -186,7 +186,7 @@ def test_a_silent_successor_holds_up_nothing_else() -> None:
 
 
 def test_the_answer_of_a_removed_voter_does_not_count() -> None:
-    """It is not in the set any more: nobody would vote for it."""
+    """It is no longer in the set: no voter would vote for it."""
     lone = leader()
     claims(lone, 2)
     lone.request(remove_voter(2))
@@ -200,8 +200,8 @@ def test_the_answer_of_a_removed_voter_does_not_count() -> None:
 # ---- the other policies --------------------------------------------------------------------------
 
 
-def test_a_leader_that_never_gives_way_asks_and_stays() -> None:
-    """`kraftwire.leader.handover=never`: what it hears decides who writes as the controller."""
+def test_a_leader_that_never_hands_over_asks_and_stays() -> None:
+    """`kraftwire.leader.handover=never`: the answers decide who writes as the controller."""
     lone = leader(handover=Handover.NEVER)
     claims(lone, 2)
     assert not lone.core.foreign_voters
@@ -212,8 +212,8 @@ def test_a_leader_that_never_gives_way_asks_and_stays() -> None:
     assert lone.core.foreign_voters == {2}
 
 
-def test_a_claim_alone_makes_nobody_another_implementation() -> None:
-    """SEC-IDENTITY: one Vote or Fetch in a voter's name kept the controller from writing once."""
+def test_a_claim_alone_does_not_make_a_voter_another_implementation() -> None:
+    """SEC-IDENTITY: one Vote or Fetch in a voter's name used to stop the controller."""
     lone = leader()
     claims(lone, 2)
     lone.request(vote(3, lone.core.epoch, pre_vote=True), software=JAVA)
@@ -224,8 +224,8 @@ def test_a_claim_alone_makes_nobody_another_implementation() -> None:
     assert not lone.core.foreign_voters
 
 
-def test_a_refused_request_is_no_reason_to_ask() -> None:
-    """What it says of its sender has been checked by nobody."""
+def test_a_refused_request_is_not_a_reason_to_ask() -> None:
+    """Its claims about its sender have not been checked."""
     lone = leader()
     lone.request(vote(2, lone.core.epoch - 1), software=JAVA)
     lone.request(vote(2, lone.core.epoch, cluster_id="another"), software=JAVA)
@@ -233,8 +233,8 @@ def test_a_refused_request_is_no_reason_to_ask() -> None:
     assert not probes(lone)
 
 
-def test_a_leader_that_always_gives_way_needs_no_answer() -> None:
-    """`kraftwire.leader.handover=always`: to whoever has everything."""
+def test_a_leader_that_always_hands_over_needs_no_answer() -> None:
+    """`kraftwire.leader.handover=always`: to any voter that has everything."""
     lone = Lone(is_dynamic=True, handover=Handover.ALWAYS)
     lone.lead()
     fetches(lone, 3)
@@ -252,7 +252,7 @@ def following(**config: Any) -> Lone:
 
 
 def test_a_follower_asks_each_voter_once_what_it_is() -> None:
-    """So that it can let another implementation stand first."""
+    """It can then let another implementation stand first."""
     lone = following()
     assert [one.destination.id for one in probes(lone)] == [2, 3]
     for sent in probes(lone):
@@ -265,7 +265,7 @@ def test_a_follower_asks_each_voter_once_what_it_is() -> None:
     ("config", "count"), [({"handover": Handover.NEVER}, 0), ({"node_id": 4}, 0), ({}, 2)]
 )
 def test_only_voters_that_hand_over_ask(config: dict[str, Any], count: int) -> None:
-    """An observer never stands, and who keeps the leadership wants it."""
+    """An observer never stands, and a node that never hands over need not ask."""
     lone = Lone(**{"handover": Handover.AUTO, **config})
     lone.request(begin(2, 1))
     assert len(probes(lone)) == count
@@ -293,7 +293,7 @@ def test_a_follower_lets_another_implementation_stand_first() -> None:
 
 
 def test_a_leader_of_another_implementation_is_not_waited_for() -> None:
-    """It is the one that is gone; of the others nobody brings a controller."""
+    """It is the leader that is gone; no other voter has a controller."""
     lone = following()
     lone.answer(probes(lone)[0], THEIRS)
     lone.answer(probes(lone)[1], OURS)
@@ -314,7 +314,7 @@ def test_a_follower_that_waits_longer_grants_pre_votes_meanwhile(
 
 
 def test_an_unanswered_question_costs_a_follower_nothing() -> None:
-    """It fetches as if nothing had been asked, and asks no second time."""
+    """It fetches as if nothing had been asked, and does not ask again."""
     lone = following()
     for sent in probes(lone):
         lone.fail(sent)
@@ -326,7 +326,7 @@ def test_an_unanswered_question_costs_a_follower_nothing() -> None:
 
 
 def test_a_successor_that_is_named_stands_at_once_whatever_it_is() -> None:
-    """R-END-4: the leader has chosen; politeness is over."""
+    """R-END-4: the leader has chosen, so it does not wait for others."""
     lone = following()
     lone.answer(probes(lone)[1], THEIRS)
     lone.request(end(2, 1, 1, 3))

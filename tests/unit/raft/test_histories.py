@@ -55,7 +55,7 @@ def test_the_newest_record_counts_with_its_own_offset() -> None:
 
 
 def test_other_control_records_change_nothing() -> None:
-    """Every epoch begins with one, so most control batches are of no concern here."""
+    """Every epoch begins with one, so most control batches do not matter here."""
     history = VoterHistory(STATIC)
     assert not history.observe(0, batch(0, leader_change(1, [1], [1])))
     assert not history.observe(1, b"")
@@ -75,7 +75,7 @@ def test_cutting_the_log_takes_changes_back_one_by_one() -> None:
 
 
 def test_a_batch_at_a_known_offset_replaces_what_was_there() -> None:
-    """Offsets of the history always rise, even if a cut was not told."""
+    """Offsets of the history always rise, even if a truncation was not reported."""
     history = VoterHistory(STATIC, [(0, batch(0, voters(1))), (5, batch(5, voters(1, 2)))])
     assert history.observe(3, batch(3, voters(1, 3)))
     assert history.truncate(3)
@@ -107,7 +107,7 @@ def test_the_voters_of_a_java_quorum_are_read_from_its_log() -> None:
 
 
 def test_a_snapshot_takes_all_sets_but_the_one_in_force_at_its_end() -> None:
-    """R-ID-8: the next snapshot states it, and a cut returns to it."""
+    """R-ID-8: the next snapshot states it, and a truncation returns to it."""
     log = [(0, batch(0, VERSION_1, voters(1))), (9, batch(9, voters(1, 2)))]
     history = VoterHistory(STATIC, [*log, (20, batch(20, voters(1, 2, 3)))])
     history.prune(15)

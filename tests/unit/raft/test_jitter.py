@@ -1,4 +1,4 @@
-"""What is left to chance: nodes that wait for the same thing must not act at the same moment."""
+"""Random delays: nodes that wait for the same thing must not act at the same moment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.raft_talk import voted
 
 _SEEDS = range(60)
 
-# Of sixty nodes, how many act at a moment of their own at least.
+# Of sixty nodes, at least this many act at different moments.
 _DISTINCT = 20
 
 
@@ -29,7 +29,7 @@ def test_nodes_without_leader_stand_at_different_times() -> None:
 
 
 def test_followers_of_a_dead_leader_stand_at_different_times() -> None:
-    """All heard from it last at about the same moment."""
+    """All last heard from it at about the same moment."""
     waits = []
     for seed in _SEEDS:
         lone = Lone(seed=seed, election=ElectionState(1))
@@ -67,9 +67,9 @@ def test_candidates_that_lost_try_again_at_different_times() -> None:
 
 
 def test_candidates_without_pre_votes_wait_their_election_out() -> None:
-    """L1: one with an older log than the others would begin one epoch after the other.
+    """L1: one with an older log than the others would begin epoch after epoch.
 
-    Each of them puts off the election that another node could win, which waits for one to two
+    Each of them delays the election that another node could win, which waits for one to two
     election timeouts; with a back-off of at most one timeout nobody else would ever stand.
     """
     timeout = Lone().config.timers.election_timeout_ms

@@ -63,7 +63,7 @@ def test_an_observer_asks_to_be_added() -> None:
 
 
 def test_an_old_directory_of_the_same_id_is_removed_first() -> None:
-    """R-JOIN-1: the disk was lost, and its voter would be missed for ever."""
+    """R-JOIN-1: the disk was lost, and its voter would be missing for ever."""
     lone = observing(3, key=ReplicaKey(3, OTHER))
     fetch_for(lone, 2000)
     [sent] = joins(lone)
@@ -74,7 +74,7 @@ def test_an_old_directory_of_the_same_id_is_removed_first() -> None:
 
 @pytest.mark.parametrize("error", [0, 7, 126])
 def test_an_answer_that_may_be_right_is_waited_for(error: int) -> None:
-    """R-JOIN-2: the log will tell; asked again after the fetch timeout only."""
+    """R-JOIN-2: the log will show it; it asks again only after the fetch timeout."""
     lone = observing()
     fetch_for(lone, 2000)
     lone.answer(joins(lone)[0], AddRaftVoterResponse(error_code=error))
@@ -86,9 +86,9 @@ def test_an_answer_that_may_be_right_is_waited_for(error: int) -> None:
 
 
 @pytest.mark.parametrize("error", [6, 42, 31, -1])
-def test_a_refusal_is_told_and_the_leader_left_alone(error: int) -> None:
+def test_a_refusal_is_reported_and_the_leader_left_alone(error: int) -> None:
     """R-JOIN-2, R-FET-3: for the back-off, in which another node is asked who leads; then fetching
-    goes on, and the next try is a timeout later."""
+    continues, and the next attempt is a timeout later."""
     lone = observing()
     fetch_for(lone, 2000)
     found = lone.answer(joins(lone)[0], AddRaftVoterResponse(error_code=error))
@@ -100,22 +100,22 @@ def test_a_refusal_is_told_and_the_leader_left_alone(error: int) -> None:
     assert len(joins(lone)) == 1
 
 
-def test_a_removal_that_found_nothing_is_no_failure() -> None:
-    """R-JOIN-2: somebody else has removed the old directory meanwhile."""
+def test_a_removal_of_a_missing_voter_is_not_a_failure() -> None:
+    """R-JOIN-2: the old directory has already been removed by another request."""
     lone = observing(3, key=ReplicaKey(3, OTHER))
     fetch_for(lone, 2000)
     found = lone.answer(joins(lone)[0], RemoveRaftVoterResponse(error_code=127))
     assert not [one for one in found if isinstance(one, effects.Note)]
 
 
-def test_nobody_joins_a_quorum_of_configured_voters() -> None:
+def test_a_quorum_of_configured_voters_cannot_be_joined() -> None:
     """R-JOIN-1: at kraft.version 0 the answer could only be a refusal."""
     lone = observing(kraft_version=0)
     fetch_for(lone, 6000)
     assert not joins(lone)
 
 
-def test_nobody_joins_unasked() -> None:
+def test_a_replica_joins_only_if_configured() -> None:
     """R-JOIN-1: `controller.quorum.auto.join.enable` is false by default."""
     lone = Lone(4)
     lone.request(begin(2, 1))
@@ -138,7 +138,7 @@ def _reads(lone: Lone, ids: list[int]) -> None:
 
 
 def test_a_voter_that_was_removed_stays_out() -> None:
-    """KAFKA-19850: it would undo at once what somebody wanted, until its next start."""
+    """KAFKA-19850: until its next start, joining would undo the removal at once."""
     lone = observing()
     _reads(lone, [1, 2, 3, 4])
     assert lone.core.is_voter
@@ -152,7 +152,7 @@ def test_a_voter_that_was_removed_stays_out() -> None:
 
 
 def test_a_voter_whose_joining_was_undone_asks_again() -> None:
-    """Nobody removed it: the record was cut off with the leader that wrote it."""
+    """It was not removed: the record was cut off with the leader that wrote it."""
     lone = observing()
     end = lone.core.end_offset
     _reads(lone, [1, 2, 3, 4])
@@ -163,13 +163,13 @@ def test_a_voter_whose_joining_was_undone_asks_again() -> None:
 
 
 class _Joining(Cluster):
-    """A cluster in which everybody joins by itself."""
+    """A cluster with auto-join on every node."""
 
     joins = True
 
 
 def test_an_observer_becomes_a_voter_by_itself() -> None:
-    """Both sides together: asked, probed, caught up, added, and it counts."""
+    """Both sides together: it asks, is probed, catches up, is added, and counts."""
     cluster = _Joining([1, 2, 3], [4], dynamic=True)
     cluster.start(1, 2, 3, 4)
     assert cluster.run_until(lambda: cluster.core(4).is_voter, 10_000)
@@ -180,7 +180,7 @@ def test_an_observer_becomes_a_voter_by_itself() -> None:
 
 
 def test_a_voter_with_a_wiped_disk_comes_back_by_itself() -> None:
-    """Both steps: its old directory is removed, then the new one added; all is there again."""
+    """Both steps: its old directory is removed, then the new one added; nothing is missing then."""
     cluster = _Joining([1, 2, 3], dynamic=True)
     cluster.start(1, 2, 3)
     cluster.run(4000)

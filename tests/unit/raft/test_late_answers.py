@@ -1,4 +1,4 @@
-"""Answers that come when nobody waits for them any more, or from whom nothing is to be believed."""
+"""Answers that are no longer awaited, or that come from peers that cannot be trusted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.raft_talk import fetched, voted
 
 
 def _fetching() -> Lone:
-    """A follower of 2 in epoch 3, whose first fetch is under way."""
+    """A follower of 2 in epoch 3, with its first fetch in flight."""
     lone = Lone(log=stored_log((1, 4)), election=ElectionState(2))
     lone.follow(2, 3)
     return lone
@@ -20,8 +20,8 @@ def _batch(lone: Lone, epoch: int) -> bytes:
     return stored_log((epoch, lone.core.end_offset + 1))[-1]
 
 
-def test_an_answer_that_arrives_after_its_time_out_is_not_looked_at() -> None:
-    """The fetch was asked again meanwhile: what the late answer says may hold no longer."""
+def test_an_answer_that_arrives_after_its_time_out_is_ignored() -> None:
+    """The fetch was sent again meanwhile: the late answer may no longer be true."""
     lone = _fetching()
     late = lone.last_asked
     lone.fail(late)
@@ -34,7 +34,7 @@ def test_an_answer_that_arrives_after_its_time_out_is_not_looked_at() -> None:
 
 
 def test_a_late_vote_does_not_elect() -> None:
-    """It was given to a request that this candidate has given up."""
+    """It answers a request that this candidate has given up."""
     lone = Lone()
     due = lone.core.deadline_ms
     assert due is not None
@@ -46,8 +46,8 @@ def test_a_late_vote_does_not_elect() -> None:
     assert lone.core.role == "prospective"
 
 
-def test_an_answer_to_an_older_role_is_not_looked_at() -> None:
-    """A new epoch began while the fetch was under way."""
+def test_an_answer_to_an_older_role_is_ignored() -> None:
+    """A new epoch began while the fetch was in flight."""
     lone = _fetching()
     late = lone.last_asked
     lone.follow(3, 4)
@@ -57,7 +57,7 @@ def test_an_answer_to_an_older_role_is_not_looked_at() -> None:
 
 
 def test_a_vote_of_an_older_epoch_does_not_count() -> None:
-    """Whoever answers has not followed into the epoch that the candidate asks in."""
+    """The peer that answers has not followed into the candidate's epoch."""
     lone = Lone(election=ElectionState(4))
     due = lone.core.deadline_ms
     assert due is not None

@@ -1,4 +1,4 @@
-"""How long a node stays that was asked to stop."""
+"""How long a node stays after it was asked to stop."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def _play(node: Lone, duration_ms: int, *gone: int) -> None:
 
 
 def test_a_voter_that_knows_no_leader_stops_at_once() -> None:
-    """Ctrl-C on the first node of a quorum that is being set up: nobody needs it."""
+    """Ctrl-C on the first node of a quorum that is being set up: no other node needs it."""
     node = Lone(1)
     node.handle(events.ShutdownRequested())
     assert _stopped(node) == [True]
 
 
 def test_a_resigned_leader_stays_while_a_voter_can_be_reached() -> None:
-    """With the third one gone, the other one needs its vote."""
+    """With the third one gone, the remaining one needs its vote."""
     node = Lone(1)
     node.lead()
     node.handle(events.ShutdownRequested())
@@ -44,7 +44,7 @@ def test_a_resigned_leader_stays_while_a_voter_can_be_reached() -> None:
     assert _stopped(node) == [False]
 
 
-def test_a_resigned_leader_whom_nobody_is_left_for_does_not_wait() -> None:
+def test_a_resigned_leader_without_reachable_voters_does_not_wait() -> None:
     """Ctrl-C on all nodes at once: the followers stop first, and the leader soon."""
     node = Lone(1)
     node.lead()
@@ -54,7 +54,7 @@ def test_a_resigned_leader_whom_nobody_is_left_for_does_not_wait() -> None:
 
 
 def test_one_failed_request_does_not_make_a_resigned_leader_leave() -> None:
-    """A voter that is just being started again will vote in a moment."""
+    """A voter that is restarting will vote in a moment."""
     node = Lone(1)
     node.lead()
     node.handle(events.ShutdownRequested())

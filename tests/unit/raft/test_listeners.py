@@ -31,7 +31,7 @@ def test_committed_batches_are_delivered_one_piece_at_a_time() -> None:
 
 
 def test_a_state_machine_cannot_claim_more_than_it_was_given() -> None:
-    """Nor go back, nor count twice: what is delivered continues without gap or repetition."""
+    """It cannot go back or count twice either: deliveries continue without gap or repetition."""
     told = listeners(3)
     told.consumed(7, 99)
     told.consumed(8, 99)
@@ -49,7 +49,7 @@ def test_registering_twice_does_nothing() -> None:
     assert list(told.serve(10, LOG)) == [DeliverCommitted(7, 3, 10)]
 
 
-def test_followers_hear_of_a_leader_at_once_and_behind_the_batches() -> None:
+def test_followers_learn_of_a_leader_at_once_and_after_the_batches() -> None:
     """R-LIS-6: the order within a step is batches first."""
     told = listeners()
     told.leader_changed(2, 5, 10, False)
@@ -57,7 +57,7 @@ def test_followers_hear_of_a_leader_at_once_and_behind_the_batches() -> None:
     assert list(told.serve(10, LOG)) == []
 
 
-def test_a_leader_hears_of_itself_once_it_has_everything_older() -> None:
+def test_a_leader_is_told_that_it_leads_once_it_has_everything_older() -> None:
     """R-LIS-6, KAFKA-15345: its LeaderChange record at 10 must be consumed."""
     told = listeners()
     told.leader_changed(1, 5, 11, True)
@@ -69,7 +69,7 @@ def test_a_leader_hears_of_itself_once_it_has_everything_older() -> None:
     assert list(told.serve(11, LOG, 11)) == [LeaderChanged(7, 1, 5, 11)]
 
 
-def test_a_leader_that_opens_with_its_voters_hears_of_itself_after_all_of_them() -> None:
+def test_a_leader_that_opens_with_its_voters_is_told_after_all_of_them() -> None:
     """The first batch of a dynamic quorum has three records, and it may write after the third."""
     told = listeners(10)
     told.leader_changed(1, 5, 13, True)
@@ -80,8 +80,8 @@ def test_a_leader_that_opens_with_its_voters_hears_of_itself_after_all_of_them()
     assert list(told.serve(13, LOG, 13)) == [LeaderChanged(7, 1, 5, 13)]
 
 
-def test_a_state_machine_that_comes_late_to_a_leader_is_told_where_its_log_ends() -> None:
-    """It writes at the offset that it is told: the end at the epoch's start was long ago."""
+def test_a_late_state_machine_of_a_leader_is_told_where_the_log_ends() -> None:
+    """It writes at the offset that it is told: the log has grown since the epoch's start."""
     told = Listeners()
     told.leader_changed(1, 5, 1, True)
     told.register(7, 0, leader_end=6)
@@ -93,7 +93,7 @@ def test_a_state_machine_that_comes_late_to_a_leader_is_told_where_its_log_ends(
 
 
 def trimmed(*snapshots: OffsetAndEpoch) -> LogPicture:
-    """A log that begins at offset 10, and the snapshots that are there."""
+    """A log that begins at offset 10, and its snapshots."""
     stored = [StoredSnapshot(one, 1000) for one in snapshots]
     return LogPicture(LogImage(start_offset=10, end_offset=99, snapshots=stored))
 
@@ -109,18 +109,18 @@ def test_a_state_machine_below_the_logs_start_loads_the_newest_snapshot() -> Non
 
 
 def test_a_snapshot_of_what_is_not_known_to_be_committed_is_not_loaded() -> None:
-    """An older one is, as the log goes on from there as well."""
+    """An older one is loaded, as the log continues from there as well."""
     log, told = trimmed(OffsetAndEpoch(10, 1), OffsetAndEpoch(20, 2)), listeners(3)
     assert list(told.serve(15, log)) == [LoadSnapshot(7, OffsetAndEpoch(10, 1))]
 
 
 def test_a_state_machine_at_the_logs_start_needs_no_snapshot() -> None:
-    """It has everything before; loading would only cost time."""
+    """It has everything before; loading would only take time."""
     log, told = trimmed(OffsetAndEpoch(10, 1)), listeners(10)
     assert list(told.serve(12, log)) == [DeliverCommitted(7, 10, 12)]
 
 
-def test_a_log_that_gets_another_start_is_looked_at_again() -> None:
+def test_a_log_that_gets_another_start_is_checked_again() -> None:
     """The high watermark is the same; only the log has changed under a slow state machine."""
     told = listeners(3)
     assert list(told.serve(12, LOG)) == [DeliverCommitted(7, 3, 12)]
@@ -133,8 +133,8 @@ def test_a_log_that_gets_another_start_is_looked_at_again() -> None:
     assert list(told.serve(12, log)) == [LoadSnapshot(7, OffsetAndEpoch(12, 1))]
 
 
-def test_nobody_hears_of_a_leadership_that_is_over() -> None:
-    """R-LIS-6: as Resigned nothing is fired, even if the state machine comes to that offset."""
+def test_a_leadership_that_is_over_is_not_reported() -> None:
+    """R-LIS-6: in Resigned nothing is reported, even if the state machine reaches that offset."""
     told = listeners()
     told.leader_changed(1, 5, 11, True)
     told.serve(11, LOG)
@@ -146,7 +146,7 @@ def test_nobody_hears_of_a_leadership_that_is_over() -> None:
 
 
 def test_an_epoch_has_two_calls_at_most() -> None:
-    """R-LIS-6: nobody known yet, then somebody; repetitions and older epochs are not told."""
+    """R-LIS-6: first no leader, then one; repetitions and older epochs are not reported."""
     told = listeners()
     calls: list[Effect] = []
     for leader_id, epoch in ((-1, 4), (-1, 4), (2, 4), (2, 4), (-1, 4), (3, 3), (-1, 5), (3, 5)):
@@ -156,8 +156,8 @@ def test_an_epoch_has_two_calls_at_most() -> None:
     assert heard == [(-1, 4), (2, 4), (-1, 5), (3, 5)]
 
 
-def test_a_late_state_machine_hears_the_present_leader_only() -> None:
-    """What was before is in the log."""
+def test_a_late_state_machine_is_told_only_the_present_leader() -> None:
+    """Earlier leaders are in the log."""
     told = Listeners()
     told.leader_changed(2, 4, 0, False)
     told.leader_changed(3, 6, 9, False)
@@ -166,14 +166,14 @@ def test_a_late_state_machine_hears_the_present_leader_only() -> None:
 
 
 def test_an_empty_quorum_without_leader_is_not_news() -> None:
-    """Epoch 0 without a leader is what everybody starts from."""
+    """Every replica starts with epoch 0 and no leader."""
     told = listeners()
     told.leader_changed(-1, 0, 0, False)
     assert list(told.serve(-1, LOG)) == []
 
 
 def test_each_state_machine_has_its_own_pace() -> None:
-    """A slow one holds up nobody."""
+    """A slow one does not hold up the others."""
     told = listeners()
     told.register(8, 5)
     assert list(told.serve(9, LOG)) == [DeliverCommitted(7, 0, 9), DeliverCommitted(8, 5, 9)]

@@ -1,4 +1,4 @@
-"""What a Raft core answers about its log, against the rules and against a naive model."""
+"""What a Raft core answers about its log, compared with the rules and with a naive model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def log() -> LogPicture:
 
 
 def test_a_log_found_on_disk_is_durable_and_knows_its_epochs() -> None:
-    """The image at the start is all that was synced, and its batches tell the epochs."""
+    """The image at the start is everything synced, and its batches give the epochs."""
     picture = log()
     assert (picture.start_offset, picture.end_offset, picture.flushed_offset) == (0, 25, 25)
     assert picture.registered_epochs == ((0, 1), (10, 3), (20, 4))
@@ -76,8 +76,8 @@ def test_registering_an_epoch_forgets_what_it_contradicts() -> None:
     assert list(picture.registered_epochs) == [(0, 1), (10, 3), (15, 4)]
 
 
-def test_an_epoch_without_records_gives_way_to_the_next() -> None:
-    """R-FET-9: its leader wrote nothing, and led again before anybody else did."""
+def test_an_epoch_without_records_is_replaced_by_the_next() -> None:
+    """R-FET-9: its leader wrote nothing, and led again before any other node did."""
     picture = log()
     picture.register_epoch(6, 25)
     picture.register_epoch(8, 25)
@@ -97,7 +97,7 @@ def test_cutting_at_the_end_takes_back_an_epoch_without_records() -> None:
     ("offset", "base"), [(0, 0), (4, 0), (5, 5), (12, 10), (24, 20), (25, 25), (99, 99)]
 )
 def test_an_offset_is_traced_to_its_batch(offset: int, base: int) -> None:
-    """R-FET-11: a fetch inside a batch acknowledges only what stands before the batch."""
+    """R-FET-11: a fetch inside a batch acknowledges only what precedes the batch."""
     assert log().batch_base(offset) == base
 
 
@@ -115,7 +115,7 @@ def test_an_offset_is_traced_to_its_batch(offset: int, base: int) -> None:
         (3, 0, (DIVERGING, (0, 0))),
     ],
 )
-def test_a_position_is_valid_or_told_where_to_look(
+def test_a_position_is_valid_or_gets_a_place_to_continue(
     offset: int, epoch: int, judgement: tuple[PositionKind, int, int]
 ) -> None:
     """R-FET-7 on a log from offset 0."""
@@ -129,7 +129,7 @@ def test_a_position_is_valid_or_told_where_to_look(
 def test_a_log_without_its_beginning_sends_to_the_snapshot(
     offset: int, epoch: int, kind: PositionKind
 ) -> None:
-    """R-FET-7: what stood below the start is only in the snapshot."""
+    """R-FET-7: what was below the start is only in the snapshot."""
     found = image(20, (10, 3), start=10, snapshots=(At(10, 3),))
     position = LogPicture(found).check_position(offset, epoch)
     assert position.kind is kind
@@ -204,7 +204,7 @@ def test_a_divergence_cuts_at_the_last_common_batch(epoch: int, end: int, cut: i
 
 
 def test_cutting_inside_a_batch_cuts_the_whole_batch() -> None:
-    """Half a batch cannot stand in a log."""
+    """A log cannot hold half a batch."""
     picture = log()
     assert picture.truncate(14) == 10
     assert (picture.end_offset, picture.flushed_offset, picture.last_epoch) == (10, 10, 1)
@@ -217,7 +217,7 @@ def test_batches_must_continue_the_log() -> None:
 
 
 class Naive:
-    """The epoch of every offset in a list, and the batch that it stands in."""
+    """The epoch and the batch of every offset, in a list."""
 
     def __init__(self) -> None:
         self.epochs: list[int] = []
@@ -254,7 +254,7 @@ STEPS = st.lists(
 def test_the_picture_agrees_with_a_list_of_epochs(
     steps: list[tuple[str, int, int]], offset: int, epoch: int
 ) -> None:
-    """Whatever was appended and cut, it answers as a log does that keeps every epoch."""
+    """Whatever was appended and cut, it answers like a log that keeps every epoch."""
     picture, naive, newest = LogPicture(LogImage()), Naive(), 0
     for kind, number, rise in steps:
         if kind == "append":

@@ -33,7 +33,7 @@ MACHINE = 7
 
 
 def brought_up(control: Any = (), **config: Any) -> tuple[Lone, list[effects.Effect]]:
-    """A follower that has taken its leader's snapshot over, and what came of that."""
+    """A follower that has loaded its leader's snapshot, and the effects of that."""
     lone = behind(**config)
     sent_to(lone)
     return lone, take(lone, file_of(control=control))
@@ -43,7 +43,7 @@ def brought_up(control: Any = (), **config: Any) -> tuple[Lone, list[effects.Eff
 
 
 def test_the_voters_are_those_of_the_snapshot() -> None:
-    """R-ID-6: filed under its last offset, instead of all that was known."""
+    """R-ID-6: under its last offset, they replace all that was known."""
     control = voters_control(dynamic_set([1, 2, 5]))
     lone, found = brought_up(control)
     assert (lone.core.voters, lone.core.kraft_version) == (dynamic_set([1, 2, 5]), 1)
@@ -70,8 +70,8 @@ def test_a_voter_of_an_uncommitted_record_is_forgotten_with_it() -> None:
     assert lone.core.voters == dynamic_set([1, 2, 3])
 
 
-def test_a_voter_that_was_removed_meanwhile_does_not_stand_any_more() -> None:
-    """S17, S18: also if it was just about to."""
+def test_a_voter_that_has_been_removed_no_longer_stands() -> None:
+    """S17, S18: even if it was just about to."""
     for wait_ms in (0, 3000):
         lone = behind()
         sent_to(lone)
@@ -81,7 +81,7 @@ def test_a_voter_that_was_removed_meanwhile_does_not_stand_any_more() -> None:
         assert lone.core.role == ("prospective" if wait_ms else "follower")
         found = lone.finish_snapshot()
         told = [one.text for one in found if isinstance(one, effects.Note) and one.key == "voter"]
-        assert told == ["this node is not a voter any more; the voters are 2, 3"]
+        assert told == ["this node is no longer a voter; the voters are 2, 3"]
         assert not lone.core.is_voter
         lone.wait(60_000)
         assert lone.core.role in ("follower", "unattached")
@@ -89,7 +89,7 @@ def test_a_voter_that_was_removed_meanwhile_does_not_stand_any_more() -> None:
 
 
 def test_records_after_the_snapshot_change_its_voters() -> None:
-    """And cutting them off leads back to those of the snapshot, not to the configured ones."""
+    """Cutting them off restores the voters of the snapshot, not the configured ones."""
     lone, _ = brought_up(voters_control(dynamic_set([1, 2, 3])))
     record = (ControlType.KRAFT_VOTERS, voters_record(dynamic_set([1, 2, 3, 4])))
     lone.fetch_gets(fetched(LEADER, EPOCH, control_batch(10, EPOCH, 0, [record])))
@@ -112,7 +112,7 @@ def test_nothing_is_cut_off_below_the_snapshot() -> None:
 
 
 def test_an_own_snapshot_protects_what_it_holds_after_a_restart() -> None:
-    """S11: it is written of what is committed only, and the log still begins before it."""
+    """S11: it holds only what is committed, and the log still begins before it."""
     lone = Lone(log=stored_log((1, 12)), election=ElectionState(2), log_start=10)
     lone.disk.batches[:0] = stored_log((1, 10))
     lone.disk.flushed += 10
@@ -131,8 +131,8 @@ def test_an_own_snapshot_protects_what_it_holds_after_a_restart() -> None:
 # ---- state machines ------------------------------------------------------------------------------
 
 
-def test_a_state_machine_loads_the_snapshot_and_goes_on_after_it() -> None:
-    """R-LIS-2: it gets nothing else before it says that it has done so."""
+def test_a_state_machine_loads_the_snapshot_and_continues_after_it() -> None:
+    """R-LIS-2: it gets nothing else before it reports that it has done so."""
     lone = behind()
     lone.handle(events.ListenerRegistered(MACHINE))
     sent_to(lone)
@@ -146,8 +146,8 @@ def test_a_state_machine_loads_the_snapshot_and_goes_on_after_it() -> None:
     assert lone.all_of(effects.DeliverCommitted) == [effects.DeliverCommitted(MACHINE, 10, 12)]
 
 
-def test_a_delivery_that_was_under_way_ends_where_it_ends() -> None:
-    """What it was reading is gone: it says how far it came, and then loads the snapshot."""
+def test_a_delivery_in_flight_ends_where_it_ends() -> None:
+    """What it was reading is gone: it reports how far it came, and then loads the snapshot."""
     lone = behind()
     lone.handle(events.ListenerRegistered(MACHINE))
     lone.fetch_gets(fetched(LEADER, EPOCH, high_watermark=4))
@@ -160,14 +160,14 @@ def test_a_delivery_that_was_under_way_ends_where_it_ends() -> None:
 
 
 def test_a_state_machine_that_comes_later_loads_it_as_well() -> None:
-    """What is before the log's start is nowhere else."""
+    """What precedes the log's start is nowhere else."""
     lone, _ = brought_up()
     lone.handle(events.ListenerRegistered(MACHINE, 3))
     assert lone.all_of(effects.LoadSnapshot) == [effects.LoadSnapshot(MACHINE, SNAPSHOT)]
 
 
 def test_a_leaders_state_machine_loads_after_a_restart_too() -> None:
-    """S15 forbids a leader to fetch one, not its state machine to start from the own one."""
+    """S15 forbids a leader to fetch one, not its state machine to start from its own one."""
     lone, _ = brought_up()
     lone.restart()
     lone.lead()
@@ -225,7 +225,7 @@ def _add(cluster: _Machines, leader: int, *values: bytes) -> None:
 @pytest.mark.parametrize("is_dynamic", [False, True])
 @pytest.mark.parametrize("chunk", [1 << 20, 20])
 def test_a_follower_comes_back_after_two_snapshots_passed(is_dynamic: bool, chunk: int) -> None:
-    """It ends with the same values, over parts of any size, while records go on coming."""
+    """It ends with the same values, over parts of any size, while more records come."""
     cluster, leader = _running(dynamic=is_dynamic)
     away = next(one for one in (1, 2, 3) if one != leader)
     _add(cluster, leader, b"a")
@@ -244,7 +244,7 @@ def test_a_follower_comes_back_after_two_snapshots_passed(is_dynamic: bool, chun
 
 
 def test_a_snapshot_that_is_deleted_while_it_is_fetched_is_followed_by_the_next() -> None:
-    """The follower begins anew with the newer one, and no byte of the old is left."""
+    """The follower starts over with the newer one, and no byte of the old one remains."""
     cluster, leader = _running()
     away = next(one for one in (1, 2, 3) if one != leader)
     _add(cluster, leader, *(b"%d" % number for number in range(30)))
@@ -266,7 +266,7 @@ def test_a_snapshot_that_is_deleted_while_it_is_fetched_is_followed_by_the_next(
     assert cluster.values(away) == cluster.values(leader)
 
 
-def test_a_leader_that_dies_in_the_midst_is_followed_by_another() -> None:
+def test_a_leader_that_dies_in_the_middle_is_followed_by_another() -> None:
     """The next leader has a snapshot of its own, or the records."""
     cluster, leader = _running()
     [away, other] = [one for one in (1, 2, 3) if one != leader]
@@ -285,7 +285,7 @@ def test_a_leader_that_dies_in_the_midst_is_followed_by_another() -> None:
     assert cluster.core(away).start_offset == cluster.core(other).start_offset
 
 
-def test_everybody_restarts_from_snapshot_and_log() -> None:
+def test_all_nodes_restart_from_snapshot_and_log() -> None:
     """R-ID-6, R-START-2: voters, values and epochs survive a power loss of all."""
     cluster, leader = _running(dynamic=True)
     _add(cluster, leader, b"a")

@@ -1,4 +1,4 @@
-"""Lines for the log: each has a key of its kind, by which a node limits them."""
+"""Lines for the log: each has a key for its kind, by which a node limits them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def written_notes() -> list[tuple[str, ast.Call]]:
 
 
 def test_every_line_has_a_key_that_does_not_depend_on_its_text() -> None:
-    """A key made of peers' values would let them write as many lines as they like."""
+    """A key made of peers' values would let them write any number of lines."""
     calls = written_notes()
     assert len(calls) > 20
     for place, call in calls:
@@ -49,7 +49,7 @@ def test_every_line_has_a_key_that_does_not_depend_on_its_text() -> None:
 
 
 def test_a_key_stands_for_one_level() -> None:
-    """Else an error could be left out because of a line that hardly matters."""
+    """Otherwise an error could be suppressed because of an unimportant line."""
     levels: dict[str, set[str]] = {}
     for _, call in written_notes():
         key = next(ast.unparse(word.value) for word in call.keywords if word.arg == "key")
@@ -75,8 +75,8 @@ def test_lines_of_a_kind_have_one_key_whatever_they_say() -> None:
     assert Counter(one.key for one in found) == {"fetched": 3, "claim": 2}
 
 
-def test_another_cluster_is_told_with_what_to_do() -> None:
-    """A wrong address, or a directory of another cluster: the code alone helps nobody."""
+def test_another_cluster_is_logged_with_the_remedy() -> None:
+    """A wrong address, or a directory of another cluster: the code alone does not help."""
     lone = Lone(log=stored_log((1, 4)), election=ElectionState(1))
     lone.follow(2, 3)
     foreign = FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
@@ -87,7 +87,7 @@ def test_another_cluster_is_told_with_what_to_do() -> None:
 
 
 def test_what_a_person_has_to_look_at_is_an_error() -> None:
-    """A leader that wants committed records to be cut off is no small matter."""
+    """A leader that asks to truncate committed records is a serious problem."""
     lone = Lone(log=stored_log((1, 4)), election=ElectionState(1))
     lone.follow(2, 3)
     lone.fetch_gets(fetched(2, 3, high_watermark=4))

@@ -1,4 +1,4 @@
-"""Fetch requests at rest: who is woken when, and in which order."""
+"""Waiting Fetch requests: which are woken when, and in which order."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.support.raft_quorums import fetches, leading
 
 
 def fetch(token: int, offset: int = 10, deadline_ms: int = 500) -> ParkedFetch:
-    """A request at rest."""
+    """A waiting request."""
     event = RequestReceived(token, 18, FetchRequest())
     return ParkedFetch(token, offset, deadline_ms, event)
 
 
 def parked(*fetches: ParkedFetch) -> ParkedFetches:
-    """These requests at rest."""
+    """These requests, waiting."""
     resting = ParkedFetches()
     for each in fetches:
         assert resting.park(each)
@@ -76,8 +76,8 @@ def test_what_is_deferred_is_due_and_nothing_else_wakes_it() -> None:
     assert resting.next_deadline_ms is None
 
 
-def test_everybody_is_told_when_a_leader_gives_up() -> None:
-    """Those that are due as well."""
+def test_all_voters_are_told_when_a_leader_resigns() -> None:
+    """This includes those that are due."""
     resting = parked(fetch(1), fetch(2), fetch(3, 20))
     resting.defer(resting.wake_at_or_below(10))
     assert tokens(resting.take_everything()) == [1, 2, 3]
@@ -94,10 +94,10 @@ def test_there_is_a_limit() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=20), st.data())
 @settings(max_examples=200, deadline=None, derandomize=True)
-def test_everybody_is_woken_once_and_in_order(
+def test_all_are_woken_once_and_in_order(
     requests: list[tuple[int, int]], data: st.DataObject
 ) -> None:
-    """Against a plain list, whatever the order of growth and time."""
+    """Compared with a plain list, whatever the order of growth and time."""
     resting = ParkedFetches()
     model: list[tuple[int, int, int]] = []
     for token, (offset, deadline) in enumerate(requests):
@@ -115,8 +115,8 @@ def test_everybody_is_woken_once_and_in_order(
         assert len(resting) == len(model)
 
 
-def test_the_end_of_a_wait_is_no_sign_of_life() -> None:
-    """R-CQ-2: the follower has said nothing since it asked, and may be gone."""
+def test_the_end_of_a_wait_is_not_a_sign_of_life() -> None:
+    """R-CQ-2: the follower has sent nothing since its request, and may be gone."""
     lone = leading()
     lone.wait(100)
     mark = lone.core.high_watermark

@@ -9,7 +9,7 @@ ONE, TWO = ReplicaKey(1), ReplicaKey(2)
 
 
 def test_an_unknown_peer_is_ready() -> None:
-    """R-NET-4: nothing is known against it."""
+    """R-NET-4: it has not failed yet."""
     peers = Peers(20, 20)
     assert peers.is_ready(ONE, 0)
     assert not peers.any_in_flight()
@@ -17,7 +17,7 @@ def test_an_unknown_peer_is_ready() -> None:
 
 
 def test_a_peer_with_a_request_is_not_asked_again_before_its_answer() -> None:
-    """One request in flight for each peer, and others are not concerned."""
+    """One request in flight for each peer; other peers are not affected."""
     peers = Peers(20, 20)
     peers.sent(ONE, 77)
     assert not peers.is_ready(ONE, 0)
@@ -29,7 +29,7 @@ def test_a_peer_with_a_request_is_not_asked_again_before_its_answer() -> None:
 
 
 def test_an_answer_counts_once_and_only_for_the_current_request() -> None:
-    """R-LOOP-2: anything else is dropped unseen."""
+    """R-LOOP-2: anything else is dropped."""
     peers = Peers(20, 20)
     peers.sent(ONE, 77)
     peers.sent(ONE, 78)
@@ -41,7 +41,7 @@ def test_an_answer_counts_once_and_only_for_the_current_request() -> None:
 
 
 def test_a_failure_makes_a_peer_wait() -> None:
-    """R-RESP-9: ready again exactly when the pause is over, which is then no timer any more."""
+    """R-RESP-9: ready again exactly when the pause ends, and the timer with it."""
     peers = Peers(20, 20)
     peers.sent(ONE, 77)
     assert peers.answered(77)
@@ -52,7 +52,7 @@ def test_a_failure_makes_a_peer_wait() -> None:
     assert peers.next_due_ms(25) is None
 
 
-def test_pauses_double_up_to_the_maximum_and_start_anew_after_a_success() -> None:
+def test_pauses_double_up_to_the_maximum_and_start_over_after_a_success() -> None:
     """KIP-595's back-off; a peer that answered once is not punished for its past."""
     peers, now, pauses = Peers(20, 100), 0, []
     for request_id in range(5):
@@ -81,7 +81,7 @@ def test_a_failure_ends_the_request_in_flight() -> None:
     assert not peers.answered(77)
 
 
-def test_a_new_role_begins_with_everybody_ready() -> None:
+def test_a_new_role_begins_with_all_peers_ready() -> None:
     """R-NET-6: answers to the old role are stale."""
     peers = Peers(20, 20)
     peers.sent(ONE, 77)
@@ -94,7 +94,7 @@ def test_a_new_role_begins_with_everybody_ready() -> None:
 
 
 def test_the_earliest_pause_is_the_timer() -> None:
-    """Whoever is ready first is asked first."""
+    """The peer that is ready first is asked first."""
     peers = Peers(20, 1000)
     peers.failed(ONE, 0)
     peers.failed(ONE, 0)
@@ -121,7 +121,7 @@ def test_two_directories_of_one_id_are_two_peers() -> None:
 
 
 def test_failures_are_counted_until_an_answer() -> None:
-    """Whether anybody is left there is judged by it."""
+    """It decides whether any other voter can still be reached."""
     peers = Peers(20, 20)
     assert peers.failures(ONE) == 0
     for now in range(3):

@@ -11,20 +11,20 @@ from tests.support.raft_talk import fetched, vote
 
 
 def _would_vote(lone: Lone) -> bool:
-    """For 3, whose log is newer than any other."""
+    """Whether it would vote for 3, whose log is newer than any other."""
     answer: Any = lone.request(vote(3, lone.core.epoch, (lone.core.epoch, 99), pre_vote=True))
     return bool(answer.topics[0].partitions[0].vote_granted)
 
 
 def test_a_leader_does_not_vote_against_itself() -> None:
-    """L8: it would have to be deaf or slow, and then the others decide without it."""
+    """L8: only if it were cut off or slow, and then the others decide without it."""
     lone = leading(is_dynamic=False)
     assert not _would_vote(lone)
     assert lone.core.role == "leader"
 
 
 def test_a_follower_refuses_until_its_leader_has_been_silent_for_long() -> None:
-    """L8: for nine tenths of the fetch timeout, so that it does not refuse nodes that wait less."""
+    """L8: it refuses for nine tenths of the fetch timeout, not longer than others wait."""
     lone = Lone(log=stored_log((1, 4)), election=ElectionState(2))
     lone.follow(2, 3)
     lone.fetch_gets(fetched(2, 3))

@@ -1,4 +1,4 @@
-"""What a leader makes of its followers' fetches."""
+"""How a leader tracks its followers' fetches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def leader(voters: VoterSet | None = None, now_ms: int = 0) -> LeaderProgress:
 
 
 def grown(end: int = 20, voters: VoterSet | None = None) -> LeaderProgress:
-    """The same with a durable log up to an offset."""
+    """The same, with a durable log up to an offset."""
     progress = leader(voters)
     progress.note_log_end(end)
     progress.note_durable_end(end)
@@ -44,8 +44,8 @@ def test_a_majority_commits_what_it_has() -> None:
     assert progress.high_watermark(15) == 18
 
 
-def test_nothing_is_committed_before_a_record_of_the_own_epoch() -> None:
-    """R-HW-2: a majority that holds records of older epochs only may still lose them."""
+def test_nothing_is_committed_before_a_record_of_the_leaders_epoch() -> None:
+    """R-HW-2: a majority that holds only records of older epochs may still lose them."""
     progress = grown(START)
     progress.record_fetch(TWO, START, 1)
     assert progress.high_watermark(-1) == -1
@@ -55,7 +55,7 @@ def test_nothing_is_committed_before_a_record_of_the_own_epoch() -> None:
 
 
 def test_the_high_watermark_never_falls() -> None:
-    """R-HW-2: a follower that comes back with a shorter log takes nothing back."""
+    """R-HW-2: a follower that returns with a shorter log revokes nothing."""
     progress = grown(20)
     progress.record_fetch(TWO, 18, 1)
     progress.record_fetch(TWO, 12, 2)
@@ -91,14 +91,14 @@ def test_observers_do_not_commit() -> None:
 
 
 def test_an_unchanged_position_moves_nothing() -> None:
-    """Idle followers fetch all the time; nothing need be computed then."""
+    """Idle followers fetch all the time; then nothing needs to be computed."""
     progress = grown()
     assert progress.record_fetch(TWO, 20, 1)
     assert not progress.record_fetch(TWO, 20, 2)
 
 
 def test_a_leader_outside_the_set_does_not_count_itself() -> None:
-    """R-HW-4: after its removal it leads on, but only the others' copies matter."""
+    """R-HW-4: after its removal it keeps leading, but only the others' copies matter."""
     progress = grown(20, static(2, 3))
     assert not progress.note_durable_end(30)
     assert list(progress.observers) == [ME]
@@ -152,7 +152,7 @@ def test_a_fetch_at_the_leaders_end_is_caught_up_now() -> None:
 
 
 def test_a_fetch_at_the_end_of_the_previous_fetch_was_caught_up_then() -> None:
-    """KIP-836, second rule: who always is one fetch behind a busy leader is not lagging."""
+    """KIP-836, second rule: a replica always one fetch behind a busy leader is not lagging."""
     progress = grown(20)
     progress.record_fetch(TWO, 15, 100)
     progress.note_log_end(30)
@@ -163,8 +163,8 @@ def test_a_fetch_at_the_end_of_the_previous_fetch_was_caught_up_then() -> None:
     assert caught_up(progress) == (300, 100)
 
 
-def test_nobody_is_caught_up_before_the_leader_knows_its_own_end() -> None:
-    """R-REP-2: without it, only the time of the fetch is noted."""
+def test_no_replica_is_caught_up_before_the_leader_knows_its_own_end() -> None:
+    """R-REP-2: without it, only the time of the fetch is recorded."""
     progress = leader()
     progress.record_fetch(TWO, 10, 100)
     progress.note_log_end(11)
@@ -193,7 +193,7 @@ def test_a_majority_that_fetches_keeps_the_leader(count: int, needed: int) -> No
     assert progress.quorum_deadline_ms == 4500
 
 
-def test_the_same_voter_twice_is_no_majority() -> None:
+def test_the_same_voter_twice_is_not_a_majority() -> None:
     """R-CQ-2 counts voters, not fetches; observers not at all."""
     progress = leader(static(1, 2, 3, 4, 5))
     progress.record_fetch(TWO, 5, 100)
@@ -204,8 +204,8 @@ def test_the_same_voter_twice_is_no_majority() -> None:
     assert progress.quorum_deadline_ms == 3300
 
 
-def test_a_majority_has_to_be_heard_anew_each_time() -> None:
-    """R-CQ-2: who fetched once and is gone keeps no leader, together with the last one left."""
+def test_a_majority_must_fetch_again_each_time() -> None:
+    """R-CQ-2: a voter that fetched once and is gone does not keep a leader."""
     progress = leader(static(1, 2, 3, 4, 5))
     progress.record_fetch(TWO, 5, 100)
     progress.record_fetch(THREE, 5, 200)
@@ -214,8 +214,8 @@ def test_a_majority_has_to_be_heard_anew_each_time() -> None:
     assert progress.quorum_deadline_ms == 3200
 
 
-def test_who_has_left_the_set_is_not_heard_any_more() -> None:
-    """R-CQ-2: a fetch from before the change is none of the new set."""
+def test_a_replica_that_has_left_the_set_no_longer_counts() -> None:
+    """R-CQ-2: a fetch from before the change does not count for the new set."""
     progress = leader(static(1, 2, 3, 4, 5))
     progress.record_fetch(TWO, 5, 100)
     progress.voters_changed(static(1, 3, 4, 5), 150)
@@ -225,8 +225,8 @@ def test_who_has_left_the_set_is_not_heard_any_more() -> None:
     assert progress.quorum_deadline_ms == 3300
 
 
-def test_another_disk_under_the_id_of_a_voter_begins_anew() -> None:
-    """R-REP-5, S17: what the disk before it had acknowledged is gone with that."""
+def test_another_disk_with_the_id_of_a_voter_starts_over() -> None:
+    """R-REP-5, S17: what the previous disk had acknowledged is gone with it."""
     progress = grown(20, VoterSet.of(Voter(ME), Voter(TWO), Voter(THREE)))
     progress.record_fetch(TWO, 20, 1)
     replaced = ReplicaKey(2, b"x" * 16)
@@ -237,15 +237,15 @@ def test_another_disk_under_the_id_of_a_voter_begins_anew() -> None:
 
 
 def test_a_message_in_the_leaders_own_name_proves_nothing() -> None:
-    """R-CQ-3: a peer cannot keep a leader alive by naming itself like it."""
+    """R-CQ-3: a peer cannot keep a leader alive by using the leader's name."""
     progress = leader(static(1, 2))
     progress.heard_from(ReplicaKey(1), 100)
     progress.heard_from(ReplicaKey(7), 100)
     assert progress.quorum_deadline_ms == 3000
 
 
-def test_a_single_voter_needs_nobody() -> None:
-    """R-CQ-1: it must not resign; with a second voter its time begins anew."""
+def test_a_single_voter_needs_no_other() -> None:
+    """R-CQ-1: it must not resign; with a second voter its time starts over."""
     progress = leader(static(1))
     assert progress.quorum_deadline_ms is None
     progress.voters_changed(static(1, 2), 50_000)
@@ -270,7 +270,7 @@ def test_successors_are_ordered_by_what_they_have() -> None:
     assert [key.id for key in progress.preferred_successors()] == [4, 3, 2, 5]
 
 
-def test_a_new_voter_set_keeps_everybodys_progress() -> None:
+def test_a_new_voter_set_keeps_all_progress() -> None:
     """R-REP-5: an observer that becomes a voter counts at once, a voter that left is observed."""
     progress = grown(20, static(1, 2, 3))
     progress.record_fetch(TWO, 20, 1)
@@ -292,8 +292,8 @@ def test_observers_are_forgotten_after_their_session() -> None:
     assert sorted(key.id for key in progress.observers) == [1, 9]
 
 
-def test_made_up_observers_do_not_fill_the_memory() -> None:
-    """Whoever has not fetched for longest is forgotten first, the leader never."""
+def test_invented_observers_do_not_fill_the_memory() -> None:
+    """The observer that has not fetched for longest is forgotten first, the leader never."""
     progress = grown(20, static(2, 3))
     for number in range(OBSERVERS_MAX + 5):
         progress.record_fetch(ReplicaKey(100 + number), 5, number)

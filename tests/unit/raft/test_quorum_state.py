@@ -23,7 +23,7 @@ def written(found: list[effects.Effect]) -> list[PersistQuorumState]:
 
 
 def after(lone: Lone, message: Any) -> list[effects.Effect]:
-    """Everything that comes of a request."""
+    """All effects of a request."""
     before = len(lone.effects)
     lone.request(message)
     return lone.effects[before:]
@@ -37,8 +37,8 @@ def test_epoch_and_vote_of_one_step_are_one_write() -> None:
     assert kinds.index(PersistQuorumState) < kinds.index(effects.SendReply)
 
 
-def test_whatever_a_step_comes_to_is_written_once() -> None:
-    """The only voter leads in the step in which it starts: three roles on the way."""
+def test_the_result_of_a_step_is_written_once() -> None:
+    """The only voter leads in the step in which it starts, through three roles."""
     lone = Lone(voters=(1,))
     assert [one.state for one in written(lone.effects)] == [ElectionState(1, 1)]
     assert [one.new for one in lone.all_of(effects.RoleChanged)] == [
@@ -60,7 +60,7 @@ def test_no_step_writes_twice() -> None:
 
 
 def test_what_is_written_already_is_not_written_again() -> None:
-    """Each write is a flush of file and directory: followers must not make one for nothing."""
+    """Each write flushes file and directory: followers must not make needless ones."""
     lone = Lone()
     lone.request(begin(2, 1))
     assert not written(after(lone, begin(2, 1)))
@@ -87,7 +87,7 @@ def test_the_files_version_is_that_of_the_quorum(is_dynamic: bool) -> None:
 
 
 def test_an_upgrade_shows_in_the_file_at_the_next_write() -> None:
-    """R-UPG-2: not by itself, as a Java node does it."""
+    """R-UPG-2: not by itself, as on a Java node."""
     lone = leading(is_dynamic=False)
     for one in (2, 3):
         lone.request(update_voter(one, lone.core.epoch))
@@ -99,7 +99,7 @@ def test_an_upgrade_shows_in_the_file_at_the_next_write() -> None:
 
 
 def test_the_voters_in_the_file_are_those_in_force() -> None:
-    """Also where they are not committed yet."""
+    """This holds even if they are not committed yet."""
     lone = leading()
     lone.request(remove_voter(3))
     [persisted] = written(after(lone, vote(2, lone.core.epoch + 2)))
@@ -107,7 +107,7 @@ def test_the_voters_in_the_file_are_those_in_force() -> None:
 
 
 def test_a_vote_is_kept_while_the_leader_of_its_epoch_is_followed() -> None:
-    """R-ID-9: both stand in the file; after a restart neither is forgotten."""
+    """R-ID-9: both are in the file; after a restart neither is forgotten."""
     lone = Lone()
     lone.request(vote(2, 7))
     lone.request(begin(2, 7))

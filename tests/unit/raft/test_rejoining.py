@@ -1,4 +1,4 @@
-"""A voter that nobody of its set answers: the quorum may have moved on without it."""
+"""A voter whose whole set does not answer: the quorum may have moved on without it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.raft_talk import fetched
 
 
 def unanswered() -> Lone:
-    """A voter of three that has asked for pre-votes in vain until their time was over."""
+    """A voter of three whose pre-votes have timed out without an answer."""
     lone = Lone(is_dynamic=True)
     while lone.core.role != "prospective":
         lone.wait(100)
@@ -19,7 +19,7 @@ def unanswered() -> Lone:
 
 
 def test_a_voter_asks_its_bootstrap_servers_before_it_stands_again() -> None:
-    """Its set may have been replaced while it was down: no vote would ever come, for ever."""
+    """Its set may have been replaced while it was down: no vote would ever come."""
     lone = unanswered()
     assert lone.core.role == "unattached"
     assert lone.last_asked.message.NAME == "FetchRequest"
@@ -30,7 +30,7 @@ def test_a_voter_asks_its_bootstrap_servers_before_it_stands_again() -> None:
     assert (lone.core.role, lone.core.leader_id, lone.core.epoch) == ("follower", 7, 9)
 
 
-def test_a_voter_whom_nobody_tells_anything_stands_again_soon() -> None:
+def test_a_voter_that_learns_nothing_stands_again_soon() -> None:
     """Half an election timeout is enough to be told who leads, and not long to wait."""
     lone = unanswered()
     lone.wait(lone.config.timers.election_timeout_ms // 2)

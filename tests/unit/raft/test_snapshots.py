@@ -66,21 +66,21 @@ def test_a_snapshots_epoch_is_that_of_its_last_record(offset: int, epoch: int) -
     assert answer == effects.WriteSnapshot(LISTENER, OffsetAndEpoch(offset, epoch), (), 1234)
 
 
-def test_nothing_is_written_of_what_is_not_committed() -> None:
-    """R-SNAP-2: it would keep what a new leader takes back."""
+def test_no_snapshot_holds_what_is_not_committed() -> None:
+    """R-SNAP-2: it would keep what a new leader may revoke."""
     assert "offset 9 is not committed; 8 is the high watermark" in refusal(applied(), 9)
 
 
-def test_nothing_is_written_of_what_was_not_applied() -> None:
-    """The state would be another than the id says."""
+def test_no_snapshot_holds_what_was_not_applied() -> None:
+    """The state would differ from what the id says."""
     text = "has not applied exactly what is below"
     assert text in refusal(applied(6), 5)
     assert text in refusal(applied(8), 7)
     assert text in refusal(applied(), 8, listener=9)
 
 
-def test_a_state_machine_may_ask_in_the_midst_of_a_delivery() -> None:
-    """It has applied a part, and asks before it says so: nothing is delivered in between."""
+def test_a_state_machine_may_ask_in_the_middle_of_a_delivery() -> None:
+    """It has applied a part, and asks before it reports that: nothing is delivered in between."""
     lone = applied(6)
     [answer] = wanted(lone, 6)
     assert isinstance(answer, effects.WriteSnapshot)
@@ -92,7 +92,7 @@ def test_a_state_machine_may_ask_in_the_midst_of_a_delivery() -> None:
 
 @pytest.mark.parametrize(("offset", "is_border"), [(4, True), (5, False), (6, False), (7, True)])
 def test_a_snapshot_ends_between_batches(offset: int, is_border: bool) -> None:
-    """R-SNAP-2: a follower could not continue inside of one."""
+    """R-SNAP-2: a follower could not continue inside one."""
     batches = [data_batch(0, 1, 0, [b"x"] * 4), data_batch(4, 1, 0, [b"y"] * 3)]
     lone = Lone(log=batches, election=ElectionState(1))
     lone.handle(events.ListenerRegistered(LISTENER))
@@ -114,8 +114,8 @@ def test_one_snapshot_is_written_at_a_time() -> None:
     assert isinstance(wanted(lone, 8)[0], effects.WriteSnapshot)
 
 
-def test_a_snapshot_that_failed_may_be_tried_again() -> None:
-    """R-SNAP-5: nothing of it is left, and it is told as an error."""
+def test_a_failed_snapshot_may_be_tried_again() -> None:
+    """R-SNAP-5: nothing of it is left, and an error is logged."""
     lone = applied()
     wanted(lone, 8)
     found = lone.handle(events.SnapshotFailed(OffsetAndEpoch(8, 2), "no space left"))
@@ -126,11 +126,11 @@ def test_a_snapshot_that_failed_may_be_tried_again() -> None:
 
 
 @pytest.mark.parametrize("offset", [6, 7])
-def test_there_is_no_second_snapshot_of_the_same_or_less(offset: int) -> None:
-    """R-SNAP-2: the one that is there is as good."""
+def test_there_is_no_second_snapshot_of_the_same_or_an_older_end(offset: int) -> None:
+    """R-SNAP-2: the existing one is as good."""
     lone = applied(7)
     write(lone, 7)
-    assert "there is a snapshot already that ends at 7" in refusal(lone, offset)
+    assert "there is already a snapshot that ends at 7" in refusal(lone, offset)
 
 
 def test_there_is_no_snapshot_of_nothing() -> None:
@@ -145,7 +145,7 @@ def test_no_snapshot_is_written_below_the_logs_start() -> None:
     lone.follow(2, 3)
     lone.fetch_gets(fetched(2, 3, high_watermark=12))
     for offset in (9, 10):
-        assert "there is a snapshot already that ends at 10" in refusal(lone, offset)
+        assert "there is already a snapshot that ends at 10" in refusal(lone, offset)
 
 
 def test_a_snapshot_states_the_voters_at_its_end() -> None:
@@ -165,7 +165,7 @@ def test_a_snapshot_states_the_voters_at_its_end() -> None:
 
 
 def test_a_snapshot_is_there_once_it_is_durable() -> None:
-    """D6: a follower that comes before is not sent to it."""
+    """D6: a follower that asks earlier is not sent to it."""
     lone = leading(is_dynamic=False)
     lone.handle(events.ListenerRegistered(LISTENER))
     append(lone, b"x")
@@ -182,7 +182,7 @@ def test_a_snapshot_is_there_once_it_is_durable() -> None:
 
 
 def test_a_snapshot_of_what_the_log_lost_meanwhile_is_deleted() -> None:
-    """The log begins at a newer one that came from the leader: the own file is of no use."""
+    """The log begins at a newer one that came from the leader: the node's own file is useless."""
     lone = Lone(log=stored_log((1, 12)), election=ElectionState(2), log_start=10)
     found = lone.handle(events.SnapshotWritten(OffsetAndEpoch(8, 1), 10))
     assert effects.DropLogPrefix(10, (OffsetAndEpoch(8, 1),)) in found
@@ -193,13 +193,13 @@ def test_a_snapshot_of_what_the_log_lost_meanwhile_is_deleted() -> None:
 
 
 def propose(lone: Lone, snapshot: OffsetAndEpoch) -> list[effects.Effect]:
-    """Let retention propose a start; returns what it came to."""
+    """Let retention propose a start; returns the effects."""
     found = lone.handle(events.LogStartProposed(snapshot))
     return [one for one in found if isinstance(one, effects.DropLogPrefix)]
 
 
 def test_the_log_starts_where_a_snapshot_ends() -> None:
-    """R-SNAP-6: and older snapshots go."""
+    """R-SNAP-6: older snapshots are deleted."""
     lone = applied(6)
     old = write(lone, 6)
     lone.handle(events.ListenerConsumed(LISTENER, 8))
@@ -222,7 +222,7 @@ def test_only_a_snapshot_that_is_there_replaces_the_log() -> None:
 
 
 def test_what_a_slow_state_machine_needs_stays() -> None:
-    """It would have to load a snapshot in the midst of a delivery."""
+    """It would have to load a snapshot in the middle of a delivery."""
     lone = applied(8)
     lone.handle(events.ListenerRegistered(8))
     snapshot = write(lone, 8)
@@ -284,8 +284,8 @@ def test_a_fetch_below_the_new_start_is_sent_to_the_snapshot() -> None:
     assert answer.responses[0].partitions[0].log_start_offset == snapshot.offset
 
 
-def test_a_fetch_that_waits_at_the_end_goes_on_waiting_when_the_start_rises() -> None:
-    """Nobody waits below: only what is at the end of the log waits."""
+def test_a_parked_fetch_keeps_waiting_when_the_log_start_advances() -> None:
+    """No request waits below: only those at the end of the log wait."""
     lone = leading(is_dynamic=False)
     lone.handle(events.ListenerRegistered(LISTENER))
     end = lone.core.end_offset

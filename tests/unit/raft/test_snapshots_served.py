@@ -45,7 +45,7 @@ def ask(lone: Lone, **fields: Any) -> tuple[Any, effects.SendReply]:
 
 
 def error_of(answer: Any) -> int:
-    """The error, wherever it stands."""
+    """The error, at whichever level it is."""
     if answer.error_code or not answer.topics:
         return int(answer.error_code)
     return int(answer.topics[0].partitions[0].error_code)
@@ -67,7 +67,7 @@ _ORDER += ["bootstrap", "unknown", "negative", "beyond"]
 
 
 @pytest.mark.parametrize(("state", "make"), [("not the leader", follower), ("", leader)])
-def test_the_first_of_several_faults_is_told(state: str, make: Callable[[], Lone]) -> None:
+def test_the_first_of_several_errors_is_reported(state: str, make: Callable[[], Lone]) -> None:
     """R-FSN-2: two faults at once, in every pair. Refusals carry empty records and their own
     code (R-FSN-3)."""
     codes = {"not the leader": 6, **{one: code for one, (code, _) in _FAULTS.items()}}
@@ -85,7 +85,7 @@ def test_the_first_of_several_faults_is_told(state: str, make: Callable[[], Lone
 @pytest.mark.parametrize(
     "topics", [[], [TopicSnapshot(name="__cluster_metadata", partitions=[])], "twice"]
 )
-def test_another_shape_than_one_partition_is_invalid(topics: Any) -> None:
+def test_anything_but_one_partition_is_invalid(topics: Any) -> None:
     """R-FSN-2: a Java leader ends on an empty list."""
     lone = leader()
     message = fetch_snapshot(2, SNAPSHOT, lone.core.epoch)
@@ -96,7 +96,7 @@ def test_another_shape_than_one_partition_is_invalid(topics: Any) -> None:
 
 
 def test_a_part_names_what_it_is() -> None:
-    """R-FSN-2: id, size, position and who leads, whatever was asked for before."""
+    """R-FSN-2: id, size, position and leader, whatever was requested before."""
     lone = leader()
     size = len(lone.disk.snapshots[SNAPSHOT])
     answer, reply = ask(lone, position=7, max_bytes=5)
@@ -111,7 +111,7 @@ def test_a_part_names_what_it_is() -> None:
 
 
 def test_the_parts_are_the_whole_file() -> None:
-    """Of one byte each, as bytes that go over the wire."""
+    """Parts of one byte each, as sent on the wire."""
     lone = leader()
     data, found = lone.disk.snapshots[SNAPSHOT], b""
     for position in range(len(data)):
@@ -141,7 +141,7 @@ def test_version_0_has_no_addresses() -> None:
     ("fields", "stays"), [({}, True), ({"position": -1}, False), ({"replica": 9}, False)]
 )
 def test_only_parts_that_are_served_keep_the_leader(fields: dict[str, Any], stays: bool) -> None:
-    """R-CQ-2: of a voter, and answered with data; a download takes longer than 1.5 timeouts."""
+    """R-CQ-2: those of a voter, answered with data; a download takes longer than 1.5 timeouts."""
     lone = leader()
     follow_up(lone, 2, 3)
     for _ in range(8):
@@ -151,7 +151,7 @@ def test_only_parts_that_are_served_keep_the_leader(fields: dict[str, Any], stay
     assert (lone.core.role == "leader") is stays
 
 
-def test_a_part_is_no_progress_of_the_log() -> None:
+def test_a_chunk_is_not_progress_of_the_log() -> None:
     """Nothing of a snapshot counts for the high watermark before the next fetch says so."""
     lone = leader()
     ask(lone)

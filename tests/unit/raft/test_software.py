@@ -1,4 +1,4 @@
-"""What a core knows of the voters' implementations, and how much of it it keeps."""
+"""What a core knows about the voters' implementations, and how much of that it keeps."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def test_a_voter_with_other_features_is_another_implementation() -> None:
     assert node.core.foreign_voters == frozenset()
 
 
-def test_nobody_but_voters_is_remembered() -> None:
-    """Ids are made up easily: an observer's, a bootstrap server's, another directory's."""
+def test_only_voters_are_remembered() -> None:
+    """Ids are easily invented: an observer's, a bootstrap server's, another directory's."""
     node = Lone(features=OURS)
     node.lead()
     for replica in range(4, 200):
@@ -38,7 +38,7 @@ def test_nobody_but_voters_is_remembered() -> None:
     assert node.core.foreign_voters == frozenset()
 
 
-def test_another_directory_under_a_voters_id_is_somebody_else() -> None:
+def test_another_directory_with_a_voters_id_is_another_replica() -> None:
     """A wiped node comes back as an observer with its old id."""
     voters = VoterSet.of(
         *(Voter(ReplicaKey(n, directory_id(n)), (endpoint(n),)) for n in (1, 2, 3))

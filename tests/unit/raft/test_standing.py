@@ -7,7 +7,7 @@ from kraftwire.raft.effects import ElectionState
 from tests.support.raft_lone import Lone, stored_log
 from tests.support.raft_talk import begin, fetched, vote
 
-# Longer than any time-out of an election, even with what is left to chance.
+# Longer than any election time-out, even with the random part.
 _LONG_MS = 20_000
 
 
@@ -29,7 +29,7 @@ def _flushed(lone: Lone) -> None:
 
 
 def test_a_follower_whose_log_is_not_durable_does_not_stand() -> None:
-    """After a crash it could give again, for the log it has lost a part of, the votes it got."""
+    """After a crash it would have been elected for a log that it has partly lost."""
     lone = _with_unflushed_end()
     lone.wait(_LONG_MS)
     assert _roles(lone) <= {"follower"}
@@ -39,7 +39,7 @@ def test_a_follower_whose_log_is_not_durable_does_not_stand() -> None:
 
 
 def test_a_replica_without_leader_whose_log_is_not_durable_does_not_stand() -> None:
-    """The same after an epoch that began without a leader; and no timer is set in vain."""
+    """The same after an epoch that began without a leader; and no needless timer is set."""
     lone = _with_unflushed_end()
     lone.request(vote(3, 4, (1, 2)))
     assert lone.core.role == "unattached"
@@ -50,7 +50,7 @@ def test_a_replica_without_leader_whose_log_is_not_durable_does_not_stand() -> N
 
 
 def test_an_observer_does_not_stand() -> None:
-    """S18: nobody counts its vote, and a new epoch would cost the leader its own."""
+    """S18: its vote does not count, and a new epoch would end the leader's."""
     lone = Lone(4, log=stored_log((1, 4)), election=ElectionState(2))
     lone.request(begin(2, 3))
     lone.wait(_LONG_MS)

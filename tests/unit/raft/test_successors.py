@@ -25,7 +25,7 @@ def _wait(lone: Lone) -> int:
 
 
 def test_the_first_successor_stands_at_once() -> None:
-    """R-END-4: nobody would be helped by its waiting."""
+    """R-END-4: waiting would not help any other voter."""
     assert _told(1, 3, 4).core.role == "prospective"
 
 
@@ -39,7 +39,7 @@ def test_the_others_leave_it_some_time(successors: tuple[int, ...], wait: int) -
 
 
 def test_a_follower_of_a_leader_that_resigned_grants_pre_votes() -> None:
-    """R-END-3, KAFKA-20895: it has fetched a moment ago, yet its leader is gone."""
+    """R-END-3, KAFKA-20895: it fetched a moment ago, yet its leader is gone."""
     lone = _told(3, 4, 1)
     answer = lone.request(vote(3, 3, pre_vote=True))
     assert answer.topics[0].partitions[0].vote_granted

@@ -22,7 +22,7 @@ WALL = 1_700_000_000_000
 
 
 def test_timers_below_the_least_useful_value_are_raised() -> None:
-    """Kafka allows 0 for all three, and then spins. The others are taken as they are."""
+    """Kafka allows 0 for all three, and then spins. The others are accepted unchanged."""
     timers = RaftTimers(election_timeout_ms=0, fetch_timeout_ms=0, retry_backoff_ms=0)
     assert timers.election_timeout_ms == ELECTION_TIMEOUT_MIN_MS
     assert timers.fetch_timeout_ms == FETCH_TIMEOUT_MIN_MS
@@ -69,7 +69,8 @@ def test_no_timer_of_0_ends_or_busies_a_node(values: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("voters", [[1], [1, 2, 3]])
 def test_a_fetch_timeout_of_0_neither_ends_nor_busies_a_node(voters: list[int]) -> None:
-    """Followers then wait for less than a fetch may take: there is no peace, but no end either."""
+    """Followers then wait less than a fetch may take: elections never stop, but nor does the
+    node."""
     cluster = _Counting(voters, timers=RaftTimers(fetch_timeout_ms=0))
     cluster.start(*voters)
     cluster.run(3000)
@@ -79,7 +80,7 @@ def test_a_fetch_timeout_of_0_neither_ends_nor_busies_a_node(voters: list[int]) 
 
 @pytest.mark.parametrize("name", ["election_timeout_ms", "retry_backoff_ms"])
 def test_a_node_alone_of_three_does_not_spin(name: str) -> None:
-    """It asks those that are not there again and again, but not as fast as it can."""
+    """It keeps asking those that are down, but not as fast as it can."""
     timers = RaftTimers(**{name: 0})
     cluster = _Counting([1, 2, 3], timers=timers)
     cluster.start(1)
@@ -92,7 +93,7 @@ def test_a_node_alone_of_three_does_not_spin(name: str) -> None:
 
 
 def led_at(wall_ms: int, **fields: Any) -> Lone:
-    """Node 1 of one leads, with a wall clock of its own."""
+    """The only node leads, with its own wall clock."""
     lone = Lone(voters=(1, 2, 3), **fields)
     lone.wall_offset_ms = wall_ms - lone.now
     lone.lead()

@@ -1,4 +1,4 @@
-"""The table of transitions: documented as it is, and the only way to another role."""
+"""The table of transitions: documented as it is, and the only way to change roles."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def test_a_follower_does_not_become_candidate_or_leader_directly() -> None:
 
 
 def test_the_epoch_never_falls() -> None:
-    """S2: an older epoch has had its leader."""
+    """S2: an older epoch is over."""
     state = fresh_state()
     to_unattached(state, 5, "test")
     with pytest.raises(InvariantError):
         to_unattached(state, 4, "test")
 
 
-def test_nobody_follows_oneself_or_a_leader_without_address() -> None:
+def test_a_replica_cannot_follow_itself_or_a_leader_without_address() -> None:
     """R-ROLE-6."""
     for leader_id, endpoints in ((1, ADDRESS), (2, ())):
         with pytest.raises(InvariantError):
@@ -75,7 +75,7 @@ def test_nobody_follows_oneself_or_a_leader_without_address() -> None:
 
 
 def test_a_vote_is_kept_within_its_epoch_and_dropped_at_the_next() -> None:
-    """R-ROLE-2, S3: whoever forgot its vote would vote twice."""
+    """R-ROLE-2, S3: a replica that forgot its vote would vote twice."""
     state = fresh_state()
     to_unattached(state, 1, "test")
     vote = ReplicaKey(3, directory_id(3))
@@ -91,7 +91,7 @@ def test_a_vote_is_kept_within_its_epoch_and_dropped_at_the_next() -> None:
 
 
 def test_a_second_vote_in_an_epoch_is_a_programming_error() -> None:
-    """S3: the rule stands where the vote is recorded, not only where it is decided."""
+    """S3: the rule is enforced where the vote is recorded, not only where it is decided."""
     state = fresh_state()
     to_unattached(state, 1, "test")
     grant_vote(state, ReplicaKey(3, directory_id(3)))
@@ -110,7 +110,7 @@ def test_contradicting_claims_about_a_leader_change_nothing() -> None:
     assert state.role is role
 
 
-def test_the_same_leader_with_more_endpoints_is_followed_anew() -> None:
+def test_the_same_leader_with_more_endpoints_is_followed_again() -> None:
     """KAFKA-16927: the address for this node's listener may be among the new ones."""
     state = fresh_state()
     to_follower(state, 1, 2, ADDRESS, "test")

@@ -23,7 +23,7 @@ from tests.support.raft_talk import begin, fetched, remove_voter, update_voter
 
 
 def reported(*replicas: int, versions: tuple[int, int] = (0, 1)) -> Lone:
-    """Node 1 leads configured voters, and these have told about themselves."""
+    """Node 1 leads configured voters, and these have reported their versions."""
     lone = leading(is_dynamic=False)
     for one in replicas:
         answer = lone.request(update_voter(one, lone.core.epoch, versions=versions))
@@ -46,7 +46,7 @@ def upgrade(
 
 
 def test_only_the_leader_of_that_epoch_upgrades() -> None:
-    """R-UPG-1: who asks may have been deposed in between."""
+    """R-UPG-1: the requester may have been deposed in between."""
     follower = Lone()
     follower.follow(2, 1)
     assert upgrade(follower)[0].error == 6
@@ -56,21 +56,21 @@ def test_only_the_leader_of_that_epoch_upgrades() -> None:
 
 
 @pytest.mark.parametrize("version", [2, -1])
-def test_an_unknown_version_is_no_upgrade(version: int) -> None:
-    """R-UPG-1: told before that voters are missing."""
+def test_an_unknown_version_is_not_an_upgrade(version: int) -> None:
+    """R-UPG-1: this is reported before missing voters are."""
     decided, written = upgrade(reported(), version)
     assert (decided.error, written) == (95, [])
     assert "can become at most 1" in decided.detail
 
 
 def test_the_present_version_needs_nothing() -> None:
-    """R-UPG-1: even where nobody has told anything."""
+    """R-UPG-1: even if no voter has reported anything."""
     assert upgrade(reported(), 0) == (effects.UpgradeDecided(7, 0, "", -1), [])
     assert upgrade(leading(), 1) == (effects.UpgradeDecided(7, 0, "", -1), [])
 
 
 def test_a_lower_version_is_refused() -> None:
-    """R-UPG-3: there is no way back."""
+    """R-UPG-3: an upgrade cannot be undone."""
     decided, written = upgrade(leading(), 0)
     assert (decided.error, written) == (95, [])
 
@@ -83,11 +83,11 @@ def test_a_leader_that_has_committed_nothing_upgrades_nothing() -> None:
 
 
 @pytest.mark.parametrize(("told", "missing"), [((), 2), ((2,), 3), ((3,), 2)])
-def test_a_voter_that_has_told_nothing_is_named(told: Sequence[int], missing: int) -> None:
-    """R-UPG-1: its directory is not known, and so no entry can be made for it."""
+def test_a_voter_that_has_reported_nothing_is_named(told: Sequence[int], missing: int) -> None:
+    """R-UPG-1: its directory is not known, so no entry can be made for it."""
     decided, written = upgrade(reported(*told))
     assert (decided.error, written) == (95, [])
-    assert f"voter {missing} has not told" in decided.detail
+    assert f"voter {missing} has not reported" in decided.detail
 
 
 def test_a_voter_that_does_not_know_the_version_is_named() -> None:
@@ -110,7 +110,7 @@ def test_validating_writes_nothing() -> None:
     assert lone.core.kraft_version == 0
 
 
-def test_the_upgrade_is_one_batch_with_what_voters_told() -> None:
+def test_the_upgrade_is_one_batch_with_what_voters_reported() -> None:
     """R-UPG-1: version and voters together, so that no log has one of them."""
     lone = reported(2, 3)
     end = lone.core.end_offset
@@ -122,8 +122,8 @@ def test_the_upgrade_is_one_batch_with_what_voters_told() -> None:
     assert lone.core.voters_offset == end + 1
 
 
-def test_the_newest_words_of_a_voter_count() -> None:
-    """R-UPD-6: a voter that was started anew with another directory or listener said so."""
+def test_the_newest_report_of_a_voter_counts() -> None:
+    """R-UPD-6: a voter that restarted with another directory or listener has reported it."""
     lone = reported(2, 3)
     other = b"another one dir."
     request = update_voter(2, lone.core.epoch, directory=other, listeners=(LISTENER, "OTHER"))
@@ -135,13 +135,13 @@ def test_the_newest_words_of_a_voter_count() -> None:
     assert [one.listener for one in entry.endpoints] == [LISTENER, "OTHER"]
 
 
-def test_what_voters_told_is_lost_with_the_leadership() -> None:
-    """R-UPD-6: the next leader has to hear it itself."""
+def test_what_voters_reported_is_lost_with_the_leadership() -> None:
+    """R-UPD-6: the next leader has to get the reports itself."""
     lone = reported(2, 3)
     lone.handle(events.ResignRequested(lone.core.epoch))
     lone.lead()
     fetches(lone, 2)
-    assert "voter 2 has not told" in upgrade(lone)[0].detail
+    assert "voter 2 has not reported" in upgrade(lone)[0].detail
 
 
 def test_voters_change_once_the_upgrade_is_committed() -> None:
@@ -154,7 +154,7 @@ def test_voters_change_once_the_upgrade_is_committed() -> None:
 
 
 def test_a_copy_under_another_directory_does_not_count_after_the_upgrade() -> None:
-    """R-ID-2: static entries match any directory, those of the log one only."""
+    """R-ID-2: static entries match any directory, those of the log only one."""
     lone = reported(2, 3)
     upgrade(lone)
     mark = lone.core.high_watermark
@@ -166,7 +166,7 @@ def test_a_copy_under_another_directory_does_not_count_after_the_upgrade() -> No
 
 
 def test_the_progress_of_voters_survives_the_upgrade() -> None:
-    """R-REP-5: their states are completed with the directory, not begun anew."""
+    """R-REP-5: their states are completed with the directory, not reset."""
     lone = reported(2, 3)
     end, now = lone.core.end_offset, lone.now
     upgrade(lone)
@@ -204,7 +204,7 @@ def test_a_quorum_is_upgraded_while_it_runs() -> None:
         assert isinstance(decided, effects.UpgradeDecided)
         return decided
 
-    assert "voter 3 has not told" in ask().detail
+    assert "voter 3 has not reported" in ask().detail
     cluster.start(3)
     cluster.run(5000)
     assert cluster.leaders() == [leader]

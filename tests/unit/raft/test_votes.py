@@ -1,4 +1,4 @@
-"""Granting votes: the checks in their order, and who gets a vote."""
+"""Granting votes: the checks in order, and which candidate gets a vote."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ def test_an_older_epoch_is_fenced() -> None:
     assert outcome(ask_for_vote(cluster, epoch=6)) == (ErrorCode.FENCED_LEADER_EPOCH, 7, False)
 
 
-def test_a_vote_for_somebody_else_keeps_the_higher_epoch() -> None:
-    """R-VOTE-4: the epoch rises before the voter key is looked at."""
+def test_a_vote_for_another_candidate_keeps_the_higher_epoch() -> None:
+    """R-VOTE-4: the epoch rises before the voter key is checked."""
     cluster = lone_node()
     response = ask_for_vote(cluster, epoch=3, voter_id=2)
     assert outcome(response) == (ErrorCode.INVALID_VOTER_KEY, 3, False)
@@ -109,7 +109,7 @@ def test_a_vote_for_somebody_else_keeps_the_higher_epoch() -> None:
 
 
 def test_a_vote_is_durable_before_it_is_given() -> None:
-    """D1, S3: whoever restarts must not vote twice in an epoch."""
+    """D1, S3: a replica that restarts must not vote twice in an epoch."""
     cluster = lone_node()
     assert outcome(ask_for_vote(cluster, epoch=3)) == (ErrorCode.NONE, 3, True)
     assert cluster.disks[1].election == ElectionState(3, -1, ReplicaKey(2, directory_id(2)))
@@ -119,7 +119,7 @@ def test_a_vote_is_durable_before_it_is_given() -> None:
 
 
 def test_the_same_candidate_gets_its_vote_again() -> None:
-    """R-VOTE-6: its first answer may have been lost, and its log does not matter any more."""
+    """R-VOTE-6: the first answer may have been lost, and the log no longer matters."""
     cluster = lone_node()
     ask_for_vote(cluster, epoch=3, last=(2, 5))
     assert outcome(ask_for_vote(cluster, epoch=3, last=(0, 0)))[2]
@@ -132,8 +132,8 @@ def test_no_vote_while_a_leader_is_known() -> None:
     assert not outcome(ask_for_vote(cluster, epoch=3, candidate=3))[2]
 
 
-def test_who_lost_an_election_follows_its_winner_after_a_restart() -> None:
-    """R-START-6, but for its order: a vote for oneself matters only while the epoch is open."""
+def test_a_candidate_that_lost_follows_the_winner_after_a_restart() -> None:
+    """R-START-6 in another order: a vote for itself matters only while the epoch is open."""
     own_vote = ReplicaKey(1, directory_id(1))
     open_epoch = lone_node(ElectionState(3, -1, own_vote))
     assert open_epoch.core(1).role == "candidate"
@@ -142,7 +142,7 @@ def test_who_lost_an_election_follows_its_winner_after_a_restart() -> None:
 
 
 def test_a_pre_vote_changes_nothing_durable() -> None:
-    """S19: whoever only asks must not disturb anybody."""
+    """S19: a pre-vote must not disturb the quorum."""
     cluster = lone_node(ElectionState(3))
     before = cluster.disks[1].election
     assert outcome(ask_for_vote(cluster, epoch=3, pre_vote=True)) == (ErrorCode.NONE, 3, True)
@@ -166,7 +166,7 @@ def test_an_older_log_gets_no_vote() -> None:
 
 @pytest.mark.parametrize(("end", "granted"), [(11, False), (12, True)])
 def test_a_log_that_begins_at_a_snapshot_votes_by_its_end(end: int, granted: bool) -> None:
-    """What is before the log was committed; only the end of a log decides (R-VOTE-5)."""
+    """What precedes the log was committed; only the end of a log decides (R-VOTE-5)."""
     lone = Lone(log=stored_log((1, 12)), election=ElectionState(2), log_start=10)
     assert outcome(lone.request(vote(2, 3, (1, end), pre_vote=True)))[2] is granted
     assert outcome(lone.request(vote(2, 3, (1, end))))[2] is granted
@@ -182,9 +182,9 @@ def test_an_empty_log_after_a_snapshot_ends_where_the_snapshot_does(
     assert outcome(lone.request(vote(2, 3, last)))[2] is granted
 
 
-def test_another_directory_of_the_own_id_gets_no_vote() -> None:
+def test_another_directory_of_this_nodes_id_gets_no_vote() -> None:
     """With static voters it would be this voter: the vote for itself and this one are two votes
-    of one voter, of which the file at kraft.version 0 cannot tell after a restart."""
+    of one voter, which the file at kraft.version 0 cannot distinguish after a restart."""
     lone = Lone()
     stranger = b"another one dir."
     assert not outcome(lone.request(vote(1, 3, directory=stranger, pre_vote=True)))[2]
@@ -202,7 +202,7 @@ def test_a_candidate_outside_the_set_gets_the_vote_that_its_log_deserves() -> No
 
 
 def test_an_observer_votes_by_the_same_rules() -> None:
-    """R-VOTE-8: it may be a voter that has not read so yet, and its vote is kept like any other."""
+    """R-VOTE-8: it may be a voter without knowing it yet, and its vote is kept like any other."""
     observer = Lone(4, log=stored_log((1, 4)), election=ElectionState(1))
     assert not observer.core.is_voter
     assert outcome(observer.request(vote(2, 2, (1, 3))))[2] is False

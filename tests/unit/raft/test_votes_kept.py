@@ -25,7 +25,7 @@ def _key(node: int) -> ReplicaKey:
 
 
 def test_a_new_epoch_begins_without_a_vote() -> None:
-    """R-ROLE-2: who kept the old one would help nobody to lead, and say that it had voted."""
+    """R-ROLE-2: keeping the old vote would help no candidate, and block a new vote."""
     lone = Lone(log=stored_log((1, 4)), election=ElectionState(4))
     assert _gets(lone, 2, 5)
     assert lone.disk.election == ElectionState(5, -1, _key(2))
@@ -34,8 +34,8 @@ def test_a_new_epoch_begins_without_a_vote() -> None:
     assert lone.disk.election == ElectionState(6)
 
 
-def test_the_vote_of_a_new_epoch_goes_to_whoever_asks_first() -> None:
-    """Whatever the vote of the epoch before was."""
+def test_the_vote_of_a_new_epoch_goes_to_the_first_that_asks() -> None:
+    """This holds whatever its vote in the previous epoch was."""
     lone = Lone(election=ElectionState(4))
     for epoch, candidate in ((5, 2), (6, 3), (7, 2)):
         assert _gets(lone, candidate, epoch)
@@ -44,7 +44,7 @@ def test_the_vote_of_a_new_epoch_goes_to_whoever_asks_first() -> None:
 
 
 def test_a_follower_of_a_new_epoch_has_not_voted_in_it() -> None:
-    """R-ROLE-2: the vote went to somebody else, in an epoch that is over."""
+    """R-ROLE-2: the vote went to another candidate, in an epoch that is over."""
     lone = Lone(election=ElectionState(4))
     assert _gets(lone, 2, 5)
     lone.request(begin(3, 6))
@@ -53,7 +53,7 @@ def test_a_follower_of_a_new_epoch_has_not_voted_in_it() -> None:
 
 
 def test_a_follower_keeps_the_vote_of_its_epoch() -> None:
-    """S3: over a restart too, or it would be given twice."""
+    """S3: even across a restart, or it could be granted twice."""
     lone = Lone(election=ElectionState(4))
     assert _gets(lone, 2, 5)
     lone.request(begin(2, 5))
@@ -93,7 +93,7 @@ def test_a_vote_is_taken_from_a_file_only_if_it_is_as_new_as_the_log() -> None:
     assert lone.disk.election == ElectionState(6)
 
 
-def test_the_own_vote_is_that_of_the_own_directory() -> None:
+def test_a_nodes_own_vote_is_that_of_its_own_directory() -> None:
     """R-VOTE-11, S17: the set names the disk that this one has replaced."""
     voters = dynamic_set([1, 2, 3])
     assert Votes(voters, _key(1)).granting == [_key(1)]

@@ -61,7 +61,7 @@ def test_a_vote_is_taken_apart_to_the_last_byte() -> None:
 
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.name)
 def test_spans_cover_every_frame_without_gap_or_overlap(path: Path) -> None:
-    """A byte that no field claims would be one that nobody looks at."""
+    """A byte that no field claims would be overlooked."""
     decoder = FrameDecoder(Settings())
     keys = KeyLog.read(str(GOLDEN / "captures" / "tls.keylog"))
     count = 0
@@ -88,7 +88,7 @@ def test_spans_cover_damaged_frames_as_well() -> None:
 
 
 def test_secrets_are_stars_in_both_columns() -> None:
-    """Neither hex nor text nor value may give a password away."""
+    """Neither hex nor text nor value may reveal a password."""
     frame = FrameMaker().request(SaslAuthenticateRequest(auth_bytes=b"\0alice\0hunter2"), 2)
     settings = Settings()
     stream = io.StringIO()
@@ -105,7 +105,7 @@ def test_secrets_are_stars_in_both_columns() -> None:
 
 
 def test_long_fields_are_cut_unless_all_is_wanted() -> None:
-    """Half a megabyte of records is not what one reads in hex."""
+    """Nobody reads half a megabyte of records in hex."""
     span = Span("data", 0, 1000, "")
     short = list(hexdump([span], bytes(1000)))
     assert len(short) == 33
@@ -114,7 +114,7 @@ def test_long_fields_are_cut_unless_all_is_wanted() -> None:
 
 
 def test_rows_have_range_hex_text_path_and_value() -> None:
-    """The columns, to the letter."""
+    """The exact columns."""
     lines = list(hexdump([Span("name", 2, 12, '"abcdefghij"')], b"..abcdefghij", 0))
     assert lines == [
         '[ 2, 12)  61 62 63 64 65 66 67 68  abcdefgh  name = "abcdefghij"',

@@ -1,4 +1,4 @@
-"""Columns of choice, and times that count from the first frame."""
+"""Selected columns, and times relative to the first frame."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.run_decode import run_decode
 
 
 def _capture(folder: Path) -> str:
-    """Four exchanges of a client, each second one; answers come after 250 ms."""
+    """Four exchanges of a client, one a second; answers come after 250 ms."""
     session = Session().open()
     for number in range(4):
         session.client(request(number, b"\0\0\0\0"))
@@ -28,7 +28,7 @@ def _rows(text: str) -> list[list[str]]:
 
 
 def test_relative_times_count_from_the_first_frame(tmp_path: Path) -> None:
-    """And differences from the line before."""
+    """So do differences from the line before."""
     done = run_decode(_capture(tmp_path), "-o", "relative,delta", "-o", "correlation,latency")
     assert done.out.splitlines()[0].split() == ["#", "relative", "delta", "corr", "ms"]
     assert _rows(done.out) == [
@@ -39,8 +39,8 @@ def test_relative_times_count_from_the_first_frame(tmp_path: Path) -> None:
     ]
 
 
-def test_they_count_from_it_though_it_is_not_shown(tmp_path: Path) -> None:
-    """What `relative` shows goes back into `--since`."""
+def test_they_count_from_it_although_it_is_not_shown(tmp_path: Path) -> None:
+    """What `relative` shows can be given to `--since`."""
     path = _capture(tmp_path)
     options = ["-o", "relative,correlation", "--since", "+1.2", "--until", "+2.25"]
     shown = _rows(run_decode(path, *options).out)
@@ -63,11 +63,11 @@ def test_columns_come_in_the_order_of_their_names(tmp_path: Path) -> None:
     [
         (["-o", "colour"], "there is no column 'colour'; there are time, epoch"),
         (["-o", "time", "-v"], "-v has no columns"),
-        (["--since", "+soon"], "'+soon' is no time"),
+        (["--since", "+soon"], "'+soon' is not a time"),
     ],
 )
 def test_what_makes_no_sense_is_refused(tmp_path: Path, options: list[str], words: str) -> None:
-    """With what would."""
+    """The error names what is allowed."""
     done = run_decode(_capture(tmp_path), *options)
     assert done.code == 2
     assert words in done.err

@@ -17,13 +17,13 @@ _QUORUM = "tests/golden/captures/quorum.pcap.xz"
 def test_the_demo_says_what_it_needs(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Started elsewhere it names the file that is missing instead of failing later."""
+    """Started elsewhere, it names the missing file instead of failing later."""
     monkeypatch.chdir(tmp_path)
     assert main() == 1
     assert CAPTURE in capsys.readouterr().err
 
 
-def test_a_vote_is_shown_that_was_granted_for_an_epoch_to_come(
+def test_a_vote_that_was_granted_for_a_new_epoch_is_shown(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Pre-votes come first and are granted as well, but elect nobody."""
@@ -40,10 +40,10 @@ def test_a_vote_is_shown_that_was_granted_for_an_epoch_to_come(
     assert "no vote was granted" in capfd.readouterr().err
 
 
-def test_the_demo_goes_without_spark_in_one_line(
+def test_the_demo_skips_spark_with_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the extra or Java is missing it says so, and ends with what to try next."""
+    """If the extra or Java is missing, it says so, and ends with what to try next."""
     monkeypatch.setattr(demo_report, "find_spec", lambda _name: None)
     assert demo_report.main() == 0
     first, *rest = capsys.readouterr().out.strip().splitlines()
@@ -54,7 +54,7 @@ def test_the_demo_goes_without_spark_in_one_line(
 def test_the_demo_makes_tables_and_a_report_of_what_was_recorded(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Two commands, the second only if the first went well."""
+    """Two commands, the second only if the first succeeded."""
     called: list[list[str]] = []
     monkeypatch.setattr(demo_report, "find_spec", lambda name: name)
     monkeypatch.setattr(demo_report.shutil, "which", lambda name: name)

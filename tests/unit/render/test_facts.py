@@ -20,7 +20,7 @@ _TOPIC = "AAECAwQFBgcICQoLDA0ODw"
 
 
 def test_a_topic_id_is_shown_by_its_name_once_that_is_known() -> None:
-    """Since version 13 a Fetch has ids only, which nobody knows by heart."""
+    """Since version 13 a Fetch has only ids, which nobody remembers."""
     names = TopicNames()
     topic_id = bytes(range(16))
     asked = FetchRequest(
@@ -61,8 +61,8 @@ def _sparse(facts: StructFacts) -> Any:
 
 
 @pytest.mark.parametrize("name", _rpc_vectors())
-def test_what_is_not_there_is_no_content(name: str) -> None:
-    """Messages that say little must not be told as ``results , ,`` or ``groups null``."""
+def test_missing_values_are_not_shown(name: str) -> None:
+    """Messages with little content must not be shown as ``results , ,`` or ``groups null``."""
     make = request_facts if name.endswith("Request") else response_facts
     cls = messages.find(name)
     for body in (cls(), _sparse(cls.facts().root)):
@@ -304,6 +304,6 @@ def test_facts_are_the_point_of_a_message(
 def test_facts_of_responses(
     name: str, version: int, fields: dict[str, object], facts: str
 ) -> None:
-    """Error messages that are null and names that are empty are not what was answered."""
+    """Null error messages and empty names are not shown."""
     body = messages.find(name).from_json(fields, version)
     assert response_facts(body.API_KEY, body, TopicNames()) == facts

@@ -1,4 +1,4 @@
-"""Filters of outputs that show exchanges: what is asked may be in the request or the response."""
+"""Filters of outputs that show exchanges: the request or the response may match."""
 
 from __future__ import annotations
 

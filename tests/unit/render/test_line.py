@@ -1,4 +1,4 @@
-"""Lines of `kraftwire decode`: what stands in them, in which order, and for every API."""
+"""Lines of `kraftwire decode`: what is in them, in which order, and for every API."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _lines(frames: list[Frame], *, is_quick: bool = False) -> list[str]:
     writer = LineWriter(stream, topics=settings.topics)
     decoder = FrameDecoder(settings)
     for frame in frames:
-        if not (is_quick and writer.quick(frame)):
+        if not (is_quick and all(writer.quickly([frame]))):
             writer.frame(decoder.decode(frame))
     writer.finish()
     return [line for line in stream.getvalue().splitlines() if not line.startswith("#")]
@@ -67,7 +67,7 @@ def _fetch(maker: FrameMaker, *, error: int = 0, records: bytes | None = b"") ->
 
 
 def test_an_exchange_is_one_line_with_all_columns() -> None:
-    """The default output: who reads it wants time, API, sizes, latency, error and the point."""
+    """The default output: readers want time, API, sizes, latency, error and the facts."""
     maker = FrameMaker()
     (line,) = _lines(_fetch(maker, records=bytes(100)))
     found = _COLUMNS.fullmatch(line)
@@ -82,15 +82,15 @@ def test_an_exchange_is_one_line_with_all_columns() -> None:
 
 
 def test_an_error_is_named() -> None:
-    """A number would send the reader to a table."""
+    """A number would have to be looked up in a table."""
     (line,) = _lines(_fetch(FrameMaker(), error=ErrorCode.OFFSET_OUT_OF_RANGE))
     found = _COLUMNS.fullmatch(line)
     assert found is not None
     assert found["error"] == "OFFSET_OUT_OF_RANGE"
 
 
-def test_the_day_stands_before_the_first_line_of_it() -> None:
-    """A time without a day is worthless in a capture that runs over midnight."""
+def test_the_day_precedes_its_first_line() -> None:
+    """A time without a day is useless in a capture that runs past midnight."""
     maker = FrameMaker(time_s=86_399)
     frames = _fetch(maker)
     maker.wait(2)
@@ -105,8 +105,8 @@ def test_the_day_stands_before_the_first_line_of_it() -> None:
     assert days == ["# 1970-01-01 UTC", "# 1970-01-02 UTC"]
 
 
-def test_requests_without_a_response_have_lines_of_their_own() -> None:
-    """A lost response is what one looks for; it must not be lost by the tool as well."""
+def test_requests_without_a_response_have_separate_lines() -> None:
+    """People look for lost responses; the tool must not lose them as well."""
     maker = FrameMaker()
     first, _ = _fetch(maker)
     answered = _fetch(maker)
@@ -127,7 +127,7 @@ def test_a_request_that_wants_no_response_is_written_at_once() -> None:
 
 
 def test_a_response_without_its_request_says_what_is_known() -> None:
-    """The capture began too late: size and error are there all the same."""
+    """The capture began too late: size and error are still there."""
     frame = _fetch(FrameMaker())[1]
     frame.request = frame.api_key = frame.api_version = frame.latency_ms = None
     (line,) = _lines([frame])
@@ -136,7 +136,7 @@ def test_a_response_without_its_request_says_what_is_known() -> None:
     assert "[unmatched-response]" in line
 
 
-def test_findings_stand_at_the_end() -> None:
+def test_findings_are_at_the_end() -> None:
     """Trailing bytes are odd and must be seen, but do not spoil the columns."""
     maker = FrameMaker()
     request, response = _fetch(maker)
@@ -148,7 +148,7 @@ def test_findings_stand_at_the_end() -> None:
 
 @pytest.mark.parametrize("change", ["none", "trailing", "cut", "unknown version", "unknown key"])
 def test_the_quick_way_and_the_slow_one_write_the_same(change: str) -> None:
-    """Speed must not change what is printed; what is not ordinary goes the slow way."""
+    """Speed must not change what is printed; anything unusual takes the slow path."""
     maker = FrameMaker()
     request, response = _fetch(maker)
     if change == "trailing":
@@ -174,7 +174,7 @@ def test_bare_frames_have_neither_time_nor_connection() -> None:
 
 
 def test_an_envelope_shows_what_is_in_it() -> None:
-    """The broker that passes a request on is not the point: the request and its error are."""
+    """The forwarding broker does not matter: the request and its error do."""
     maker = FrameMaker()
     asked = CreateTopicsRequest(topics=[CreatableTopic(name="orders", num_partitions=3)])
     told = CreatableTopicResult(name="orders", error_code=ErrorCode.TOPIC_ALREADY_EXISTS)
@@ -191,8 +191,8 @@ def test_an_envelope_shows_what_is_in_it() -> None:
     assert found["facts"] == f"CreateTopics v7, {len(inside)} B: orders (3); 1 topic"
 
 
-def test_somebody_who_watches_gets_each_line_at_once() -> None:
-    """A line of a live capture is of no use when the next one comes an hour later."""
+def test_each_line_of_a_live_capture_is_written_at_once() -> None:
+    """A line of a live capture is useless if it is printed an hour later."""
     stream = io.StringIO()
     writer = LineWriter(stream, topics=TopicNames(), is_live=True)
     decoder = FrameDecoder(Settings())

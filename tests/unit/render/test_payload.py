@@ -1,4 +1,4 @@
-"""Keys, values and headers as text: what they are taken for, and the lines made of them."""
+"""Keys, values and headers as text: how they are recognised, and the lines made of them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _run(capsys: pytest.CaptureFixture[str], path: Path, *options: str) -> list[
     ],
 )
 def test_what_a_payload_is_taken_for(data: bytes | None, quoted: str, plain: str) -> None:
-    """JSON, text, a schema's id and bytes are told apart, and nothing else is guessed."""
+    """JSON, text, a schema's id and bytes are distinguished, and nothing else is guessed."""
     payload = payload_of(data)
     assert payload.quoted() == quoted
     assert payload.plain() == plain
@@ -173,12 +173,12 @@ def test_records_that_were_refused_or_never_answered_have_no_offset() -> None:
     ],
 )
 def test_a_topic_filter_holds_for_records_too(filters: FilterOptions, count: int) -> None:
-    """A body has records of many topics, and one was asked for."""
+    """A body has records of many topics, and one is wanted."""
     assert len(_lines(_produce(), filters)) == count
 
 
 def test_the_command_prints_records_of_a_capture(capsys: pytest.CaptureFixture[str]) -> None:
-    """Real clients' records come out with what real brokers added."""
+    """Real clients' records are printed with what real brokers added."""
     lines = _run(capsys, GROUPS, "--print-data", "--topic", "payments")
     assert "produced payments-0 offset 2 2026-11-23T07:43:48.528Z " in lines[2]
     assert lines[2].endswith('key "avro" value schema 4711 3 bytes 02 78 08')
@@ -199,7 +199,7 @@ def test_json_has_the_same_records(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_deep_json_does_not_end_the_run() -> None:
-    """A payload at the limit of what can be parsed is somebody's attack, or bad luck."""
+    """A payload at the limit of what can be parsed is an attack or an accident."""
     for depth in range(900, 1100):
         text = "[" * depth + "]" * depth
         pieces = DataJsonWriter(io.StringIO()).pieces(_row(value=text.encode()))

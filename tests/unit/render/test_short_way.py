@@ -1,4 +1,4 @@
-"""The short way to the tree of a body ends where the long one does."""
+"""The fast path to the tree of a body ends where the slow one does."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _long_way(frame: DecodedFrame) -> list[str]:
 
 @pytest.mark.parametrize("name", ["quorum", "clients", "sasl"])
 def test_trees_are_the_same_by_either_way(name: str) -> None:
-    """Or the short way leaves the frame to the long one, as where there may be secrets."""
+    """Or the fast path leaves the frame to the slow one, for example if it may hold secrets."""
     frames = decoded_frames(GOLDEN / f"{name}.pcap.xz")
     topics = frames[0].settings.topics
     fields = FieldLines(topics, Tree(topics).batch)
@@ -39,7 +39,7 @@ def test_trees_are_the_same_by_either_way(name: str) -> None:
 
 
 def test_a_field_called_size_is_named_as_itself() -> None:
-    """By either way; the sizes of tagged fields have no other name than that."""
+    """On either path; the sizes of tagged fields have the same name."""
     frames = decoded_frames(GOLDEN / "quorum.pcap.xz")
     (frame, *_) = [
         each for each in frames if each.api_name == "FetchSnapshot" and not each.frame.is_request

@@ -1,4 +1,4 @@
-"""Statistics: counts, quantiles within their error, the wait of a Fetch apart from its service."""
+"""Statistics: counts, quantiles within their error, the wait of a Fetch without its service."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MS = 1_000_000
 def _collected(frames: list[Frame], *, is_quick: bool = False) -> Collector:
     found, decoder = Collector(), FrameDecoder(Settings())
     for frame in frames:
-        if not (is_quick and found.quick(frame)):
+        if not (is_quick and all(found.quickly([frame]))):
             found.frame(decoder.decode(frame))
     found.finish()
     return found
@@ -71,7 +71,7 @@ def _fetch(
 @given(st.lists(st.floats(min_value=1e-3, max_value=1e7), min_size=1, max_size=200))
 @settings(max_examples=200, deadline=None, derandomize=True)
 def test_quantiles_are_within_the_error_that_is_stated(values: list[float]) -> None:
-    """A histogram saves memory; what it costs in exactness is promised."""
+    """A histogram saves memory; its loss of precision is bounded."""
     histogram = Histogram()
     for value in values:
         histogram.add(value)
@@ -105,7 +105,7 @@ def test_merged_histograms_equal_one_that_saw_everything() -> None:
 
 
 def test_an_empty_fetch_has_waited_all_its_time() -> None:
-    """Half a second of long poll is not half a second of slowness."""
+    """Half a second of long poll is not slowness."""
     row = _row(_collected(_fetch(FrameMaker(), 503)))
     assert row.wait.quantile(0.5) == pytest.approx(500)
     assert row.service.count == 0
@@ -151,7 +151,7 @@ def test_a_wait_is_never_longer_than_the_latency_or_the_limit() -> None:
 
 
 def test_counts_sizes_and_missing_answers_add_up() -> None:
-    """The numbers that everything else is judged by."""
+    """Everything else depends on these numbers."""
     maker = FrameMaker()
     frames = []
     for error in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
@@ -167,7 +167,7 @@ def test_counts_sizes_and_missing_answers_add_up() -> None:
 
 
 def test_clients_are_known_by_their_software() -> None:
-    """Which library is the odd one out is found by name and version."""
+    """Name and version show which library behaves differently."""
     maker = FrameMaker()
     hello = ApiVersionsRequest(client_software_name="lib", client_software_version="1.2")
     frames = [maker.request(hello, 3, "app"), maker.response(ApiVersionsResponse())]
@@ -233,18 +233,18 @@ def _joined(error: int = 0) -> list[Frame]:
 
 
 @pytest.mark.parametrize("is_quick", [False, True])
-def test_waiting_for_other_members_is_no_service(is_quick: bool) -> None:
-    """A coordinator answers a JoinGroup when all have joined, and that is not its slowness."""
+def test_waiting_for_other_members_is_not_service(is_quick: bool) -> None:
+    """A coordinator answers a JoinGroup when all have joined; that is not slowness."""
     found = _collected(_joined(), is_quick=is_quick)
     join, sync = _row(found, "JoinGroup"), _row(found, "SyncGroup")
     assert (join.wait.count, join.service.count) == (1, 0)
-    # The leader of the group brings the assignments and waits for nobody.
+    # The leader of the group sends the assignments and does not wait.
     assert (sync.wait.count, sync.service.count) == (1, 1)
     refused = _collected(_joined(ErrorCode.UNKNOWN_MEMBER_ID), is_quick=is_quick)
     assert (_row(refused, "JoinGroup").wait.count, _row(refused, "SyncGroup").wait.count) == (0, 0)
 
 
-def test_a_request_behind_a_parked_one_is_not_slow() -> None:
+def test_a_request_after_a_parked_one_is_not_slow() -> None:
     """A broker serves a connection's requests in turn, and a parked Fetch blocks those after it."""
     fetch, beat = FrameMaker(), FrameMaker()
     asked, answered = _fetch(fetch, 500)
@@ -257,7 +257,7 @@ def test_a_request_behind_a_parked_one_is_not_slow() -> None:
     assert row.latency.largest == pytest.approx(404)
 
 
-def test_a_fetch_that_stood_in_line_was_parked_less() -> None:
+def test_a_fetch_that_waited_for_its_turn_was_parked_less() -> None:
     """Of 900 ms it could wait for records only in the 500 that maxWaitMs allows, after its turn."""
     first, second = FrameMaker(), FrameMaker()
     beat = first.request(HeartbeatRequest(group_id="g", member_id="m"), 3)
@@ -268,7 +268,7 @@ def test_a_fetch_that_stood_in_line_was_parked_less() -> None:
 
 
 def test_the_slowest_client_is_named() -> None:
-    """That is what people look for in statistics."""
+    """People look for it in statistics."""
     frames = []
     for name, latency in (("fast", 2), ("slow", 700), ("middle", 30)):
         maker = FrameMaker(f"10.0.0.1:{latency}-10.0.0.2:9092")
@@ -305,7 +305,7 @@ def test_tables_are_sorted_as_wanted(sort: Sort, first: str) -> None:
 
 
 def test_only_the_first_rows_are_shown_if_so_wanted() -> None:
-    """A cluster may have a thousand clients, and one is wanted."""
+    """A cluster may have a thousand clients, of which one is wanted."""
     frames = []
     for number in range(9):
         maker = FrameMaker(f"10.0.0.1:{number + 1}-10.0.0.2:9092")
@@ -328,7 +328,7 @@ def test_waits_are_sorted_by_their_sum() -> None:
 
 
 def test_sizes_have_a_bar_for_each_bound() -> None:
-    """A mean of 5 KB may be all of one size, or of two that are nowhere near."""
+    """A mean of 5 KB may come from one size, or from two very different ones."""
     sizes = Sizes()
     assert sizes.bars() == ""
     for size in [64] * 8 + [65] + [2_000_000] * 4:
@@ -346,7 +346,7 @@ def test_sizes_have_a_bar_for_each_bound() -> None:
 
 
 def test_tables_fit_80_columns_and_cut_nothing() -> None:
-    """Names of clients may be as long as they like."""
+    """Names of clients may have any length."""
     name = "a-client-with-a-name-that-is-longer-than-a-column-" * 3
     maker = FrameMaker()
     frames = [
@@ -394,6 +394,6 @@ def test_log_directories_are_counted_by_partition() -> None:
     assert "zstd (" in stream.getvalue()
 
 
-def test_nothing_at_all_is_said_in_words() -> None:
+def test_an_empty_result_is_described_in_words() -> None:
     """An empty table looks like a bug."""
     assert _written([]) == "nothing to count\n"

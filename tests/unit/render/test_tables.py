@@ -17,7 +17,7 @@ LOGS = Path(__file__).resolve().parents[2] / "golden" / "logs"
 
 
 class _Terminal(io.StringIO):
-    """A stream that takes itself for a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -29,7 +29,7 @@ def _table() -> Table:
 
 
 def test_a_table_is_aligned_text() -> None:
-    """Heads and cells share columns, numbers end at one edge, nothing trails."""
+    """Heads and cells share columns, numbers are right-aligned, and no spaces trail."""
     assert _table().lines() == [
         "Things",
         "name        count  remarks",
@@ -42,7 +42,7 @@ def test_a_table_is_aligned_text() -> None:
 def test_a_narrow_terminal_gets_fewer_columns(
     columns: int, has_remarks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cells broken in the middle of words are worse than a column less."""
+    """Cells broken in the middle of words are worse than one column less."""
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -71,7 +71,7 @@ def test_a_narrow_terminal_gets_fewer_columns(
     ],
 )
 def test_values_have_units_that_suit_them(found: str, text: str) -> None:
-    """Any 64-bit number may stand where a time should be."""
+    """Any 64-bit number may be in place of a time."""
     assert found == text
 
 
@@ -88,7 +88,7 @@ def test_values_have_units_that_suit_them(found: str, text: str) -> None:
     ],
 )
 def test_files_have_a_line_per_batch_entry_or_state(file: str, parts: list[str]) -> None:
-    """What a segment holds, at a glance; the file's name stands once before its lines."""
+    """What a segment holds, at a glance; the file's name precedes its lines once."""
     stream = io.StringIO()
     writer = LineWriter(stream, topics=TopicNames())
     path = LOGS / file

@@ -1,4 +1,4 @@
-"""The field tree: names of the schema, values that speak, secrets hidden, long arrays cut."""
+"""The field tree: names of the schema, readable values, hidden secrets, long arrays cut."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def _fetch(partitions: int = 1, records: bytes = b"", error: int = 0) -> list[Fr
     ]
 
 
-def test_request_and_response_stand_together_under_one_head() -> None:
-    """A response without its question is half of the story."""
+def test_request_and_response_share_one_head() -> None:
+    """A response without its request is half of the story."""
     lines = _tree(_fetch())
     assert lines[0] == (
         "1970-01-01T00:16:40.000Z  10.0.0.1:50000-10.0.0.2:9092  Fetch v17  correlation 1  2.500 ms"
@@ -72,8 +72,8 @@ def test_request_and_response_stand_together_under_one_head() -> None:
     assert sides[0].endswith("client id tester")
 
 
-def test_fields_have_the_names_of_the_schema_and_values_that_speak() -> None:
-    """Codes by name, ids by topic: no second window with the protocol guide."""
+def test_fields_have_the_names_of_the_schema_and_readable_values() -> None:
+    """Codes by name, ids by topic: readers need no protocol guide."""
     text = "\n".join(_tree(_fetch(error=1)))
     assert "    maxWaitMs: 500" in text
     assert "topicId: AAAAAAAAAAAAAAAAAAAAAQ (__cluster_metadata)" in text
@@ -90,7 +90,7 @@ def test_long_arrays_are_cut_unless_all_is_wanted() -> None:
 
 
 def test_batches_are_one_line_each_and_show_the_records_in_them() -> None:
-    """What moved is in the records; metadata records are read."""
+    """The content is in the records; metadata records are decoded."""
     topic = TopicRecord(name="orders", topic_id=bytes(range(16)))
     lines = _tree(_fetch(records=batch(7, 3, [topic])))
     (found,) = [line.strip() for line in lines if "batch offsets" in line]
@@ -112,7 +112,7 @@ def test_secrets_are_hidden_unless_they_are_asked_for() -> None:
 
 
 def test_a_body_that_breaks_off_shows_what_was_read_and_why() -> None:
-    """The first fields of a damaged frame are often enough to know it."""
+    """The first fields of a damaged frame are often enough to identify it."""
     request, _ = _fetch()
     request.data = request.data[:40]
     request.size = 40
@@ -137,7 +137,7 @@ def test_a_request_that_never_gets_an_answer_is_shown_at_the_end() -> None:
     ],
 )
 def test_files_have_trees_too(file: str, part: str) -> None:
-    """The same view for what lies on disk."""
+    """The same view for files on disk."""
     stream, settings = io.StringIO(), Settings()
     writer = TreeWriter(stream, topics=settings.topics)
     for line in decode_file(LOGS / file, FileOptions(), FileReport()):
@@ -147,7 +147,7 @@ def test_files_have_trees_too(file: str, part: str) -> None:
 
 
 def test_objects_that_fit_stay_on_one_line() -> None:
-    """Small things small: otherwise a record takes a screen."""
+    """Otherwise a single record would fill a screen."""
     assert list(json_lines("a", {"b": 1}, "  ", is_full=False)) == ['  a: {"b": 1}']
     long = {"b": "x" * 130, "c": list(range(200))}
     lines = list(json_lines("a", long, "", is_full=False))

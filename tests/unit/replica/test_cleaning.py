@@ -1,4 +1,4 @@
-"""What a replica gives up of its log and snapshots, and when."""
+"""Which parts of its log and which snapshots a replica deletes, and when."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _IDS = [OffsetAndEpoch(10, 1), OffsetAndEpoch(20, 1), OffsetAndEpoch(30, 2)]
 
 
 class _Bench:
-    """A runner over three snapshots of 100 bytes each; the core agrees to what is proposed."""
+    """A runner over three snapshots of 100 bytes each; the core agrees to every proposal."""
 
     def __init__(self, settings: SnapshotSettings, log_bytes: int = 0) -> None:
         self.world = World()
@@ -47,7 +47,7 @@ class _Bench:
 def test_too_many_bytes_cost_the_oldest_snapshots_and_never_the_last(
     log_bytes: int, left: list[OffsetAndEpoch]
 ) -> None:
-    """R-SNAP-6; once a minute, as many as are too much."""
+    """R-SNAP-6: once a minute, as many as are too many."""
     bench = _Bench(SnapshotSettings(retention_bytes=350), log_bytes)
     bench.runner.wake(59_999, WALL_MS)
     assert bench.left == _IDS
@@ -57,7 +57,7 @@ def test_too_many_bytes_cost_the_oldest_snapshots_and_never_the_last(
 
 
 def test_old_snapshots_go_by_the_wall_clock() -> None:
-    """R-SNAP-6: their records are stamped by that of whoever led then."""
+    """R-SNAP-6: their records have timestamps from the clock of the leader at that time."""
     bench = _Bench(SnapshotSettings(retention_ms=_DAY_MS))
     bench.world.snapshots.timestamps = {_IDS[0]: WALL_MS - 1, _IDS[1]: WALL_MS}
     bench.runner.wake(60_000, WALL_MS + _DAY_MS)
@@ -66,8 +66,8 @@ def test_old_snapshots_go_by_the_wall_clock() -> None:
     assert bench.left == _IDS[2:]
 
 
-def test_a_core_that_does_not_agree_is_asked_again_later_only() -> None:
-    """A state machine is not that far yet, say: proposing on would never end."""
+def test_a_core_that_refuses_is_asked_again_only_later() -> None:
+    """A state machine may not be that far yet: proposing at once would never end."""
     bench = _Bench(SnapshotSettings(retention_bytes=0))
     bench.core.answer = lambda _: []
     bench.runner.wake(60_000, WALL_MS)
@@ -77,7 +77,7 @@ def test_a_core_that_does_not_agree_is_asked_again_later_only() -> None:
 
 
 def test_files_that_were_given_up_are_removed_later() -> None:
-    """Somebody may still be reading them."""
+    """A reader may still be using them."""
     bench = _Bench(SnapshotSettings())
     bench.runner.wake(60_000, WALL_MS)
     bench.runner.wake(61_000, WALL_MS)
@@ -85,7 +85,7 @@ def test_files_that_were_given_up_are_removed_later() -> None:
 
 
 def test_an_emptied_log_costs_all_older_snapshots() -> None:
-    """They end where this replica's log does not begin any more, and may be of another history."""
+    """They end before this replica's log begins, and may belong to another history."""
     bench = _Bench(SnapshotSettings(delete_delay_ms=5))
     bench.core.answer = lambda _: [fx.ResetLog(_IDS[1])]
     bench.runner.handle(ev.ShutdownRequested(), 7, WALL_MS)

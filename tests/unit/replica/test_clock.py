@@ -1,4 +1,4 @@
-"""A wall clock that is set: timestamps follow it but never go back in a log, timers go by another.
+"""A wall clock that is set: timestamps follow it but never go back in a log; timers ignore it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _timestamps(replica: LoneReplica) -> list[int]:
 
 
 def test_timestamps_follow_a_clock_that_is_set_forward_at_once() -> None:
-    """Nobody restarts a controller because its clock was mended."""
+    """Correcting a clock must not require a restart of the controller."""
     replica = _replica(SimFiles())
     replica.wall_ms += _HOUR_MS
     replica.append(b"a")
@@ -61,7 +61,7 @@ def test_timestamps_follow_a_clock_that_is_set_forward_at_once() -> None:
 
 
 def test_timestamps_stand_still_while_a_clock_that_was_set_back_catches_up() -> None:
-    """Whoever reads a log by time relies on their order."""
+    """Readers that search a log by time rely on their order."""
     replica = _replica(SimFiles())
     replica.wait(10_000)
     replica.append(b"a")
@@ -89,7 +89,7 @@ def test_timestamps_do_not_go_back_over_a_restart() -> None:
 
 
 def test_a_timer_does_not_notice_that_the_clock_is_set() -> None:
-    """An hour back, and a leader would keep its records for an hour before it writes them."""
+    """Otherwise, after a step of an hour back, a leader would hold its records for an hour."""
     replica = _replica(SimFiles())
     for step in (-_HOUR_MS, 2 * _HOUR_MS):
         replica.wall_ms += step
@@ -98,7 +98,7 @@ def test_a_timer_does_not_notice_that_the_clock_is_set() -> None:
         assert replica.core.high_watermark == end + 1
 
 
-def test_describe_quorum_tells_the_times_of_the_wall_clock() -> None:
+def test_describe_quorum_has_the_times_of_the_wall_clock() -> None:
     """KIP-836: tools subtract them from their own clock."""
     replica = _replica(SimFiles())
     replica.wait(5_000)
@@ -111,7 +111,7 @@ def test_describe_quorum_tells_the_times_of_the_wall_clock() -> None:
 
 
 def _led_after(timestamp: int) -> tuple[int, int]:
-    """The wall clock, and the time of the first batch of a leader that fetched this one before."""
+    """The wall clock, and the time of the first batch of a leader that fetched this timestamp."""
     node = Lone(1)
     node.follow(2, 1)
     node.fetch_gets(fetched(2, 1, data_batch(0, 1, timestamp, [b"a"]), high_watermark=0))
@@ -128,7 +128,7 @@ def test_a_new_leader_does_not_write_older_records_than_the_one_before() -> None
     assert now < found == ahead
 
 
-def test_a_leader_whose_clock_was_far_ahead_is_not_followed_in_that() -> None:
-    """All records of a year would have the same time, and it would be wrong."""
+def test_a_clock_that_was_far_ahead_is_not_followed() -> None:
+    """All records of a year would have the same, wrong time."""
     now, found = _led_after(1_000_000 + CLOCK_LEAD_MAX_MS + 60_000)
     assert found == now

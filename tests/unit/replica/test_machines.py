@@ -41,7 +41,7 @@ class _Bench:
         self.runner.handle(ev.ShutdownRequested(), now_ms, WALL_MS + now_ms)
 
     def deliver(self, start: int, end: int, data: bytes, now_ms: int = 0) -> list[ev.Event]:
-        """Deliver a part of the log; returns what the core is to be told then."""
+        """Deliver a part of the log; returns the events for the core."""
         self.world.data = data
         self.host.submitted.clear()
         self.do(fx.DeliverCommitted(0, start, end), now_ms=now_ms)
@@ -51,7 +51,7 @@ class _Bench:
         self.do(fx.WriteSnapshot(0, id, (), 55))
 
 
-def test_batches_come_with_their_offsets_and_the_core_hears_how_far() -> None:
+def test_batches_come_with_their_offsets_and_the_core_learns_how_far() -> None:
     """Each once, in order, a bounded piece at a time."""
     bench = _Bench()
     assert bench.host.submitted == [ev.ListenerRegistered(0, 0)]
@@ -78,7 +78,7 @@ def test_a_delivery_may_begin_inside_a_batch() -> None:
         (batch(3, *[b"a"] * 8), "batches up to 11"),
     ],
 )
-def test_a_log_that_does_not_hold_what_is_committed_is_no_silent_gap(
+def test_a_log_without_what_is_committed_is_an_error(
     data: bytes, problem: str
 ) -> None:
     """A state machine that misses a record, or gets one twice, differs from all others for ever."""
@@ -88,8 +88,8 @@ def test_a_log_that_does_not_hold_what_is_committed_is_no_silent_gap(
     assert bench.listener.batches == []
 
 
-def test_a_snapshot_is_wanted_after_so_many_bytes_and_before_the_core_goes_on() -> None:
-    """R-SNAP-7; the order lets the state machine be frozen at exactly the offset that is named."""
+def test_a_snapshot_is_wanted_after_enough_bytes_and_before_the_core_continues() -> None:
+    """R-SNAP-7: with this order the state machine is frozen at exactly the named offset."""
     data = batch(0, b"a" * 100, b"b")
     bench = _Bench(settings=SnapshotSettings(between_bytes=2 * len(data)))
     assert bench.deliver(0, 9, data) == [ev.ListenerConsumed(0, 2)]
@@ -100,8 +100,8 @@ def test_a_snapshot_is_wanted_after_so_many_bytes_and_before_the_core_goes_on() 
     assert bench.deliver(4, 9, third) == [ev.ListenerConsumed(0, 6)], "one at a time"
 
 
-def test_a_snapshot_is_wanted_after_so_much_time_with_something_new() -> None:
-    """R-SNAP-7; also where nothing more comes that could bring the matter up."""
+def test_a_snapshot_is_wanted_after_enough_time_with_something_new() -> None:
+    """R-SNAP-7: even if nothing else comes that would trigger it."""
     bench = _Bench(settings=SnapshotSettings(interval_ms=1000))
     assert bench.runner.deadline_ms == _CLEANING_MS
     bench.deliver(0, 9, batch(0, b"a"), now_ms=300)
@@ -115,14 +115,14 @@ def test_a_snapshot_is_wanted_after_so_much_time_with_something_new() -> None:
 
 
 def test_no_interval_means_never() -> None:
-    """As Kafka has it for metadata.log.max.snapshot.interval.ms=0."""
+    """As in Kafka for metadata.log.max.snapshot.interval.ms=0."""
     bench = _Bench(settings=SnapshotSettings(interval_ms=0))
     bench.deliver(0, 9, batch(0, b"a"))
     assert bench.runner.deadline_ms == _CLEANING_MS
 
 
 def test_a_snapshot_holds_the_state_of_the_moment_and_is_written_by_a_worker() -> None:
-    """Batches go on meanwhile; what they change must not get into the snapshot."""
+    """Batches are applied meanwhile; their changes must not get into the snapshot."""
     bench = _Bench()
     bench.deliver(0, 9, batch(0, b"a", b"b"))
     bench.write(_EARLY)
@@ -142,7 +142,7 @@ def test_a_snapshot_of_another_offset_is_a_bug() -> None:
 
 
 def test_a_refused_snapshot_is_asked_for_again_later() -> None:
-    """The next bytes bring the matter up again."""
+    """The next bytes trigger it again."""
     bench = _Bench(settings=SnapshotSettings(between_bytes=1))
     bench.deliver(0, 9, batch(0, b"a"))
     bench.do(fx.SnapshotRefused(0, 1, "the log starts at 7"))
@@ -151,7 +151,7 @@ def test_a_refused_snapshot_is_asked_for_again_later() -> None:
 
 
 def test_a_snapshot_can_be_asked_for_at_any_time() -> None:
-    """By an operator, or a test; not where there is nothing to write, nor two at once."""
+    """By an operator or a test; not if there is nothing to write, and not two at once."""
     bench = _Bench()
     assert not bench.runner.write_snapshot(0, 5, WALL_MS)
     bench.deliver(0, 9, batch(0, b"a"))
@@ -162,7 +162,7 @@ def test_a_snapshot_can_be_asked_for_at_any_time() -> None:
 
 
 class _Stubborn(Listener):
-    """Cannot be written: at once, or in the midst."""
+    """Cannot be written: at once, or in the middle."""
 
     def __init__(self, *, at_once: bool) -> None:
         super().__init__()
@@ -179,8 +179,8 @@ class _Stubborn(Listener):
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_a_state_that_cannot_be_written_is_told_and_nothing_is_left(at_once: bool) -> None:
-    """Better no snapshot than one that lacks something."""
+def test_a_state_that_cannot_be_written_is_reported_and_leaves_no_file(at_once: bool) -> None:
+    """No snapshot is better than an incomplete one."""
     bench = _Bench(_Stubborn(at_once=at_once))
     bench.deliver(0, 9, batch(0, b"a", b"b"))
     bench.write(_EARLY)
@@ -192,7 +192,7 @@ def test_a_state_that_cannot_be_written_is_told_and_nothing_is_left(at_once: boo
     assert bench.world.snapshots.stored_values == {}
 
 
-def test_a_full_disk_costs_the_snapshot_only() -> None:
+def test_a_full_disk_only_prevents_the_snapshot() -> None:
     """The log may have room where a snapshot has none."""
     bench = _Bench()
     bench.deliver(0, 9, batch(0, b"a", b"b"))
@@ -206,7 +206,7 @@ def test_a_full_disk_costs_the_snapshot_only() -> None:
 
 
 def test_a_sync_of_a_snapshot_that_fails_ends_the_replica() -> None:
-    """D9: nobody knows which pages of which file are lost."""
+    """D9: it is unknown which pages of which file are lost."""
     bench = _Bench()
     bench.deliver(0, 9, batch(0, b"a", b"b"))
     bench.write(_EARLY)
@@ -215,8 +215,8 @@ def test_a_sync_of_a_snapshot_that_fails_ends_the_replica() -> None:
         bench.workers.finish(Work.WRITE_SNAPSHOT)
 
 
-def test_a_snapshot_is_loaded_by_a_worker_and_the_core_hears_of_it() -> None:
-    """Votes and fetches go on; batches wait, because the core sends none before."""
+def test_a_snapshot_is_loaded_by_a_worker_and_reported_to_the_core() -> None:
+    """Votes and fetches continue; batches wait, because the core sends none before."""
     bench = _Bench()
     bench.world.snapshots.stored_values[_LATE] = [b"x", b"y"]
     bench.do(fx.LoadSnapshot(0, _LATE))
@@ -229,7 +229,7 @@ def test_a_snapshot_is_loaded_by_a_worker_and_the_core_hears_of_it() -> None:
 
 
 def test_a_loaded_snapshot_counts_as_written() -> None:
-    """Nobody writes down at once what he has just read."""
+    """What was just read need not be written again at once."""
     bench = _Bench(settings=SnapshotSettings(interval_ms=1000))
     bench.world.snapshots.stored_values[_LATE] = [b"x"]
     bench.deliver(0, 9, batch(0, b"a"))
@@ -240,7 +240,7 @@ def test_a_loaded_snapshot_counts_as_written() -> None:
     assert bench.runner.deadline_ms == 1900
 
 
-def test_who_leads_is_told_after_a_load() -> None:
+def test_the_leader_is_reported_after_a_load() -> None:
     """No call overlaps another one; of several changes the newest counts."""
     bench = _Bench()
     bench.world.snapshots.stored_values[_LATE] = []
@@ -264,7 +264,7 @@ def test_a_delivery_during_a_load_is_a_bug() -> None:
 
 
 def test_a_damaged_snapshot_ends_the_replica() -> None:
-    """It was whole when it was stored; a state machine without it can go nowhere."""
+    """It was whole when it was stored; a state machine cannot continue without it."""
 
     class Reading(Listener):
         def load(self, snapshot: Any) -> None:
@@ -280,15 +280,15 @@ def test_a_damaged_snapshot_ends_the_replica() -> None:
 
 
 class _Endless(Listener):
-    """Its state has no end, nor has what it reads."""
+    """Its state and what it reads are endless."""
 
     def freeze(self) -> Iterable[bytes]:
         while True:
             yield bytes(1000)
 
 
-def test_a_stop_ends_what_takes_long() -> None:
-    """Ctrl-C must not wait for a gigabyte to be written; what is unfinished is thrown away."""
+def test_a_stop_ends_long_work() -> None:
+    """Ctrl-C must not wait for a gigabyte to be written; unfinished files are discarded."""
     bench = _Bench(_Endless())
     bench.deliver(0, 9, batch(0, b"a", b"b"))
     bench.world.snapshots.stored_values[_LATE] = [b"x"]

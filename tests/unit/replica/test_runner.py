@@ -50,7 +50,7 @@ class _Bench:
 
 
 def test_effects_are_carried_out_in_order() -> None:
-    """D1: a vote may leave only after it is on disk; the order of the list is the promise."""
+    """D1: a vote may be sent only after it is on disk; the order of the list guarantees that."""
     bench = _Bench()
     bench.do(
         fx.PersistQuorumState(fx.ElectionState(3)),
@@ -91,7 +91,7 @@ def test_nothing_happens_after_an_effect_that_failed() -> None:
         (fx.DropLogPrefix(100, ()), "drop_prefix"),
     ],
 )
-def test_no_file_of_the_log_is_cut_or_closed_in_the_midst_of_a_flush(
+def test_no_file_of_the_log_is_cut_or_closed_during_a_flush(
     effect: fx.Effect, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A flush in a thread holds file descriptors: one that was closed may by then name another
@@ -105,15 +105,15 @@ def test_no_file_of_the_log_is_cut_or_closed_in_the_midst_of_a_flush(
     monkeypatch.setattr(bench.world.log, name, noting(name))
     monkeypatch.setattr(bench.world.log, "flush", noting("flush"))
     bench.do(fx.FlushLog(1, 0))
-    bench.runner.flush_beside()
+    bench.runner.flush_in_worker()
     bench.workers.finish(Work.FLUSH)
     bench.do(effect)
     bench.runner.close()
     assert held == [("flush", True), (name, True), ("flush", True)]
 
 
-def test_several_wishes_to_flush_are_one_flush() -> None:
-    """That is what makes many small appends cheap; the newest is answered, and with its values."""
+def test_several_requested_flushes_are_one_flush() -> None:
+    """This makes many small appends cheap; the newest one is answered, with its values."""
     bench = _Bench()
     bench.do(fx.FlushLog(1, 0), fx.FlushLog(2, 0))
     bench.do(fx.FlushLog(3, 7))
@@ -125,10 +125,10 @@ def test_several_wishes_to_flush_are_one_flush() -> None:
 
 
 def test_one_flush_at_a_time() -> None:
-    """What is appended while the disk works is for the next one."""
+    """What is appended while the disk works is for the next flush."""
     bench = _Bench()
     bench.do(fx.FlushLog(1, 0))
-    bench.runner.flush_beside()
+    bench.runner.flush_in_worker()
     bench.do(fx.FlushLog(2, 0))
     assert not bench.runner.flush_wanted
     with pytest.raises(InvariantError):
@@ -153,7 +153,7 @@ def test_a_download_is_checked_by_a_worker() -> None:
     assert bench.host.submitted == [ev.SnapshotFinished(_SNAPSHOT, 1000, b"control")]
 
 
-def test_a_download_that_does_not_check_is_told() -> None:
+def test_a_download_that_fails_its_check_is_reported() -> None:
     """It is never loaded, and the leader is asked again."""
     bench = _Bench()
     bench.world.snapshots.broken[_SNAPSHOT] = StorageError("wrong checksum", file="x.part")
@@ -183,8 +183,8 @@ def test_a_reply_takes_its_bytes_from_a_snapshot() -> None:
 
 
 @pytest.mark.parametrize("cut", [fx.TruncateLog(1), fx.ResetLog(OffsetAndEpoch(9, 1))])
-def test_a_reply_that_is_late_does_not_carry_what_took_its_place(cut: fx.Effect) -> None:
-    """A node reads when the reply has its turn; the log may have been cut since, and gone on."""
+def test_a_late_reply_does_not_carry_newer_records_of_the_same_place(cut: fx.Effect) -> None:
+    """A node reads when the reply has its turn; the log may have been cut and extended since."""
     bench = _Bench()
     bench.world.data = b"batch"
     parts: list[Any] = []
@@ -198,11 +198,11 @@ def test_a_reply_that_is_late_does_not_carry_what_took_its_place(cut: fx.Effect)
     parts[0].put()
     assert topic.partitions[0].records == b"bat"
     bench.do(cut)
-    with pytest.raises(UsageError, match="cut"):
+    with pytest.raises(UsageError, match="truncated"):
         parts[0].put()
 
 
-def test_a_reply_that_nobody_waits_for_reads_nothing() -> None:
+def test_a_reply_that_is_no_longer_wanted_reads_nothing() -> None:
     """Peers disconnect while their Fetch is parked; the core need not know."""
     bench = _Bench()
     bench.do(fx.SendReply(5, VoteResponse(), fx.LogSlice(0, 1, 1)), fx.DiscardSnapshot(_SNAPSHOT))
@@ -210,7 +210,7 @@ def test_a_reply_that_nobody_waits_for_reads_nothing() -> None:
     assert bench.host.replies == {}
 
 
-def test_the_host_hears_what_is_no_matter_of_files() -> None:
+def test_the_host_gets_the_effects_that_do_not_concern_files() -> None:
     """In the order of the list, with what happens on disk in between."""
     bench = _Bench()
     told = [
@@ -245,7 +245,7 @@ class _Watcher:
         self.seen.append(type(effect).__name__)
 
 
-def test_a_watcher_stands_around_every_effect() -> None:
+def test_a_watcher_sees_every_effect_before_and_after() -> None:
     """Checkers observe; they do not replace what ships."""
     watcher = _Watcher()
     bench = _Bench(watcher)
@@ -261,7 +261,7 @@ def test_a_watcher_stands_around_every_effect() -> None:
 
 
 def test_a_watcher_can_stop_a_replica_between_any_two_effects() -> None:
-    """As a power failure does."""
+    """As a power failure could."""
     watcher = _Watcher()
     watcher.left = 1
     bench = _Bench(watcher)

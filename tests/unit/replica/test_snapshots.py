@@ -13,7 +13,7 @@ from tests.support.lone_replica import LoneReplica
 
 
 class _Sums:
-    """Counts how often each value was applied; notes what else it was told."""
+    """Counts how often each value was applied; records what else it was told."""
 
     def __init__(self) -> None:
         self.counts: dict[bytes, int] = {}
@@ -94,7 +94,7 @@ def test_batches_that_come_while_a_snapshot_is_written_are_not_in_it() -> None:
 
 
 def test_time_alone_brings_a_snapshot_of_what_is_new() -> None:
-    """R-SNAP-7; and nothing new brings none."""
+    """R-SNAP-7: without anything new there is none."""
     replica = LoneReplica(SimFiles(), _Sums(), SnapshotSettings(interval_ms=10_000))
     replica.append(b"a")
     replica.wait(10_000)
@@ -103,8 +103,8 @@ def test_time_alone_brings_a_snapshot_of_what_is_new() -> None:
     assert _stored(replica) == ["2-1"]
 
 
-def test_a_second_snapshot_of_the_same_offset_is_refused_and_told() -> None:
-    """Whoever asks for it twice learns that it is there."""
+def test_a_second_snapshot_of_the_same_offset_is_refused_and_logged() -> None:
+    """A second request for it is told that it exists."""
     replica = LoneReplica(SimFiles(), _Sums(), SnapshotSettings())
     replica.append(b"a")
     for _ in range(2):
@@ -114,8 +114,8 @@ def test_a_second_snapshot_of_the_same_offset_is_refused_and_told() -> None:
     assert "no snapshot is written at 2" in replica.notes[-1]
 
 
-def test_a_state_machine_that_comes_late_hears_where_the_leader_writes_next() -> None:
-    """Who appends at an offset that is not the log's end deposes the leader."""
+def test_a_late_state_machine_is_told_where_the_leader_writes_next() -> None:
+    """An append at an offset other than the log's end deposes the leader."""
     replica = LoneReplica(SimFiles(), _Sums(), SnapshotSettings())
     for _ in range(4):
         replica.append(b"a")
@@ -126,8 +126,8 @@ def test_a_state_machine_that_comes_late_hears_where_the_leader_writes_next() ->
     assert late.counts == {b"a": 4}
 
 
-def test_a_snapshot_of_the_bytes_rule_is_exact_while_more_is_committed() -> None:
-    """Deliveries follow each other without a pause here: none may come before the state is frozen.
+def test_a_snapshot_by_bytes_is_exact_while_more_is_committed() -> None:
+    """Deliveries follow one another without a pause here: none may come before the state is frozen.
     """
     files = SimFiles()
     replica = LoneReplica(files, _Sums(), SnapshotSettings(interval_ms=0), segment_bytes=4000)

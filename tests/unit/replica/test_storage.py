@@ -1,4 +1,4 @@
-"""What a replica finds on disk at its start, in both modes."""
+"""What a replica finds on disk when it starts, in both modes."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def test_a_directory_of_another_node_is_refused(tmp_path: Path) -> None:
 
 
 def test_directories_of_two_clusters_are_refused(tmp_path: Path) -> None:
-    """One of them was mounted by mistake, and nobody knows which."""
+    """One of them was mounted by mistake, and it is unknown which."""
     write_meta(tmp_path / "a", MetaProperties(CLUSTER_ID, 1, DIRECTORY_ID))
     write_meta(tmp_path / "b", MetaProperties("b" * 22, 1, DIRECTORY_ID))
-    with pytest.raises(UsageError, match="have to be of one cluster"):
+    with pytest.raises(UsageError, match="must belong to one cluster"):
         Storage.open(config(tmp_path / "a", tmp_path / "b", is_self_formatted=False), FILES)
 
 
@@ -99,7 +99,7 @@ def test_a_missing_directory_id_is_made(tmp_path: Path) -> None:
 
 
 def test_a_directory_in_use_is_refused_and_a_failed_start_leaves_no_lock(tmp_path: Path) -> None:
-    """D10: one process per directory; who fails to start must not keep the others out."""
+    """D10: one process per directory; a process that fails to start must not lock out others."""
     node = config(tmp_path / "a")
     storage = Storage.open(node, FILES)
     with pytest.raises(StorageError):
@@ -133,13 +133,13 @@ def test_a_lost_quorum_state_is_noticed(tmp_path: Path) -> None:
     (state_file,) = (tmp_path / "a").rglob("quorum-state")
     state_file.unlink()
     storage = Storage.open(node, FILES)
-    with pytest.raises(StorageError, match=r"though the log ends at offset 1: .* may have voted"):
+    with pytest.raises(StorageError, match=r"although the log ends at offset 1: .* may have voted"):
         storage.stored_state()
     storage.close()
 
 
 def test_a_lost_quorum_state_is_noticed_next_to_a_snapshot(tmp_path: Path) -> None:
-    """S3: a log that a snapshot has emptied tells of votes as well."""
+    """S3: a log that a snapshot has emptied implies votes as well."""
     node = config(tmp_path / "a")
     storage = Storage.open(node, FILES)
     (partition,) = (tmp_path / "a").glob("__cluster_metadata-0")
@@ -147,6 +147,6 @@ def test_a_lost_quorum_state_is_noticed_next_to_a_snapshot(tmp_path: Path) -> No
     storage.close()
     storage = Storage.open(node, FILES)
     assert (storage.log.start_offset, storage.log.end_offset) == (20, 20)
-    with pytest.raises(StorageError, match="though the log ends at offset 20"):
+    with pytest.raises(StorageError, match="although the log ends at offset 20"):
         storage.stored_state()
     storage.close()

@@ -68,7 +68,7 @@ def _written(frames: list[Frame], ending: Ending | None = None) -> dict[str, Any
 
 
 def test_every_kind_of_group_has_its_story(capsys: Captured) -> None:
-    """The recording has one group of each, and one that only a transaction commits for."""
+    """The recording has one group of each kind, and one with commits only in a transaction."""
     groups = {each["group"]: each for each in _story(capsys)["groups"]}
     assert {name: each["kind"] for name, each in groups.items()} == {
         "readers": "classic",
@@ -82,7 +82,7 @@ def test_every_kind_of_group_has_its_story(capsys: Captured) -> None:
 
 
 def test_generations_say_how_long_and_why(capsys: Captured) -> None:
-    """Nobody can read a rebalance off a list of requests."""
+    """A list of requests does not show a rebalance."""
     readers = next(each for each in _story(capsys)["groups"] if each["group"] == "readers")
     told = [(each["number"], each["members"], each["reasons"]) for each in readers["generations"]]
     assert told == [
@@ -100,7 +100,7 @@ def test_generations_say_how_long_and_why(capsys: Captured) -> None:
 
 
 def test_members_say_how_they_ended(capsys: Captured) -> None:
-    """Who hangs, who vanishes and who just ends are different troubles."""
+    """A member that hangs, vanishes or just ends has different problems."""
     groups = {each["group"]: each for each in _story(capsys)["groups"]}
     endings = {
         name: {each["member"]: each["ending"] for each in groups[name]["members"]}
@@ -152,7 +152,7 @@ def test_share_members_acquire_and_acknowledge(capsys: Captured) -> None:
 
 
 def test_text_fits_80_columns_and_cuts_nothing(capsys: Captured) -> None:
-    """Where no terminal says how wide it is, lines must fit any."""
+    """Without a known terminal width, lines must fit any terminal."""
     text = _text(capsys)
     assert max(map(len, text.splitlines())) <= 80
     assert "…" not in text
@@ -164,7 +164,7 @@ def test_text_fits_80_columns_and_cuts_nothing(capsys: Captured) -> None:
 
 
 def test_a_coordinators_log_has_the_story_too(capsys: Captured) -> None:
-    """A broker's log directories tell of groups whose traffic nobody recorded."""
+    """A broker's log directories show groups whose traffic was not recorded."""
     broker = GROUPS.parents[1] / "logs" / "broker"
     assert main(["decode", str(broker), "--groups", "--json", "-q"]) == 0
     story = json.loads(capsys.readouterr().out)
@@ -208,7 +208,7 @@ def _beat(
 
 
 def test_a_member_that_falls_silent_is_missed() -> None:
-    """Brokers of the new protocol never say whom they gave up."""
+    """Brokers of the new protocol never report which members they gave up."""
     loud, lost = FrameMaker("1.1.1.1:1-2.2.2.2:9092"), FrameMaker("1.1.1.1:2-2.2.2.2:9092")
     frames = _beat(loud, "loud", 0, 1) + _beat(lost, "lost", 0, 2)
     for second in range(1, 9):
@@ -224,7 +224,7 @@ def test_a_member_that_falls_silent_is_missed() -> None:
 
 
 def test_members_from_before_the_capture_are_found() -> None:
-    """Most captures begin when everybody has joined."""
+    """Most captures begin after all members have joined."""
     maker = FrameMaker()
     frames = _beat(maker, "new", 7, 7, group="newer")
     for error in (0, 0, int(ErrorCode.UNKNOWN_MEMBER_ID)):
@@ -243,7 +243,7 @@ def test_members_from_before_the_capture_are_found() -> None:
 
 
 def test_a_late_answer_brings_no_member_back() -> None:
-    """A heartbeat on its way is answered after its member has left on another connection."""
+    """A heartbeat in flight is answered after its member has left on another connection."""
     one, two = FrameMaker("1.1.1.1:1-2.2.2.2:9092"), FrameMaker("1.1.1.1:2-2.2.2.2:9092")
     frames = _beat(one, "m", 0, 1)
     two.wait(0.01)
@@ -291,7 +291,7 @@ def _commit(maker: FrameMaker, group: str, count: int, error: int = 0) -> list[F
 
 
 def test_commits_that_are_refused_do_not_count() -> None:
-    """A lag that follows from a refused commit would be too good."""
+    """A lag computed from a refused commit would be too small."""
     maker = FrameMaker()
     frames = _commit(maker, "g", 1, int(ErrorCode.ILLEGAL_GENERATION))
     story = _written(frames)
@@ -320,7 +320,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_names_never_reach_a_terminal_raw() -> None:
-    """Group and member ids are whatever a peer wrote."""
+    """Peers choose group and member ids freely."""
     stream = io.StringIO()
     settings = Settings()
     writer = GroupsWriter(stream, topics=settings.topics)
@@ -333,7 +333,7 @@ def test_names_never_reach_a_terminal_raw() -> None:
 
 
 def test_names_of_any_length_fit_80_columns() -> None:
-    """A group may be called by 32,767 bytes, and none of them is left out."""
+    """A group's name may have 32,767 bytes, and none of them is left out."""
     stream = io.StringIO()
     settings = Settings()
     writer = GroupsWriter(stream, topics=settings.topics)
@@ -344,7 +344,7 @@ def test_names_of_any_length_fit_80_columns() -> None:
     lines = stream.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
     story = "".join(lines).replace(" ", "")
-    # Two events, and a row in each of two tables, where columns stand side by side.
+    # Two events, and a row in each of two tables, whose columns are side by side.
     assert story.count("g" * 300) == 2
     assert story.count("g") >= 4 * 300
     assert story.count("m" * 300) == 2
@@ -367,5 +367,5 @@ def test_assignments_in_words(assignment: Any, text: str) -> None:
 
 @pytest.mark.parametrize("data", [b"\x00", b"\xff\xff", b"\x00\x00\x00\x00\x00\x09", b"connect"])
 def test_assignments_of_other_protocols_are_left_alone(data: bytes) -> None:
-    """Kafka Connect and others write what they like there."""
+    """Kafka Connect and others write their own formats there."""
     assert of_consumer_protocol(data) is None

@@ -66,7 +66,7 @@ def test_traffic_is_counted_by_topic_and_client(capsys: pytest.CaptureFixture[st
 
 
 def test_text_fits_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    """Long names of clients go on in the next line of their cell."""
+    """Long names of clients continue in the next line of their cell."""
     text = _recorded(capsys)
     assert max(map(len, text.splitlines())) <= 80
     assert "orders    is created (4 partitions) (by adminclient-1)" in text
@@ -79,7 +79,7 @@ def _metadata(maker: FrameMaker, name: str, leader: int, epoch: int) -> list[Fra
 
 
 def test_a_new_leader_is_news_and_an_old_answer_is_not() -> None:
-    """A broker that is behind still names the leader of an epoch that is over."""
+    """A broker that lags still names the leader of an epoch that is over."""
     maker = FrameMaker()
     frames = _metadata(maker, "t", 1, 5) + _metadata(maker, "t", 1, 5)
     frames += _metadata(maker, "t", 3, 6) + _metadata(maker, "t", 1, 5)
@@ -127,6 +127,6 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(len(each["partitions"]) for each in found["topics"]) == 2
 
 
-def test_nothing_is_said_of_nothing() -> None:
-    """Not a table without rows."""
+def test_empty_results_are_not_mentioned() -> None:
+    """There is no table without rows."""
     assert _written([])["topics"] == []

@@ -43,7 +43,7 @@ def _written(frames: list[Frame]) -> dict[str, Any]:
     writer = TransactionsJsonWriter(stream, topics=settings.topics)
     decoder = FrameDecoder(settings)
     for frame in frames:
-        if not writer.quick(frame):
+        if not all(writer.quickly([frame])):
             writer.frame(decoder.decode(frame))
     writer.finish()
     found: dict[str, Any] = json.loads(stream.getvalue())
@@ -70,14 +70,14 @@ def test_real_transactions_end_as_they_did(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_the_fenced_producer_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """That two programs share a transactional id shows nowhere else so plainly."""
+    """Nothing else shows so clearly that two programs share a transactional id."""
     text = _recorded(capsys)
     assert "till-1  EndTxn to commit is refused: PRODUCER_FENCED" in text
     assert max(map(len, text.splitlines())) <= 80
 
 
 def _transaction(maker: FrameMaker, id: str, seconds: float, *, is_commit: bool) -> list[Frame]:
-    """A transaction of an old client; `is_commit` says how it wants to end."""
+    """A transaction of an old client; `is_commit` says how it ends."""
     add = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=id,
         v3_and_below_producer_id=7,
@@ -111,8 +111,8 @@ def test_commits_in_a_row_are_one_line() -> None:
     ]
 
 
-def test_what_is_open_at_the_end_is_said() -> None:
-    """A transaction that nobody ends keeps readers waiting."""
+def test_what_is_open_at_the_end_is_reported() -> None:
+    """A transaction without an end keeps readers waiting."""
     found = _written(_transaction(FrameMaker(), "left", 1, is_commit=True)[:2])
     assert [each["text"] for each in found["events"]] == ["leaves a transaction open (t-0, t-1)"]
     assert found["transactions"][0]["ending"] == "open"
@@ -135,8 +135,8 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(len(each["partitions"]) for each in found["transactions"]) == 5
 
 
-def test_nothing_is_said_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """Not a table without rows."""
+def test_empty_results_are_not_mentioned(capsys: pytest.CaptureFixture[str]) -> None:
+    """There is no table without rows."""
     quorum = GROUPS.with_name("quorum.pcap.xz")
     assert main(["decode", str(quorum), "--transactions", "-q"]) == 0
     assert capsys.readouterr().out == "Transactions: none was seen\n"

@@ -23,7 +23,7 @@ async function connect () {
   return '3 brokers'
 }
 
-// The client's own metadata passes over internal topics; its calls for single requests do not.
+// The client's own metadata omits internal topics; its calls for single requests do not.
 async function asking (ask) {
   const [host, port] = servers[0].split(':')
   const connection = new Connection('probe')

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module'
 export const TOPIC = '__cluster_metadata'
 export const servers = process.argv.at(-1).split(',')
 
-/** Take the steps in order and report each; one that fails does not keep the others. */
+/** Take the steps in order and report each; one that fails does not stop the others. */
 export async function run (client, steps) {
   say({ version: createRequire(import.meta.url)('./package.json').dependencies[client] })
   for (const [step, take] of Object.entries(steps)) {

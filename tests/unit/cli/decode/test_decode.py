@@ -1,4 +1,4 @@
-"""`kraftwire decode` as a program: inputs, exit codes, and what it says on the side."""
+"""`kraftwire decode` as a program: inputs, exit codes, and messages on standard error."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_capture_without_damage_is_clean(capsys: Captured) -> None:
 
 
 def test_a_lost_packet_is_partial(tmp_path: Path, capsys: Captured) -> None:
-    """Whoever relies on the output learns that something is missing."""
+    """Programs that rely on the output can tell that something is missing."""
     data = _unpacked("quorum", tmp_path).read_bytes()
     packets = _packets(data)
     largest = max(range(len(packets)), key=lambda n: len(packets[n]))
@@ -89,15 +89,15 @@ def test_a_file_of_nothing_known_is_nothing(tmp_path: Path, capsys: Captured) ->
     assert "notes.txt: unknown-file" in capsys.readouterr().err
 
 
-def test_a_folder_of_nothing_is_told(tmp_path: Path, capsys: Captured) -> None:
-    """A wrong folder must not look like a right one that says nothing."""
+def test_a_folder_without_files_to_decode_is_reported(tmp_path: Path, capsys: Captured) -> None:
+    """A wrong folder must not look like a right one without contents."""
     for arguments in ((tmp_path,), ("-q", tmp_path)):
         assert _run(*arguments) == NOTHING
         (line,) = capsys.readouterr().err.splitlines()
         assert line == f"kraftwire: {tmp_path}: no file in it can be decoded"
 
 
-def test_a_missing_file_is_told_and_the_others_are_decoded(capsys: Captured) -> None:
+def test_a_missing_file_is_reported_and_the_others_are_decoded(capsys: Captured) -> None:
     """One wrong name in a list must not cost the rest of the run."""
     assert _run("/nowhere/at.all", golden("sasl"), "--format", "jsonl") == PARTIAL
     captured = capsys.readouterr()
@@ -126,7 +126,7 @@ def test_a_missing_file_is_told_and_the_others_are_decoded(capsys: Captured) -> 
     ],
     ids=" ".join,
 )
-def test_wrong_usage_is_told_in_one_line(arguments: tuple[str, ...], capsys: Captured) -> None:
+def test_wrong_usage_is_reported_in_one_line(arguments: tuple[str, ...], capsys: Captured) -> None:
     """No traceback, exit code 2."""
     assert _run(*arguments) == USAGE
     captured = capsys.readouterr()
@@ -150,7 +150,7 @@ def _program(*arguments: str | Path, stdin: bytes = b"") -> subprocess.Completed
 
 
 def test_a_capture_comes_through_a_pipe(tmp_path: Path) -> None:
-    """As from tcpdump; compressed ones too."""
+    """As with tcpdump; compressed captures too."""
     for data in (_unpacked("sasl", tmp_path).read_bytes(), golden("sasl").read_bytes()):
         done = _program("-", "--format", "jsonl", stdin=data)
         assert done.returncode == CLEAN, done.stderr
@@ -160,7 +160,7 @@ def test_a_capture_comes_through_a_pipe(tmp_path: Path) -> None:
 
 
 def test_a_file_on_standard_input_is_recognised(tmp_path: Path) -> None:
-    """Where bytes can be read twice, their kind is guessed, as from a name."""
+    """If the bytes can be read twice, their kind is detected, as for a file."""
     path = tmp_path / "x"
     path.write_text('{"leaderId":1,"leaderEpoch":3,"votedId":-1,"data_version":1}')
     command = [sys.executable, "-m", "tools.decode", "-", "--format", "jsonl"]
@@ -170,7 +170,7 @@ def test_a_file_on_standard_input_is_recognised(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["type"] == "quorum-state"
 
 
-def test_several_captures_are_numbered_through(capsys: Captured) -> None:
+def test_several_captures_are_numbered_consecutively(capsys: Captured) -> None:
     """Frame numbers are those of the run."""
     _run(golden("sasl"), golden("clients"), "--format", "jsonl")
     lines = _lines(capsys)
@@ -191,7 +191,7 @@ def test_a_folder_may_hold_captures_and_log_files(tmp_path: Path, capsys: Captur
 
 
 def test_hex_may_come_with_and_without_a_length(tmp_path: Path, capsys: Captured) -> None:
-    """As copied from a log, a test or a debugger."""
+    """Hex may be copied from a log, a test or a debugger."""
     payload = request("Vote", 2, VoteRequest(cluster_id="c"), 9)
     path = tmp_path / "hex"
     framed = len(payload).to_bytes(4, "big") + payload
@@ -203,10 +203,10 @@ def test_hex_may_come_with_and_without_a_length(tmp_path: Path, capsys: Captured
     assert (lines[0]["time"], lines[0]["connection"]) == (None, None)
 
 
-def test_a_line_that_is_no_hex_is_named_and_the_others_are_decoded(
+def test_a_line_that_is_not_hex_is_named_and_the_others_are_decoded(
     tmp_path: Path, capsys: Captured
 ) -> None:
-    """In this file and in those behind it; what is not decoded shows in the exit code."""
+    """The rest of the file and later files too; the exit code shows that a line was skipped."""
     payload = request("Vote", 2, VoteRequest(cluster_id="c"), 9).hex()
     bad, good = tmp_path / "bad", tmp_path / "good"
     bad.write_text(f"{payload}\nxyz\n{payload}\nuvw\n123\n")
@@ -214,14 +214,14 @@ def test_a_line_that_is_no_hex_is_named_and_the_others_are_decoded(
     assert _run(bad, good, "--input", "hex", "--format", "jsonl") == PARTIAL
     captured = capsys.readouterr()
     assert len(captured.out.splitlines()) == 3
-    assert "bad: line 2 is no hex: 'xyz'\n" in captured.err
-    assert "bad: 2 more lines are no hex\n" in captured.err
+    assert "bad: line 2 is not hexadecimal: 'xyz'\n" in captured.err
+    assert "bad: 2 more lines are not hexadecimal\n" in captured.err
 
 
-def test_an_endless_line_of_hex_is_passed_over(
+def test_an_endless_line_of_hex_is_skipped(
     tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It costs no more memory than the limit, and the line behind it is decoded."""
+    """It costs no more memory than the limit, and the line after it is decoded."""
     monkeypatch.setattr(bare, "HEX_LINE_BYTES_MAX", 200_000)
     payload = request("Vote", 2, VoteRequest(cluster_id="c"), 9).hex()
     path = tmp_path / "hex"
@@ -232,7 +232,7 @@ def test_an_endless_line_of_hex_is_passed_over(
     assert "line 1 is longer than 200000 bytes" in captured.err
 
 
-def test_a_stream_with_an_impossible_length_is_told_and_the_others_are_decoded(
+def test_a_stream_with_an_impossible_length_is_reported_and_the_others_are_decoded(
     tmp_path: Path, capsys: Captured
 ) -> None:
     """Nothing marks where the next frame would begin."""
@@ -251,7 +251,7 @@ def test_a_stream_with_an_impossible_length_is_told_and_the_others_are_decoded(
 
 @pytest.mark.parametrize("cut", [0, 1, 20])
 def test_a_capture_may_be_cut_anywhere(cut: int, tmp_path: Path, capsys: Captured) -> None:
-    """A frame cut by the capture's end is a finding, not a failure; inside a packet it is said."""
+    """A frame cut by the capture's end is a finding, not a failure; a cut packet is reported."""
     path = _unpacked("clients", tmp_path)
     data = path.read_bytes()
     path.write_bytes(data[: len(data) - len(_packets(data)[-1]) - cut])
@@ -263,7 +263,7 @@ def test_a_capture_may_be_cut_anywhere(cut: int, tmp_path: Path, capsys: Capture
 def test_a_cut_compressed_capture_is_decoded_as_far_as_it_goes(
     pack: Callable[[bytes], bytes], tmp_path: Path, capsys: Captured
 ) -> None:
-    """What was cut off never was there, whatever the file was packed with."""
+    """What was cut off never existed, whatever the compression."""
     whole = golden("quorum").with_name("kraft_quorum.pcapng.xz").read_bytes()
     packed = bytes(pack(lzma.decompress(whole)[:1_000_000]))
     path = tmp_path / "x"
@@ -275,7 +275,7 @@ def test_a_cut_compressed_capture_is_decoded_as_far_as_it_goes(
 
 
 def test_a_damaged_capture_is_partial(tmp_path: Path, capsys: Captured) -> None:
-    """What is behind the damage is there, but not decoded."""
+    """What follows the damage exists, but is not decoded."""
     path = _unpacked("clients", tmp_path)
     data = bytearray(path.read_bytes())
     at = 24 + sum(len(packet) for packet in _packets(bytes(data))[:100])
@@ -298,7 +298,7 @@ def test_bare_responses_need_to_know_what_they_answer(tmp_path: Path, capsys: Ca
 
 
 def test_a_stream_of_frames_may_be_cut_off(tmp_path: Path, capsys: Captured) -> None:
-    """The last frame is shown as far as it is there."""
+    """The last frame is shown as far as it goes."""
     payload = request("Vote", 2, VoteRequest(cluster_id="cluster"))
     framed = len(payload).to_bytes(4, "big") + payload
     path = tmp_path / "frames"
@@ -320,8 +320,8 @@ def test_a_closed_pipe_ends_the_run_quietly(tmp_path: Path) -> None:
     assert done.stderr == b""
 
 
-def test_encrypted_connections_are_told() -> None:
-    """Nothing is decoded of them, and the reader should know why."""
+def test_encrypted_connections_are_reported() -> None:
+    """They cannot be decoded, and the reader should know why."""
     tls = TlsConnection("1.2.3.4:5-6.7.8.9:9093", "kafka.example", "TLSv1.3", 1000, 2000)
     totals = Totals(captures={"x.pcap": Health(tls=[tls], tls_connections=1)})
     text = "\n".join(summary(totals))
@@ -334,7 +334,7 @@ def test_encrypted_connections_are_told() -> None:
 def test_a_wrong_crc_in_a_frame_is_noticed_in_every_form(
     form: str, tmp_path: Path, capsys: Captured
 ) -> None:
-    """Lines take a short way that does not read records, but it looks at their CRCs."""
+    """Lines take a fast path that does not read records, but it checks their CRCs."""
     batch = bytearray(build_batch([Record(0, 5, b"key", b"value")]))
     batch[-2] ^= 1
     partition = {"partitionIndex": 0, "records": b64encode(batch).decode()}

@@ -64,12 +64,12 @@ def test_connections_are_chosen_by_either_end(end: str) -> None:
     ["10.0.0.*", "127.0.0.1:9*", ":909[0-9]", "[::1]:9092", "[fe80::1]", "!:65535", "*:1-*:?"],
 )
 def test_patterns_of_connections_are_taken(end: str) -> None:
-    """Only what can match nothing at all is refused."""
+    """Only a pattern that cannot match anything is refused."""
     assert not FrameFilter(FilterOptions(connection=(end,))).passes_all
 
 
 def test_topics_are_found_by_name_and_by_id() -> None:
-    """Newer versions carry ids only; frames before told which name they stand for."""
+    """Newer versions carry only ids; earlier frames gave their names."""
     fetches = _shown("quorum", topic=("__cluster_metadata",), api=("Fetch",))
     assert any(
         "topicId" in line["body"]["responses"][0]
@@ -145,11 +145,11 @@ def test_times_are_seconds_or_iso_8601() -> None:
     assert parse_time("1795206142.283554") == 1795206142283554000
     assert parse_time("2026-11-20T20:22:22Z") == parse_time("2026-11-20T21:22:22+01:00")
     assert parse_time("2026-11-20T20:22:22.5") == parse_time("2026-11-20 20:22:22.500")
-    with pytest.raises(UsageError, match="no time"):
+    with pytest.raises(UsageError, match="not a time"):
         parse_time("noon")
 
 
 def test_without_options_everything_passes() -> None:
-    """The usual case is not tested frame by frame."""
+    """The usual case does not check each frame."""
     assert FrameFilter().passes_all
     assert not FrameFilter(FilterOptions(api=("Vote",))).passes_all

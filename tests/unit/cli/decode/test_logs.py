@@ -1,4 +1,4 @@
-"""`kraftwire decode` on log files: filters of records, and what is said where nothing is shown."""
+"""`kraftwire decode` on log files: filters of records, and the message when nothing is shown."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_topic_and_partition_are_those_of_the_folder(capsys: Captured) -> None:
 
 
 def test_offsets_choose_records_in_batches(capsys: Captured) -> None:
-    """Of a batch of 200 records three are shown; its header stays what it is."""
+    """Of a batch of 200 records three are shown; its header stays unchanged."""
     lines = _lines(capsys, TOMBS, "--offset", "3-5")
     assert [record["offset"] for record in _records(lines)] == [3, 4, 5]
     assert lines[0]["count"] > 3
@@ -109,8 +109,8 @@ def test_groups_choose_records_of_consumer_offsets(capsys: Captured) -> None:
     assert len(others) + len(records) == len(_records(_lines(capsys, OFFSETS / _LOG)))
 
 
-def test_what_group_members_said_is_decoded(capsys: Captured) -> None:
-    """Subscriptions and assignments are bytes inside the group's record, and stay there as such."""
+def test_what_group_members_sent_is_decoded(capsys: Captured) -> None:
+    """Subscriptions and assignments are bytes inside the group's record, and stay so there."""
     (line,) = _lines(capsys, OFFSETS / _LOG, "--offset", "1")
     decoded = line["records"][0]["decoded"]
     members = decoded["data"]["value"]["members"]
@@ -130,7 +130,7 @@ def test_what_group_members_said_is_decoded(capsys: Captured) -> None:
 
 
 def test_members_that_cannot_be_read_are_left_as_bytes() -> None:
-    """Other protocols than the consumers', no bytes at all, and bytes that are damaged."""
+    """Protocols other than the consumers', no bytes at all, and damaged bytes."""
     member = MemberMetadata(subscription=b"\0\x03\xff", assignment=b"")
     group = GroupMetadataValue(protocol_type="consumer", members=[member])
     assert members_in(group) == {}
@@ -142,7 +142,7 @@ def test_members_that_cannot_be_read_are_left_as_bytes() -> None:
 
 
 def test_lines_name_groups_topics_and_partitions(capsys: Captured) -> None:
-    """Five commits of whom, and of what?"""
+    """A line has to say whose commits they are, and of what."""
     assert main(["decode", "-q", str(OFFSETS / _LOG), "--offset", "2-15"]) == CLEAN
     assert re.search(
         r"14 OffsetCommit \(group grp-classic-0 comp-\S+-\d @\d+, group \S+ \S+ @\d+ \+12\)",
@@ -156,7 +156,7 @@ def test_lines_name_groups_topics_and_partitions(capsys: Captured) -> None:
 
 
 def test_records_are_found_however_little_of_them_is_shown(capsys: Captured) -> None:
-    """A filter asks the records, not what JSON has of them."""
+    """A filter reads the records, not their JSON."""
     (line,) = _lines(capsys, TOMBS, "--offset", "3", "--records", "none")
     assert line["records"] is None
     (line,) = _lines(capsys, TOMBS, "--offset", "3", "--records", "summary")
@@ -168,10 +168,10 @@ def test_records_are_found_however_little_of_them_is_shown(capsys: Captured) -> 
     [("--api", "Fetch"), ("--error", "any"), ("--min-latency", "5"), ("--client-id", "x")],
 )
 def test_what_only_requests_have_is_refused(option: tuple[str, str], capsys: Captured) -> None:
-    """A filter that is passed over looks like one that lets all pass."""
+    """A filter that is ignored looks like one that everything passes."""
     assert main(["decode", str(TOMBS), *option]) == USAGE
     err = capsys.readouterr().err
-    assert f"{option[0]}: {TOMBS} is no capture and holds no requests" in err
+    assert f"{option[0]}: {TOMBS} is not a capture and holds no requests" in err
 
 
 def test_what_only_records_have_is_refused_for_captures(capsys: Captured) -> None:
@@ -195,7 +195,7 @@ def test_what_only_records_have_is_refused_for_captures(capsys: Captured) -> Non
 def test_filters_that_match_nothing_say_what_there_would_be(
     arguments: tuple[str | Path, ...], told: str, capsys: Captured
 ) -> None:
-    """No output at all may as well mean that the file is empty."""
+    """No output at all could also mean that the file is empty."""
     assert main(["decode", *map(str, arguments)]) == CLEAN
     shown = capsys.readouterr()
     assert not [line for line in shown.out.splitlines() if not line.startswith("#")]
@@ -205,13 +205,13 @@ def test_filters_that_match_nothing_say_what_there_would_be(
 
 
 def test_filters_that_match_something_say_no_more(capsys: Captured) -> None:
-    """The line is for those who got nothing."""
+    """The line is for empty output."""
     assert main(["decode", str(golden("clients")), "--api", "Produce"]) == CLEAN
     assert "nothing passes" not in capsys.readouterr().err
 
 
-def test_each_empty_folder_is_told(tmp_path: Path, capsys: Captured) -> None:
-    """Also next to one that is not."""
+def test_each_empty_folder_is_reported(tmp_path: Path, capsys: Captured) -> None:
+    """Also next to a folder that is not empty."""
     (tmp_path / "empty").mkdir()
     assert main(["decode", str(tmp_path / "empty"), str(TOMBS)]) == CLEAN
     assert f"{tmp_path / 'empty'}: no file in it can be decoded" in capsys.readouterr().err
@@ -220,7 +220,7 @@ def test_each_empty_folder_is_told(tmp_path: Path, capsys: Captured) -> None:
 def test_a_folder_of_strangers_is_not_listed_file_by_file(
     tmp_path: Path, capsys: Captured
 ) -> None:
-    """Nobody reads a thousand lines that say that a file is of no known kind."""
+    """Nobody reads a thousand lines about files of unknown kinds."""
     for number in range(40):
         (tmp_path / f"{number:02}.conf").write_text("x = y\n")
     assert main(["decode", str(tmp_path)]) == NOTHING
@@ -235,7 +235,7 @@ def _piped(data: bytes, *options: str) -> subprocess.CompletedProcess[bytes]:
 
 
 def test_a_pipe_may_hold_a_segment_a_state_file_or_what_was_packed() -> None:
-    """As `zcat` and `kubectl exec ... cat` give it."""
+    """As in the output of `zcat` and `kubectl exec ... cat`."""
     segment = TOMBS.read_bytes()
     wanted = [{**line, "file": "/dev/stdin"} for line in decode(TOMBS).lines]
     packed = (gzip.compress(segment), lzma.compress(segment), _zstd(segment))
@@ -252,15 +252,15 @@ def _zstd(data: bytes) -> bytes:
     return bytes(cramjam.zstd.compress(data))
 
 
-def test_a_pipe_of_something_else_is_told() -> None:
-    """In one line that names what was found."""
+def test_a_pipe_of_something_else_is_reported() -> None:
+    """One line names what was found."""
     done = _piped(b"hello\n")
     assert done.returncode == NOTHING
     assert b"not a capture" in done.stderr
 
 
-def test_names_that_are_no_text_are_escaped(tmp_path: Path, capsys: Captured) -> None:
-    """File names are bytes; a terminal gets neither broken text nor what it would obey."""
+def test_names_that_are_not_text_are_escaped(tmp_path: Path, capsys: Captured) -> None:
+    """File names are bytes; a terminal gets neither broken text nor control sequences."""
     folder = os.path.join(os.fsencode(tmp_path), b"t\xff\x1b[31m-0")
     os.mkdir(folder)
     path = os.path.join(folder, b"00000000000000000000.log")

@@ -1,4 +1,4 @@
-"""`kraftwire quorum`: columns, options, errors; against nodes that answer as the test says."""
+"""`kraftwire quorum`: columns, options, errors; with nodes that answer as the test prescribes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ IDS = {
 
 
 def replica(number: int, end: int, fetched_ago: int, caught_up_ago: int) -> ReplicaInfo:
-    """A replica whose times are so long before now."""
+    """A replica with these times before now."""
     return ReplicaInfo(number, IDS[number], end, NOW_MS - fetched_ago, NOW_MS - caught_up_ago)
 
 
@@ -75,7 +75,7 @@ CurrentObservers:       [{"id": 10, "directoryId": "M_cvjdIflU02FlMpFLqDHA"}, \
 
 @pytest.fixture
 def controller() -> Iterator[FakeNode]:
-    """A controller that leads a quorum of its own."""
+    """A controller that leads its own quorum."""
     with FakeNode() as node:
         node.answers[DESCRIBE_CLUSTER] = lambda _: controllers({2: node}, 2)
         voter = ReplicaState(
@@ -99,7 +99,7 @@ def say(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 def test_replication_is_the_table_of_a_real_cluster() -> None:
-    """Every column padded, and a tab behind the last one too."""
+    """Every column is padded, and a tab follows the last one too."""
     assert "\n".join(replication_lines(QUORUM)) + "\n" == REPLICATION
 
 
@@ -108,8 +108,8 @@ def test_status_is_that_of_a_real_cluster() -> None:
     assert "\n".join(status_lines(QUORUM, "CCCCCCCCQACAAAAAAAAAAg")) + "\n" == STATUS
 
 
-def test_times_are_told_as_ages_on_request() -> None:
-    """Nobody subtracts timestamps of 13 digits in the head."""
+def test_times_are_shown_as_ages_on_request() -> None:
+    """People cannot subtract timestamps of 13 digits in their heads."""
     lines = replication_lines(QUORUM, NOW_MS + 29)
     assert "\t29 ms ago         \t29 ms ago            \tLeader" in lines[1]
     assert "\t13567 ms ago      \t14080 ms ago         \t" in lines[3]
@@ -118,7 +118,7 @@ def test_times_are_told_as_ages_on_request() -> None:
 def test_a_time_in_the_future_is_a_clock_that_is_wrong(
     capsys: pytest.CaptureFixture[str], controller: FakeNode
 ) -> None:
-    """As Kafka's tool: negative ages would hide it."""
+    """As in Kafka's tool: negative ages would hide it."""
     far = ReplicaState(replica_id=2, last_fetch_timestamp=1 << 50, last_caught_up_timestamp=1)
     controller.answers[DESCRIBE_QUORUM] = lambda _: quorum_state(2, voters=[far])
     code, out, err = say(
@@ -131,7 +131,7 @@ def test_a_time_in_the_future_is_a_clock_that_is_wrong(
 
 
 def test_unknown_times_and_directories_look_as_in_kafka() -> None:
-    """An old leader tells neither; -1 stands for a time, nothing for a directory."""
+    """An old leader reports neither; -1 stands for a time, nothing for a directory."""
     voters = (ReplicaInfo(1, log_end_offset=5), ReplicaInfo(2, log_end_offset=3))
     old = QuorumInfo(1, 1, 5, voters, ())
     status = status_lines(old, "c")
@@ -140,8 +140,8 @@ def test_unknown_times_and_directories_look_as_in_kafka() -> None:
     assert replication_lines(old)[1].split("\t")[4:6] == ["-1".ljust(18), "-1".ljust(21)]
 
 
-def test_ipv6_endpoints_stand_in_brackets() -> None:
-    """Otherwise nobody could tell the port."""
+def test_ipv6_endpoints_are_in_brackets() -> None:
+    """Otherwise the port would be ambiguous."""
     info = QuorumInfo(
         1, 1, 0, (ReplicaInfo(1, log_end_offset=0),), (), {1: (Endpoint("C", "::1", 9093),)}
     )
@@ -151,7 +151,7 @@ def test_ipv6_endpoints_stand_in_brackets() -> None:
 def test_json_has_lag_and_lag_in_time_per_replica(
     capsys: pytest.CaptureFixture[str], controller: FakeNode
 ) -> None:
-    """For programs; -1 stands for what is not known."""
+    """The form for programs; -1 stands for unknown values."""
     code, out, err = say(
         capsys, "--bootstrap-controller", controller.address, "describe", "--status", "--json"
     )
@@ -173,10 +173,10 @@ def test_json_has_lag_and_lag_in_time_per_replica(
          "{}"],
     ],
 )
-def test_connection_options_stand_before_or_after_the_subcommand(
+def test_connection_options_may_precede_or_follow_the_subcommand(
     capsys: pytest.CaptureFixture[str], controller: FakeNode, arguments: list[str]
 ) -> None:
-    """Those behind it win."""
+    """Those after it win."""
     code, out, _ = say(capsys, *(each.format(controller.address) for each in arguments))
     assert code == 0
     assert out.splitlines()[1].startswith("2     \t19mdzJLxQF6VDK8YbnezaA\t10 ")
@@ -211,7 +211,7 @@ def test_connection_options_stand_before_or_after_the_subcommand(
 def test_what_kafkas_tool_refuses_is_refused_with_exit_code_1(
     capsys: pytest.CaptureFixture[str], arguments: list[str], text: str
 ) -> None:
-    """In one line, and before anything is sent."""
+    """It is refused in one line, and before anything is sent."""
     code, out, err = say(capsys, *arguments)
     assert (code, out) == (1, "")
     assert text in err
@@ -237,14 +237,14 @@ def test_without_a_leader_it_ends_with_one_line_and_exit_code_1(
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("security.protocol=SSL", "security.protocol=SSL: this client speaks PLAINTEXT only"),
+        ("security.protocol=SSL", "security.protocol=SSL: this client supports PLAINTEXT only"),
         ("request.timeout.ms=soon", "request.timeout.ms: expected milliseconds above 0"),
     ],
 )
 def test_a_configuration_that_cannot_be_followed_is_refused(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, line: str, text: str
 ) -> None:
-    """Above all, nothing goes out in plain text that should be encrypted."""
+    """Above all, nothing that should be encrypted is sent in plain text."""
     config = tmp_path / "client.properties"
     config.write_text(line + "\n")
     code, _, err = say(
@@ -258,7 +258,7 @@ def test_a_configuration_that_cannot_be_followed_is_refused(
 def test_the_time_limit_can_come_from_the_configuration(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """The key that Kafka's client has for it."""
+    """The key is that of Kafka's client."""
     config = tmp_path / "client.properties"
     config.write_text("default.api.timeout.ms = 100\nclient.id = me\nother.key = 1\n")
     code, _, err = say(
@@ -269,10 +269,10 @@ def test_the_time_limit_can_come_from_the_configuration(
     assert re.search(r"took more than 0\.(1|0\d+) s", err)
 
 
-def test_a_person_hears_what_is_waited_for(
+def test_a_retry_is_reported_on_a_terminal_at_once(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each problem once; a script sees the last line only."""
+    """Each problem is printed once; a script sees only the last line."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with FakeNode() as node:
         node.answers[DESCRIBE_CLUSTER] = lambda _: controllers({2: node}, -1)
@@ -284,4 +284,4 @@ def test_a_person_hears_what_is_waited_for(
     assert (code, out, err.count("\n")) == (1, "", 2)
     first = err.splitlines()[0]
     assert first.startswith("kraftwire quorum: NOT_LEADER_OR_FOLLOWER")
-    assert first.endswith("; trying again for at most 0.5 s")
+    assert first.endswith("; retrying for at most 0.5 s")

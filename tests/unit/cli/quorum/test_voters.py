@@ -23,7 +23,7 @@ def say(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 def controller_config(folder: Path, **changes: str) -> Path:
-    """The properties file of a formatted controller; a change to nothing leaves a key out."""
+    """The properties file of a formatted controller; a change to None leaves a key out."""
     (folder / "data").mkdir(exist_ok=True)
     (folder / "data" / "meta.properties").write_text(f"version=1\ndirectory.id={DIRECTORY_ID}\n")
     properties = {
@@ -43,7 +43,7 @@ def controller_config(folder: Path, **changes: str) -> Path:
 def test_a_controller_is_added_as_its_files_describe_it(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Advertised addresses win over those it listens at; all controller listeners are told."""
+    """Advertised addresses take precedence; all controller listeners are sent."""
     with FakeNode() as broker:
         broker.answers[METADATA] = lambda _: metadata({1: broker})
         broker.answers[ADD_RAFT_VOTER] = lambda _: AddRaftVoterResponse()
@@ -66,7 +66,7 @@ def test_a_controller_is_added_as_its_files_describe_it(
         ]
 
 
-def test_the_controllers_properties_may_stand_apart_from_the_clients(
+def test_the_controllers_properties_may_be_separate_from_the_clients(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Kafka's tool reads both from one file, which few people have."""
@@ -79,10 +79,10 @@ def test_the_controllers_properties_may_stand_apart_from_the_clients(
     assert (code, out.startswith("DRY RUN of adding controller 4 ")) == (0, True)
 
 
-def test_a_directory_id_that_is_none_is_refused(
+def test_an_invalid_directory_id_is_refused(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """A voter under it could never be matched, or removed."""
+    """A voter with it could never be matched or removed."""
     config = controller_config(tmp_path)
     (tmp_path / "data/meta.properties").write_text("version=1\ndirectory.id=short\n")
     through = ["--bootstrap-controller", "127.0.0.1:1"]
@@ -102,7 +102,7 @@ def test_a_directory_id_that_is_none_is_refused(
     [
         ({"node_id": ""}, "node.id not found in configuration file"),
         ({"node_id": "-4"}, "node.id was negative"),
-        ({"node_id": "four"}, "node.id is no number"),
+        ({"node_id": "four"}, "node.id is not a number"),
         ({"process_roles": "broker"}, "process.roles did not contain 'controller'"),
         ({"log_dirs": ""}, "Neither metadata.log.dir nor log.dirs were found"),
         ({"log_dirs": "nowhere"}, "Unable to read meta.properties from nowhere"),
@@ -114,7 +114,7 @@ def test_a_directory_id_that_is_none_is_refused(
 def test_a_file_that_describes_no_controller_is_refused(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, changes: dict[str, str], text: str
 ) -> None:
-    """A voter that cannot be reached takes part in every majority all the same."""
+    """An unreachable voter still counts in every majority."""
     config = controller_config(tmp_path, **changes)
     code, out, err = say(
         capsys, "add-controller", "--dry-run", "--bootstrap-server", "127.0.0.1:1",

@@ -37,7 +37,7 @@ MOMENT = "2026-11-20T20:27:29Z"
 
 
 def replica(id: int, end: int = 100, directory: str = "d") -> ReplicaInfo:
-    """A replica whose directory id is made of its id."""
+    """A replica whose directory id is derived from its id."""
     return ReplicaInfo(id, f"{directory}{id}", end, NOW_MS, NOW_MS)
 
 
@@ -45,7 +45,7 @@ def quorum(
     *voters: ReplicaInfo, observers: tuple[ReplicaInfo, ...] = (), leader: int = 1, epoch: int = 4,
     port: int = 9000,
 ) -> QuorumInfo:
-    """A quorum that is described."""
+    """A description of a quorum."""
     endpoints = {v.id: (Endpoint("C", "h", port + v.id),) for v in voters}
     return QuorumInfo(leader, epoch, 100, voters, observers, endpoints)
 
@@ -74,13 +74,13 @@ NEW_LOG = LogInfo(80, 100, OffsetAndEpoch(90, 4))
             quorum(replica(1), replica(2), replica(4)),
             [
                 "4 has become a voter: voters are 1, 2, 4",
-                "3 is no voter any more: voters are 1, 2, 4",
+                "3 is no longer a voter: voters are 1, 2, 4",
             ],
         ),
         (
             THREE,
             quorum(replica(1), replica(2), replica(3, directory="e")),
-            ["voter 3 has another directory: e3, it was d3"],
+            ["voter 3 has a new directory: e3; it was d3"],
         ),
         (
             THREE,
@@ -92,7 +92,7 @@ NEW_LOG = LogInfo(80, 100, OffsetAndEpoch(90, 4))
             quorum(replica(1), replica(2), replica(3), observers=(replica(4, 7),)),
             ["4 has begun to fetch as an observer, at offset 7"],
         ),
-        # A voter that was removed goes on fetching, and one that was added fetched before.
+        # A removed voter keeps fetching, and an added one fetched before.
         (
             quorum(replica(1), replica(2), observers=(replica(3),)),
             THREE,
@@ -101,7 +101,7 @@ NEW_LOG = LogInfo(80, 100, OffsetAndEpoch(90, 4))
         (
             THREE,
             quorum(replica(1), replica(2), observers=(replica(3),)),
-            ["3 is no voter any more: voters are 1, 2"],
+            ["3 is no longer a voter: voters are 1, 2"],
         ),
     ],
 )
@@ -113,7 +113,7 @@ def test_what_is_new_of_leaders_and_voters(
 
 
 def test_what_is_new_of_snapshots() -> None:
-    """Only of one leader: each node writes its own."""
+    """Only for one leader: each node writes its own."""
     written = "leader 1 has written snapshot 90-4"
     dropped = "leader 1 has dropped its log before offset 80"
     assert news((THREE, OLD_LOG), (THREE, NEW_LOG)) == [written, dropped]
@@ -147,7 +147,7 @@ def test_a_replica_that_could_not_read_the_records_has_loaded_the_snapshot(
 
 @pytest.fixture
 def controller() -> Iterator[FakeNode]:
-    """A controller that leads a quorum of its own, which changes from look to look."""
+    """A controller that leads its own quorum, which changes from look to look."""
     with FakeNode() as node:
         looks = [(10, [2]), (10, [2, 3]), (12, [2, 3])]
 
@@ -182,7 +182,7 @@ def watch(
 def test_without_a_terminal_there_is_a_line_per_look_and_per_news(
     capsys: pytest.CaptureFixture[str], controller: FakeNode
 ) -> None:
-    """So that it can be written to a file."""
+    """The output can then be written to a file."""
     first, news_, second, third = watch(capsys, controller, 3)
     assert first == "leader 2 epoch 3 high watermark 10; lag: 2 leader 0"
     assert news_ == "3 has become a voter: voters are 2, 3"
@@ -190,10 +190,10 @@ def test_without_a_terminal_there_is_a_line_per_look_and_per_news(
     assert third.endswith("lag: 2 leader 0, 3 follower 0")
 
 
-def test_the_leaders_log_and_snapshot_are_asked_for(
+def test_the_leaders_log_and_snapshot_are_requested(
     capsys: pytest.CaptureFixture[str], controller: FakeNode
 ) -> None:
-    """By a Fetch that nobody counts, in the leader's epoch."""
+    """By a Fetch that does not count, in the leader's epoch."""
     answers = [fetched(None), fetched((8, 3))]
     controller.answers[FETCH] = lambda _: answers.pop(0)
     lines = watch(capsys, controller)
@@ -206,10 +206,10 @@ def test_the_leaders_log_and_snapshot_are_asked_for(
     assert sent.replica_state is None or sent.replica_state.replica_id == -1
 
 
-def test_a_leader_that_does_not_tell_of_its_log_is_watched_all_the_same(
+def test_a_leader_that_does_not_report_its_log_is_still_watched(
     capsys: pytest.CaptureFixture[str], controller: FakeNode
 ) -> None:
-    """It may have changed just then; what it told before is not new when it tells it again."""
+    """It may just have changed; what it reported before is not new when it reports it again."""
     answers = [
         fetched((8, 3)),
         fetched(None, ErrorCode.NOT_LEADER_OR_FOLLOWER),
@@ -224,13 +224,13 @@ def test_a_leader_that_does_not_tell_of_its_log_is_watched_all_the_same(
 
 
 def test_a_look_that_fails_is_a_line_too() -> None:
-    """An election is what one watches for."""
+    """People watch in order to see elections."""
     line = quorum_line(Look(NOW_MS, problem="nobody leads"))
     assert line == f"{MOMENT}  no answer of a leader: nobody leads"
 
 
 def test_the_view_has_the_table_the_problem_and_the_news() -> None:
-    """On a terminal the last good look stays, with what is wrong now."""
+    """On a terminal the last good look stays, with the present problem."""
     stream = io.StringIO()
     view = quorum_view(
         Look(NOW_MS, THREE, NEW_LOG), "nobody leads", [f"{MOMENT}  news"], now_ms=NOW_MS + 3000

@@ -1,4 +1,4 @@
-"""Damaged segments: everything that is left is found, and everything that is lost is said."""
+"""Damaged segments: everything that is left is found, and everything that is lost is reported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.log_bytes import batch, legacy_message, segment
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden" / "logs"
 REAL = GOLDEN / "controller/__cluster_metadata-0/00000000000000000000.log"
-# Findings about bytes that no batch holds; the others are about a batch that is handed out.
+# Findings about bytes that no batch holds; the others are about a batch that is returned.
 _SKIPPED = {"hole", "garbage", "batch-cut", "zero-tail"}
 
 
@@ -60,8 +60,8 @@ def test_a_clean_segment_has_no_findings(tmp_path: Path) -> None:
     assert result.findings == []
 
 
-def test_a_flipped_bit_is_a_wrong_crc_and_the_walk_goes_on(tmp_path: Path) -> None:
-    """The records are still tried, so the batch is handed out, marked invalid."""
+def test_a_flipped_bit_is_a_wrong_crc_and_the_walk_continues(tmp_path: Path) -> None:
+    """The records are still tried, so the batch is returned, marked invalid."""
     parts = segment(0, 3)
     damaged = bytearray(parts[1])
     damaged[-5] ^= 4
@@ -93,7 +93,7 @@ def test_garbage_between_batches_is_skipped_and_shown(tmp_path: Path) -> None:
     assert finding.rest == noise[:64]
 
 
-def test_a_batch_cut_by_the_end_of_the_file_is_no_loss(tmp_path: Path) -> None:
+def test_a_batch_cut_by_the_end_of_the_file_is_not_a_loss(tmp_path: Path) -> None:
     """An active segment is copied while the broker writes to it."""
     parts = segment(0, 2)
     for size in range(1, len(parts[1])):
@@ -104,7 +104,7 @@ def test_a_batch_cut_by_the_end_of_the_file_is_no_loss(tmp_path: Path) -> None:
         assert not result.findings[0].is_loss
 
 
-def test_a_preallocated_tail_is_no_loss(tmp_path: Path) -> None:
+def test_a_preallocated_tail_is_not_a_loss(tmp_path: Path) -> None:
     """With log.preallocate a segment is full of zeros until it is written."""
     parts = segment(0, 2)
     result = scan(tmp_path, b"".join(parts) + bytes(100_000))
@@ -135,7 +135,7 @@ def test_a_damaged_length_is_repaired_where_the_header_is_plausible(tmp_path: Pa
 
 
 def test_legacy_messages_are_walked_and_found_again(tmp_path: Path) -> None:
-    """Segments from before Kafka 0.11 still lie in archives."""
+    """Segments from before Kafka 0.11 are still in archives."""
     parts = [legacy_message(n, b"value %d" % n, magic=n % 2) for n in range(6)]
     result = scan(tmp_path, parts[0] + parts[1] + bytes(40) + parts[2] + b"".join(parts[3:]))
     assert result.offsets == [0, 1, 2, 3, 4, 5]

@@ -36,10 +36,10 @@ SHARED_TEXTS = {
 
 @pytest.fixture(scope="module")
 def shared_logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The log directories of a whole cluster, where they are at hand."""
+    """The log directories of a whole cluster, if they are available."""
     archive = SHARED / "kafka-4.3.1-logs.tar.xz"
     if not archive.exists():
-        pytest.skip("the log directories of a whole cluster are not beside this project")
+        pytest.skip("the log directories of a whole cluster are not next to this project")
     folder = tmp_path_factory.mktemp("logs")
     with tarfile.open(archive) as tar:
         tar.extractall(folder, filter="data")
@@ -79,7 +79,7 @@ def test_segments_of_a_whole_cluster_equal_the_dump(shared_logs: Path, name: str
 
 
 def test_indexes_of_a_whole_cluster_equal_the_dump(shared_logs: Path) -> None:
-    """Those that the archive still has."""
+    """The indexes that the archive still has."""
     files = dump_log.read(SHARED / "dump-log" / "indexes.txt.xz")
     compared = 0
     for dumped in files.values():
@@ -99,7 +99,7 @@ def test_a_real_log_directory_gives_no_false_alarm() -> None:
 
 
 def test_records_of_tiered_segments_equal_the_dump() -> None:
-    """A topic that really tiers: segments are copied to remote storage, and deleted there."""
+    """A topic with real tiering: segments are copied to remote storage, and deleted there."""
     files = dump_log.read(GOLDEN / "dump-log" / "remote-log.txt.xz")
     (dumped,) = files.values()
     lines = decoded(GOLDEN / dumped.name)
@@ -122,7 +122,7 @@ _STATES = (
 
 
 def _as_kafka_says(record: dict[str, Any]) -> str:
-    """A record about a segment in the words of Kafka's `toString`."""
+    """A record about a segment in the form of Kafka's `toString`."""
     data = record["data"]
     segment = data["remoteLogSegmentId"]
     place = segment["topicIdPartition"]

@@ -86,7 +86,7 @@ def test_a_batch_is_shown_when_its_last_byte_is_there(log: Path) -> None:
 
 
 def test_a_preallocated_tail_is_waited_at(log: Path) -> None:
-    """With log.preallocate the batch comes into zeros that are there already."""
+    """With log.preallocate the batch is written over existing zeros."""
     parts = segment(0, 3)
     log.write_bytes(b"".join(parts[:2]) + bytes(10_000))
 
@@ -101,7 +101,7 @@ def test_a_preallocated_tail_is_waited_at(log: Path) -> None:
 
 
 def test_truncation_and_what_replaces_it_are_shown(log: Path) -> None:
-    """A new leader makes a follower cut its log and write other batches in the place."""
+    """A new leader makes a follower truncate its log and write other batches there."""
     parts = segment(0, 4)
     log.write_bytes(b"".join(parts))
     other = batch(6, [b"of another leader"] * 3, leader_epoch=1)
@@ -126,7 +126,7 @@ def test_a_truncation_between_two_looks_is_seen_too(log: Path) -> None:
 
 
 def test_the_reader_rolls_to_the_next_segment(log: Path) -> None:
-    """What was written to the old one last is not missed."""
+    """The last batches of the old one are not missed."""
     parts = segment(0, 4)
     following = log.with_name(f"{9:020d}.log")
 
@@ -140,7 +140,7 @@ def test_the_reader_rolls_to_the_next_segment(log: Path) -> None:
     assert result.findings == []
 
 
-def test_an_unfinished_batch_before_a_roll_is_told(log: Path) -> None:
+def test_an_unfinished_batch_before_a_roll_is_reported(log: Path) -> None:
     """The old segment will not grow any more."""
     parts = segment(0, 4)
 
@@ -161,7 +161,7 @@ def test_a_folder_stands_for_its_last_segment(log: Path) -> None:
 
 
 def test_a_folder_of_partitions_stands_for_its_metadata_log(log: Path) -> None:
-    """That is what log.dirs names, and of a controller there is no other log."""
+    """log.dirs names such a folder, and a controller has no other log."""
     log.parent.rename(log.parent.with_name("__cluster_metadata-0"))
     (log.parent.parent / "bootstrap.checkpoint").write_bytes(b"")
     other = log.parent.parent / "topic-1" / log.name
@@ -187,7 +187,7 @@ def test_a_folder_of_many_partitions_asks_for_one(log: Path) -> None:
 
 
 def test_a_deleted_segment_is_left_for_the_next(log: Path) -> None:
-    """Retention deletes from the front; a log restarted behind a snapshot begins anew."""
+    """Retention deletes from the front; a log restarted after a snapshot begins again."""
 
     def restart() -> None:
         log.rename(log.with_name(log.name + ".deleted"))
@@ -208,7 +208,7 @@ def test_a_replaced_file_is_read_from_its_start(log: Path) -> None:
     assert result.ids == ["replaced"]
 
 
-def test_damage_in_the_middle_is_passed_by(log: Path) -> None:
+def test_damage_in_the_middle_is_skipped(log: Path) -> None:
     """Once something follows, it cannot be a batch that is still being written."""
     parts = segment(0, 4)
     damaged = bytearray(parts[2])
@@ -233,7 +233,7 @@ def test_only_a_segment_can_be_followed(tmp_path: Path, head: bytes) -> None:
         run(path)
 
 
-def test_what_is_no_file_cannot_be_followed(tmp_path: Path) -> None:
+def test_what_is_not_a_file_cannot_be_followed(tmp_path: Path) -> None:
     """Standard input and names that do not exist."""
-    with pytest.raises(UsageError, match="no segment"):
+    with pytest.raises(UsageError, match="not a segment"):
         run(tmp_path / "-")

@@ -1,4 +1,4 @@
-"""Index files: entries, padding, order, and whether they fit the segment beside them."""
+"""Index files: entries, padding, order, and whether they fit the segment next to them."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def test_offsets_of_an_index_count_from_the_name(tmp_path: Path) -> None:
     assert result.findings == []
 
 
-def test_padding_of_a_preallocated_index_is_no_entry(tmp_path: Path) -> None:
-    """An active index is 10 MiB of zeros behind its entries."""
+def test_padding_of_a_preallocated_index_is_not_an_entry(tmp_path: Path) -> None:
+    """An active index is 10 MiB of zeros after its entries."""
     where = positions(tmp_path)
     path = write(tmp_path, "index", ">ii", (5, where[1]))
     path.write_bytes(path.read_bytes() + PADDING)
@@ -77,7 +77,7 @@ def test_padding_of_a_preallocated_index_is_no_entry(tmp_path: Path) -> None:
     assert read(path).findings == []
 
 
-def test_entries_behind_padding_are_read_and_told(tmp_path: Path) -> None:
+def test_entries_after_padding_are_read_and_reported(tmp_path: Path) -> None:
     """A hole in an index is damage; Kafka would stop there."""
     where = positions(tmp_path)
     path = write(tmp_path, "index", ">ii", (2, where[0]), (0, 0), (0, 0), (8, where[2]))
@@ -86,7 +86,7 @@ def test_entries_behind_padding_are_read_and_told(tmp_path: Path) -> None:
     assert [(f.id, f.position, f.size) for f in result.findings] == [("index-hole", 8, 16)]
 
 
-def test_an_entry_that_points_at_no_batch_is_told(tmp_path: Path) -> None:
+def test_an_entry_that_points_at_no_batch_is_reported(tmp_path: Path) -> None:
     """Such an index sends a consumer into the middle of a record."""
     where = positions(tmp_path)
     entries = ((2, where[0] + 1), (5, where[1]), (9, where[2]), (14, 10_000_000))
@@ -95,8 +95,8 @@ def test_an_entry_that_points_at_no_batch_is_told(tmp_path: Path) -> None:
     assert [finding.position for finding in result.findings] == [0, 16, 24]
 
 
-def test_entries_out_of_order_are_told(tmp_path: Path) -> None:
-    """Lookups are binary searches, so order is all an index has."""
+def test_entries_out_of_order_are_reported(tmp_path: Path) -> None:
+    """Lookups are binary searches, so an index depends on its order."""
     where = positions(tmp_path)
     path = write(tmp_path, "index", ">ii", (8, where[2]), (5, where[1]), (-1, where[3]))
     assert read(path).ids.count("not-monotonic") == 2
@@ -120,7 +120,7 @@ def test_a_time_index_names_the_largest_timestamp_of_the_batch(tmp_path: Path) -
 
 
 def test_damage_of_the_segment_is_not_blamed_on_its_time_index(tmp_path: Path) -> None:
-    """Where the segment cannot be walked, nothing is known of the entry."""
+    """If the segment cannot be walked, nothing is known about the entry."""
     where = positions(tmp_path)
     log = tmp_path / f"{100:020d}.log"
     content = bytearray(log.read_bytes())
@@ -131,14 +131,14 @@ def test_damage_of_the_segment_is_not_blamed_on_its_time_index(tmp_path: Path) -
 
 
 def test_an_index_without_its_segment_is_read_unchecked(tmp_path: Path) -> None:
-    """Tiered storage keeps indexes in folders of their own."""
+    """Tiered storage keeps indexes in separate folders."""
     path = write(tmp_path, "index", ">ii", (5, 777))
     assert len(read(path).entries) == 1
     assert read(path).findings == []
 
 
 def test_a_cut_index_has_trailing_bytes(tmp_path: Path) -> None:
-    """Half an entry is no entry."""
+    """Half an entry is not an entry."""
     path = write(tmp_path, "index", ">ii", (5, 777), (6, 888))
     path.write_bytes(path.read_bytes()[:-3])
     result = read(path)
@@ -161,14 +161,14 @@ def test_aborted_transactions_have_kafkas_fields() -> None:
 
 
 def test_an_unknown_version_of_a_transaction_index_ends_it(tmp_path: Path) -> None:
-    """What the fields of a version mean that does not exist yet, nobody can say."""
+    """The meaning of fields of a version that does not exist yet is unknown."""
     path = write(tmp_path, "txnindex", ">hqqqq", (0, 1, 2, 3, 4), (1, 1, 5, 6, 7))
     result = read(path)
     assert len(result.entries) == 1
     assert [(f.id, f.is_loss) for f in result.findings] == [("unknown-version", True)]
 
 
-def test_a_transaction_index_out_of_order_is_told(tmp_path: Path) -> None:
+def test_a_transaction_index_out_of_order_is_reported(tmp_path: Path) -> None:
     """Kafka appends a transaction when it ends, so last offsets grow."""
     path = write(tmp_path, "txnindex", ">hqqqq", (0, 1, 9, 8, 9), (0, 1, 2, 3, 4))
     assert read(path).ids == ["not-monotonic", "not-monotonic"]

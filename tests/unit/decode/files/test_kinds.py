@@ -60,7 +60,7 @@ def test_a_file_name_tells_kind_offset_and_state(
     ],
 )
 def test_a_folder_name_tells_the_partition(folder: str, partition: Partition | None) -> None:
-    """The topic decides how records are decoded, also in a folder on its way out."""
+    """The topic decides how records are decoded, even in a folder that is being deleted."""
     assert partition_of(Path("/logs") / folder / "x.log") == partition
 
 
@@ -87,7 +87,7 @@ def test_every_golden_file_is_known_by_its_name() -> None:
     ],
 )
 def test_a_renamed_file_is_known_by_its_content(name: str) -> None:
-    """People copy files out of log directories and give them names of their own."""
+    """People copy files out of log directories and rename them."""
     path = GOLDEN / name
     content = path.read_bytes()
     by_name = guess(path, content[:4096], len(content))
@@ -108,7 +108,7 @@ def test_a_renamed_file_is_known_by_its_content(name: str) -> None:
     ],
 )
 def test_magics_and_foreign_content(head: bytes, kind: FileKind) -> None:
-    """A capture is a capture whatever its name; a server's text log is no segment."""
+    """A capture is a capture whatever its name; a server's text log is not a segment."""
     assert guess("server.log", head, len(head)) is kind
 
 
@@ -133,7 +133,7 @@ def test_a_compressed_capture_stays_compressed(tmp_path: Path) -> None:
 
 
 def test_a_broken_compressed_file_is_a_storage_error(tmp_path: Path) -> None:
-    """A cut download must be named, not decoded in part without a word."""
+    """A truncated download must be reported, not silently decoded in part."""
     path = tmp_path / "00000000000000000000.log.gz"
     path.write_bytes(gzip.compress(os.urandom(10_000))[:-100])
     with pytest.raises(StorageError, match="cannot unpack gzip"), open_source(path):
@@ -141,7 +141,7 @@ def test_a_broken_compressed_file_is_a_storage_error(tmp_path: Path) -> None:
 
 
 def test_a_pipe_is_copied_before_it_is_read(tmp_path: Path) -> None:
-    """``kraftwire decode <(xz -dc x.log.xz)`` hands over a pipe, which has no positions."""
+    """``kraftwire decode <(xz -dc x.log.xz)`` passes a pipe, which has no positions."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_bytes, args=(SEGMENT.read_bytes(),))
@@ -163,7 +163,7 @@ def test_a_walk_is_sorted_and_enters_a_looping_folder_once(tmp_path: Path) -> No
     assert found == ["0", "a/9", "b/1", "b/2"]
 
 
-def test_a_missing_path_is_told_and_the_walk_goes_on(tmp_path: Path) -> None:
+def test_a_missing_path_is_reported_and_the_walk_continues(tmp_path: Path) -> None:
     """One wrong argument must not hide the others."""
     file = tmp_path / "there"
     file.write_bytes(b"")

@@ -78,7 +78,7 @@ def test_a_batch_line_has_exactly_the_keys_of_the_contract(tmp_path: Path, magic
 
 
 def test_positions_count_from_the_start_of_the_file(tmp_path: Path) -> None:
-    """However the file is read in pieces."""
+    """This holds however the file is split for reading."""
     parts = segment(0, 200, value_size=9000)
     result = decode(write(tmp_path / "t-0" / f"{0:020d}.log", *parts))
     assert [line["position"] for line in result.lines[:3]] == [0, len(parts[0]), 2 * len(parts[0])]
@@ -100,7 +100,7 @@ def test_index_and_state_lines_have_their_keys() -> None:
 
 
 def test_records_can_be_summarized_or_left_out() -> None:
-    """Sizes and types say enough for most questions; headers alone are fastest."""
+    """Sizes and types answer most questions; headers alone are fastest."""
     summary = decode(METADATA, records="summary").lines[0]["records"][0]
     assert summary["type"] == "LeaderChangeMessage"
     assert "value" not in summary
@@ -108,7 +108,7 @@ def test_records_can_be_summarized_or_left_out() -> None:
 
 
 def test_the_folder_tells_how_records_are_decoded(tmp_path: Path) -> None:
-    """An option overrides it; a file elsewhere is only taken for what it proves to be."""
+    """An option overrides it; a file elsewhere is only taken for what its content shows."""
     content = METADATA.read_bytes()
     here = decode(write(tmp_path / "elsewhere" / METADATA.name, content))
     assert here.lines[1]["records"][0]["decoded"]["type"] == "BeginTransactionRecord"
@@ -144,7 +144,7 @@ def test_findings_about_a_metadata_log_show_no_bytes_unless_asked(tmp_path: Path
     assert decode(path, show_secrets=True).findings[0].rest
 
 
-def test_a_gap_in_the_metadata_log_is_told_and_one_in_a_compacted_topic_is_not(
+def test_a_gap_in_the_metadata_log_is_reported_and_one_in_a_compacted_topic_is_not(
     tmp_path: Path,
 ) -> None:
     """Only the metadata log is never compacted."""
@@ -157,7 +157,7 @@ def test_a_gap_in_the_metadata_log_is_told_and_one_in_a_compacted_topic_is_not(
     assert decode(write(tmp_path / "t-0" / f"{7:020d}.log", *parts)).findings == []
 
 
-def test_offsets_and_epochs_that_go_back_are_told(tmp_path: Path) -> None:
+def test_offsets_and_epochs_that_go_back_are_reported(tmp_path: Path) -> None:
     """The CRC does not cover them, so nothing else would show the damage."""
     parts = [batch(5, [b"a"], leader_epoch=3), batch(5, [b"b"], leader_epoch=2)]
     result = decode(write(tmp_path / "t-0" / f"{9:020d}.log", *parts))
@@ -165,7 +165,7 @@ def test_offsets_and_epochs_that_go_back_are_told(tmp_path: Path) -> None:
     assert result.report.exit_code is ExitCode.CLEAN
 
 
-def test_a_snapshot_without_its_footer_is_told(tmp_path: Path) -> None:
+def test_a_snapshot_without_its_footer_is_reported(tmp_path: Path) -> None:
     """Unless it is still being fetched."""
     content = SNAPSHOT.read_bytes()
     cut = write(tmp_path / SNAPSHOT.name, content[:-75])
@@ -175,7 +175,7 @@ def test_a_snapshot_without_its_footer_is_told(tmp_path: Path) -> None:
     assert decode(part).ids == []
 
 
-def test_records_that_cannot_be_decompressed_are_told(tmp_path: Path) -> None:
+def test_records_that_cannot_be_decompressed_are_reported(tmp_path: Path) -> None:
     """The line is there with the header; the loss is in the exit code."""
     content = batch(0, [b"abc" * 50], attributes=3)
     result = decode(write(tmp_path / "t-0" / f"{0:020d}.log", content))
@@ -185,8 +185,8 @@ def test_records_that_cannot_be_decompressed_are_told(tmp_path: Path) -> None:
     assert result.report.exit_code is ExitCode.PARTIAL
 
 
-def test_a_legacy_message_that_leads_outside_is_told(tmp_path: Path) -> None:
-    """Its CRC may be right all the same; the messages around it are shown."""
+def test_a_legacy_message_that_leads_outside_is_reported(tmp_path: Path) -> None:
+    """Its CRC may still be right; the messages around it are shown."""
     body = bytes.fromhex("0100") + bytes(8) + (999).to_bytes(4, "big") + bytes(4)
     crc = zlib.crc32(body).to_bytes(4, "big")
     broken = bytes(7) + b"\x01" + (len(body) + 4).to_bytes(4, "big") + crc + body
@@ -196,8 +196,8 @@ def test_a_legacy_message_that_leads_outside_is_told(tmp_path: Path) -> None:
     assert result.ids == ["batch-damaged"]
 
 
-def test_an_unknown_codec_is_told(tmp_path: Path) -> None:
-    """A header of a Kafka to come is shown, its records are not."""
+def test_an_unknown_codec_is_reported(tmp_path: Path) -> None:
+    """A header of a future Kafka is shown, its records are not."""
     result = decode(write(tmp_path / "t-0" / f"{0:020d}.log", batch(0, [b"v"], attributes=6)))
     assert [line["records"] for line in result.lines] == [[]]
     assert result.ids == ["batch-damaged"]
@@ -215,7 +215,7 @@ def test_undecodable_records_of_a_batch_are_one_finding(tmp_path: Path) -> None:
 def test_a_metadata_record_of_an_unknown_type_is_a_loss_that_names_the_type(
     tmp_path: Path,
 ) -> None:
-    """That of a newer Kafka: shown as it is, and nobody takes it for decoded."""
+    """It is of a newer Kafka: it is shown unchanged, and nobody takes it for decoded."""
     content = batch(0, [b"\x01\x7e\x00abc", encode_metadata(PartitionRecord(), 0)])
     result = decode(write(tmp_path / "__cluster_metadata-0" / f"{0:020d}.log", content))
     unknown, known = result.lines[0]["records"]
@@ -239,7 +239,7 @@ def test_exit_codes(tmp_path: Path) -> None:
     assert decode(tmp_path / "gone").report.exit_code is ExitCode.NOTHING
 
 
-def test_an_unknown_file_is_told_and_costs_nothing(tmp_path: Path) -> None:
+def test_an_unknown_file_is_reported_and_is_not_a_failure(tmp_path: Path) -> None:
     """Folders hold other people's files too."""
     result = decode(write(tmp_path / "notes.txt", b"hello"))
     assert result.ids == ["unknown-file"]
@@ -248,28 +248,28 @@ def test_an_unknown_file_is_told_and_costs_nothing(tmp_path: Path) -> None:
     assert str(result.findings[0]).endswith("[68656c6c6f]")
 
 
-def test_a_damaged_state_file_is_told_with_its_place(tmp_path: Path) -> None:
-    """The JSON line would have no place for half of it."""
+def test_a_damaged_state_file_is_reported_with_its_place(tmp_path: Path) -> None:
+    """The JSON line has no place for half of it."""
     result = decode(write(tmp_path / "leader-epoch-checkpoint", b"0\n1\n1 x\n"))
     assert result.lines == []
     assert [(f.id, f.position) for f in result.findings] == [("unreadable-state", 4)]
 
 
 def test_a_capture_is_refused(tmp_path: Path) -> None:
-    """Its reader is another; the caller asks for the kind first."""
+    """It has another reader; the caller asks for the kind first."""
     path = write(tmp_path / "c.pcap", b"\xd4\xc3\xb2\xa1" + bytes(20))
     with pytest.raises(UsageError, match="capture"):
         decode(path)
 
 
-def test_a_broken_archive_is_told(tmp_path: Path) -> None:
+def test_a_broken_archive_is_reported(tmp_path: Path) -> None:
     """Not a traceback."""
     path = write(tmp_path / f"{0:020d}.log.gz", gzip.compress(b"x" * 5000)[:-9])
     assert decode(path).ids == ["unreadable-file"]
 
 
 def test_the_readme_lists_every_finding() -> None:
-    """The exit code and the documentation speak of the same ids."""
+    """The exit code and the documentation use the same ids."""
     text = README.read_text()
     for id, meaning in FINDINGS.items():
         assert f"| `{id}` | {'yes' if id in LOSSES else ''} | {meaning} |" in text

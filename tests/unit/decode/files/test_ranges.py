@@ -1,4 +1,4 @@
-"""Segments in ranges of bytes: what several workers find is what one finds in the whole file."""
+"""Segments in ranges of bytes: several workers find what one finds in the whole file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Seen = tuple[list[dict[str, object]], list[tuple[str, int]]]
 
 
 def _seen(path: Path, ranges: list[tuple[int, int | None, int | None]]) -> Seen:
-    """What ranges of a file give; each says where it and the batch before it begin."""
+    """The lines of ranges of a file; each range says where it and the batch before it begin."""
     findings: list[FileFinding] = []
     report = FileReport(findings.append)
     lines = []
@@ -70,8 +70,8 @@ def test_order_is_checked_across_the_border_of_ranges(tmp_path: Path) -> None:
     assert _seen(path, [(len(first), None, None)])[1] == []
 
 
-def test_damage_over_a_border_is_told_in_two_pieces(tmp_path: Path) -> None:
-    """Each byte is reported by the range that has it, and no batch is read twice."""
+def test_damage_across_a_border_is_reported_in_two_pieces(tmp_path: Path) -> None:
+    """Each byte is reported by the range that holds it, and no batch is read twice."""
     path = tmp_path / "t-0" / f"{0:020d}.log"
     path.parent.mkdir()
     parts = [batch(0, [b"a"]), b"\xfe" * 200, batch(1, [b"b"])]

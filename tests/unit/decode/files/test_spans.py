@@ -55,7 +55,7 @@ def test_a_metadata_record_is_taken_apart() -> None:
 
 
 def test_a_coordinator_record_is_taken_apart() -> None:
-    """Key and value have a type and a version in front of their messages."""
+    """In key and value, a type and a version precede the message."""
     line = next(lines(GOLDEN / "broker/__consumer_offsets-1/00000000000000000000.log"))
     found = {span.path: span.value for span in line_spans(line)}
     assert found["records[0].key.type"] == 2

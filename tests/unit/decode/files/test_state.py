@@ -20,7 +20,7 @@ from kraftwire.sim.disk import SimFiles
 GOLDEN = Path(__file__).resolve().parents[3] / "golden" / "logs"
 
 
-def test_quorum_state_of_both_versions_is_read_as_it_stands() -> None:
+def test_quorum_state_of_both_versions_is_read_unchanged() -> None:
     """The keys are Kafka's own, so a controller's state can be compared field by field."""
     old = (GOLDEN / "observer/__cluster_metadata-0/quorum-state").read_bytes()
     new = (GOLDEN / "controller/__cluster_metadata-0/quorum-state").read_bytes()
@@ -39,7 +39,7 @@ def test_quorum_state_of_both_versions_is_read_as_it_stands() -> None:
 
 
 def test_a_quorum_state_with_wrong_keys_is_noted() -> None:
-    """A hand-edited file stops a controller; say which key is wrong."""
+    """A hand-edited file stops a controller; the finding says which key is wrong."""
     text = b'{"leaderId":1,"leaderEpoch":2,"votedId":-1,"appliedOffset":3,"data_version":1}'
     oddities = parse_state(FileKind.QUORUM_STATE, text).oddities
     assert [(id, detail.split()[-1]) for id, _, detail in oddities] == [
@@ -49,7 +49,7 @@ def test_a_quorum_state_with_wrong_keys_is_noted() -> None:
 
 
 def test_the_checksum_of_our_own_quorum_state_is_checked() -> None:
-    """It stands in a second line, which Kafka neither reads nor writes."""
+    """It is in a second line, which Kafka neither reads nor writes."""
     line = b'{"leaderId":1,"leaderEpoch":2,"votedId":-1,"votedDirectoryId":"A","data_version":1}'
     state = parse_state(FileKind.QUORUM_STATE, line + b"\n" + checksum_line(line))
     assert (state.data["leaderEpoch"], state.oddities) == (2, [])
@@ -58,8 +58,8 @@ def test_the_checksum_of_our_own_quorum_state_is_checked() -> None:
     assert (id, position) == ("state-crc", len(line) + 1)
 
 
-def test_the_flush_mark_is_told_with_what_it_covers() -> None:
-    """The newest sound copy counts; a damaged one is told, and two are too many."""
+def test_the_flush_mark_is_shown_with_what_it_covers() -> None:
+    """The newest sound copy counts; one damaged copy is reported, two are an error."""
     files = SimFiles()
     mark = FlushMark(files, "/d")
     identity = Identity(3, bytes(range(16)), 7)
@@ -161,7 +161,7 @@ def test_an_epoch_that_goes_back_and_a_wrong_count_are_noted() -> None:
     ],
 )
 def test_a_damaged_state_file_names_the_byte(kind: FileKind, content: bytes, offset: int) -> None:
-    """Every damage is a WireError with a position, never an error of Python's own."""
+    """Any damage is a WireError with a position, never one of Python's own errors."""
     with pytest.raises(WireError) as caught:
         parse_state(kind, content)
     assert caught.value.offset == offset
@@ -179,11 +179,11 @@ def test_a_producer_snapshot_has_its_crc_checked() -> None:
     assert [id for id, _, _ in parse_producer_snapshot(bytes(damaged)).oddities] == ["snapshot-crc"]
 
 
-def test_bytes_behind_a_producer_snapshot_are_noted() -> None:
-    """The CRC covers them, so they are not damage; but nobody reads them."""
+def test_bytes_after_a_producer_snapshot_are_noted() -> None:
+    """The CRC covers them, so they are not damage; but no reader uses them."""
     body = struct.pack(">i", 0) + b"xyz"
     state = parse_producer_snapshot(struct.pack(">hI", 1, crc32c(body)) + body)
-    assert state.oddities == [("trailing-bytes", 10, "3 bytes behind the last entry")]
+    assert state.oddities == [("trailing-bytes", 10, "3 bytes after the last entry")]
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00", b"\x00\x02" + bytes(8), b"\x00\x01\x00"])

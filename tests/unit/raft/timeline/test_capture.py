@@ -1,4 +1,4 @@
-"""The Raft view tells the story of a real quorum right: a capture in which its keepers did harm.
+"""The Raft view shows the history of a real quorum correctly: a capture with failures on purpose.
 
 Three Kafka 4.3.1 controllers were started; their leader was killed at 1795206424.83 (+362.9), the
 next one stopped with SIGTERM at 1795206440.06 (+378.2), the one after that halted for 8 s at
@@ -39,7 +39,7 @@ def story() -> Story:
     """The story of the capture."""
     path = SHIPPED if SHIPPED.exists() else SHARED
     if not path.exists():
-        pytest.skip("the capture of a real quorum is not here")
+        pytest.skip("the capture of a real quorum is missing")
     decoder, writer = FrameDecoder(Settings()), RaftWriter(io.StringIO())
     for frame in Capture(str(path)):
         writer.frame(decoder.decode(frame))
@@ -50,7 +50,7 @@ def story() -> Story:
 def judge() -> Story:
     """The story that the log of controller 1 tells."""
     if not LOGS.exists():
-        pytest.skip("the controllers' whole logs are not here")
+        pytest.skip("the controllers' whole logs are missing")
     timeline = Timeline()
     with tarfile.open(LOGS) as archive:
         names = sorted(n for n in archive.getnames() if n.startswith("metadata/c1/"))
@@ -67,14 +67,14 @@ def _after(events: list[Event], time: float) -> Iterator[tuple[str, int | None, 
 
 
 def test_epochs_start_where_the_controllers_own_checkpoint_says(story: Story) -> None:
-    """Kafka wrote the start of every epoch down itself."""
+    """Kafka itself recorded the start of every epoch."""
     _, _, *rows = EPOCHS.read_text().split("\n")
     written = [tuple(map(int, row.split())) for row in rows if row]
     assert [(each.epoch, each.start_offset) for each in story.leaders] == written
 
 
 def test_leaders_and_voters_are_those_of_the_log(story: Story, judge: Story) -> None:
-    """LeaderChange records on disk are the judge of what packets tell."""
+    """What packets show must agree with the LeaderChange records on disk."""
     assert [each.leader for each in story.leaders] == [2, 3, 1, 3]
     found = [(e.epoch, e.leader, e.start_offset, e.granting, e.voters) for e in story.leaders]
     assert found == [
@@ -92,7 +92,7 @@ def test_every_leader_took_office_when_its_record_says(story: Story, judge: Stor
 
 
 def test_the_first_election_needs_one_round_of_each_kind(story: Story) -> None:
-    """Nobody leads, node 2 asks first, both others agree twice."""
+    """No node leads, node 2 asks first, and both others agree twice."""
     end = next(i for i, e in enumerate(story.events) if e.kind == "voters") + 1
     assert [(e.kind, e.epoch, e.node) for e in story.events[:end] if e.kind != "fetch"] == [
         ("pre-vote", 0, 2),
@@ -146,7 +146,7 @@ def test_the_terminated_leader_hands_over_within_a_quarter_of_a_second(story: St
     assert story.leaders[2].time - resigned.time < 0.25
 
 
-def test_the_halted_leader_is_replaced_and_fenced_when_it_goes_on(story: Story) -> None:
+def test_a_paused_leader_is_replaced_and_fenced_when_it_resumes(story: Story) -> None:
     """Eight seconds of silence; the node comes back as a leader that nobody follows."""
     silence = next(e for e in story.events if e.kind == "silence" and e.node == 1)
     assert HALTED - 0.2 < silence.time < HALTED
@@ -196,7 +196,7 @@ def test_connections_break_where_nodes_stopped() -> None:
     """The killed and the stopped leader close all of theirs, the halted one's are given up."""
     path = SHIPPED if SHIPPED.exists() else SHARED
     if not path.exists():
-        pytest.skip("the capture of a real quorum is not here")
+        pytest.skip("the capture of a real quorum is missing")
     decoder, writer = FrameDecoder(Settings()), RaftWriter(io.StringIO())
     for frame in Capture(str(path), on_ending=writer.ending):
         writer.frame(decoder.decode(frame))
@@ -213,7 +213,7 @@ def test_connections_break_where_nodes_stopped() -> None:
     assert all(1.5 < each.time - HALTED < 10 for each in given_up)
 
 
-def test_nobody_else_is_called_silent(story: Story) -> None:
+def test_no_other_node_is_called_silent(story: Story) -> None:
     """The killed, the stopped, the halted and the removed node, and no waiting observer."""
     assert [each.node for each in story.silences] == [2, 3, 1, 4]
 
@@ -223,7 +223,7 @@ def test_the_log_is_read_without_gap_or_repetition(story: Story, judge: Story) -
     log = story.log
     assert log.problems == []
     assert (log.first_offset, log.end_offset) == (0, 1121)
-    # These are also written when the cluster shuts down, behind the capture's end.
+    # These are also written when the cluster shuts down, after the end of the capture.
     later = {"NoOpRecord", "BrokerRegistrationChangeRecord", "PartitionChangeRecord"}
     for name in judge.log.counts.keys() - later:
         assert log.counts[name] == judge.log.counts[name], name

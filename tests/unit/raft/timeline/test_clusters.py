@@ -67,8 +67,8 @@ def test_what_has_no_id_follows_its_server() -> None:
     assert _votes(clusters) == {"A": [1], "B": [5]}
 
 
-def test_what_could_be_of_any_cluster_is_of_none() -> None:
-    """A story that may be wrong is worse than one that is not told."""
+def test_what_could_belong_to_any_cluster_belongs_to_none() -> None:
+    """A history that may be wrong is worse than none."""
     clusters = Clusters()
     clusters.see(_seen(1, "a:1", _vote("A", 1)))
     clusters.see(_seen(2, "b:1", _vote("B", 1)))
@@ -77,7 +77,7 @@ def test_what_could_be_of_any_cluster_is_of_none() -> None:
 
 
 def test_frames_from_before_the_first_id_are_of_the_only_cluster() -> None:
-    """The first frames of a capture seldom carry the id."""
+    """The first frames of a capture rarely carry the id."""
     clusters = Clusters()
     clusters.see(_seen(1, "a:1", _vote(None, 1, epoch=1)))
     clusters.see(_seen(2, "a:2", _vote("A", 1, epoch=2)))
@@ -85,7 +85,7 @@ def test_frames_from_before_the_first_id_are_of_the_only_cluster() -> None:
     assert _votes(clusters) == {"A": [1, 2, 3]}
 
 
-def test_a_request_at_the_wrong_door_does_not_move_the_house() -> None:
+def test_a_misdirected_request_does_not_change_the_servers_cluster() -> None:
     """A node with another cluster's addresses is refused; the server stays what it is."""
     clusters = Clusters()
     clusters.see(_seen(1, "a:1", _vote("A", 1)))
@@ -98,7 +98,7 @@ def test_a_request_at_the_wrong_door_does_not_move_the_house() -> None:
 
 
 def test_a_capture_full_of_ids_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each story costs memory, and ids are the senders' to choose."""
+    """Each history takes memory, and senders choose the ids."""
     monkeypatch.setattr("kraftwire.decode.render.raft.clusters.RAFT_CLUSTER_COUNT_MAX", 3)
     clusters = Clusters()
     for number in range(10):
@@ -106,8 +106,8 @@ def test_a_capture_full_of_ids_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(list(clusters.stories())) == 3
 
 
-def test_the_cluster_stands_in_the_heading_of_each_story() -> None:
-    """Without it nobody knows which is which; alone it would only be noise."""
+def test_the_cluster_is_in_the_heading_of_each_story() -> None:
+    """Without it readers could not tell them apart; for a single cluster it would be noise."""
     clusters = Clusters()
     clusters.see(_seen(1, "a:1", _vote("A", 1)))
     out = io.StringIO()

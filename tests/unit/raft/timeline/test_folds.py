@@ -30,7 +30,7 @@ def _told_again_and_again(times: int) -> Story:
 
 
 def test_the_same_instruction_again_and_again_is_one_line() -> None:
-    """649 lines that say the same hide the one that does not."""
+    """649 equal lines hide the one that differs."""
     story = _told_again_and_again(40)
     assert len([e for e in story.events if e.kind == "snapshot-needed"]) == 40
     lines = [line for line in _lines(story) if "is told to load" in line]
@@ -61,7 +61,7 @@ def test_counts_of_events_that_were_folded_before_add_up() -> None:
 
 
 def test_elections_that_fail_are_one_line_though_the_epoch_rises() -> None:
-    """A voter that hears nobody tries again and again."""
+    """A voter that hears from nobody tries again and again."""
     talk = QuorumTalk()
     for epoch in range(5, 25):
         talk.vote(1, 2, epoch=epoch, granted=None)
@@ -101,7 +101,7 @@ def _many_brokers(count: int) -> Story:
 
 
 def test_hundreds_of_brokers_do_not_fill_the_screen() -> None:
-    """A heading, an event and a table that name each of 400 brokers are nobody's reading."""
+    """Nobody reads a heading, an event and a table that name each of 400 brokers."""
     lines = _lines(_many_brokers(400))
     assert max(map(len, lines)) < 200
     assert len(lines) < 40
@@ -119,7 +119,7 @@ def test_a_few_brokers_are_named_one_by_one() -> None:
 
 
 def test_ids_are_shown_as_ranges() -> None:
-    """What is short stays as it is."""
+    """Short lists stay unchanged."""
     assert ids_text([3, 1, 2]) == "1, 2, 3"
     assert ids_text([10, *range(1, 8)]) == "1-7, 10"
     assert ids_text([1, 5, "10.0.0.1:9093"]) == "1, 5, 10.0.0.1:9093"

@@ -24,7 +24,7 @@ def _told(*paths: Path, as_json: bool = False) -> str:
 
 
 def test_a_controllers_folder_tells_who_led_and_which_snapshots_there_are() -> None:
-    """After an incident the disk is what is left."""
+    """After an incident only the disks are left."""
     story = json.loads(_told(CONTROLLER, as_json=True))
     assert [(e["epoch"], e["leader"], e["startOffset"]) for e in story["leaders"]] == [(1, 2, 0)]
     snapshots = [each for each in story["events"] if each["event"] == "snapshot-file"]
@@ -40,7 +40,7 @@ def test_records_of_snapshots_are_not_counted_with_those_of_the_log() -> None:
 
 
 def test_a_snapshot_alone_speaks_for_the_log() -> None:
-    """Whoever has only a snapshot still wants to know what is in it."""
+    """A reader with only a snapshot still wants to know what is in it."""
     (snapshot,) = CONTROLLER.rglob("*1156-0000000004.checkpoint")
     text = _told(snapshot)
     assert "snapshot 1156-4 reaches to here (93 records" in text

@@ -1,4 +1,4 @@
-"""The Raft view of what the log says."""
+"""The Raft view of the records in the log."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_log_tells_voters_leaders_and_offsets_once_however_often_it_is_fetch
 
 
 def test_records_that_a_new_leader_replaces_are_a_truncation() -> None:
-    """What an isolated leader wrote last is lost; the offset says from where on."""
+    """What an isolated leader wrote last is lost; the offset says where the loss begins."""
     talk = QuorumTalk()
     topic = TopicRecord(name="t", topic_id=bytes(15) + b"\x09")
     for offset in (5, 6):
@@ -57,7 +57,7 @@ def test_records_that_a_new_leader_replaces_are_a_truncation() -> None:
     assert lost.details == {"offset": 6, "end": 7}
 
 
-def test_a_diverging_follower_is_told_by_the_leaders_answer() -> None:
+def test_the_leaders_answer_shows_a_diverging_follower() -> None:
     """It explains why a follower does not simply catch up."""
     talk = QuorumTalk()
     diverging = EpochEndOffset(epoch=1, end_offset=6)

@@ -35,7 +35,7 @@ CAPTURES = (
     ROOT / "tests" / "golden" / "captures" / "kraft_quorum.pcapng.xz",
     ROOT.parent / "shared" / "captures" / "a_kraft_quorum.pcapng.xz",
 )
-# Told by packets that end connections, which are in no row.
+# These come from packets that end connections, which are in no row.
 UNSEEN = frozenset({"disconnect"})
 
 
@@ -116,12 +116,12 @@ def _told(events: list[Event]) -> list[tuple[float, str, int | None, object, str
 def capture(request: pytest.FixtureRequest) -> Path:
     path: Path = request.param
     if not path.exists():
-        pytest.skip(f"{path.name} is not here")
+        pytest.skip(f"{path.name} is missing")
     return path
 
 
 def test_rows_tell_what_frames_tell(capture: Path) -> None:
-    """Times, epochs, nodes and words of all events, those of connections left out."""
+    """Times, epochs, nodes and words of all events, except those of connections."""
     frames = _frames(capture)
     decoder, writer = FrameDecoder(Settings()), RaftWriter(io.StringIO())
     for frame in frames:
@@ -135,7 +135,7 @@ def test_rows_tell_what_frames_tell(capture: Path) -> None:
 
 
 def test_events_lead_to_their_frames(capture: Path) -> None:
-    """The place of an event is that of a frame of the same moment; old records have none."""
+    """An event refers to a frame of the same moment; old records have none."""
     frames = _frames(capture)
     times = {frame.position: frame.time for frame in frames}
     quorum = QuorumRows()
@@ -150,7 +150,7 @@ def test_events_lead_to_their_frames(capture: Path) -> None:
 
 
 def test_a_leader_says_how_its_epoch_ended(capture: Path) -> None:
-    """As the table of leaders does, which rows do not have."""
+    """The table of leaders has it too, which rows do not provide."""
     rows = _rows(_frames(capture))
     quorum = QuorumRows()
     for row in rows:
@@ -163,7 +163,7 @@ def test_a_leader_says_how_its_epoch_ended(capture: Path) -> None:
 
 
 def test_every_cluster_has_its_own_story() -> None:
-    """Rows of two clusters, one among the other, do not meet."""
+    """Interleaved rows of two clusters are kept apart."""
     row = ExchangeRow(0, "a:1-b:2", min(QUORUM_APIS), 0, 1, b"", None, cluster="one")
     other = ExchangeRow(5 * 10**9, "a:1-b:2", min(QUORUM_APIS), 0, 1, b"", None, cluster="two")
     found = stories([row, other])
@@ -171,7 +171,7 @@ def test_every_cluster_has_its_own_story() -> None:
 
 
 def test_batches_of_a_log_name_its_leaders() -> None:
-    """Without any frame the records tell the time, and a newer epoch writes the log anew."""
+    """Without any frame the records give the time, and a newer epoch rewrites the log."""
     quorum = QuorumRows()
     for offset, epoch, leader, time in ((0, 1, 2, 10.0), (5, 2, 3, 20.0), (3, 3, 1, 30.0)):
         message = LeaderChangeMessage(leader_id=leader)
@@ -188,7 +188,7 @@ def test_batches_of_a_log_name_its_leaders() -> None:
 
 
 def test_an_answer_is_told_at_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request that comes between another one and its answer is told before the answer."""
+    """A request that comes between another one and its answer is shown before the answer."""
     told: list[tuple[float, bool]] = []
     monkeypatch.setattr(
         Timeline, "see", lambda _self, seen: told.append((seen.time, seen.is_request))

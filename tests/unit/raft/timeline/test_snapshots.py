@@ -117,7 +117,7 @@ def test_a_lost_slice_is_asked_for_again_in_the_same_download() -> None:
     assert event.details["slices"] == 3
 
 
-def test_a_download_that_breaks_off_goes_on_from_the_next_leader() -> None:
+def test_a_download_that_breaks_off_continues_from_the_next_leader() -> None:
     """The same snapshot is the same file on each of them, or it begins again at 0."""
     talk = QuorumTalk()
     lead(talk)
@@ -148,7 +148,7 @@ def test_a_download_that_starts_again_is_another_one() -> None:
 
 
 def test_silence_in_the_middle_means_given_up() -> None:
-    """At the end of a capture nobody knows, but after seconds one does."""
+    """At the end of a capture that is unknown, but after seconds it is clear."""
     talk = QuorumTalk()
     lead(talk)
     slice_of(talk, 0)
@@ -158,7 +158,7 @@ def test_silence_in_the_middle_means_given_up() -> None:
 
 
 @pytest.mark.parametrize("is_top_level", [False, True])
-def test_a_snapshot_that_the_leader_deleted_is_told(is_top_level: bool) -> None:
+def test_a_snapshot_that_the_leader_deleted_is_reported(is_top_level: bool) -> None:
     """The replica has to ask again where to begin."""
     talk = QuorumTalk()
     lead(talk)
@@ -183,8 +183,8 @@ def test_a_request_without_any_answer_brought_nothing() -> None:
     assert event.details["size"] is None
 
 
-def test_a_log_that_is_cut_in_front_is_told_once_per_leader() -> None:
-    """That is where a capture shows that a leader has written a snapshot."""
+def test_a_log_prefix_that_is_deleted_is_reported_once_per_leader() -> None:
+    """This is how a capture shows that a leader has written a snapshot."""
     talk = QuorumTalk()
     for start in (0, 0, 500, 500, 800):
         talk.fetch(2, 1, offset=900, epoch=2, log_start_offset=start)
@@ -236,7 +236,7 @@ def test_who_wrote_a_snapshot_follows_from_its_bytes(tmp_path: Path) -> None:
     assert found[0].details["owners"] == [1, 3]
 
 
-def test_a_snapshot_in_a_folder_of_nobody_is_named_by_the_folder(tmp_path: Path) -> None:
+def test_a_snapshot_in_a_folder_without_an_owner_is_named_by_the_folder(tmp_path: Path) -> None:
     """People copy single folders from incidents."""
     path = write_snapshot(tmp_path / "x", None, 1_000_000)
     (event,) = (each for each in told(path, path) if each.kind == "snapshot-written")
@@ -246,8 +246,8 @@ def test_a_snapshot_in_a_folder_of_nobody_is_named_by_the_folder(tmp_path: Path)
     assert event.text.endswith(f"the same bytes in {tmp_path}/x, {tmp_path}/y)")
 
 
-def test_a_snapshot_without_a_time_stands_at_the_start(tmp_path: Path) -> None:
-    """A time of 0 is none: the story does not begin in 1970."""
+def test_a_snapshot_without_a_time_comes_first(tmp_path: Path) -> None:
+    """A time of 0 means none: the history does not begin in 1970."""
     write_snapshot(tmp_path / "1", 1, 1_000_000)
     (tmp_path / "1/bootstrap.checkpoint").write_bytes(bootstrap_checkpoint([], 0))
     found = told(tmp_path)

@@ -1,4 +1,4 @@
-"""The Raft view tells what happened in a quorum: on conversations made for one thing each."""
+"""The Raft view shows what happened in a quorum: tested on conversations with one event each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _elect(talk: QuorumTalk, leader: int, others: list[int], *, epoch: int) -> N
 
 
 def _keep_fetching(talk: QuorumTalk, replicas: list[int], leader: int, *, epoch: int) -> None:
-    """Three seconds in which everybody fetches."""
+    """Three seconds in which all replicas fetch."""
     for _ in range(6):
         for replica in replicas:
             talk.fetch(replica, leader, offset=7, epoch=epoch, high_watermark=7)
@@ -39,7 +39,7 @@ def _keep_fetching(talk: QuorumTalk, replicas: list[int], leader: int, *, epoch:
 
 
 def test_an_election_is_a_round_of_pre_votes_one_of_votes_and_a_leader() -> None:
-    """The order that KIP-996 lays down, and who said yes, is the heart of the view."""
+    """The order that KIP-996 prescribes, and which voters agreed, is the core of the view."""
     talk = QuorumTalk()
     for voter in (2, 3):
         talk.vote(1, voter, epoch=0, pre_vote=True)
@@ -57,7 +57,7 @@ def test_an_election_is_a_round_of_pre_votes_one_of_votes_and_a_leader() -> None
 
 
 def test_colliding_pre_votes_show_who_refused_and_why() -> None:
-    """Two candidates at once is what delays elections; the loser's refusal names the epoch."""
+    """Two candidates at once delay elections; the loser's refusal names the epoch."""
     talk = QuorumTalk()
     talk.vote(3, 1, epoch=1, pre_vote=True)
     talk.vote(3, 1, epoch=2)
@@ -74,7 +74,7 @@ def test_colliding_pre_votes_show_who_refused_and_why() -> None:
 
 
 def test_a_voter_that_is_asked_again_begins_a_new_round() -> None:
-    """A candidate that loses tries again in the same epoch: two rounds, not one with two minds."""
+    """A candidate that loses tries again in the same epoch: that makes two rounds, not one."""
     talk = QuorumTalk()
     talk.vote(1, 2, epoch=4, pre_vote=True, granted=False, leader=3)
     talk.wait(1)
@@ -134,7 +134,7 @@ def test_a_leader_that_shuts_down_resigns_in_favour_of_successors() -> None:
 
 
 def test_a_leader_that_comes_back_is_told_of_the_newer_epoch() -> None:
-    """The stopped leader still believes; who corrects it and with what is worth a line."""
+    """The stopped leader still believes it leads; the line shows who corrects it, and how."""
     talk = QuorumTalk()
     _elect(talk, 1, [2, 3], epoch=3)
     talk.vote(3, 2, epoch=4)
@@ -164,7 +164,7 @@ def test_an_observer_that_waits_for_a_dead_leader_is_not_called_silent() -> None
 
 
 def test_a_capture_with_a_hole_has_no_silent_nodes() -> None:
-    """If nobody is seen for five seconds, the capture stood still and not every node."""
+    """If no node is seen for five seconds, the capture paused, not every node."""
     talk = QuorumTalk()
     _elect(talk, 2, [1, 3], epoch=1)
     _keep_fetching(talk, [1, 3], 2, epoch=1)
@@ -205,7 +205,7 @@ def test_a_replica_that_leads_has_no_lag() -> None:
     assert (one.node, one.lag_max, one.lags[-1]) == (1, 0, LEADS)
 
 
-def test_a_high_watermark_that_stands_still_over_records_is_told() -> None:
+def test_a_high_watermark_that_stands_still_over_records_is_reported() -> None:
     """Records without a majority are the sign of a quorum in trouble."""
     talk = QuorumTalk()
     talk.fetch(2, 1, offset=5, epoch=1, high_watermark=5)
@@ -218,7 +218,7 @@ def test_a_high_watermark_that_stands_still_over_records_is_told() -> None:
 
 
 def test_votes_of_version_0_know_their_voter_by_its_address() -> None:
-    """Before KIP-853 the request did not say whom it asks."""
+    """Before KIP-853 the request did not name the voter."""
     talk = QuorumTalk()
     talk.vote(1, 2, epoch=2, is_named=False)
     (vote,) = _events(talk.timeline.story(), "vote")
@@ -226,7 +226,7 @@ def test_votes_of_version_0_know_their_voter_by_its_address() -> None:
 
 
 def test_frames_of_other_apis_count_as_signs_of_life_only() -> None:
-    """A controller that answers clients is alive, whatever the quorum makes of it."""
+    """A controller that answers clients is alive, even without traffic in the quorum."""
     talk = QuorumTalk()
     talk.begin(1, 2, epoch=1)
     _keep_fetching(talk, [2], 1, epoch=1)
@@ -291,8 +291,8 @@ def test_connections_that_break_between_nodes_are_one_line_per_node() -> None:
     assert "node 3  resets its connection with 1" in _text(story)
 
 
-def test_connections_that_nobody_used_any_more_end_unmentioned() -> None:
-    """Kafka closes what is idle for minutes, and clients come and go."""
+def test_the_end_of_an_idle_connection_is_not_mentioned() -> None:
+    """Kafka closes connections that are idle for minutes, and clients come and go."""
     talk = QuorumTalk()
     _elect(talk, 1, [2, 3], epoch=1)
     talk.wait(600)
@@ -301,8 +301,8 @@ def test_connections_that_nobody_used_any_more_end_unmentioned() -> None:
     assert not _events(talk.timeline.story(), "disconnect")
 
 
-def test_the_reset_of_an_idle_connection_is_told() -> None:
-    """Nobody resets a connection that is well."""
+def test_the_reset_of_an_idle_connection_is_reported() -> None:
+    """A healthy connection is not reset."""
     talk = QuorumTalk()
     _elect(talk, 1, [2, 3], epoch=1)
     talk.wait(600)
@@ -322,7 +322,7 @@ def _late(talk: QuorumTalk, node: int, time: float) -> None:
 
 
 def test_a_frame_that_was_held_back_does_not_move_the_last_sign_of_life() -> None:
-    """It came before others that were decoded first; nobody fell silent for that."""
+    """It came before others that were decoded first; that is not a silence."""
     talk = QuorumTalk()
     _elect(talk, 2, [1, 3], epoch=1)
     start = talk.now
@@ -338,7 +338,7 @@ def test_a_frame_that_was_held_back_does_not_move_the_last_sign_of_life() -> Non
 
 
 def test_a_frame_that_was_held_back_breaks_the_silence_around_it() -> None:
-    """A node that was heard in the middle was silent for two short times, which are none."""
+    """A node that was heard in the middle was silent for two short times, which do not count."""
     for after, starts in ((1.48, []), (0.4, [0.4])):
         talk = QuorumTalk()
         _elect(talk, 2, [1, 3], epoch=1)

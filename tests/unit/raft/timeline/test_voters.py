@@ -72,7 +72,7 @@ def show(
 
 
 def test_a_voter_set_says_when_it_was_committed() -> None:
-    """Until then the change may be taken back."""
+    """Until then the change may be reverted."""
     talk = QuorumTalk()
     show(talk, 0, batch(0, 1, [voters(1, 2, 3)]), 0)
     talk.wait(0.02)
@@ -85,8 +85,8 @@ def test_a_voter_set_says_when_it_was_committed() -> None:
     assert second.text == "voters are 1, 2 (3 left, VotersRecord at offset 1, not committed)"
 
 
-def test_a_voter_set_that_is_taken_back_is_told() -> None:
-    """The next leader did not have it."""
+def test_a_voter_set_that_is_undone_is_reported() -> None:
+    """The next leader did not have that record."""
     talk = QuorumTalk()
     show(talk, 0, batch(0, 1, [voters(1, 2)]), 0)
     show(talk, 1, batch(1, 1, [voters(1, 2, 3)]), 1)
@@ -101,8 +101,8 @@ def test_a_voter_set_that_is_taken_back_is_told() -> None:
     assert talk.timeline.story().labels == {1: "voter", 2: "voter", 3: "former voter", 4: "voter"}
 
 
-def test_a_set_may_change_without_a_voter_more_or_less() -> None:
-    """A wiped disk has another directory id, a node that moved other addresses."""
+def test_a_set_may_change_with_the_same_voters() -> None:
+    """A wiped disk has another directory id, a node that moved has other addresses."""
     talk = QuorumTalk()
     show(talk, 0, batch(0, 1, [voters(1, 2)]), 0)
     show(talk, 1, batch(1, 1, [voters(1, 2, directory=7)]), 1)
@@ -129,7 +129,7 @@ def described(*ids: int, directory: int) -> DescribeQuorumResponse:
     return DescribeQuorumResponse(topics=[topic])
 
 
-def test_described_voters_are_told_if_they_are_news() -> None:
+def test_described_voters_are_reported_if_they_are_new() -> None:
     """By their directories, too."""
     talk = QuorumTalk()
     for answer in (
@@ -145,7 +145,7 @@ def test_described_voters_are_told_if_they_are_news() -> None:
     ]
 
 
-def test_levels_of_kraft_version_stand_in_the_log() -> None:
+def test_levels_of_kraft_version_are_in_the_log() -> None:
     """From level 1 on voters can change."""
     talk = QuorumTalk()
     upgrade = batch(4, 1, [KRaftVersionRecord(kraft_version=1), voters(1, 2)])
@@ -255,7 +255,7 @@ def update(*levels: tuple[str, int], **more: bool) -> UpdateFeaturesRequest:
 def test_an_upgrade_of_kraft_version_shows_its_outcome(
     request_: Message, response: Message, text: str
 ) -> None:
-    """Other features are none of the quorum's business."""
+    """Other features do not concern the quorum."""
     talk = QuorumTalk()
     talk.fetch(2, 1, offset=0, epoch=1)
     talk.say(99, 1, update(("group.version", 1)), UpdateFeaturesResponse())
@@ -278,7 +278,7 @@ def forwarded(maker: FrameMaker, writer: RaftWriter) -> None:
 
 
 def test_what_a_broker_passes_on_is_seen_in_its_envelope() -> None:
-    """A capture between the nodes alone shows it there only."""
+    """A capture of only the traffic between nodes shows it nowhere else."""
     writer = RaftWriter(io.StringIO())
     forwarded(FrameMaker("10.0.0.9:5-10.0.0.1:9001"), writer)
     (event,) = (each for each in writer.timeline.story().events if each.kind == "add-voter")
@@ -304,7 +304,7 @@ def test_a_request_and_its_envelope_are_one_event() -> None:
 
 
 def test_the_json_form_has_directories_and_commits() -> None:
-    """What a script needs to know before it removes the old voter."""
+    """A script needs these before it removes the old voter."""
     talk = QuorumTalk()
     show(talk, 0, batch(0, 1, [voters(1, 2)]), 0)
     show(talk, 1, b"", 1)

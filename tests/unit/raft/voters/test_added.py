@@ -19,7 +19,7 @@ ZERO = bytes(16)
 
 
 def asked(lone: Lone, request: Any) -> tuple[int, str]:
-    """What a leader answers at once: error and message."""
+    """The immediate answer of a leader: error and message."""
     answer = lone.request(request)
     assert answer is not None, "nothing was wrong with it"
     return answer.error_code, answer.error_message or ""
@@ -57,14 +57,14 @@ def unsettled() -> Lone:
     return lone
 
 
-# What stands against any change, in the order in which it is looked at.
+# What prevents any change, in the order in which it is checked.
 STATES: dict[str, Callable[[], Lone]] = {
     "not the leader": follower,
     "another change is pending": pending,
     "not committed anything": uncommitted_leader,
     "not committed anything, static": lambda: uncommitted_leader(is_dynamic=False),
     "voters can change from kraft.version 1 on": lambda: leading(is_dynamic=False),
-    "the last change of the voters is not committed": unsettled,
+    "the last change of voters is not committed": unsettled,
     "": leading,
 }
 CODES = {
@@ -75,14 +75,14 @@ CODES = {
     "another change is pending": 7,
     "not committed anything": 7,
     "voters can change from kraft.version 1 on": 35,
-    "the last change of the voters is not committed": 7,
-    "is in the set already": 126,
+    "the last change of voters is not committed": 7,
+    "is already in the set": 126,
 }
 FAULTS: dict[str, dict[str, Any]] = {
     "the cluster is": {"cluster_id": "foreign"},
     "needs an id and a directory id": {"directory": ZERO},
     "no usable address": {"listeners": ("OTHER",)},
-    "is in the set already": {"node_id": 2},
+    "is already in the set": {"node_id": 2},
     "": {},
 }
 
@@ -93,7 +93,7 @@ def first_of(*texts: str) -> str:
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_the_first_of_several_faults_is_told(state: str) -> None:
+def test_the_first_of_several_errors_is_reported(state: str) -> None:
     """R-ADD-1: two faults at once, in every pair, with every state of the leader."""
     for first, second in itertools.combinations_with_replacement(FAULTS, 2):
         wanted = first_of(state.removesuffix(", static"), first, second)
@@ -106,13 +106,13 @@ def test_the_first_of_several_faults_is_told(state: str) -> None:
 
 
 @pytest.mark.parametrize("port", [0, -1, 65536])
-def test_an_address_that_cannot_be_is_none(port: int) -> None:
-    """The voter would be in the set, and nobody could reach it."""
+def test_an_impossible_address_is_refused(port: int) -> None:
+    """The voter would be in the set, but no peer could reach it."""
     assert asked(leading(), add_voter(4, port=port))[0] == 42
 
 
 def test_a_negative_id_is_invalid() -> None:
-    """R-ADD-1: -1 is what consumers have."""
+    """R-ADD-1: -1 is the id of consumers."""
     assert asked(leading(), add_voter(-1, directory=b"d" * 16))[0] == 42
 
 
@@ -139,7 +139,7 @@ def test_a_voter_that_has_just_failed_is_not_asked_again_at_once() -> None:
 
 
 def probe(lone: Lone) -> effects.SendRequest:
-    """The request that asks the new voter what it is."""
+    """The request that asks the new voter which versions it supports."""
     found = lone.last_asked
     assert found.message.NAME == "ApiVersionsRequest"
     return found
@@ -154,7 +154,7 @@ def probing(replica: int = 4, *, waits: bool = True) -> Lone:
 
 
 def test_a_new_voter_is_asked_at_the_address_that_it_will_have() -> None:
-    """R-ADD-1: who cannot be reached by the leader could not be asked for votes either."""
+    """R-ADD-1: a voter that the leader cannot reach could not be asked for votes either."""
     sent = probe(probing())
     place = sent.destination
     assert (place.id, place.directory_id) == (4, directory_id(4))
@@ -181,7 +181,7 @@ def test_a_voter_that_does_not_know_the_version_is_not_added(
 
 @pytest.mark.parametrize("error", [35, 58, -1])
 def test_a_voter_that_refuses_to_be_asked_is_not_added(error: int) -> None:
-    """R-ADD-3: as if it were not there, and left alone for the back-off."""
+    """R-ADD-3: it is treated as missing, and left alone for the back-off."""
     lone = probing()
     answer = features()
     answer.error_code = error
@@ -209,7 +209,7 @@ def test_only_the_exact_directory_is_caught_up() -> None:
     assert refused.error_code == 7
 
 
-def test_who_was_caught_up_an_hour_ago_is_not_any_more() -> None:
+def test_a_replica_that_was_caught_up_an_hour_ago_no_longer_is() -> None:
     """R-REP-7: Kafka's hour, counted from the last fetch."""
     lone = probing()
     lone.answer(probe(lone), features(["metadata.version"]))
@@ -222,7 +222,7 @@ def test_who_was_caught_up_an_hour_ago_is_not_any_more() -> None:
     assert "has not fetched the whole log" in refused.error_message
 
 
-def test_an_answer_that_comes_too_late_adds_nobody() -> None:
+def test_an_answer_that_comes_too_late_adds_no_voter() -> None:
     """R-ADD-2, R-ADD-3: the request has its answer, a time-out, so nothing may follow."""
     lone = probing()
     sent = probe(lone)
@@ -236,7 +236,7 @@ def test_an_answer_that_comes_too_late_adds_nobody() -> None:
 
 
 def test_an_answer_for_another_directory_is_not_for_this_change() -> None:
-    """The second attempt is about another disk than the one that was asked first."""
+    """The second attempt concerns another disk than the one that was probed."""
     lone = probing()
     first = probe(lone)
     lone.wait(lone.config.timers.request_timeout_ms)
@@ -253,7 +253,7 @@ def test_an_answer_for_another_directory_is_not_for_this_change() -> None:
 
 
 def test_the_new_voter_counts_from_the_append_on() -> None:
-    """R-ADD-6, R-VC-2: one record, alone in its batch, with what request and probe told."""
+    """R-ADD-6, R-VC-2: one record, alone in its batch, with the data of request and probe."""
     lone = probing()
     end, mark = lone.core.end_offset, lone.core.high_watermark
     found = lone.answer(probe(lone), features(kraft=(0, 5)))
@@ -262,7 +262,7 @@ def test_the_new_voter_counts_from_the_append_on() -> None:
     added = Voter(ReplicaKey(4, directory_id(4)), (endpoint(4),), 0, 5)
     assert lone.core.voters.get(4) == added
     assert lone.core.voters_offset == end
-    # Two of four are no majority any more.
+    # Two of four are no longer a majority.
     fetches(lone, 2)
     assert lone.core.high_watermark == mark
     fetches(lone, 4)
@@ -299,7 +299,7 @@ def test_the_answer_may_come_with_the_append() -> None:
 
 
 def test_all_listeners_of_the_request_are_kept() -> None:
-    """R-ID-4: names in upper case; brokers ask under others than controllers do."""
+    """R-ID-4: names in upper case; brokers use other listeners than controllers."""
     lone = leading()
     caught_up(lone, 4)
     lone.request(add_voter(4, listeners=("controller", "External")))
@@ -310,7 +310,7 @@ def test_all_listeners_of_the_request_are_kept() -> None:
     assert entry.endpoints == tuple(Endpoint(name, "node4", 9004) for name in names)
 
 
-def test_a_leader_that_resigned_adds_nobody() -> None:
+def test_a_leader_that_resigned_adds_no_voter() -> None:
     """R-ADD-3: the answer of the probe belongs to the old role."""
     lone = probing()
     sent = probe(lone)

@@ -41,7 +41,7 @@ def gets(lone: Lone, voters: VoterSet) -> list[effects.Effect]:
 
 
 def test_a_follower_goes_by_a_set_that_is_not_committed() -> None:
-    """R-VC-2: it may never be, but a majority of the old set alone must not decide any more."""
+    """R-VC-2: it may never be committed, but a majority of the old set no longer decides."""
     lone = following()
     found = gets(lone, dynamic_set([1, 2, 3, 4, 5]))
     [changed] = [one for one in found if isinstance(one, effects.VotersChanged)]
@@ -60,18 +60,18 @@ def roles_of(lone: Lone) -> set[str]:
 
 
 def test_a_follower_that_left_the_set_does_not_stand_once_that_is_committed() -> None:
-    """S18: it goes on fetching, as an observer does."""
+    """S18: it keeps fetching, as an observer."""
     lone = following()
     batch = record(lone, dynamic_set([2, 3]))
     found = lone.fetch_gets(fetched(2, 1, batch, high_watermark=1))
     [note] = [one for one in found if isinstance(one, effects.Note) and one.key == "voter"]
-    assert note.text == "this node is not a voter any more; the voters are 2, 3"
+    assert note.text == "this node is no longer a voter; the voters are 2, 3"
     lone.wait(60_000)
     assert "prospective" not in roles_of(lone)
 
 
 def test_a_follower_whose_removal_may_not_be_committed_stands() -> None:
-    """Its log may be the only one with that record, and then nobody else can win."""
+    """Its log may be the only one with that record, and then no other voter can win."""
     lone = following()
     gets(lone, dynamic_set([2, 3]))
     assert not lone.core.is_voter
@@ -83,7 +83,7 @@ def test_a_follower_whose_removal_may_not_be_committed_stands() -> None:
 
 
 def test_a_leader_that_removed_itself_of_two_leads_again_until_that_is_committed() -> None:
-    """The other one lacks the record and needs this one's vote: nobody else can end the change.
+    """The other one lacks the record and needs this one's vote: no other voter can end the change.
 
     Its own vote and its own log do not count: it is not in the set.
     """
@@ -124,7 +124,7 @@ def test_an_observer_that_enters_the_set_stands_when_the_leader_is_gone() -> Non
 
 
 def test_a_candidate_that_wins_counts_those_that_it_asked() -> None:
-    """R-VOTE-11: answers are those of keys; the vote of another directory is none."""
+    """R-VOTE-11: answers count by key; the vote of another directory does not count."""
     lone = Lone(is_dynamic=True)
     lone.wait(2000)
     asked = {one.destination.id: one for one in lone.asked if one.message.NAME == "VoteRequest"}
@@ -157,7 +157,7 @@ def lagging(*voters: int) -> Lone:
 
 
 def test_the_high_watermark_does_not_fall_when_the_set_shrinks() -> None:
-    """S8: of the two that stay only the leader has what is committed."""
+    """S8: of the two that stay, only the leader has what is committed."""
     lone = lagging(1, 2, 3)
     mark = lone.core.high_watermark
     lone.request(remove_voter(2))
@@ -169,7 +169,7 @@ def test_the_high_watermark_does_not_fall_when_the_set_shrinks() -> None:
 
 
 def test_the_high_watermark_does_not_fall_when_the_set_grows() -> None:
-    """S8: a third of four is needed from now on, for new records only."""
+    """S8: three of four are needed from now on, but only for new records."""
     lone = leading()
     caught_up(lone, 4)
     append(lone, b"x")
@@ -185,8 +185,8 @@ def test_the_high_watermark_does_not_fall_when_the_set_grows() -> None:
     assert lone.core.high_watermark == mark + 1
 
 
-def test_a_marks_advances_are_told_once_each() -> None:
-    """S8 as listeners see it: strictly rising, over changes of the set as well."""
+def test_each_advance_of_the_high_watermark_is_reported_once() -> None:
+    """S8 as listeners see it: it strictly rises, even across changes of the set."""
     lone = lagging(1, 2, 3)
     lone.request(remove_voter(2))
     fetches(lone, 3)
@@ -230,8 +230,8 @@ def test_a_voter_is_replaced_under_its_id_in_two_steps() -> None:
     assert lone.core.high_watermark == mark + 1
 
 
-def test_a_replaced_disk_refuses_what_is_meant_for_the_one_before() -> None:
-    """S17, R-VOTE-13: the request names the directory, and the error is no vote against anybody."""
+def test_a_replaced_disk_refuses_what_is_meant_for_its_predecessor() -> None:
+    """S17, R-VOTE-13: the request names the directory, and the error is not a refusal."""
     lone = Lone(is_dynamic=True)
     lone.wait(2000)
     asked = {one.destination.id: one for one in lone.asked if one.message.NAME == "VoteRequest"}

@@ -1,4 +1,4 @@
-"""A change of the voters on its way: late, given up, or interrupted."""
+"""A change of the voters in progress: late, given up, or interrupted."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def test_a_change_that_takes_too_long_is_given_up() -> None:
     assert answers(lone) == []
     lone.wait(1)
     assert answers(lone) == [7]
-    # An operator who hears of a failure must not take it for the end of the matter.
+    # An operator who reads of a failure must not take the change for undone.
     assert "may still be committed" in replies(lone.effects)[-1].error_message
 
 
 def test_a_record_may_be_committed_after_its_change_was_given_up() -> None:
-    """R-VC-1: nobody is answered again, the set stays, and then the next change may come."""
+    """R-VC-1: no request is answered again, the set stays, and the next change may come."""
     lone = removing()
     lone.wait(lone.config.timers.request_timeout_ms)
     refused = lone.request(remove_voter(3))
@@ -49,14 +49,14 @@ def test_a_record_may_be_committed_after_its_change_was_given_up() -> None:
     assert lone.request(remove_voter(3)) is None
 
 
-def test_a_leader_that_resigns_tells_who_waits() -> None:
-    """R-VC-3: the record may live on, but this leader will never know."""
+def test_a_leader_that_resigns_fails_waiting_requests() -> None:
+    """R-VC-3: the record may survive, but this leader will never know."""
     lone = removing()
     lone.handle(events.ResignRequested(lone.core.epoch))
     assert answers(lone) == [6]
 
 
-def test_a_deposed_leader_tells_who_waits() -> None:
+def test_a_deposed_leader_fails_waiting_requests() -> None:
     """R-VC-3, whatever ends the leadership."""
     for message in (vote(2, 9, (1, 99)), begin(2, 9)):
         lone = removing()
@@ -67,7 +67,7 @@ def test_a_deposed_leader_tells_who_waits() -> None:
         assert answers(lone, before) == [6]
 
 
-def test_a_leader_that_is_asked_to_add_while_it_probes_tells_who_waits() -> None:
+def test_a_leader_that_resigns_while_it_probes_answers_the_request() -> None:
     """R-VC-3, also before there is a record."""
     lone = leading()
     caught_up(lone, 4)
@@ -78,7 +78,7 @@ def test_a_leader_that_is_asked_to_add_while_it_probes_tells_who_waits() -> None
 
 
 def test_a_change_is_undone_when_its_record_is_cut_off() -> None:
-    """R-VC-2, R-ID-8: set, majority and what this node is are as if it had never been."""
+    """R-VC-2, R-ID-8: set, majority and this node's role are as if it had never happened."""
     lone = leading()
     end = lone.core.end_offset
     lone.request(remove_voter(1))
@@ -97,7 +97,7 @@ def test_a_change_is_undone_when_its_record_is_cut_off() -> None:
     assert "prospective" in {one.new for one in lone.all_of(effects.RoleChanged)}
 
 
-def test_a_change_that_is_cut_off_frees_no_one_from_the_majority_before() -> None:
+def test_a_change_that_is_cut_off_restores_the_previous_majority() -> None:
     """Three of five are needed again, not two of four."""
     lone = leading((1, 2, 3, 4, 5))
     end, epoch = lone.core.end_offset, lone.core.epoch
@@ -124,7 +124,7 @@ def test_a_leader_may_change_voters_in_every_epoch_only_after_its_own_first_reco
 
 
 def test_other_records_do_not_end_a_change() -> None:
-    """R-REM-5: only what is behind the record's own offset."""
+    """R-REM-5: only a high watermark after the record's own offset does."""
     lone = leading()
     append(lone, b"before")
     lone.request(remove_voter(3))

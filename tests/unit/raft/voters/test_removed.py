@@ -32,7 +32,7 @@ def first_of(*texts: str) -> str:
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_the_first_of_several_faults_is_told(state: str) -> None:
+def test_the_first_of_several_errors_is_reported(state: str) -> None:
     """R-REM-1: two faults at once, in every pair, with every state of the leader."""
     for first, second in itertools.combinations_with_replacement(_FAULTS, 2):
         wanted = first_of(state.removesuffix(", static"), first, second)
@@ -45,21 +45,21 @@ def test_the_first_of_several_faults_is_told(state: str) -> None:
 
 
 @pytest.mark.parametrize(("replica", "directory"), [(2, b"another one dir."), (9, None)])
-def test_only_the_very_voter_is_removed(replica: int, directory: bytes | None) -> None:
-    """R-REM-1: a directory that was replaced already must not take the new one with it."""
+def test_only_exactly_that_voter_is_removed(replica: int, directory: bytes | None) -> None:
+    """R-REM-1: removing a directory that was already replaced must not remove the new one."""
     lone = leading()
     assert lone.request(remove_voter(replica, directory=directory)).error_code == 127
     assert len(lone.core.voters) == 3
 
 
 def test_the_only_voter_is_not_removed() -> None:
-    """R-REM-1: nobody would be left to decide anything."""
+    """R-REM-1: no voter would be left to decide anything."""
     answer = leading((1,)).request(remove_voter(1))
     assert (answer.error_code, "only voter" in answer.error_message) == (127, True)
 
 
-def test_the_removed_voter_counts_no_more_from_the_append_on() -> None:
-    """R-VC-2: of the two that are left both are needed."""
+def test_the_removed_voter_no_longer_counts_from_the_append_on() -> None:
+    """R-VC-2: both of the two that are left are needed."""
     lone = leading()
     mark = lone.core.high_watermark
     assert lone.request(remove_voter(3)) is None
@@ -90,7 +90,7 @@ def leaving() -> Lone:
     return lone
 
 
-def test_a_leader_that_is_removed_leads_on_without_counting_itself() -> None:
+def test_a_removed_leader_keeps_leading_without_counting_itself() -> None:
     """R-REM-3, R-HW-4: it has to replicate its own removal."""
     lone = leaving()
     mark = lone.core.high_watermark
@@ -129,7 +129,7 @@ def test_a_removed_leader_answers_and_resigns_once_that_is_committed() -> None:
 
 
 def test_a_removed_leader_never_stands_again() -> None:
-    """It is an observer now, with the highest epoch that it led and one more."""
+    """It is an observer now, with the epoch after the last one that it led."""
     lone = leaving()
     fetches(lone, 2)
     fetches(lone, 3)

@@ -36,13 +36,13 @@ _STATES: dict[str, tuple[int, Callable[[], Lone]]] = {
     "static": (0, lambda: leading(is_dynamic=False)),
     "dynamic": (0, leading),
 }
-# As Kafka looks at them.
+# In the order in which Kafka checks them.
 _ORDER = ["cluster", "older epoch", "newer epoch", "not the leader", "directory", "listener"]
 _ORDER += ["range", "negative", "pending", "no high watermark", "unsettled", "excluded", "stranger"]
 
 
 @pytest.mark.parametrize("state", _STATES)
-def test_the_first_of_several_faults_is_told(state: str) -> None:
+def test_the_first_of_several_errors_is_reported(state: str) -> None:
     """R-UPD-3: two faults at once, in every pair, with every state of the leader."""
     error, make = _STATES[state]
     name = state.removesuffix(", static")
@@ -68,7 +68,7 @@ def test_the_leaders_own_id_is_refused(is_dynamic: bool) -> None:
 
 
 def test_an_update_is_a_change_of_the_set_at_version_1() -> None:
-    """R-UPD-3: in force at once, and the commit is not awaited."""
+    """R-UPD-3: it is in force at once, and the answer does not wait for the commit."""
     lone = leading()
     end = lone.core.end_offset
     answer = lone.request(
@@ -83,7 +83,7 @@ def test_an_update_is_a_change_of_the_set_at_version_1() -> None:
 
 
 def test_another_change_waits_for_the_commit_of_an_update() -> None:
-    """R-VC-1: one after the other, and its commit is answered to nobody."""
+    """R-VC-1: one after the other; its commit answers no request."""
     lone = leading()
     lone.request(update_voter(2, lone.core.epoch))
     assert "update voter 2" in lone.request(remove_voter(3)).error_message
@@ -111,8 +111,8 @@ def test_an_update_at_version_0_changes_nothing_in_the_log() -> None:
 
 
 @pytest.mark.parametrize("is_dynamic", [True, False])
-def test_updates_keep_a_leader_that_nobody_fetches_from(is_dynamic: bool) -> None:
-    """R-CQ-2: an accepted one is a sign of life, a refused one is none."""
+def test_updates_keep_a_leader_without_fetches(is_dynamic: bool) -> None:
+    """R-CQ-2: an accepted one is a sign of life, a refused one is not."""
     lone = leading(is_dynamic=is_dynamic)
     start = lone.now
     lone.wait(2000)
@@ -124,8 +124,8 @@ def test_updates_keep_a_leader_that_nobody_fetches_from(is_dynamic: bool) -> Non
     assert lone.core.role == "resigned"
 
 
-def test_every_answer_says_who_leads_and_where() -> None:
-    """R-UPD-4: but for that to another cluster."""
+def test_every_answer_names_the_leader_and_its_endpoint() -> None:
+    """R-UPD-4: except an answer to another cluster."""
     lone = follower()
     leader = lone.request(update_voter(3, 1)).current_leader
     assert (leader.leader_id, leader.leader_epoch) == (2, 1)
@@ -167,8 +167,8 @@ def test_a_static_voter_tells_each_leader_once() -> None:
     assert len(updates(lone)) == 1
 
 
-def test_a_refused_update_is_told_again_after_the_fetch_timeout() -> None:
-    """R-UPD-5, KAFKA-17751: not in a loop, and fetching goes on meanwhile."""
+def test_a_refused_update_is_sent_again_after_the_fetch_timeout() -> None:
+    """R-UPD-5, KAFKA-17751: not in a loop, and fetching continues meanwhile."""
     lone = following()
     lone.answer(updates(lone)[0], updated(2, 1, error=7))
     for _ in range(8):
@@ -182,7 +182,7 @@ def test_a_refused_update_is_told_again_after_the_fetch_timeout() -> None:
 
 
 def test_a_leader_too_old_for_updates_is_told_once() -> None:
-    """R-UPD-5: UNSUPPORTED_VERSION will stay so."""
+    """R-UPD-5: UNSUPPORTED_VERSION is permanent."""
     lone = following()
     lone.answer(updates(lone)[0], updated(2, 1, error=35))
     for _ in range(8):
@@ -209,6 +209,6 @@ def test_a_voter_in_the_log_tells_only_what_the_log_does_not_say(
 
 
 def test_a_node_of_another_directory_tells_nothing() -> None:
-    """It is no voter: the leader would refuse it."""
+    """It is not a voter: the leader would refuse it."""
     key = ReplicaKey(1, b"another one dir.")
     assert not updates(following(is_dynamic=True, key=key))

@@ -49,7 +49,7 @@ func describe() (string, error) {
 func read() (string, error) {
 	limited, cancel := context.WithTimeout(context.Background(), probe.Patience)
 	defer cancel()
-	// The client's transport passes over internal topics, the reader and this connection do not.
+	// The client's transport omits internal topics; the reader and this connection do not.
 	leader, err := kafka.DialLeader(limited, "tcp", probe.Servers()[0], probe.Topic, 0)
 	if err != nil {
 		return "", err

@@ -19,7 +19,7 @@ const (
 // The quorum writes one control record for each of its leaders; clients do not show them.
 const controlRecordsMax = 10
 
-// Step returns what came of it.
+// Step returns its result.
 type Step struct {
 	Name string
 	Take func() (string, error)
@@ -30,7 +30,7 @@ func Servers() []string {
 	return strings.Split(os.Args[len(os.Args)-1], ",")
 }
 
-// Run takes the steps in order and reports each; one that fails does not keep the others.
+// Run takes the steps in order and reports each; one that fails does not stop the others.
 func Run(module string, steps ...Step) {
 	say(map[string]any{"version": version(module)})
 	for _, step := range steps {
@@ -66,7 +66,7 @@ func (r *Records) Add(offset int64, value []byte) {
 	r.count++
 }
 
-// Reached tells whether all records below an offset are there, or reading on is pointless.
+// Reached says whether all records below an offset were read, or reading more is pointless.
 func (r *Records) Reached(end int64) bool {
 	return r.problem != nil || r.count > 0 && r.last >= end-1
 }

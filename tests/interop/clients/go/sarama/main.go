@@ -14,7 +14,7 @@ import (
 func config() *sarama.Config {
 	made := sarama.NewConfig()
 	made.ClientID = "probe"
-	// Its requests follow the release that it is told; the default is an old one.
+	// Its requests follow the configured release; the default is an old one.
 	made.Version = sarama.MaxVersion
 	return made
 }
