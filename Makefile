@@ -1,4 +1,4 @@
-# Every command works on a fresh machine: the virtual environment is made on first use.
+# Every command works on a fresh machine: the virtual environment is created on first use.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -8,6 +8,10 @@ SPARK := $(VENV)/.spark
 # With CI=true exactly what these list is installed, by version and hash.
 PINNED := .ci/requirements.txt
 PINNED_SPARK := .ci/requirements-spark.txt
+
+# Tests, demo and proof start hundreds of processes: where bytecode is not kept, each of them would
+# compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup spark demo test proof sanitize check bench interop generate sim nemesis
 .PHONY: dist sbom pins vulnerabilities
@@ -28,7 +32,7 @@ endif
 	  else echo "engine: Python (no C compiler or no Python headers; everything works without)"; fi
 	touch $@
 
-# Spark's extra, about 450 MB: for the pipeline, where Java 17 or later is.
+# Spark's extra, about 450 MB: for the pipeline; needs Java 17 or later.
 spark: $(SPARK)
 	@:
 
@@ -51,15 +55,16 @@ demo: setup
 	@$(MAKE) --no-print-directory spark
 	@$(BIN)/python -m tools.demo_report
 
-# For people: all tests, spread over two processors. In the order of the folders, which has the long
-# stories with real Kafka before the many short unit tests: so both processors end at the same time.
+# All tests, by four processes: tests with real Kafka mostly wait, so two processors are busy with them.
+# Who begins with what is in tests/support/shifts.py; the many short unit tests come last.
 test: setup check spark
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder \
-	  --ignore tests/spark/cluster --ignore tests/spark/killed
+	$(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder \
+	  --ignore tests/spark/cluster --ignore tests/spark/killed \
+	  --ignore tests/interop/test_mixed_traffic.py
 
 # What is searched rather than tested: simulation, the timeless explorer, the exhaustive search, crash
-# images, real quorums under faults, Spark that is killed, some of the mutants. Each part gets its
-# share of PROOF_SECONDS.
+# images, real quorums under faults, also under clients, Spark that is killed, some of the mutants.
+# Each part gets its share of PROOF_SECONDS.
 PROOF_SECONDS ?= 1500
 PROOF_SEEDS ?= 0-9999
 proof: setup spark
@@ -97,26 +102,26 @@ NEMESIS_SECONDS ?= 90
 nemesis: setup
 	$(BIN)/python -m tests.nemesis --seconds $(NEMESIS_SECONDS)
 
-# The tools of the targets below, apart from the environment that they look at.
+# The tools of the targets below, separate from the environment that they inspect.
 SUPPLY := .cache/supply
 $(SUPPLY)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(SUPPLY)
 	$(SUPPLY)/bin/python -m pip install --quiet 'uv>=0.5' 'cyclonedx-bom>=5' 'pip-audit>=2.7'
 	touch $@
 
-# The wheel and the sdist, and what they depend on.
+# The wheel and the sdist, and the list of their dependencies.
 dist: setup sbom
 	$(BIN)/python -m build --no-isolation --outdir dist .
 
-# A bill of materials (CycloneDX) of what an installation without extras runs on.
+# A bill of materials (CycloneDX) for an installation without extras.
 sbom: $(SUPPLY)/.installed
 	mkdir -p dist
 	$(SUPPLY)/bin/python -m tools.supply sbom --output dist/kraftwire.cdx.json
 
-# The pinned versions anew, with the newest of everything that pyproject.toml allows.
+# Resolves the pinned versions again, with the newest releases that pyproject.toml allows.
 pins: $(SUPPLY)/.installed
 	$(SUPPLY)/bin/python -m tools.supply pins
 
-# The scheduled check: known vulnerabilities of all that is pinned. It needs the network.
+# The scheduled check: known vulnerabilities of all pinned packages. It needs the network.
 vulnerabilities: $(SUPPLY)/.installed
 	$(SUPPLY)/bin/python -m tools.supply vulnerabilities

@@ -1,8 +1,8 @@
-"""What kraftwire is about, in a minute: run with ``make demo``.
+"""Shows what kraftwire does, in a minute: run with ``make demo``.
 
-A quorum of its own loses its leader, and the packets tell the story. Owns the order of the parts
-and the words around them; what is printed comes from the program itself.
-Tables and a report come after it, from `tools.demo_report`, which needs Spark.
+It starts a quorum, kills its leader, and shows the packets. Owns the order of the parts and the
+text around them; the rest of the output comes from the program itself. Tables and a report come
+after it, from `tools.demo_report`, which needs Spark.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Try next, with `.venv/bin` on your path:
 
 @dataclass(frozen=True, slots=True)
 class _Vote:
-    """A vote that was asked for and granted; `answer` is the response with its header."""
+    """A vote that was requested and granted; `answer` is the response with its header."""
 
     candidate: int
     epoch: int
@@ -47,7 +47,7 @@ class _Vote:
 def main() -> int:
     """Run all parts; returns the exit code."""
     if not Path(CAPTURE).exists():
-        print(f"{CAPTURE} is not here; run this from the root of a checkout", file=sys.stderr)
+        print(f"{CAPTURE} is missing; run this from the root of a checkout", file=sys.stderr)
         return 1
     print_title("1  A quorum loses its leader")
     # Slow to import, and the first line should not wait for it.
@@ -57,12 +57,12 @@ def main() -> int:
 
 
 def print_title(title: str) -> None:
-    """The head of a part."""
+    """Print the title of a part."""
     print(f"\n== {title} {'=' * (WIDTH - len(title) - 4)}\n", flush=True)
 
 
 def show_vote(capture: Path) -> int:
-    """One answer to a request for a vote, byte by byte."""
+    """Print one answer to a vote request, byte by byte."""
     print_title("2  One vote, byte by byte")
     vote = _last_vote(capture)
     if vote is None:
@@ -82,7 +82,7 @@ def show_vote(capture: Path) -> int:
 
 
 def _last_vote(capture: Path) -> _Vote | None:
-    """The last vote that was granted for an epoch to come, so no pre-vote."""
+    """Return the last vote that was granted for a new epoch, so not a pre-vote."""
     import kraftwire.decode
     from kraftwire.decode import FilterOptions, Options
     from kraftwire.messages.vote_request import VoteRequest
@@ -105,7 +105,7 @@ def _last_vote(capture: Path) -> _Vote | None:
 
 
 def _show_statistic(capture: Path) -> int:
-    """How long answers took, waits for records apart."""
+    """Print how long answers took, with waits for records counted separately."""
     print_title("3  How fast: the server's own time, and what a Fetch waited for records")
     from kraftwire.cli.main import main as kraftwire
 

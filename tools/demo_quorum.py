@@ -1,7 +1,7 @@
-"""The live part of the demo: a quorum, a client from elsewhere, and a leader that is killed.
+"""The live part of the demo: a quorum, another project's client, and a leader that is killed.
 
 Owns the story; all that is printed comes from real clients of a real quorum on this machine, whose
-files live in a temporary folder and go with it, except for a capture of its traffic.
+files are removed with a temporary folder, except for a capture of its traffic.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from tools.merge_captures import merge
 
 __all__ = ["show_quorum"]
 
-# A node that was heard for so long is missed when it falls silent, and it is then missed for long
-# enough to tell silence from a pause.
+# After this time a node's silence is noticed, and then it lasts long enough to be distinguished
+# from a pause.
 _HEARD_S = 3.0
 _SILENT_S = 2.0
 
-# What comes after the timeline and the leaders is for a second look.
+# What follows the timeline and the leaders is left for a second look.
 _REST = "\nReplicas and their lag"
 
-# Asked of the quorum by an admin client that knows nothing of kraftwire.
+# An admin client that knows nothing of kraftwire queries the quorum.
 _CLIENT = """
 import sys
 from kafka import KafkaAdminClient
@@ -59,7 +59,7 @@ def show_quorum(kept: Path) -> int:
             _ask_as_python_client(nodes.bootstrap_servers)
             _sleep_until(ready + _HEARD_S)
             _kill_leader(nodes)
-            # The quorum stays up until its traffic is told, so the story ends with the new leader.
+            # The quorum runs until its traffic is shown, so the story ends with the new leader.
             return _decode(folder, kept)
 
 
@@ -78,7 +78,7 @@ def _sleep_until(moment: float) -> None:
 
 
 def _ask_as_python_client(servers: str) -> None:
-    """Ask with kafka-python, in a process of its own."""
+    """Query the quorum with kafka-python, in a separate process."""
     print("kafka-python, a client from PyPI, asks who they are:\n", flush=True)
     command = [sys.executable, "-c", _CLIENT, servers]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -87,7 +87,7 @@ def _ask_as_python_client(servers: str) -> None:
 
 
 def _decode(folder: Path, kept: Path) -> int:
-    """Decode what the nodes recorded of each other."""
+    """Decode the traffic that the nodes recorded."""
     kept.parent.mkdir(parents=True, exist_ok=True)
     merge(sorted(folder.glob("*.pcapng")), kept)
     print("Each node recorded its traffic (kraftwire.capture.file). The packets say:\n")

@@ -1,6 +1,6 @@
 """The last part of the demo: tables and a report of the traffic that the quorum has recorded.
 
-Needs Spark's extra and Java 17; says in a line that it goes without where they are not.
+Needs Spark's extra and Java 17; without them it prints a line that says so.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from tools.demo import KEPT, NEXT, WIDTH, print_title
 
 __all__ = ["main"]
 
-# A demo has no use for all of them, and no time.
+# A demo has no use or time for all of them.
 _TABLES = "exchanges,raft_timeline"
 
 
 def main() -> int:
-    """Run the pipeline on what was recorded, and say where the report is."""
+    """Run the pipeline on the recorded traffic, and print where the report is."""
     code = 0
     if find_spec("pyspark") is None or shutil.which("java") is None:
         print("\nSpark or Java 17 is missing here, so there are no tables and no report.\n")
     elif not KEPT.exists():
-        print(f"{KEPT} is not here; run `make demo`", file=sys.stderr)
+        print(f"{KEPT} is missing; run `make demo`", file=sys.stderr)
         code = 1
     else:
         code = _report(KEPT)
@@ -34,7 +34,7 @@ def main() -> int:
 
 
 def _report(capture: Path) -> int:
-    """Tables by Spark, then the report."""
+    """Make the tables with Spark, then the report."""
     print_title("4  The same traffic as tables and a page of plots, by Spark")
     tables = capture.with_suffix(".tables")
     shutil.rmtree(tables, ignore_errors=True)

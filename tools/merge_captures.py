@@ -1,8 +1,8 @@
-"""One capture out of those that several nodes wrote of themselves.
+"""Merges the captures of several nodes into one.
 
 Run as ``python -m tools.merge_captures``. Owns the order by time, and that a connection between two
-nodes, which both of them recorded, is there once: from the node that accepted it. Writes the
-classic pcap format.
+nodes, which both of them recorded, appears once: from the node that accepted it. Writes the classic
+pcap format.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kraftwire.errors import KraftwireError
 
 __all__ = ["main", "merge"]
 
-# Ports stand behind an Ethernet header and an IPv4 or IPv6 header without options, as nodes write.
+# Ports follow an Ethernet header and an IPv4 or IPv6 header without options, as nodes write them.
 _PORTS = struct.Struct(">HH")
 _ETHERNET_SIZE = 14
 _IP_SIZES = {b"\x08\x00": 20, b"\x86\xdd": 40}
@@ -34,8 +34,8 @@ _SNAPLEN = 262144
 def merge(captures: Sequence[Path], out: Path) -> int:
     """Write the connections that each node accepted, ordered by time; returns how many packets.
 
-    Shape: a node accepts on a port if most of its connections, as seen from it, have it; told by
-    the first packet of each connection, which goes to the port. Raises: StorageError for a file
+    A node accepts on a port if most of its connections, as seen from it, have it. The first packet
+    of a connection goes to the port. Raises: StorageError for a file
     that cannot be read.
     """
     recorded = [_packets(path) for path in captures]
@@ -66,7 +66,7 @@ def _packets(path: Path) -> list[Packet]:
 
 
 def _ports(packet: Packet) -> tuple[int, int]:
-    """Ports of sender and receiver; zeros for what is no TCP over IP."""
+    """Return the ports of sender and receiver; zeros if the packet is not TCP over IP."""
     _, _, buffer, start, size, *_ = packet
     ip_size = _IP_SIZES.get(bytes(buffer[start + 12 : start + _ETHERNET_SIZE]), 0)
     at = start + _ETHERNET_SIZE + ip_size
@@ -77,7 +77,7 @@ def _ports(packet: Packet) -> tuple[int, int]:
 
 
 def _opened(packets: Sequence[Packet]) -> Iterator[int]:
-    """The port that each connection was opened to."""
+    """Return the port to which each connection was opened."""
     known: set[frozenset[int]] = set()
     for packet in packets:
         ports = _ports(packet)

@@ -1,7 +1,7 @@
-"""Everything that is searched rather than tested, within a given time: run with ``make proof``.
+"""Runs all searches for broken rules within a given time: run with ``make proof``.
 
-Owns the order and the shares of time. Each part is a command of its own, prints what it does and
-ends with its figures as one line of JSON; here they end up in one line together.
+Owns the order and the shares of time. Each part is a separate command, prints what it does and ends
+with its figures as one line of JSON; these are combined into one line.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any
 
 __all__ = ["main"]
 
-# From so many processor seconds on, simulated clusters have to reach every situation this often.
+# With this many CPU seconds or more, simulated clusters have to reach every situation.
 _MARKS_FROM_S = 800
 _MARKS = 20
 
-# What one slow processor manages, and how many are enough.
+# The rates of one slow processor, and how many images are enough.
 _IMAGES_PER_SECOND = 250
 _IMAGES_MAX = 50_000
 
@@ -32,7 +32,7 @@ _IMAGES_MAX = 50_000
 class Part:
     """A part of the proof.
 
-    `share` is that of the whole time. `{seconds}` in the arguments is what it comes to, `{images}`
+    `share` is its share of the whole time. `{seconds}` in the arguments is that time, `{images}`
     how many crash images fit into it, `{jobs}` the number of processors, `{seeds}` the seeds of
     clusters. `in_full` is added where
     there is time for a search that must reach everything.
@@ -47,7 +47,7 @@ class Part:
 PARTS = (
     Part(
         "simulation",
-        0.36,
+        0.32,
         ("kraftwire", "sim", "run", "--seeds", "{seeds}", "--jobs", "{jobs}", "--within",
          "{seconds}", "--json"),
         in_full=("--require-marks", str(_MARKS)),
@@ -65,6 +65,7 @@ PARTS = (
         ("kraftwire", "sim", "exhaust", "--within", "{seconds}", "--json"),
     ),
     Part("nemesis", 0.09, ("tests.nemesis", "--seconds", "{seconds}")),
+    Part("traffic", 0.04, ("pytest", "tests/interop/test_mixed_traffic.py")),
     Part("spark", 0.09, ("pytest", "tests/spark/cluster", "tests/spark/killed")),
     Part("engine", 0.02, ("tests.engine", "--cases", "50000000", "--within", "{seconds}")),
     Part("sanitized engine", 0.02, ("tools.sanitize", "--within", "{seconds}")),
@@ -77,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.proof", description=__doc__)
     parser.add_argument("--seconds", type=float, default=1500.0, help="for all parts (1500)")
     parser.add_argument("--seeds", default="0-9999", help="of clusters, as far as they fit")
-    parser.add_argument("--only", choices=[part.name for part in PARTS], help="one part alone")
+    parser.add_argument("--only", choices=[part.name for part in PARTS], help="only one part")
     options = parser.parse_args(arguments)
     chosen = [part for part in PARTS if options.only in (None, part.name)]
     whole = sum(part.share for part in PARTS) if options.only is None else chosen[0].share
@@ -125,7 +126,7 @@ def _figures(line: str) -> dict[str, Any]:
         return {}
     if not isinstance(found, dict):
         return {}
-    # A part may put its name around its figures.
+    # A part may wrap its figures in its name.
     inner = next(iter(found.values()), None)
     return inner if len(found) == 1 and isinstance(inner, dict) else found
 

@@ -1,4 +1,4 @@
-"""The log of `__remote_log_metadata` of a broker that really tiers, and what kafka-dump-log says.
+"""Records the `__remote_log_metadata` log of a broker with tiered storage, and its dump.
 
 Run as ``python -m tools.record_tiering FOLDER``. Owns the recording of one golden file: a topic
 whose old segments go to Kafka's storage for tests (`LocalTieredStorage`, in the test jar of
@@ -39,7 +39,8 @@ _STORAGE = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
 
 
 def record(out: Path) -> None:
-    """Record segment and dump into a folder. Raises: TimeoutError if the broker does not tier."""
+    """Record segment and dump into a folder. Raises: TimeoutError if the broker copies no segment.
+    """
     with tempfile.TemporaryDirectory(prefix="record-tiering-") as name:
         folder = Path(name)
         with combined_node(folder / "node", _properties(folder)) as cluster:
@@ -78,7 +79,7 @@ def _properties(folder: Path) -> dict[str, object]:
 
 
 def _test_jar(folder: Path) -> Path:
-    """Kafka's storage for tests, fetched by Maven."""
+    """Return the jar of Kafka's storage for tests, fetched by Maven."""
     artifact = f"org.apache.kafka:kafka-storage:{KAFKA.version}:jar:test"
     plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
     command = ["mvn", "-B", "-q", plugin, f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"]
@@ -93,12 +94,12 @@ _STATES = {
 
 
 def _is_deleted(states: list[str]) -> bool:
-    """Whether all that was copied is gone again."""
+    """Whether all copied segments have been deleted again."""
     return states.count("DELETE_SEGMENT_FINISHED") == states.count("COPY_SEGMENT_STARTED")
 
 
 def _states(log: Path) -> list[str]:
-    """The states in the log so far."""
+    """Return the segment states in the log so far."""
     found = []
     for each in kraftwire.decode.records(log):
         decoded = decode_record(each.record, "remote-log", is_control=False)
@@ -117,7 +118,7 @@ def _wait_for(log: Path, is_done: Callable[[list[str]], bool]) -> None:
 
 
 def _keep(partition: Path, out: Path) -> None:
-    """Copy the segment, and write what Kafka's tool says of it."""
+    """Copy the segment, and write what Kafka's tool prints for it."""
     place = out / "tiered" / partition.name
     place.mkdir(parents=True, exist_ok=True)
     shutil.copy(partition / _LOG, place / _LOG)
@@ -129,7 +130,7 @@ def _keep(partition: Path, out: Path) -> None:
 
 
 def main() -> int:
-    """Record into the folder that is named."""
+    """Record into the given folder."""
     parser = argparse.ArgumentParser(prog="python -m tools.record_tiering", description=__doc__)
     parser.add_argument("folder", type=Path, help="such as tests/golden/logs")
     record(parser.parse_args().folder)

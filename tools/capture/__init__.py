@@ -1,1 +1,1 @@
-"""A proxy before any Kafka that records the traffic as pcapng, without privileges."""
+"""A proxy in front of any Kafka that records the traffic as pcapng, without privileges."""

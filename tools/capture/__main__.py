@@ -1,4 +1,4 @@
-"""``python -m tools.capture TARGET... --out FILE``: record the traffic of a Kafka by a proxy."""
+"""``python -m tools.capture TARGET... --out FILE``: record a Kafka's traffic with a proxy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["main"]
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("targets", nargs=-1, required=True, metavar="[LISTEN=]TARGET...")
 @click.option("--out", "path", required=True, metavar="FILE", help="The capture, in pcapng.")
-@click.option("--follow", is_flag=True, help="Lead clients to advertised addresses through here.")
+@click.option("--follow", is_flag=True, help="Route clients to advertised addresses, too.")
 def main(targets: tuple[str, ...], path: str, follow: bool) -> None:
     """Listen on loopback for each TARGET (host:port), pass bytes on, record them.
 
@@ -37,14 +37,14 @@ def main(targets: tuple[str, ...], path: str, follow: bool) -> None:
 
 
 def _pair(text: str) -> tuple[Address, Address]:
-    """Target, and where to listen for it."""
+    """Parse a target, and the address to listen on for it."""
     listen, has_listen, target = text.rpartition("=")
     where = parse_addresses(listen, "LISTEN")[0] if has_listen else ("127.0.0.1", 0)
     return parse_addresses(target, "TARGET")[0], where
 
 
 async def _run(pairs: list[tuple[Address, Address]], path: str, follow: bool) -> str:
-    """Serve until a signal; returns what went wrong, if anything did."""
+    """Serve until a signal; returns the problem, if there was one."""
     with (
         open(path, "wb", buffering=0) as file,
         trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals,

@@ -1,4 +1,4 @@
-"""Listeners, the connections behind them, and the file with what went through."""
+"""Listeners, their connections, and the file that records the traffic."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HOST = "127.0.0.1"
 class Proxy:
     """Passes connections on and records them.
 
-    Shape: with `is_following`, addresses that servers advertise get listeners of their own.
+    With `is_following`, each address that a server advertises gets a listener.
     Order: `serve` for each target, inside the nursery.
     """
 
@@ -36,7 +36,7 @@ class Proxy:
         file.write(capture_start())
 
     async def serve(self, target: Address, listen: Address = (_HOST, 0)) -> Address:
-        """Listen for a target; returns where. Raises: OSError if that address is taken."""
+        """Listen for a target; returns the listening address. Raises: OSError if it is taken."""
         (listener,) = await trio.open_tcp_listeners(listen[1], host=listen[0])
         return self._serve(target, listener)
 
@@ -52,7 +52,7 @@ class Proxy:
         return host, port
 
     def _redirect(self, host: str, port: int) -> Address:
-        """The proxy's address for an advertised one; called in the middle of an answer."""
+        """The proxy's address for an advertised one; called while an answer is rewritten."""
         if (host, port) not in self._listening:
             bound = socket.create_server((_HOST, 0))
             listener = trio.SocketListener(trio.socket.from_stdlib_socket(bound))
@@ -98,7 +98,7 @@ class _Recorder:
         self._file.write(self._connection.send(time.time_ns(), data, from_client=from_client))
 
     def end(self, *, by_client: bool) -> None:
-        """One end has nothing more to say."""
+        """Record that one end has nothing more to send."""
         if not self._is_ending:
             self._is_ending, self._is_ended_by_client = True, by_client
 

@@ -1,7 +1,7 @@
-"""Addresses of nodes inside answers, replaced by those of a proxy.
+"""Replaces addresses of nodes inside answers by those of a proxy.
 
-Owns which answers name nodes. It follows the requests of a connection, because an answer can only
-be read by whoever knows its request.
+Owns which answers name nodes. It follows the requests of a connection, because an answer can be
+read only with its request.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Rewriter:
     """One connection's answers.
 
     Order: `see_request` gets what the client sent before `answer` gets what the server did.
-    Raises: WireError if the bytes are not Kafka's frames; the connection is then of no use.
+    Raises: WireError if the bytes are not Kafka's frames; the connection is then unusable.
     """
 
     def __init__(self, redirect: Redirect) -> None:
@@ -52,7 +52,7 @@ class Rewriter:
         self._asked: dict[int, tuple[int, int]] = {}
 
     def see_request(self, data: bytes) -> None:
-        """Learn which answers will come."""
+        """Record which answers to expect."""
         for payload in self._requests.feed(data):
             header, _ = decode_request_header(payload)
             if header.request_api_key in _NAMING:
@@ -60,7 +60,7 @@ class Rewriter:
                 self._asked[header.correlation_id] = asked
 
     def answer(self, data: bytes) -> bytes:
-        """What the client gets for bytes of the server; whole frames only."""
+        """Return the bytes for the client in place of the server's; whole frames only."""
         return b"".join(frame(self._rewritten(each)) for each in self._responses.feed(data))
 
     def _rewritten(self, payload: bytes) -> bytes:
@@ -82,7 +82,7 @@ class Rewriter:
 
 
 def _nodes(body: Message) -> Iterator[Any]:
-    """Everything with a host and a port; an empty host is no address."""
+    """Yield everything with a host and a port; an empty host is not an address."""
     if isinstance(body, MetadataResponse | DescribeClusterResponse):
         found: list[Any] = list(body.brokers)
     elif isinstance(body, FindCoordinatorResponse):

@@ -1,8 +1,8 @@
 """Bring the message schemas of Kafka releases into schemas/.
 
 python -m tools.import_schemas                 the releases that schemas/SOURCE.json names
-python -m tools.import_schemas --add 4.4.0     one release more
-python -m tools.import_schemas JAR...          from jars at hand, without Maven
+python -m tools.import_schemas --add 4.4.0     one more release
+python -m tools.import_schemas JAR...          from these jars, without Maven
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FIRST_RELEASES = ["4.3.1", "3.9.2"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 0 on success, 1 if --check finds differences, 2 for what cannot be used."""
+    """Run the command; 0 on success, 1 if --check finds differences, 2 for unusable input."""
     options = _options(arguments)
     try:
         if options.jars and not options.shrink:
@@ -60,9 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def import_releases(
     releases: Sequence[Release], present: Mapping[str, Message]
 ) -> tuple[dict[str, str], list[str]]:
-    """The files of ``schemas/`` for these releases, with the texts that stand there at present.
+    """The files of ``schemas/`` for these releases, with the texts that are there at present.
 
-    Returns the files by relative path, and the texts that found no place any more.
+    Returns the files by relative path, and the texts that no longer have a place.
     """
     union = union_of_releases([release.messages for release in releases])
     lost = []
@@ -86,18 +86,18 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--report", action="store_true", help="print what changed between the newest two releases"
     )
     parser.add_argument(
-        "--shrink", action="store_true", help="drop what only jars that are not named here hold"
+        "--shrink", action="store_true", help="drop what is only in jars that are not named here"
     )
     parser.add_argument("--check", action="store_true", help="write nothing, list differences")
     parser.add_argument("--out", type=Path, default=_ROOT / "schemas", help="default: schemas/")
     parser.add_argument(
-        "--cache", type=Path, default=_ROOT / ".cache" / "kafka-jars", help="where Maven's jars go"
+        "--cache", type=Path, default=_ROOT / ".cache" / "kafka-jars", help="folder of Maven's jars"
     )
     return parser.parse_args(arguments)
 
 
 def _refuse_missing(jars: Sequence[Path], source: Mapping[str, Sequence[str]]) -> None:
-    """Without some of the jars, messages and versions would vanish from ``schemas/``."""
+    """Refuse to run without some of the jars: ``schemas/`` would lose messages and versions."""
     given = {jar.name for jar in jars}
     lines = [
         f"{release}: {', '.join(sorted(missing))}"

@@ -1,6 +1,6 @@
 """Schemas inside the jars of a Kafka release.
 
-Owns where the jars keep them and how a jar's name tells its release.
+Owns their places in the jars, and how a jar's name gives its release.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Release", "Upstream", "read_releases", "release_order"]
 
 _ENTRY = re.compile(r"(?:common/message|common/metadata|message)/[^/]+\.json")
 _JAR = re.compile(r"kafka-[a-z-]+?-(\d+(?:\.\d+)+[^/]*)\.jar")
-# Far above any schema (the largest has 30 kB): an entry that unpacks to more is no schema.
+# Far above any schema (the largest has 30 kB): an entry that unpacks to more is not a schema.
 _MAX_SCHEMA_BYTES = 1 << 20
 
 
@@ -51,7 +51,7 @@ def read_releases(jars: Iterable[Path]) -> list[Release]:
     """Read jars of any number of releases.
 
     Order: newest release first.
-    Raises: UsageError for a file that is no jar of Kafka, a release without schemas, a broken
+    Raises: UsageError for a file that is not a jar of Kafka, a release without schemas, a broken
     schema. A single jar without schemas is skipped with a line on standard error.
     """
     by_release: dict[str, list[Path]] = {}
@@ -83,7 +83,7 @@ def _read_release(version: str, jars: list[Path]) -> Release:
             name = upstream.message.name
             if name in schemas:
                 raise UsageError(
-                    f"{jar}!{upstream.entry}: {name} stands in {schemas[name].jar} as well"
+                    f"{jar}!{upstream.entry}: {name} is in {schemas[name].jar} as well"
                 )
             schemas[name] = upstream
     if not schemas:
@@ -104,7 +104,7 @@ def _read_jar(jar: Path) -> list[Upstream]:
 def _read_entry(archive: zipfile.ZipFile, jar: Path, entry: str) -> Upstream:
     where = f"{jar}!{entry}"
     if archive.getinfo(entry).file_size > _MAX_SCHEMA_BYTES:
-        raise UsageError(f"{where}: larger than {_MAX_SCHEMA_BYTES} bytes, no schema")
+        raise UsageError(f"{where}: larger than {_MAX_SCHEMA_BYTES} bytes, not a schema")
     raw = archive.read(entry)
     try:
         text = raw.decode()

@@ -1,7 +1,7 @@
-"""What a message looks like on the wire in one version: the fields in order, nothing else.
+"""The wire layout of one version of a message: the fields in order, nothing else.
 
-Owns the notion of "the same bytes" that merging is checked against and the report compares by.
-Names of structs are left out, since renaming one changes no byte.
+Owns the notion of "the same bytes" by which merging is checked and the report compares. Names of
+structs are left out, since renaming one changes no byte.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Slot", "layout", "struct_fields"]
 class Slot:
     """One field of one version.
 
-    Shape: `path` is dotted from the message; `type` is a primitive or ``struct``, with ``[]`` in
+    `path` is dotted from the message; `type` is a primitive or ``struct``, with ``[]`` in
     front for an array; `tag` is None unless the field is tagged in this version.
     """
 
@@ -30,7 +30,7 @@ class Slot:
 
 
 def layout(message: Message, version: int) -> tuple[Slot, ...]:
-    """The fields of a version, parents before their children.
+    """Return the fields of a version, parents before their children.
 
     Raises: UsageError if a field names a struct that the message does not define.
     """
@@ -40,7 +40,7 @@ def layout(message: Message, version: int) -> tuple[Slot, ...]:
 
 
 def struct_fields(message: Message, field: Field) -> tuple[Field, ...] | None:
-    """The fields of the struct that a field holds, None for a primitive.
+    """Return the fields of the struct that a field holds, None for a primitive.
 
     Raises: UsageError if the message does not define the struct.
     """

@@ -1,4 +1,4 @@
-"""Fetching the jars of a release with the plain Maven client, into a folder that git ignores."""
+"""Fetches the jars of a release with the plain Maven client, into a folder that git ignores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tools.import_schemas.jars import release_order
 
 __all__ = ["fetch_release"]
 
-# Every module whose jar carries schemas, with the first release that publishes it.
+# Every module whose jar contains schemas, with the first release that publishes it.
 _MODULES = {
     "kafka-clients": "0",
     "kafka-group-coordinator": "0",
@@ -26,9 +26,9 @@ _TIMEOUT_S = 540
 
 
 def fetch_release(release: str, cache: Path) -> list[Path]:
-    """The jars of a release, fetched unless the cache has them.
+    """Return the jars of a release, fetched unless the cache has them.
 
-    Raises: UsageError if the release is no release number, Maven is missing or fails.
+    Raises: UsageError if the release is not a release number, or Maven is missing or fails.
     """
     if not _RELEASE.fullmatch(release):
         raise UsageError(f"release {release!r}: expected a number such as 4.3.1")
@@ -67,7 +67,7 @@ def _run_maven(release: str, modules: list[str], cache: Path) -> None:
 
 
 def _project(release: str, modules: list[str]) -> str:
-    """A Maven project that depends on the modules and on nothing that they depend on."""
+    """Return a Maven project that depends on the modules, without their dependencies."""
     dependencies = "\n".join(
         f"    <dependency><groupId>org.apache.kafka</groupId><artifactId>{module}</artifactId>"
         f"<version>{release}</version><exclusions><exclusion><groupId>*</groupId>"

@@ -1,9 +1,9 @@
-"""The union of several releases: one message that covers every version any of them could speak.
+"""The union of several releases: one message with every version of any of them.
 
-The newest release that has a version decides on it, names included. An older release adds only
-what newer ones dropped, and only for requests, responses and headers: those may arrive from an old
-peer, while records are read in the form of the newest release. A result is checked version by
-version against the release it came from.
+The newest release that has a version determines it, names included. An older release adds only what
+newer ones dropped, and only for requests, responses and headers: those may arrive from an old peer,
+while records are read in the form of the newest release. A result is checked version by version
+against the release it came from.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _MERGED_TYPES = frozenset(("request", "response", "header"))
 def union_of_releases(releases: Sequence[Mapping[str, Message]]) -> dict[str, Message]:
     """Merge releases, given newest first, each by message name.
 
-    Shape: messages without any valid version are left out; a message that a newer release has
-    under another name (same API key, same direction) keeps its own entry and says so.
-    Raises: UsageError if an older release cannot be laid beside the newer ones.
+    Messages without any valid version are left out; a message that a newer release has
+    under another name (same API key, same direction) keeps its own entry, with the new name in it.
+    Raises: UsageError if an older release cannot be merged with the newer ones.
     """
     union: dict[str, Message] = {}
     for age, release in enumerate(releases):
@@ -42,7 +42,7 @@ def union_of_releases(releases: Sequence[Mapping[str, Message]]) -> dict[str, Me
 
 
 def _successor(message: Message, union: Mapping[str, Message]) -> str:
-    """The name under which a newer release goes on with this message, or an empty string."""
+    """Return the name of this message in a newer release, or an empty string."""
     if message.api_key is None or message.type not in _MERGED_TYPES:
         return ""
     names = [
@@ -54,7 +54,7 @@ def _successor(message: Message, union: Mapping[str, Message]) -> str:
 
 
 def _clip(message: Message) -> Message:
-    """Say every range in terms of the valid versions and drop what no valid version has."""
+    """Limit every range to the valid versions and drop what no valid version has."""
     clipped = _Merge(message, message, ()).message()
     _check_layout(clipped, message, message.valid.without(EMPTY))
     return clipped
@@ -99,7 +99,7 @@ class _Merge:
         )
 
     def _range(self, newer: Versions, older: Versions) -> Versions:
-        """Versions of the newer form where it is valid, of the older form where only it is."""
+        """Return the versions of the newer form where it is valid, else those of the older form."""
         joined = (newer & self._newer.valid) | (older & self._gained)
         return joined.opened(self._valid)
 
@@ -126,7 +126,7 @@ class _Merge:
         return tuple(struct for struct in merged if struct.versions)
 
     def _fields(self, newer: tuple[Field, ...], older: tuple[Field, ...]) -> tuple[Field, ...]:
-        """Both lists in one: the newer order, with fields of the past after their predecessor."""
+        """Merge both lists: the newer order, with old fields after their predecessor."""
         twins = {field.name: field for field in older}
         merged = [self._field(field, twins.get(field.name)) for field in newer]
         names = [field.name for field in merged]
@@ -152,7 +152,7 @@ class _Merge:
         )
 
     def _past_field(self, field: Field) -> Field:
-        """A field that only old versions have."""
+        """Return a field that only old versions have."""
         return replace(
             field,
             versions=(field.versions & self._gained).opened(self._valid),

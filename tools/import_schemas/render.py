@@ -1,4 +1,4 @@
-"""Schemas as text: one field per line, a fixed order of keys, nothing that differs by machine."""
+"""Schemas as text: one field per line, keys in a fixed order, the same on every machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WIDTH = 100
 
 
 def render_schema(message: Message) -> str:
-    """The file's text; reading it back gives the same message."""
+    """Return the text of a file; parsing it gives the same message."""
     members = [*_head(message), *_body(message)]
     return "{\n" + ",\n".join(members) + "\n}\n"
 

@@ -1,4 +1,4 @@
-"""What changed on the wire from one release to the next, readable and grouped by message.
+"""Reports what changed on the wire from one release to the next, grouped by message.
 
 Compares what the bytes and their reading depend on (versions, types, tags, nullability, defaults,
 flexible versions); listeners and entity types are not mentioned.
@@ -17,9 +17,9 @@ __all__ = ["wire_changes"]
 
 
 def wire_changes(older: Mapping[str, Message], newer: Mapping[str, Message]) -> str:
-    """The report as text, one block per message, empty if nothing changed.
+    """Return the report as text, one block per message, empty if nothing changed.
 
-    Shape: both releases by message name, as the jars have them (not merged).
+    Both releases are by message name, as in the jars (not merged).
     """
     before, after = _alive(older), _alive(newer)
     renamed = _renamed_messages(before, after)

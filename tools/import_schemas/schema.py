@@ -1,7 +1,7 @@
 """The facts of a message schema, read from JSON: Kafka's own files and ours alike.
 
 Owns which keys are facts. A key that is not listed here is an error, so that a new release cannot
-slip a new kind of fact past the import. Comments are dropped; `about` texts are kept only when the
+slip a new kind of fact past the import. Comments are dropped; `about` texts are kept only if the
 caller says that they are ours.
 """
 
@@ -72,8 +72,8 @@ class Struct:
 class Message:
     """One schema file.
 
-    Shape: `renamed_to` is empty unless a newer release carries this message under another name;
-    `deprecated` is None where the schema says nothing of it.
+    `renamed_to` is empty unless a newer release carries this message under another name;
+    `deprecated` is None if the schema does not say.
     """
 
     name: str
@@ -91,26 +91,26 @@ class Message:
 
 
 def strip_comments(text: str) -> str:
-    """Blank out ``//`` comments, leave strings and line numbers as they are."""
+    """Replace ``//`` comments by spaces; strings and line numbers stay the same."""
     return _STRING_OR_COMMENT.sub(lambda found: found[0] if found[0][0] == '"' else "", text)
 
 
 def parse_schema(text: str, where: str, *, keep_about: bool) -> Message:
     """Read one schema.
 
-    Shape: `where` names the file in errors; `keep_about` is true for our own files only.
+    `where` names the file in errors; `keep_about` is true for our own files only.
     Raises: UsageError for broken JSON, unknown keys and values of the wrong kind.
     """
     try:
         data = json.loads(strip_comments(text))
     except json.JSONDecodeError as error:
-        raise UsageError(f"{where}: no valid JSON: {error}") from error
+        raise UsageError(f"{where}: not valid JSON: {error}") from error
     message = _message(_Reader(_mapping(data, where), where))
     return message if keep_about else _without_about(message)
 
 
 class _Reader:
-    """Typed access to one JSON object; every complaint says where the object stands."""
+    """Typed access to one JSON object; every error names the object's place."""
 
     def __init__(self, data: Mapping[str, object], where: str) -> None:
         self._data = data

@@ -1,6 +1,6 @@
-"""Our own one-line texts on messages and fields: collected from old files, put into new ones.
+"""Our own one-line texts on messages and fields: collected from old files, added to new ones.
 
-Texts hang on a message's name and a field's path: ``Topics.Partitions.HighWatermark``, or
+Texts are keyed by a message's name and a field's path: ``Topics.Partitions.HighWatermark``, or
 ``@Listener.Port`` for a field of a shared struct, ``@Listener`` for the struct itself.
 """
 
@@ -15,7 +15,7 @@ __all__ = ["apply_texts", "collect_texts"]
 
 
 def collect_texts(message: Message) -> dict[str, str]:
-    """All texts of a message by path; the message's own has an empty path."""
+    """Return all texts of a message by path; the message's own has an empty path."""
     texts = {"": message.about}
     _collect(message.fields, "", texts)
     for struct in message.structs:
@@ -25,7 +25,7 @@ def collect_texts(message: Message) -> dict[str, str]:
 
 
 def apply_texts(message: Message, texts: Mapping[str, str]) -> Message:
-    """The message with these texts; paths that it lacks are left aside."""
+    """Return the message with these texts; paths that it lacks are ignored."""
     structs = tuple(
         replace(
             struct,

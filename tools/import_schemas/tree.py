@@ -1,4 +1,4 @@
-"""The folder ``schemas/``: which file a message belongs in, reading it, writing it."""
+"""The folder ``schemas/``: reading and writing it, and the file of each message."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _BY_TYPE = {
     "coordinator-key": "coordinator",
     "coordinator-value": "coordinator",
 }
-# Schemas of the unspecific type "data" (or "metadata" outside of the metadata log) by their use;
-# one that is not listed lands in state/.
+# Schemas of the unspecific type "data" (or "metadata" outside the metadata log) by their use; one
+# that is not listed goes to state/.
 _BY_NAME = {
     "ControlRecordTypeSchema": "control",
     "EndTxnMarker": "control",
@@ -36,13 +36,13 @@ _BY_NAME = {
     "VotersRecord": "control",
     "ConsumerProtocolAssignment": "coordinator",
     "ConsumerProtocolSubscription": "coordinator",
-    # Travels inside EnvelopeRequest.RequestPrincipal.
+    # Sent inside EnvelopeRequest.RequestPrincipal.
     "DefaultPrincipalData": "rpc",
 }
 
 
 def tree_files(union: Mapping[str, Message], releases: Sequence[Release]) -> dict[str, str]:
-    """Every file below ``schemas/`` that the import owns: relative path to text."""
+    """Return every file below ``schemas/`` that the import owns: relative path to text."""
     files = {}
     for name, message in union.items():
         upstream = next(release.schemas[name] for release in releases if name in release.schemas)
@@ -52,7 +52,7 @@ def tree_files(union: Mapping[str, Message], releases: Sequence[Release]) -> dic
 
 
 def read_tree(root: Path) -> dict[str, Message]:
-    """The messages that stand in ``schemas/`` now, texts included; empty for a new folder.
+    """Return the current messages of ``schemas/``, texts included; empty for a new folder.
 
     Raises: UsageError if one of the files is broken.
     """
@@ -65,7 +65,7 @@ def read_tree(root: Path) -> dict[str, Message]:
 
 
 def read_source(root: Path) -> list[str]:
-    """The releases that ``schemas/`` was made from, newest first; empty for a new folder.
+    """Return the releases of ``schemas/``, newest first; empty for a new folder.
 
     Raises: UsageError if SOURCE.json is broken.
     """
@@ -88,14 +88,14 @@ def read_jars(root: Path) -> dict[str, list[str]]:
 
 
 def changed_files(root: Path, files: Mapping[str, str]) -> list[str]:
-    """Paths whose text differs from what stands on disk, files that have to go included."""
+    """Return the paths whose text differs from the one on disk, including files to remove."""
     changed = [path for path, text in files.items() if _text(root / path) != text]
     stale = [str(path.relative_to(root)) for path in _owned(root)]
     return sorted([*changed, *(path for path in stale if path not in files)])
 
 
 def write_tree(root: Path, files: Mapping[str, str]) -> list[str]:
-    """Make ``schemas/`` hold exactly these files (and whatever else stands beside them).
+    """Write exactly these files to ``schemas/``; files that the import does not own stay.
 
     Returns the paths that were written or removed.
     """

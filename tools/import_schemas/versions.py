@@ -37,7 +37,7 @@ class Versions:
     def __or__(self, other: Versions) -> Versions:
         """The union.
 
-        Raises: UsageError if a gap would lie between the two, which the schemas cannot spell.
+        Raises: UsageError if there would be a gap between the two, which schemas cannot express.
         """
         if not self or not other:
             return self or other
@@ -46,11 +46,12 @@ class Versions:
         return Versions(min(self.low, other.low), max(self.high, other.high))
 
     def without(self, other: Versions) -> tuple[int, ...]:
-        """The single versions of this bounded range that the other one lacks."""
+        """Return the single versions of this bounded range that the other one lacks."""
         return tuple(version for version in range(self.low, self.high + 1) if version not in other)
 
     def opened(self, valid: Versions) -> Versions:
-        """The part inside `valid`, open at the end where it reaches the newest valid version."""
+        """Return the part inside `valid`, with an open end if it reaches the newest valid version.
+        """
         inside = self & valid
         return Versions(inside.low, OPEN) if inside and inside.high == valid.high else inside
 
@@ -68,7 +69,7 @@ EMPTY = Versions(0, -1)
 def parse_versions(text: str) -> Versions:
     """Read a range.
 
-    Raises: UsageError if the text is none of the four forms.
+    Raises: UsageError if the text has none of the four forms.
     """
     if text == "none":
         return EMPTY

@@ -32,7 +32,7 @@ import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.state.Stores;
 
 /**
- * What groups of every kind live through, one after the other: members come, take part, leave,
+ * The life of groups of every kind, one after the other: members join, take part, leave,
  * hang and vanish; and a producer's transactions. Arguments: a bootstrap server and a folder.
  */
 public final class Groups {
@@ -85,7 +85,7 @@ public final class Groups {
         return text.getBytes(StandardCharsets.UTF_8);
     }
 
-    /** Payloads of every kind that can be told apart: JSON, text, bytes, a schema id, null. */
+    /** Payloads of every distinguishable kind: JSON, text, bytes, a schema id, null. */
     private void produce() {
         try (KafkaProducer<byte[], byte[]> producer = producer(Map.of("client.id", "shop"))) {
             for (int number = 0; number < 40; number++) {
@@ -233,7 +233,7 @@ public final class Groups {
         return new KafkaStreams(builder.build(), config);
     }
 
-    /** A member of a group, which polls until it is told to end or hangs. */
+    /** A member of a group, which polls until it is stopped or hangs. */
     private static final class Member extends Thread {
         private final Map<String, Object> config;
         private volatile GroupMembershipOperation ending;

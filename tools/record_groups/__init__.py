@@ -1,1 +1,1 @@
-"""Records what groups of every kind, and a producer's transactions, say to a real Kafka."""
+"""Records what groups of every kind, and a transactional producer, send to a real Kafka."""

@@ -23,7 +23,7 @@ _STREAMS = Release("4.3.1", ("org.apache.kafka:kafka-streams:4.3.1",), part="str
 _SOURCE = Path(__file__).with_name("Groups.java")
 _LOAD_SECONDS_MAX = 300
 
-# Members are missed after three seconds, as nobody wants to record the default of 45.
+# Members time out after three seconds: recording the default of 45 would take too long.
 _PROPERTIES: dict[str, object] = {
     "group.min.session.timeout.ms": 1000,
     "auto.create.topics.enable": "false",
@@ -67,7 +67,7 @@ def _record(capture: Path, folder: Path) -> None:
 
 @contextmanager
 def _recording(port: int, target: int, capture: Path) -> Iterator[None]:
-    """A proxy that records what passes from a port to another."""
+    """Run a proxy that records the traffic between two ports."""
     command = [sys.executable, "-m", "tools.capture", f"127.0.0.1:{port}=127.0.0.1:{target}"]
     proxy = subprocess.Popen(
         [*command, "--out", str(capture)], stdout=subprocess.PIPE, text=True

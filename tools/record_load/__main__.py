@@ -16,13 +16,14 @@ PACES = (1.0, 0.5, 0.25)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Record a capture and print what is in it."""
+    """Record a capture and print its contents."""
     parser = argparse.ArgumentParser(prog="python -m tools.record_load", description=__doc__)
     parser.add_argument("file", type=Path, help="the pcap file to write")
     parser.add_argument("--megabytes", type=int, default=220, help="its size (default: 220)")
     options = parser.parse_args(arguments)
     start = time.monotonic()
-    # Written beside its place and renamed, so that a broken recording is never taken for one.
+    # Written under another name and renamed, so that a broken recording never looks complete.
+    options.file.parent.mkdir(parents=True, exist_ok=True)
     part = options.file.with_suffix(".part")
     for pace in PACES:
         with tempfile.TemporaryDirectory(prefix="record-load-") as folder:

@@ -1,8 +1,8 @@
-"""Write conversations that passed through a proxy as a pcap file of TCP packets.
+"""Writes conversations that passed through a proxy as a pcap file of TCP packets.
 
-The bytes and their times are real; the packets around them are made up, since a program without
-privileges cannot see real ones. Every chunk becomes packets of at most 1500 bytes and one
-acknowledgement, as an Ethernet would carry them.
+The bytes and their times are real; the packets around them are invented, since a program without
+privileges cannot see the real ones. Every chunk becomes packets of at most 1500 bytes and one
+acknowledgement, as on an Ethernet.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class CaptureFile:
 
 @dataclass(slots=True)
 class _Side:
-    """One end of a conversation: its address and the next sequence number it sends."""
+    """One end of a conversation: its address and its next sequence number."""
 
     address: bytes
     port: int
@@ -92,13 +92,13 @@ class Conversation:
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        # A clock of 4 microseconds, as TCP's first one: ports are used again, numbers are not.
+        # A clock of 4 microseconds, as in early TCP: ports are reused, sequence numbers are not.
         clock = time.time_ns() // 4000
         self._client = _Side(_CLIENT_ADDRESS, self.client_port, clock & _SEQUENCE_MASK)
         self._server = _Side(_SERVER_ADDRESS, SERVER_PORT, ~clock & _SEQUENCE_MASK)
 
     def open(self) -> None:
-        """The three packets that open a connection."""
+        """Write the three packets that open a connection."""
         client, server = self._client, self._server
         packets = [_packet(client, server, _SYN)]
         client.advance(1)
@@ -108,7 +108,7 @@ class Conversation:
         self.capture.write(packets)
 
     def data(self, chunk: bytes, *, from_client: bool) -> None:
-        """Bytes of one direction, cut into packets, and the other side's acknowledgement."""
+        """Write bytes of one direction, cut into packets, and the other side's acknowledgement."""
         with self._lock:
             sender, receiver = self._sides(from_client)
             packets = []
@@ -122,7 +122,7 @@ class Conversation:
             self.capture.write(packets)
 
     def close(self, *, by_client: bool) -> None:
-        """One side has sent everything."""
+        """Record that one side has sent everything."""
         with self._lock:
             sender, receiver = self._sides(by_client)
             packets = [_packet(sender, receiver, _FIN | _ACK)]
@@ -141,7 +141,7 @@ def _packet(sender: _Side, receiver: _Side, flags: int, payload: bytes = b"") ->
     addresses = (sender.address, receiver.address)
     checksum = _checksum(_IP.pack(0x45, 0, size, 0, 0x4000, 64, 6, 0, *addresses))
     acknowledged = receiver.sequence if flags & _ACK else 0
-    # Captures on a sending machine have no TCP checksum either: network cards fill it in.
+    # Captures made on the sending machine have no TCP checksum either: network cards fill it in.
     tcp = _TCP.pack(
         sender.port, receiver.port, sender.sequence, acknowledged, 0x50, flags, 65535, 0, 0
     )

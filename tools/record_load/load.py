@@ -27,7 +27,7 @@ class Stream:
     """Records of one kind from a producer over a topic to a consumer.
 
     Units: `record_size` bytes, `throughput` records per second. A throttled producer sends what
-    has come together within its default linger, a few kilobytes, as most applications do.
+    has accumulated within its default linger, a few kilobytes, as most applications do.
     """
 
     topic: str
@@ -36,8 +36,8 @@ class Stream:
     throughput: int
 
 
-# Together 2.4 MB/s, which a node on two idle cores serves without falling behind: behind that
-# point producers fill whole batches and the frames stop looking like everyday ones.
+# Together 2.4 MB/s, which a node on two idle cores serves without falling behind: beyond that
+# point producers fill whole batches and the frames no longer look like everyday ones.
 STREAMS = (
     Stream("orders", 4, 500, 1200),
     Stream("metrics", 1, 100, 4000),
@@ -47,9 +47,9 @@ STREAMS = (
 
 
 def record(path: Path, size: int, folder: Path, *, pace: float = 1.0) -> tuple[CaptureFile, Mix]:
-    """Record a capture of about `size` bytes; the node's files go into a folder of their own.
+    """Record a capture of about `size` bytes.
 
-    Shape: `pace` scales how fast the producers send.
+    `folder` receives the node's files; `pace` scales how fast the producers send.
     """
     mix = Mix()
     capture = CaptureFile(path)
@@ -70,7 +70,7 @@ def _load(server: str, size: int, pace: float) -> None:
     for stream in STREAMS:
         topic = ("--topic", stream.topic, "--partitions", stream.partition_count)
         _admin("TopicCommand", server, "--create", *topic)
-    # Every byte passes twice, to the broker and to the consumer.
+    # Every byte is sent twice, to the broker and to the consumer.
     seconds = size / 2 / sum(stream.record_size * stream.throughput for stream in STREAMS)
     counts = {stream: int(stream.throughput * seconds) for stream in STREAMS}
     running = [_consumer(server, stream, count) for stream, count in counts.items()]

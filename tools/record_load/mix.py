@@ -1,4 +1,4 @@
-"""Count the Kafka frames that pass by: how many of which kind, and how large."""
+"""Counts the Kafka frames that pass: how many of each kind, and how large."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Mix:
 
     @property
     def mean_size(self) -> float:
-        """Bytes per frame over everything."""
+        """Return the bytes per frame over all kinds."""
         return self.sizes.total() / max(1, self.frames.total())
 
     def lines(self) -> list[str]:
-        """A table, the kinds with the most bytes first."""
+        """Return the lines of a table, the kinds with the most bytes first."""
         rows = [f"{'frame':34}{'count':>10}{'bytes':>14}{'mean':>10}"]
         for kind, size in self.sizes.most_common():
             count = self.frames[kind]
@@ -47,10 +47,10 @@ class Mix:
 
 
 class StreamCounter:
-    """Walk one direction of one connection from frame to frame without keeping the bytes.
+    """Walks one direction of one connection from frame to frame without keeping the bytes.
 
-    Shape: `requests` maps the correlation ids of the connection's open requests to API names;
-    both directions of a connection share it.
+    `requests` maps the correlation ids of the connection's open requests to API names; both
+    directions of a connection share it.
     """
 
     def __init__(self, mix: Mix, requests: dict[int, str], *, is_client: bool) -> None:

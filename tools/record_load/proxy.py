@@ -1,4 +1,4 @@
-"""A TCP proxy on loopback that shows every byte to a capture and to a counter of frames."""
+"""A TCP proxy on loopback that passes every byte to a capture and a frame counter."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _CHUNK_SIZE = 65536
 
 
 class Proxy:
-    """Forward every connection to a server on loopback while it is entered.
+    """Forwards connections to a server on loopback while its context is entered.
 
-    Order: bytes are recorded before they are forwarded, so that no response comes before its
-    request in the capture. Leaving waits for the open connections to end.
+    Order: bytes are recorded before they are forwarded, so that no response precedes its request in
+    the capture. Leaving waits for the open connections to end.
     """
 
     def __init__(self, server_port: int, capture: CaptureFile, mix: Mix) -> None:
@@ -37,7 +37,7 @@ class Proxy:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Closing a listener does not wake the thread that accepts on it, shutting it down does.
+        # Closing a listener does not wake the thread that accepts on it; shutting it down does.
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self._accepting.join()
@@ -95,7 +95,7 @@ class _Pump:
                 self._counter.feed(chunk)
                 self._target.sendall(chunk)
         except OSError:
-            pass  # a reset ends the direction as a proper end does
+            pass  # a reset ends the direction like a regular end
         self._conversation.close(by_client=self._is_client)
         with contextlib.suppress(OSError):  # the other direction may have ended it already
             self._target.shutdown(socket.SHUT_WR)

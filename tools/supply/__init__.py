@@ -1,1 +1,1 @@
-"""What the project is built from: pinned versions, a bill of materials, known vulnerabilities."""
+"""The dependencies of the project: pinned versions, a bill of materials, known vulnerabilities."""

@@ -1,4 +1,4 @@
-"""Run ``python -m tools.supply pins|sbom|vulnerabilities``; the targets of the Makefile do.
+"""Run ``python -m tools.supply pins|sbom|vulnerabilities``; as the targets of the Makefile do.
 
 It runs in an environment with uv, cyclonedx-bom and pip-audit, and imports nothing of the project.
 """
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PINNED = ROOT / ".ci" / "requirements.txt"
 PINNED_SPARK = ROOT / ".ci" / "requirements-spark.txt"
 
-# The first versions of Python that are supported get pins of their own where newer ones differ.
+# The oldest supported versions of Python get separate pins where newer ones differ.
 PYTHON_MIN = "3.11"
 
 _TOOLS = Path(sys.executable).parent
@@ -31,11 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Carry out one of the commands; returns its exit code."""
     parser = argparse.ArgumentParser(prog="python -m tools.supply", description=__doc__)
     commands = parser.add_subparsers(required=True, dest="command")
-    commands.add_parser("pins", help="write the pinned versions anew")
+    commands.add_parser("pins", help="resolve and write the pinned versions")
     sbom = commands.add_parser("sbom", help="write a bill of materials (CycloneDX, JSON)")
     sbom.add_argument("--output", type=Path, required=True)
-    known = commands.add_parser("vulnerabilities", help="look for known ones of what is pinned")
-    known.add_argument("--osv-url", metavar="URL", help="ask this service, which speaks OSV, alone")
+    known = commands.add_parser("vulnerabilities", help="check the pinned versions")
+    known.add_argument("--osv-url", metavar="URL", help="ask only this OSV service")
     options = parser.parse_args(arguments)
     if options.command == "pins":
         return write_pins()
@@ -45,13 +45,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def write_pins() -> int:
-    """Resolve everything anew: first what all of CI needs, then Spark's extra on top of it."""
+    """Resolve everything again: first what all of CI needs, then Spark's extra on top of it."""
     code = _compile(PINNED, ["codegen", "dev", "interop"], ["--upgrade"])
     return code or _compile(PINNED_SPARK, ["spark"], ["--upgrade", "--constraint", str(PINNED)])
 
 
 def write_sbom(output: Path) -> int:
-    """List what an installation without extras runs on, at the pinned versions."""
+    """List what an installation without extras depends on, at the pinned versions."""
     with tempfile.TemporaryDirectory() as folder:
         runtime = Path(folder) / "runtime.txt"
         code = _compile(runtime, [], ["--constraint", str(PINNED)])
@@ -65,16 +65,16 @@ def write_sbom(output: Path) -> int:
 def find_vulnerabilities(
     paths: Sequence[Path], osv_url: str | None = None, *, tools: Path = _TOOLS
 ) -> int:
-    """0 if none is known, 1 with a list of them, 2 if not everything could be asked for.
+    """Return 0 if none is known, 1 with a list of them, 2 if not everything could be checked.
 
-    The package index is asked, and OSV where that has no answer. `tools` is where pip-audit is.
+    The package index is asked first, then OSV for what it does not know. `tools` holds pip-audit.
     """
     services = [["pypi"], ["osv"]] if osv_url is None else [["osv", "--osv-url", osv_url]]
     return max(_ask(path, services, tools) for path in paths)
 
 
 def _ask(path: Path, services: Sequence[Sequence[str]], tools: Path) -> int:
-    """What the first service that knows all of a file says, or that none does."""
+    """Return the verdict of the first service that knows all packages of a file."""
     command = [str(tools / "pip-audit"), "--disable-pip", "--require-hashes", "--strict"]
     command += ["--requirement", str(path), "--vulnerability-service"]
     code = NOT_CHECKED
@@ -89,10 +89,10 @@ def _ask(path: Path, services: Sequence[Sequence[str]], tools: Path) -> int:
 
 
 def verdict(code: int, said: str) -> tuple[int, str]:
-    """What pip-audit's exit code and last line mean.
+    """Interpret pip-audit's exit code and last line.
 
-    It ends with 1 for what it found and for what went wrong alike; and without `--strict` it calls
-    packages sound that its service does not know.
+    It returns 1 both for findings and for errors; and without `--strict` it reports packages that
+    its service does not know as sound.
     """
     last = (said.strip().splitlines() or ["no reason given"])[-1]
     if code == NONE_KNOWN:
@@ -103,7 +103,7 @@ def verdict(code: int, said: str) -> tuple[int, str]:
 
 
 def _compile(path: Path, extras: Sequence[str], more: Sequence[str]) -> int:
-    """Pin what pyproject.toml asks for. Shape: no index is named in the file."""
+    """Pin what pyproject.toml requires. The file names no index."""
     flags = ["--quiet", "--universal", "--python-version", PYTHON_MIN, "--generate-hashes"]
     flags += ["--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]
     flags += [flag for extra in extras for flag in ("--extra", extra)]
