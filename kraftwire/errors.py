@@ -1,4 +1,4 @@
-"""The four families of errors, and `check` for our own invariants.
+"""The four families of errors, and `check` for invariants.
 
 `WireError`: bytes of a peer or a file are wrong. `ApiError`: legal bytes, refused with an error
 code. `StorageError`: the disk lies or fails. `InvariantError`: a bug of ours.
@@ -18,7 +18,16 @@ __all__ = [
 
 
 class KraftwireError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base of every error that this package raises on purpose; picklable."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the attributes: a subclass does not keep the arguments that made its text."""
+        return _again, (type(self), self.args), self.__dict__
+
+
+def _again(kind: type[KraftwireError], arguments: tuple[object, ...]) -> KraftwireError:
+    """Return an unpickled error, before its attributes are restored."""
+    return kind.__new__(kind, *arguments)
 
 
 class UsageError(KraftwireError):
@@ -79,7 +88,7 @@ class ApiError(KraftwireError):
 class StorageError(KraftwireError):
     """A file on disk is damaged or an operation on it failed; names the file and the position.
 
-    Shape: `problem` is the text without file and position. `fatal` is True after a failed sync: the
+    `problem` is the text without file and position. `fatal` is True after a failed sync: the
     process must end, and nothing be tried again.
     """
 

@@ -1,8 +1,9 @@
-"""Every limit in one place, each with its reason; how requests take turns is in `node.limits`."""
+"""Every limit in one place, each with its reason; `records.limits` has those of batches."""
 
 from __future__ import annotations
 
 __all__ = [
+    "BATCH_COMPLETE_BYTES",
     "BATCH_SIZE_MAX",
     "BUFFERED_BYTES_MAX",
     "CAPTURE_READ_BYTES",
@@ -30,17 +31,19 @@ __all__ = [
     "FILE_WINDOW_BYTES",
     "FINDING_HEX_BYTES",
     "FLUSH_INLINE_SECONDS",
+    "FLUSH_IN_WORKER_BYTES_MIN",
     "FOLLOWED_BATCHES_KEPT",
     "FORWARDS_AT_ONCE_MAX",
     "FRAGMENTED_PACKETS_MAX",
     "FRAME_SIZE_MAX",
     "HEX_LINE_BYTES_MAX",
     "HTTP_REQUEST_SIZE_MAX",
+    "INNER_DECODED_FREE",
+    "INNER_DECODED_RATIO",
     "LINE_READ_BYTES",
     "LINGER_NS",
     "LINGER_PACKETS",
     "LOG_SCAN_BYTES",
-    "MESSAGE_LINE_BYTES_MAX",
     "METADATA_BATCH_BYTES_MAX",
     "METRICS_CONNECTIONS_MAX",
     "OBSERVERS_MAX",
@@ -63,14 +66,9 @@ __all__ = [
     "RAFT_HIGHLIGHT_COUNT_MAX",
     "RAFT_PENDING_COUNT_MAX",
     "RAFT_TOPIC_COUNT_MAX",
+    "RECENT_APPENDS_BYTES",
+    "RECENT_APPENDS_MAX",
     "RECOGNITION_BYTES_MAX",
-    "RECORDS_CHUNK_COUNT",
-    "RECORDS_COUNT_FREE",
-    "RECORDS_COUNT_RATIO_MAX",
-    "RECORDS_RATIO_MAX",
-    "RECORDS_SIZE_FREE",
-    "RECORDS_SIZE_MAX",
-    "RECORD_PROBLEMS_MAX",
     "RENDER_PENDING_BYTES_MAX",
     "RENDER_PENDING_COUNT_MAX",
     "REQUEST_ELEMENTS_MAX",
@@ -97,32 +95,7 @@ __all__ = [
 # socket.request.max.bytes of a Kafka broker: a longer frame is refused by every real server.
 FRAME_SIZE_MAX = 100 * 1024 * 1024
 
-# One batch may not expand beyond this when decompressed. Kafka has no such limit; a batch is at
-# most message.max.bytes (1 MiB by default) on the wire, and honest data shrinks far less than
-# this allows.
-RECORDS_SIZE_MAX = 256 * 1024 * 1024
-
-# Below that, a batch may expand to RECORDS_SIZE_FREE and RECORDS_RATIO_MAX bytes more for each of
-# its own: a producer's batch and a snapshot's hold at most a few MiB, however tightly they are
-# packed, and longer ones shrink less. A tool that holds one such batch stays below 64 MiB and
-# eight times its input.
-RECORDS_SIZE_FREE = 16 * 1024 * 1024
-RECORDS_RATIO_MAX = 8
-
-# A compressed batch may hold RECORDS_COUNT_FREE records and RECORDS_COUNT_RATIO_MAX more for each
-# of its bytes. Records of a real batch differ at least in their offsets, which no codec packs into
-# less than a byte or two; seven bytes repeated by the million are a bomb.
-RECORDS_COUNT_FREE = 64 * 1024
-RECORDS_COUNT_RATIO_MAX = 2
-
-# Reasons that are kept of why records of one batch cannot be decoded; the rest are counted.
-RECORD_PROBLEMS_MAX = 1000
-
-# Iterating over a batch turns this many records at a time into objects, so that the memory of a
-# batch with millions of tiny records stays near that of its bytes.
-RECORDS_CHUNK_COUNT = 4096
-
-# Looking for the next whole batch behind a damaged one computes CRCs of candidates; at most this
+# Looking for the next whole batch after a damaged one computes CRCs of candidates; at most this
 # many bytes for each byte of the buffer, so that planted headers cannot make it quadratic.
 RESUME_BYTES_RATIO = 8
 
@@ -132,11 +105,16 @@ RESUME_BYTES_RATIO = 8
 ELEMENT_BYTES_MIN = 8
 ELEMENT_FREE_COUNT = 10_000
 
+# A message in a record, or in a field of another message, may take this much memory once it is
+# decoded, plus this many times its length. What Kafka and its clients write takes far less.
+INNER_DECODED_FREE = 4 * 1024 * 1024
+INNER_DECODED_RATIO = 2
+
 # Files are read through a window this long: few system calls, and little memory for many files.
 FILE_WINDOW_BYTES = 1024 * 1024
 
-# A compressed file or a pipe is copied to disk before it is decoded, at most this much of it:
-# twice the largest segment that Kafka can write (positions are signed 32-bit integers).
+# A compressed file or a pipe is copied to disk before it is decoded, up to this size: twice the
+# largest segment that Kafka can write (positions are signed 32-bit integers).
 UNPACKED_FILE_BYTES_MAX = 4 * 1024 * 1024 * 1024
 
 # A finding shows this much of the bytes it is about.
@@ -150,23 +128,19 @@ RESYNC_BATCH_BYTES_MAX = 1024 * 1024
 # bytes for each, so this allows a million of them.
 STATE_FILE_BYTES_MAX = 64 * 1024 * 1024
 
-# A header in a file that announces a longer batch is damaged. Kafka itself sets no bound, but no
-# batch comes to a broker in a longer frame than FRAME_SIZE_MAX unless it is configured otherwise.
+# A header in a file that announces a longer batch is damaged. Kafka itself sets no bound, but by
+# default no broker receives a batch in a frame longer than FRAME_SIZE_MAX.
 BATCH_SIZE_MAX = 256 * 1024 * 1024
 
-# `kraftwire message` refuses a longer line, and skips it without keeping it: the largest frame has
-# twice its size in hex digits, less in base64, and a mebibyte is enough for the other keys.
-MESSAGE_LINE_BYTES_MAX = 2 * FRAME_SIZE_MAX + 1024 * 1024
-
-# Lines are read in pieces of this size: nearly all of them are one piece.
+# Lines are read in pieces of this size; nearly every line is one piece.
 LINE_READ_BYTES = 64 * 1024
 
-# A longer line of `kraftwire decode --input hex` is passed over: the largest frame has this size
-# with colons between its bytes, and room for a comment.
+# A longer line of `kraftwire decode --input hex` is skipped. The largest frame has this size with
+# colons between its bytes, and leaves room for a comment.
 HEX_LINE_BYTES_MAX = 3 * FRAME_SIZE_MAX + 64 * 1024
 
-# The leading fields of a frame with missing bytes are read as if zeros followed, at most so many:
-# enough for the rest of an array of a thousand partitions to seem to be there.
+# The leading fields of a frame with missing bytes are read as if zeros followed, at most this many:
+# enough to stand for the rest of an array of a thousand partitions.
 PARTIAL_BYTES_MAX = 64 * 1024
 
 # Captures are read in pieces of this size: large enough that the calls cost nothing, small enough
@@ -174,91 +148,90 @@ PARTIAL_BYTES_MAX = 64 * 1024
 CAPTURE_READ_BYTES = 256 * 1024
 
 # A reader that follows a growing segment remembers this many batches, to find its place again
-# when the log is truncated. A truncation behind them is read again from the segment's start.
+# when the log is truncated. After a truncation below them all, it reads from the segment's start.
 FOLLOWED_BATCHES_KEPT = 65_536
 
-# What a decoder remembers of groups, connections and requests without an answer, each at most so
-# many: a broker has a few thousand connections, and a request waits at most minutes.
+# How many groups, connections and unanswered requests a decoder remembers, of each kind: a broker
+# has a few thousand connections, and a request waits for minutes at most.
 CLUES_MAX = 100_000
 
-# Clusters of one capture that get a story of their own.
+# Clusters of one capture whose histories are shown separately.
 RAFT_CLUSTER_COUNT_MAX = 64
 
 # The Raft timeline keeps this many events of each kind and counts the rest: a quorum that votes all
-# day without result must not fill the memory, and nobody reads that far.
+# day without result must not fill memory, and nobody reads that far.
 RAFT_EVENT_COUNT_MAX = 20_000
 
-# Of the metadata log it quotes this many records and counts the rest.
+# The Raft timeline quotes this many records of the metadata log and counts the rest.
 RAFT_HIGHLIGHT_COUNT_MAX = 2_000
 
-# Topics whose names and sizes it keeps; a cluster is designed for fewer.
+# Topics whose names and sizes the Raft timeline keeps; a cluster is designed for fewer.
 RAFT_TOPIC_COUNT_MAX = 200_000
 
-# Requests without an answer that it keeps, to tell what a silent node left open.
+# Unanswered requests that the Raft timeline keeps, to report what a silent node left unanswered.
 RAFT_PENDING_COUNT_MAX = 10_000
 
 # A longer packet or block means that the capture file is damaged: tools capture at most 256 KiB
 # of a packet, and the name and secret blocks of pcapng are far shorter than this.
 PACKET_BYTES_MAX = 16 * 1024 * 1024
 
-# IP packets in pieces that are being put together at a time; each holds at most 64 KiB.
+# Fragmented IP packets that are reassembled at a time; each holds at most 64 KiB.
 FRAGMENTED_PACKETS_MAX = 64
 
 # Connections in a capture are followed up to this number; beyond it the one that was opened first
-# is given up, so that a scan of ports cannot fill memory. Closed ones are remembered for a while,
+# is dropped, so that a port scan cannot fill memory. Closed ones are remembered for a while,
 # because late copies of their packets must not look like new connections.
 CONNECTIONS_MAX = 20_000
 CLOSED_CONNECTIONS_MAX = 1024
 
-# Requests that wait for their responses, per connection. Clients allow 5 in flight by default;
-# where a capture holds one direction only, responses never come.
+# Requests that wait for their responses, per connection. Clients allow 5 in flight by default; in
+# a capture of one direction only, responses never come.
 PENDING_REQUESTS_MAX = 10_000
 
 # Responses that wait for their requests, per connection: captures may show a response before its
-# request, and a hole in the requests keeps those behind it waiting.
+# request, and a gap in the requests keeps those after it waiting.
 PARKED_RESPONSES_MAX = 256
 PARKED_PACKETS_MAX = 64
 PARKED_BYTES_MAX = 4 * 1024 * 1024
 
-# While frames are searched for, this much of a direction is kept. A frame that is recognised by
-# its own first bytes alone may not be longer than UNCONFIRMED_FRAME_SIZE_MAX: a wrong length
-# above that would swallow too much that is right.
+# During a search for frames, this much of a direction is kept. A frame that is recognised by its
+# own first bytes alone may not be longer than UNCONFIRMED_FRAME_SIZE_MAX: a larger wrong length
+# would swallow too many good frames.
 SEARCH_BYTES_MAX = 2 * 1024 * 1024
 UNCONFIRMED_FRAME_SIZE_MAX = 1024 * 1024
 
 # A connection that was open before the capture began and shows no frame in this many bytes of a
-# direction is taken for something else than Kafka.
+# direction is not considered Kafka.
 RECOGNITION_BYTES_MAX = 4 * 1024 * 1024
 
 # Unfinished frames of all connections together may take this much; of a frame beyond that only the
-# first packet is kept, so that a capture with many slow large responses fits into memory. Shorter
-# frames than COUNTED_FRAME_SIZE_MIN are not counted: they are many, and the connections bound them.
+# first packet is kept, so that a capture with many slow large responses fits into memory. Frames
+# shorter than COUNTED_FRAME_SIZE_MIN are not counted: the number of connections bounds them.
 BUFFERED_BYTES_MAX = 128 * 1024 * 1024
 COUNTED_FRAME_SIZE_MIN = 32 * 1024
 
-# Encrypted connections are listed one by one up to this number, beyond it counted only.
+# Encrypted connections are listed one by one up to this number; the rest are only counted.
 TLS_CONNECTIONS_LISTED = 1000
 
-# Requests without a response that lines and statistics keep something of, a few hundred bytes each.
+# Requests without a response that lines and statistics remember, a few hundred bytes each.
 RENDER_PENDING_COUNT_MAX = 20_000
 
-# After a reset, or when both ends are done while something is open, a connection is followed for
-# this much longer, because captures may show its last data too late.
+# After a reset, or after both ends have closed while bytes are still missing, a connection is
+# followed for this much longer, because captures may show its last data too late.
 LINGER_PACKETS = 16
 LINGER_NS = 1_000_000_000
 
-# Connections with something open are looked at again after so much time without a packet.
+# Connections with missing bytes are checked again after this much time without a packet.
 REVIEW_NS = 1_000_000_000
 
-# Requests that the tree and the byte view, and each connection of the tables, hold back until their
-# responses come.
+# Requests that each connection of the tables holds back until their responses come.
 RENDER_PENDING_BYTES_MAX = 64 * 1024 * 1024
 
-# Statistics have at most so many rows of each kind; beyond that clients or files share one. A row
-# with its histograms takes about 2 KB.
+# Statistics have at most this many rows of each kind; clients or files beyond that share one. A
+# row with its histograms takes about 2 KB.
 STATS_ROWS_MAX = 20_000
 
-# Kafka's serializer writes no longer string, and its reader takes none, in compact form either.
+# Kafka's serializer writes no longer string, and its reader accepts none, not even a compact one.
 STRING_SIZE_MAX = 0x7FFF
 
 # A section of tagged fields may hold this many beyond one for each eight bytes left: an entry of a
@@ -268,24 +241,30 @@ TAGS_FREE_COUNT = 64
 # Complete batches that a leader holds unwritten before it refuses appends: Kafka's number.
 WAITING_BATCHES_MAX = 10
 
-# A leader that names a snapshot so often, and sends nothing of one in between, is not taken for
-# alive any more. An honest one may delete what it named while it is fetched, once or twice.
+# A leader's batch of this size is complete before the linger time is over; only a single append can
+# make it longer. A batch as long as an answer to a Fetch is sent while the next one is filled; with
+# Kafka's 8 MiB leader and followers wait for each other, and a fifth to a half less is committed.
+BATCH_COMPLETE_BYTES = 2 * 1024 * 1024
+
+# A leader that names a snapshot this often without sending any part of one no longer counts as
+# alive. An honest leader may, once or twice, delete the snapshot that it named while it is fetched.
 SNAPSHOT_CLAIMS_MAX = 3
 
-# What a leader sends of a snapshot at a time, however much a peer asks for.
+# The largest part of a snapshot that a leader sends at a time, however much a peer asks for.
 SNAPSHOT_CHUNK_BYTES_MAX = 1024 * 1024
 
-# Fetches that a leader holds back until there is something to tell. Every voter and observer has
-# one; a peer that keeps opening connections must not make it hold more.
+# Fetches that a leader parks until there is something to answer. Every voter and observer has one;
+# a peer that keeps opening connections must not make the leader park more.
 PARKED_FETCHES_MAX = 4096
 
-# Of those that are not voters' so many are answered in one step, some milliseconds of work.
+# Of parked Fetches from replicas that are not voters, this many are answered in one step: some
+# milliseconds of work.
 PARKED_WOKEN_MAX = 32
 
 # A log segment is checked in parts of this size when it is opened; a longer batch is read whole.
 LOG_SCAN_BYTES = 4 * 1024 * 1024
 
-# Kafka's quorum writes no larger batch than 8 MiB; the search for good batches behind damage
+# Kafka's quorum writes no larger batch than 8 MiB; the search for good batches after damage
 # looks at parts of a segment that overlap by as much.
 METADATA_BATCH_BYTES_MAX = 8 * 1024 * 1024
 
@@ -297,20 +276,26 @@ DELIVERY_BYTES = 256 * 1024
 # the node is being stopped.
 SNAPSHOT_WRITE_BYTES = 256 * 1024
 
-# Records of a leader whose clock is further ahead than this do not push on the time of later ones.
+# Records of a leader whose clock is further ahead than this do not advance the timestamps of later
+# ones.
 CLOCK_LEAD_MAX_MS = 3_600_000
 
-# The core handles so many events before other tasks get a turn.
+# The core handles this many events before other tasks get a turn.
 EVENTS_PER_TURN = 256
 
-# A disk whose flushes take less is flushed without a thread: beside a busy main thread each step
-# of another one waits up to 5 ms for the interpreter's lock. Measured at 20,000 appends a second:
-# twice the throughput of a thread on a disk that takes 2.7 ms.
+# A disk whose flushes take less time is flushed without a thread: while the main thread is busy,
+# each step of another thread waits up to 5 ms for the interpreter's lock. Measured at 20,000
+# appends a second on a disk that takes 2.7 ms: twice the throughput of a thread.
 FLUSH_INLINE_SECONDS = 0.005
 
-# Longer requests are refused: decoding one of small elements keeps everything else waiting, half a
-# second for so many bytes, and no honest one is nearly as long. Producers, which this node refuses
-# anyway, send a MiB and a header by default.
+# A leader with this much to flush does it in a thread, however fast the disk is, and appends and
+# answers in the meantime. Measured with 3 nodes and records of 4 KiB: half as many again a second.
+# A follower has nothing else to do, since its next Fetch waits for the flush.
+FLUSH_IN_WORKER_BYTES_MIN = 1024 * 1024
+
+# Longer requests are refused: decoding one with small elements blocks everything else, half a
+# second for this many bytes, and no honest one is nearly as long. Producers, which this node
+# refuses anyway, send at most one MiB and a header by default.
 REQUEST_SIZE_MAX = 2 * 1024 * 1024
 
 # A request with more elements than that, whatever they are, is refused: the answer to each costs
@@ -318,50 +303,52 @@ REQUEST_SIZE_MAX = 2 * 1024 * 1024
 # in one request to a controller.
 REQUEST_ELEMENTS_MAX = 10_000
 
-# What all connections of a node hold together: requests that are not whole or not answered, and
-# answers that were not taken. Above it the oldest are given up, those that hold a few bytes last.
+# What all connections of a node hold together: requests that are incomplete or unanswered, and
+# answers that the peer has not read. Beyond it the oldest connections are closed, those that hold
+# less than EVICTED_BYTES_MIN last.
 CONNECTION_BYTES_MAX = 256 * 1024 * 1024
 EVICTED_BYTES_MIN = 64 * 1024
 
-# What Python takes for an open connection, and in addition while a request of it is answered or
-# waits: tasks, buffers, objects. All that may be open, idle, take half of CONNECTION_BYTES_MAX.
+# What Python takes for an open connection, and in addition while one of its requests waits or is
+# answered: tasks, buffers, objects. If all connections are open and idle, they take half of
+# CONNECTION_BYTES_MAX.
 OPEN_CONNECTION_BYTES = 8 * 1024
 OPEN_REQUEST_BYTES = 16 * 1024
 
-# While a request is answered, it counts for so many times its length: objects are larger than the
-# bytes that they were made of.
+# While a request is answered, it counts for this many times its length: objects are larger than
+# the bytes from which they were decoded.
 DECODED_FACTOR = 8
 
-# File descriptors that accepted connections leave alone: for the log, its snapshots, and
+# File descriptors that accepted connections may not use: they are for the log, its snapshots, and
 # connections to other nodes.
 DESCRIPTORS_RESERVED = 256
 
-# Who asks for metrics at a time. A scraper has one connection.
+# Connections to the metrics endpoint at a time. A scraper has one.
 METRICS_CONNECTIONS_MAX = 16
 
-# A longer name of a client's software than that is refused: names are a word or two.
+# A longer name of a client's software is refused: names are a word or two.
 SOFTWARE_NAME_SIZE_MAX = 256
 
 # Requests to one peer that wait for its connection. The core has one in flight; more come only
 # when its requests in flight are forgotten, and then only the newest matters.
 PEER_QUEUE_MAX = 16
 
-# Replicas and addresses that the core's connections are kept for. Quorums have a handful; who leads
-# and where is what others say.
+# Replicas and addresses to which the core's connections are kept. Quorums have a handful, but other
+# nodes can claim any leader at any address.
 PEERS_MAX = 100
 
-# A Fetch is answered with at most this much, however much it asks for, or one whole batch: some
-# milliseconds of work, in which nothing else is done. Kafka's fetch.max.bytes would let a node keep
-# 55 MiB for every client, its replicas ask for 8 MiB, and a peer may ask for 2 GiB.
+# A Fetch is answered with at most this much, however much it asks for, or with one whole batch:
+# some milliseconds of work that block everything else. Kafka's fetch.max.bytes would let a node
+# hold 55 MiB for every client, its replicas ask for 8 MiB, and a peer may ask for 2 GiB.
 FETCH_BYTES_MAX = 2 * 1024 * 1024
 
-# The committed log is searched by time in reads of this size, with other work done in between.
+# A search of the committed log by time reads this much at once; other work is done in between.
 SCAN_READ_BYTES = 1024 * 1024
 
-# Requests that wait for the quorum leader's answer on behalf of clients; each has a connection.
+# Requests of clients that are forwarded to the quorum's leader at a time; each has a connection.
 FORWARDS_AT_ONCE_MAX = 16
 
-# Who asks the metrics endpoint for something sends less.
+# The longest request head that the metrics endpoint reads; a scraper sends a few hundred bytes.
 HTTP_REQUEST_SIZE_MAX = 8 * 1024
 
 # Registrations and heartbeats that wait for the active controller; each is a few hundred bytes,
@@ -369,32 +356,37 @@ HTTP_REQUEST_SIZE_MAX = 8 * 1024
 CONTROLLER_QUEUE_MAX = 10_000
 
 # Observers whose progress a leader keeps. A cluster has some hundreds of brokers; a client that
-# makes up replica ids pushes out whoever has not fetched for longest, which then comes back.
+# makes up replica ids evicts the one that has not fetched for longest, which then returns.
 OBSERVERS_MAX = 4096
 
-# A held-back Fetch is answered after this long, whatever it asks for: replicas ask for half a
-# second, and a peer that asks for days would keep its place among PARKED_FETCHES_MAX.
+# A parked Fetch is answered after this long, whatever it asks for: replicas ask for half a second,
+# and a peer that asks for days would keep its place among PARKED_FETCHES_MAX.
 FETCH_WAIT_MAX_MS = 30_000
 
-# The test server's load: what one append holds at most, so that other events of the core get their
-# turn, and what waits for its commit at most, so that memory is bounded where the load is not.
+# A log keeps its last appends in memory, up to this size and number: two of the longest batches,
+# and what an idle leader writes in ten seconds.
+RECENT_APPENDS_BYTES = 16 * 1024 * 1024
+RECENT_APPENDS_MAX = 20
+
+# The test server's load: the largest append, so that other events of the core get their turn, and
+# the largest amount that waits to be committed, so that memory is bounded where the load is not.
 PERF_APPEND_BYTES = 256 * 1024
-PERF_IN_FLIGHT_BYTES = 16 * 1024 * 1024
+PERF_IN_FLIGHT_BYTES = 64 * 1024 * 1024
 
 # The last leader epoch that its field on the wire and on disk can hold. No honest cluster gets
-# there; after it nobody can be elected, but nobody has to die either.
+# there; after it no node can be elected, but no node ends either.
 EPOCH_MAX = (1 << 31) - 1
 
-# Requests of voters may move a node's epoch so far at once, and by one more in so many
-# milliseconds: a voter without pre-votes that was cut off for hours comes back so far ahead, while
-# it takes years to use up all epochs. One that was away for longer is heard through its answers.
+# Requests of voters may advance a node's epoch this far at once, and by one more in this many
+# milliseconds: a voter without pre-votes that was cut off for hours comes back that far ahead, yet
+# using up all epochs would take years. A voter that was away for longer is heard in its answers.
 EPOCH_ALLOWANCE = 10_000
 EPOCH_ALLOWANCE_MS = 100
 
-# A replica that is not in the voter set, but may be in one that this node's log lacks, moves the
-# epoch by no more: elections that failed since.
+# A replica that is not in the voter set, but may be in one that this node's log lacks, may advance
+# the epoch this far: by the elections that have failed since.
 EPOCH_JUMP_OF_OTHERS_MAX = 100
 
 # A node decodes longer requests in a thread. Those of replicas and of ordinary clients are shorter;
-# one of this size takes milliseconds, or a fifth of a second if its author means harm.
+# decoding one of this size takes milliseconds, or a fifth of a second if it is a hostile one.
 DECODE_INLINE_BYTES = 64 * 1024

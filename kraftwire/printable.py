@@ -1,4 +1,4 @@
-"""Text that is safe to show: nothing that a peer or a file wrote steers a terminal.
+"""Text that is safe to show: nothing that a peer or a file wrote can control a terminal.
 
 Owns the one function that every output for people goes through. A character that a terminal obeys,
 or that hides what stands next to it, is shown as JSON escapes it, so that text which is JSON stays
@@ -10,25 +10,32 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["printable", "printable_lines", "printable_painted", "printable_pieces"]
+__all__ = [
+    "printable",
+    "printable_lines",
+    "printable_painted",
+    "printable_pieces",
+    "printable_text",
+]
 
 # Controls (C0, DEL, C1), line and paragraph separators, surrogates, and all format characters:
-# those that turn the direction of text, and those that are not seen at all.
+# those that change the direction of text, and invisible ones.
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f"
     "\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000110bd\U000110cd"
     "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001-\U000e007f]"
 )
 _PLAIN = bytes(range(0x20, 0x7F))
+_PLAIN_LINES = _PLAIN + b"\n"
 # The colours of this program, and the end of one.
 _COLOUR = re.compile("(\x1b\\[(?:0|1|2|4|31|32|33)m)")
 
 
 def printable(text: str) -> str:
-    """A line of text with all that is no plain character as ``\\uXXXX``, line ends included.
+    """Return a line with every unsafe character, line ends included, escaped as ``\\uXXXX``.
 
-    Shape: characters beyond U+FFFF are two escapes, as in JSON; text without such characters is
-    returned as it is.
+    Characters beyond U+FFFF are two escapes, as in JSON; text without such characters is returned
+    as it is.
     """
     # Nearly every text is plain ASCII, and this takes a tenth of the time of a search.
     if text.isascii() and not text.encode().translate(None, _PLAIN):
@@ -39,17 +46,27 @@ def printable(text: str) -> str:
 def printable_lines(lines: Sequence[str], *, is_painted: bool = False) -> str:
     """Lines, each printable and with its end; those of `printable_painted` if `is_painted`."""
     text = "\n".join([*lines, ""])
-    # Only the ends of the lines are left over, one for each: no line has anything to escape.
+    # Only the line ends remain, one for each line: no line has anything to escape.
     if text.isascii() and text.encode().translate(None, _PLAIN) == b"\n" * len(lines):
         return text
     one = printable_painted if is_painted else printable
     return "".join(one(line) + "\n" for line in lines)
 
 
-def printable_painted(line: str) -> str:
-    """A line that may have the colours of this program in it, which stay.
+def printable_text(text: str, *, is_painted: bool = False) -> str:
+    """Return a text of whole lines with each line made printable, as by `printable_lines`.
 
-    Shape: whoever puts such a line together calls `printable` for what it did not write itself.
+    Line ends in the text stay. Costs little if everything is printable already.
+    """
+    if text.isascii() and not text.encode().translate(None, _PLAIN_LINES):
+        return text
+    return printable_lines(text.split("\n")[:-1], is_painted=is_painted)
+
+
+def printable_painted(line: str) -> str:
+    """Return a line made printable, except for this program's own colours.
+
+    Code that assembles such a line calls `printable` for every part that it did not write itself.
     """
     if "\x1b" not in line:
         return printable(line)
@@ -59,7 +76,7 @@ def printable_painted(line: str) -> str:
 
 
 def printable_pieces(pieces: Iterable[tuple[str, bool]]) -> str:
-    """Pieces of text in one; those that are marked are the user's own, and stay as they are."""
+    """Join pieces of text; those marked True are the user's own, and stay unchanged."""
     return "".join(text if is_own else printable(text) for text, is_own in pieces)
 
 

@@ -1,4 +1,4 @@
-"""A real quorum for other people's tests: node processes on loopback, started and harmed at will.
+"""A real quorum for tests: node processes on loopback that a test can start, stop and kill.
 
 Loads nothing until it is used, because pytest imports this package in every run.
 """

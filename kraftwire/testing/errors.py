@@ -1,4 +1,4 @@
-"""What goes wrong with a quorum of processes."""
+"""Errors of a quorum of processes."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ __all__ = ["QuorumError"]
 
 
 class QuorumError(KraftwireError):
-    """A node ended or did not do in time what it should; the text has the end of its log."""
+    """A node ended or timed out; the text has the end of its log."""

@@ -1,6 +1,6 @@
 """The files of a quorum's nodes: properties, formatted log directories, ports.
 
-Every node is broker and controller, as `process.roles=broker,controller` has it. Voters are static
+Every node is broker and controller (`process.roles=broker,controller`). Voters are static
 (`controller.quorum.voters`, kraft.version 0), or dynamic: formatted with the first ones, changed
 with Kafka's tools from then on (kraft.version 1).
 """
@@ -19,7 +19,7 @@ HOST = "127.0.0.1"
 
 
 class NodeFiles:
-    """What is in a quorum's folder. `ports` has (broker, controller) by node id."""
+    """The files in a quorum's folder. `ports` has (broker, controller) by node id."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class NodeFiles:
         self._is_captured = is_captured
 
     def prepare(self, count: int) -> None:
-        """Begin anew: other ports, another cluster, empty directories for the first nodes."""
+        """Choose new ports and a new cluster id, and format the directories of the first nodes."""
         from kraftwire.log.uuids import random_uuid
         from kraftwire.wire.json_form import uuid_to_text
 
@@ -50,14 +50,14 @@ class NodeFiles:
             self.format(number, directory_ids)
 
     def add(self, number: int) -> None:
-        """Give a further node its files: it observes until it is made a voter."""
+        """Create the files of an additional node: it observes until it is made a voter."""
         broker_port, controller_port = free_ports(2)
         self.ports[number] = (broker_port, controller_port)
         self._write_config(number)
         self.format(number)
 
     def format(self, number: int, initial: Mapping[int, bytes] | None = None) -> None:
-        """Format a node's empty directory, as one of the first voters where these are given.
+        """Format a node's empty directory, as that of a first voter if `initial` is given.
 
         `initial` has the directory ids of the first voters by node id.
         """
@@ -89,19 +89,19 @@ class NodeFiles:
         list(format_directories(LocalFiles(), node, request))
 
     def config(self, number: int) -> Path:
-        """A node's properties file."""
+        """Return a node's properties file."""
         return self.folder / f"node-{number}.properties"
 
     def log(self, number: int) -> Path:
-        """What a node has logged."""
+        """Return a node's log file."""
         return self.folder / f"node-{number}.log"
 
     def data(self, number: int) -> Path:
-        """A node's log directory."""
+        """Return a node's log directory."""
         return self.folder / f"data-{number}"
 
     def capture(self, number: int) -> Path:
-        """A node's recorded traffic."""
+        """Return the capture of a node's traffic."""
         return self.folder / f"node-{number}.pcapng"
 
     def _write_config(self, number: int) -> None:
@@ -122,7 +122,7 @@ class NodeFiles:
             "listeners": f"PLAINTEXT://{HOST}:{broker_port},CONTROLLER://{HOST}:{controller_port}",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": self.data(number),
-            # Half of Kafka's second: nobody leads until it has passed for the first time.
+            # Half of Kafka's default second: the first election starts when it has passed.
             "controller.quorum.election.timeout.ms": 500,
         }
         if self._is_dynamic:

@@ -1,4 +1,4 @@
-"""Several nodes that form a quorum: their files, their start together, what they are asked.
+"""Several nodes that form a quorum: their files, their startup, their control.
 
 Every node is broker and controller. The voters are static, or dynamic, so that nodes can be added,
 removed and wiped.
@@ -27,9 +27,10 @@ __all__ = ["Quorum", "quorum"]
 
 _POLL_S = 0.02
 _START_ATTEMPTS = 3
-# While nodes start, each question to them is short, so that one that has ended is noticed soon.
+# While nodes start, requests to them have a short time-out, so that a node that ended is noticed
+# soon.
 _LOOK_S = 1.0
-# What a node says that finds its port taken between choosing it and binding it.
+# In the log of a node whose port was taken between choosing and binding it.
 _PORT_TAKEN = "in use"
 
 
@@ -37,7 +38,7 @@ class Quorum:
     """Nodes with the ids 1 to `count`; made by `quorum`.
 
     Order: entering starts the nodes and waits until all of them serve and one leads; leaving kills
-    what runs. Raises: QuorumError with the end of a node's log when one does not do its part.
+    what runs. Raises: QuorumError with the end of a node's log if a node fails or times out.
     """
 
     def __init__(
@@ -110,9 +111,9 @@ class Quorum:
         return ",".join(f"{HOST}:{ports[1]}" for ports in self._files.ports.values())
 
     def leader(self) -> int:
-        """The leader's id; waits for one if there is none.
+        """Return the leader's id; waits for one if there is none.
 
-        Raises: QuorumError if there is none in time.
+        Raises: QuorumError if none is elected in time.
         """
         try:
             return self.admin().describe_quorum().leader_id
@@ -120,16 +121,16 @@ class Quorum:
             raise self._problem(str(error)) from error
 
     def admin(self, *, timeout_s: float | None = None) -> Admin:
-        """A client that asks the controllers of those nodes that run and are not paused."""
+        """Return a client of the controllers that are running and not paused."""
         from kraftwire.client import Admin
 
         awake = [i for i, node in self._nodes.items() if node.is_running and not node.is_paused]
         if not awake:
-            raise self._problem("no node runs")
+            raise self._problem("no node is running")
         return Admin(
             bootstrap_controllers=[f"{HOST}:{self._files.ports[i][1]}" for i in awake],
             timeout_s=self._timeout_s if timeout_s is None else timeout_s,
-            # A paused leader is still named by the others until they elect another one.
+            # The others name a paused leader until they elect another one.
             connect_timeout_s=1.0,
             retry_backoff_max_s=0.2,
         )
@@ -148,19 +149,19 @@ class Quorum:
         return number
 
     def wipe(self, node_id: int) -> None:
-        """Give a node that does not run an empty disk: a new directory id, so another replica.
+        """Give a stopped node an empty disk: with a new directory id, it is another replica.
 
         Raises: UsageError if the voters are static, because such a voter could vote twice.
         """
         node = self._node(node_id)
         if node.is_running:
-            raise QuorumError(f"node {node_id} runs: stop or kill it before its disk is wiped")
+            raise QuorumError(f"node {node_id} is running: stop or kill it before wiping its disk")
         if not self._is_dynamic:
             raise UsageError("voters of a static quorum must not lose their disks")
         self._files.format(node_id)
 
     def config_file(self, node_id: int) -> Path:
-        """A node's properties file, as Kafka's tools take it with --command-config or --config."""
+        """Return a node's properties file, for --command-config or --config of Kafka's tools."""
         self._node(node_id)
         return self._files.config(node_id)
 
@@ -171,43 +172,43 @@ class Quorum:
         node.wait_ready(time.monotonic() + self._timeout_s)
 
     def stop(self, node_id: int) -> None:
-        """Stop a node in good order: a leader hands over first."""
+        """Shut a node down cleanly: a leader hands over first."""
         self._node(node_id).stop()
 
     def kill(self, node_id: int) -> None:
         """End a node as a power cut does."""
         node = self._node(node_id)
         if not node.is_running:
-            raise QuorumError(f"node {node_id} does not run")
+            raise QuorumError(f"node {node_id} is not running")
         node.kill()
 
     def pause(self, node_id: int) -> None:
-        """Halt a node: its connections stay open, and nothing is answered on them."""
+        """Suspend a node: its connections stay open, but it answers nothing."""
         self._node(node_id).pause()
 
     def resume(self, node_id: int) -> None:
-        """Let a paused node go on."""
+        """Resume a paused node."""
         self._node(node_id).resume()
 
     def is_running(self, node_id: int) -> bool:
-        """Whether a node's process is there, paused or not."""
+        """Return whether a node's process exists, paused or not."""
         return self._node(node_id).is_running
 
     def pid(self, node_id: int) -> int | None:
-        """A node's process id; None if it does not run."""
+        """Return a node's process id; None if it is not running."""
         return self._node(node_id).pid
 
     def log(self, node_id: int) -> str:
-        """All that a node has logged, over all its starts."""
+        """Return all that a node has logged, over all its starts."""
         return self._node(node_id).log.read_text(errors="replace")
 
     def data_folder(self, node_id: int) -> Path:
-        """A node's log directory, in Kafka's format."""
+        """Return a node's log directory, in Kafka's format."""
         self._node(node_id)
         return self._files.data(node_id)
 
     def capture_file(self, node_id: int) -> Path:
-        """A node's traffic as pcapng, if `capture` was asked for; readable at any time."""
+        """Return a node's traffic as pcapng, if `capture` is on; readable at any time."""
         return self._files.capture(node_id)
 
     def _node(self, node_id: int) -> NodeProcess:
@@ -217,7 +218,7 @@ class Quorum:
         return self._nodes[node_id]
 
     def _start_all(self) -> None:
-        """Choose ports and start; with other ports again if somebody was faster to take one."""
+        """Choose ports and start; retry with other ports if one was taken in between."""
         for attempt in range(1, _START_ATTEMPTS + 1):
             self._prepare()
             deadline = time.monotonic() + self._timeout_s
@@ -235,7 +236,7 @@ class Quorum:
                 return
 
     def _prepare(self) -> None:
-        """Properties files and formatted log directories, with new ports each time."""
+        """Write properties files and format log directories, with new ports each time."""
         self._files.prepare(self._count)
         for number in self._files.ports:
             self._make_process(number)
@@ -254,7 +255,8 @@ class Quorum:
         self._nodes[number] = process
 
     def _wait_serving(self) -> None:
-        """Return once a leader is there and every node is known as broker and as controller."""
+        """Wait until there is a leader and every node has registered as broker and as
+        controller."""
         from kraftwire.client import Admin
 
         deadline = time.monotonic() + self._timeout_s
@@ -265,7 +267,7 @@ class Quorum:
             lambda: self._is_complete(through_brokers),
         ]
         for check in checks:
-            problem = "the nodes do not all register in time"
+            problem = "not all nodes registered in time"
             while True:
                 try:
                     if check():
@@ -284,7 +286,7 @@ class Quorum:
         return len(nodes) == self._count and not any(node.is_fenced for node in nodes)
 
     def _problem(self, text: str) -> QuorumError:
-        """A problem of all nodes, with the end of each log."""
+        """Return an error about all nodes, with the end of each log."""
         tails = [str(node.error(_state(node))) for node in self._nodes.values()]
         return QuorumError("\n".join([text, *tails]))
 
@@ -303,7 +305,7 @@ def quorum(
     dynamic: bool = False,
     timeout_s: float = 30.0,
 ) -> Quorum:
-    """A quorum of kraftwire nodes, to be used as a context manager.
+    """Return a quorum of kraftwire nodes, for use as a context manager.
 
     `folder` gets properties files, logs and data; a temporary one is removed at the end unless the
     block fails. `properties` go into every node's properties file, with its id in place of

@@ -1,4 +1,4 @@
-"""The pytest plugin: a fixture, and nothing that a run without it would have to load."""
+"""The pytest plugin: one fixture, which loads nothing until it is used."""
 
 from __future__ import annotations
 

@@ -10,15 +10,15 @@ __all__ = ["free_ports"]
 
 _HOST = "127.0.0.1"
 
-# Below what any system gives to outgoing connections (Linux begins at 32768): a port from there
-# could be taken by a connection before its process listens on it.
+# Below the ephemeral ports of every system (Linux begins at 32768): an outgoing connection could
+# take one of those before its process listens on it.
 _PORTS = range(10240, 32768)
 
 _TRIES_MAX = 1000
 
 
 def free_ports(count: int) -> list[int]:
-    """Loopback ports that nobody listens on, in random order; they differ.
+    """Return different loopback ports that are free, in random order.
 
     Raises: OSError if there are not enough.
     """

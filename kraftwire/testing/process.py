@@ -1,6 +1,6 @@
-"""One node as a process: started, paused, ended by its id; its log is a file.
+"""One node as a process, with a log file: start, pause, stop, kill.
 
-Owns the process and nothing of what it talks about.
+Owns the process; knows nothing of Kafka's protocol.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ __all__ = ["NodeProcess"]
 _POLL_S = 0.01
 _STOP_S = 10.0
 _TAIL_LINES = 25
-# A node prints such a line for each listener that accepts connections.
+# A node prints a line with this prefix for each listener that accepts connections.
 _READY = "ready "
 
 
 class NodeProcess:
-    """A node that may run or not.
+    """A node, running or not.
 
-    Shape: `listener_count` is how many lines tell that it is ready. Its log grows over all starts.
+    It is ready after `listener_count` lines. Its log grows over all starts.
     """
 
     def __init__(self, node_id: int, config: Path, log: Path, listener_count: int) -> None:
@@ -40,23 +40,24 @@ class NodeProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process id; None if it does not run."""
+        """The process id; None if it is not running."""
         return self._process.pid if self.is_running and self._process else None
 
     @property
     def is_running(self) -> bool:
-        """Whether the process is there, paused or not."""
+        """Whether the process exists, paused or not."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def exit_code(self) -> int | None:
-        """How the last process ended; None if it runs or never did."""
+        """The exit code of the last process; None if it is running or never ran."""
         return self._process.poll() if self._process else None
 
     def start(self) -> None:
-        """Start the process without waiting for it. Raises: QuorumError if it runs already."""
+        """Start the process without waiting for it. Raises: QuorumError if it is already
+        running."""
         if self.is_running:
-            state = "is paused, resume it instead" if self.is_paused else "runs already"
+            state = "is paused: resume it instead" if self.is_paused else "is already running"
             raise QuorumError(f"node {self.node_id} {state}")
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
         self.is_paused = False
@@ -72,34 +73,35 @@ class NodeProcess:
     def wait_ready(self, deadline: float) -> None:
         """Return once all listeners accept connections.
 
-        Units: `deadline` is a time of `time.monotonic`.
-        Raises: QuorumError if the process ends before that, or time does.
+        Units: `deadline` is a time of `time.monotonic`. Raises: QuorumError if the process ends
+        first, or the deadline passes.
         """
         while self.new_lines().count(f"\n{_READY}") < self._listener_count:
             if not self.is_running:
-                raise self.error(f"ended with exit code {self.exit_code} while it started")
+                raise self.error(f"ended with exit code {self.exit_code} during startup")
             if time.monotonic() > deadline:
-                raise self.error("is not ready in time")
+                raise self.error("was not ready in time")
             time.sleep(_POLL_S)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal. Raises: QuorumError if the process does not run."""
+        """Send a signal. Raises: QuorumError if the process is not running."""
         if self._process is None or not self.is_running:
-            raise QuorumError(f"node {self.node_id} does not run")
+            raise QuorumError(f"node {self.node_id} is not running")
         self._process.send_signal(number)
 
     def pause(self) -> None:
-        """Stop the process in its tracks, connections and all."""
+        """Suspend the process; its connections stay open."""
         self.signal(signal.SIGSTOP)
         self.is_paused = True
 
     def resume(self) -> None:
-        """Let a paused process go on."""
+        """Resume a paused process."""
         self.signal(signal.SIGCONT)
         self.is_paused = False
 
     def stop(self) -> None:
-        """End the process in good order. Raises: QuorumError if it does not, or not well."""
+        """Shut the process down cleanly. Raises: QuorumError if it does not end in time, or
+        fails."""
         self.signal(signal.SIGTERM)
         if self.is_paused:
             self.resume()
@@ -113,20 +115,20 @@ class NodeProcess:
             raise self.error(f"ended with exit code {code} when it was stopped")
 
     def kill(self) -> None:
-        """End the process at once; nothing if it does not run."""
+        """Kill the process; no effect if it is not running."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
         self.is_paused = False
 
     def new_lines(self) -> str:
-        """What the process has logged since its last start, behind a line end."""
+        """Return the complete lines that the process has logged since its last start."""
         with self.log.open("rb") as log:
             log.seek(self._log_start)
             return "\n" + log.read().decode(errors="replace")
 
     def error(self, problem: str) -> QuorumError:
-        """A problem of this node, with the end of its log."""
+        """Return an error about this node, with the end of its log."""
         with self.log.open(errors="replace") as log:
             tail = "".join(deque(log, _TAIL_LINES)).rstrip()
         return QuorumError(f"node {self.node_id} {problem}; the end of {self.log}:\n{tail}")
