@@ -15,13 +15,12 @@ from typing import Any
 import pytest
 
 from kraftwire.client import Admin
-from kraftwire.messages.leader_change_message import LeaderChangeMessage
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.records.control import decode_control
 from kraftwire.testing.ports import free_ports
 from tests.support.captures import decode
 from tests.support.kafka_process import KafkaNode
 from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
+from tests.support.mixed_quorum.elections import leaders_of_epochs
 from tests.support.quorum_tools import masked, ours, theirs
 
 NODE = 3
@@ -112,19 +111,8 @@ def test_elected_in_place_of_a_killed_leader_we_hand_over(quorum: MixedQuorum) -
     quorum.start(former)
     quorum.wait_commit(quorum.status().high_watermark)
     quorum.check_logs_agree()
-    assert NODE in leaders_of_epochs(quorum).values()
+    assert NODE in leaders_of_epochs(quorum.members[1]).values()
     quorum.check_health()
-
-
-def leaders_of_epochs(quorum: MixedQuorum) -> dict[int, int]:
-    """The leader of every epoch, according to a Java node's log."""
-    found = {}
-    for batch in quorum.members[1].batches():
-        for record in batch.records() if batch.is_control else ():
-            message = decode_control(record.key, record.value).message
-            if isinstance(message, LeaderChangeMessage):
-                found[batch.partition_leader_epoch] = message.leader_id
-    return found
 
 
 def test_the_tools_agree_while_java_leads(quorum: MixedQuorum) -> None:

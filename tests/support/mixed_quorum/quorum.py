@@ -15,6 +15,7 @@ from kraftwire.testing.ports import free_ports
 from kraftwire.wire.fast import ZERO_UUID
 from tests.support.kafka_process import KafkaNode, kafka_uuid
 from tests.support.mixed_quorum.agreement import check_logs
+from tests.support.mixed_quorum.elections import leaders_of_epochs
 from tests.support.mixed_quorum.kinds import OURS
 from tests.support.mixed_quorum.member import Member
 from tests.support.mixed_quorum.waiting import SECONDS_MAX, wait_until
@@ -235,10 +236,11 @@ class MixedQuorum:
         return None
 
     def depose(self, node_id: int) -> int:
-        """Kill the leader so that this member has to be elected; returns the old leader's id.
+        """Kill the leader, wait until this member is elected; returns the old leader's id.
 
         The only other voter left is paused until it lacks committed records, so it cannot win.
-        If this member already leads, as happens on a slow machine, another voter is killed.
+        The old leader stays down meanwhile: it has them, and could win as well. If this member
+        already leads, as happens on a slow machine, another voter is killed.
         """
         former = self.leader()
         if former == node_id:
@@ -247,12 +249,19 @@ class MixedQuorum:
             return former
         (other,) = set(self.voters()) - {former, node_id}
         late, early = self.members[other], self.members[node_id]
+        epoch = self.status().leader_epoch
         late.pause()
         # One answer may wait in its socket; a paused node gets no others.
         start = late.end_offset
         wait_until(lambda: early.end_offset > start + 10, f"records that node {other} lacks")
         self.members[former].kill()
         late.resume()
+
+        def is_elected() -> bool:
+            found = leaders_of_epochs(early).items()
+            return any(one > epoch and leader == node_id for one, leader in found)
+
+        wait_until(is_elected, f"node {node_id} as leader", self.last_lines)
         return former
 
     def wait_commit(self, past: int, *node_ids: int) -> int:
