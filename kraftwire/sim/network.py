@@ -97,13 +97,13 @@ class Network:
         message = effect.message
         version = self._version(message, sender.id, target) if self._old else message.VERSIONS.high
         call = Call(sender, target, effect, version)
+        call.deadline = sender.timeout_at(effect.timeout_ms)
         if self._old and version < _PRE_VOTE_VERSION and is_pre_vote(message):
             self._marks.hit("pre-vote unknown to a peer")
             self._scheduler.after(MS, self._fail, call, UNSUPPORTED_VERSION)
             return call
         if self._with_bytes:
             message = _recoded(message, version)
-        call.deadline = sender.timeout_at(effect.timeout_ms)
         self._carry((sender.id, target), self._arrive, call, message)
         return call
 

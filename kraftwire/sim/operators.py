@@ -138,13 +138,18 @@ class Operators:
             self._ask(job, step)
 
     def _makes_sense(self, step: Step) -> bool:
-        """Return False for adding a lost disk, and for removing a voter that a majority needs."""
+        """Return False for adding a lost disk, and for removing a voter that a majority needs.
+
+        A set before the committed one does not count: a replica that still has it is catching up.
+        """
         cluster = self._cluster
         if step.kind == "upgrade":
             return True
         if step.kind == "add":
             return cluster.members.is_alive(step.key)
-        sets = [log.force.voters for log in cluster.histories.logs.values()]
+        histories = cluster.histories
+        forces = [histories.force, *(log.force for log in histories.logs.values())]
+        sets = [one.voters for one in forces if one.offset >= histories.force.offset]
         left = [tuple(one for one in voters if one != step.key) for voters in sets]
         return all(cluster.members.keeps_majority(voters) for voters in left if voters)
 

@@ -120,6 +120,24 @@ def test_a_replaced_voter_comes_back() -> None:
     assert cluster.marks.counts["change settled: DUPLICATE_VOTER"] == 1
 
 
+def test_the_set_that_a_stopped_replica_still_has_prevents_no_removal() -> None:
+    """It has a lost disk where the committed one has a new one; the replica will catch up."""
+    cluster = Cluster(PLAN)
+    cluster.run()
+    cluster.machines[4].down_until = -1
+    cluster.machines[4].kill()
+    for node in (2, 3):
+        old = cluster.members.key(node)
+        cluster.machines[node].down_until = -1
+        cluster.machines[node].kill()
+        cluster.machines[node].wipe()
+        cluster.machines[node].start_later(0)
+        cluster.operators.begin(Step("remove", old), Step("add", cluster.members.key(node)))
+        _pass(cluster, 30_000)
+    assert cluster.histories.force.voters == tuple(cluster.members.key(n) for n in (1, 2, 3))
+    assert not cluster.marks.counts["change dropped"]
+
+
 def test_no_leader_can_be_elected_once_a_majority_of_disks_is_lost() -> None:
     """Then liveness cannot be expected; with one more disk it can."""
     cluster = Cluster(PLAN)

@@ -1,6 +1,8 @@
-"""A pre-vote that reaches a resigned node in the step in which its own time runs out."""
+"""Pre-votes that reach a resigned node as its own time runs out, or a peer without pre-votes."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest
 from kraftwire.raft.config import METADATA_TOPIC
@@ -13,10 +15,12 @@ from kraftwire.sim.plan import Plan, Weather
 
 _SECOND = 1000 * MS
 
+PLAN = Plan(1, 3, 0, 10_000, Weather(), (), appends_per_second=0.5, skew_ms=(0,))
 
-def _led() -> Cluster:
-    """Three voters without any trouble, one of which leads."""
-    cluster = Cluster(Plan(1, 3, 0, 10_000, Weather(), (), appends_per_second=0.5, skew_ms=(0,)))
+
+def _led(plan: Plan = PLAN) -> Cluster:
+    """Voters without any trouble, one of which leads; three by default."""
+    cluster = Cluster(plan)
     for machine in cluster.machines.values():
         machine.start()
     while not cluster.leaders():
@@ -47,3 +51,20 @@ def test_a_pre_vote_is_not_blamed_for_a_resigned_nodes_own_deadline() -> None:
     sent = SendRequest(1, Destination(leader.id, f"node{leader.id}", 9093), request, 2000)
     leader.receive(Call(cluster.machines[asker], leader.id, sent, 2), request)
     assert process.core.epoch > epoch
+
+
+def test_a_peer_that_does_not_know_pre_votes_says_so() -> None:
+    """The request fails with UNSUPPORTED_VERSION soon, and does not time out at once (R-VOTE-10).
+
+    A deadline that has passed would be noticed first where nothing else is in flight.
+    """
+    old: dict[int, dict[int, int]] = {2: {VoteRequest.API_KEY: 1}}
+    cluster = Cluster(replace(PLAN, old_peers=old))
+    machine = cluster.machines[1]
+    machine.start()
+    partition = PartitionData(replica_epoch=1, replica_id=1, pre_vote=True)
+    topic = TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    sent = SendRequest(77, Destination(2, "node2", 9093), VoteRequest(topics=[topic]), 2000)
+    call = cluster.network.send(machine, sent)
+    assert cluster.marks.counts["pre-vote unknown to a peer"] == 1
+    assert call.deadline > cluster.scheduler.now + _SECOND
