@@ -58,7 +58,7 @@ demo: setup
 # All tests, by four processes: tests with real Kafka mostly wait, so two processors are busy with them.
 # Who begins with what is in tests/support/shifts.py; the many short unit tests come last.
 test: setup check spark
-	$(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder \
+	$(BIN)/python -m tools.twice --numprocesses 4 --dist loadfile --no-loadscope-reorder \
 	  --ignore tests/spark/cluster --ignore tests/spark/killed \
 	  --ignore tests/interop/test_mixed_traffic.py
 
