@@ -8,10 +8,13 @@ from kraftwire.sim.clock import MS
 from kraftwire.sim.cluster import Cluster
 from kraftwire.sim.liveness import check_liveness, cuts_itself_off
 from kraftwire.sim.operators import Step
-from kraftwire.sim.plan import DYNAMIC, Plan, Weather
-from kraftwire.sim.run import run_seed
+from kraftwire.sim.plan import DYNAMIC, Plan, Weather, draw
+from kraftwire.sim.run import run_plan
 
 _VOTE = 52
+
+# What the plans below need.
+_LENGTH_MS = 40_000
 
 
 def _all_voters_replaced(old_peers: Mapping[int, Mapping[int, int]]) -> Cluster:
@@ -63,13 +66,13 @@ def test_it_does_no_harm_if_all_support_pre_votes() -> None:
 
 def test_it_cuts_itself_off_where_it_does_not_know_that_its_removal_is_committed() -> None:
     """Its log has the removal, so its own set is the others; it does not support pre-votes."""
-    outcome = run_seed(1332)
+    outcome = run_plan(draw(1332, _LENGTH_MS))
     assert outcome.invariant == ""
     assert outcome.marks["a removed voter cuts itself off"] == 1
 
 
 def test_it_cuts_itself_off_from_a_leader_that_is_in_its_outdated_set() -> None:
     """What counts is that it is not in the leader's set; observers may have followed it."""
-    outcome = run_seed(4765)
+    outcome = run_plan(draw(4765, _LENGTH_MS))
     assert outcome.invariant == ""
     assert outcome.marks["a removed voter cuts itself off"] == 1

@@ -23,7 +23,7 @@ from kraftwire.sim.plan.model import (
 __all__ = ["LENGTH_MS", "draw"]
 
 # How long the faults last.
-LENGTH_MS = 40_000
+LENGTH_MS = 25_000
 
 # Kinds that only make sense in larger clusters.
 _NEEDS_THREE = {"split", "bridge"}
