@@ -52,7 +52,7 @@ def failed_files(report: Path) -> list[str]:
     found = set()
     for case in ElementTree.parse(report).iter("testcase"):
         if case.find("failure") is not None or case.find("error") is not None:
-            found.add(_file_of(case.get("classname") or case.get("name") or ""))
+            found.add(_file_of(case.get("classname") or case.get("name") or "?"))
     return sorted(found)
 
 
