@@ -1,9 +1,9 @@
-"""Runs pytest, and files of tests with programs of others a second time if they fail.
+"""Runs pytest, and runs files of tests that use other programs a second time if they fail.
 
 A Java controller or a Spark worker shares the machine with all other tests and keeps its own time,
-which no test can set. So what fails next to others is tried once more, whole files, one after the
-other. Every failure is printed when it happens and named at the end. Tests of our own code alone
-are deterministic: they fail at the first try, and so does a run with failures in many files.
+which no test can set. If such a test fails, its whole file runs once more when the others have
+ended. Every failure is printed when it happens, and the files are named again at the end. Tests of
+our own code alone are deterministic: their first failure is final. So are failures in many files.
 
 Used by ``make test`` and ``make proof``: ``python -m tools.twice ARGUMENTS OF PYTEST``.
 """
@@ -19,8 +19,8 @@ from xml.etree import ElementTree
 
 __all__ = ["failed_files", "main", "may_run_again"]
 
-# Where the programs of others run in processes of their own.
-WITH_OTHERS = ("tests/interop/", "tests/spark/")
+# Where the tests are that start other programs.
+WITH_PROGRAMS = ("tests/interop/", "tests/spark/")
 
 # If more than this many fail at once, something else is wrong.
 FILES_MAX = 3
@@ -57,8 +57,8 @@ def failed_files(report: Path) -> list[str]:
 
 
 def may_run_again(files: Sequence[str]) -> bool:
-    """Whether these files are few, and only of tests with programs of others."""
-    return 0 < len(files) <= FILES_MAX and all(file.startswith(WITH_OTHERS) for file in files)
+    """Whether these files are few, and all of them have tests that use other programs."""
+    return 0 < len(files) <= FILES_MAX and all(file.startswith(WITH_PROGRAMS) for file in files)
 
 
 def _file_of(name: str) -> str:

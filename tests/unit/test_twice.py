@@ -1,4 +1,4 @@
-"""A second try of tests with programs of others, and of nothing else."""
+"""A second try for tests that use other programs, and for nothing else."""
 
 from __future__ import annotations
 
