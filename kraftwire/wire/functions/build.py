@@ -10,6 +10,7 @@ from __future__ import annotations
 from threading import Lock
 
 from kraftwire.wire import fast
+from kraftwire.wire.functions.compiled import compiled
 from kraftwire.wire.functions.decoding.plan import DecodePlanner
 from kraftwire.wire.functions.encoding.plan import EncodePlanner
 from kraftwire.wire.functions.layout import layouts_of
@@ -85,7 +86,8 @@ class _Builder:
     def _build(self, planner: DecodePlanner | EncodePlanner, version: int) -> Any:
         name = planner.plan(version).name
         if name not in self._globals:
-            self._compile(f"{self._name} {name}", self._source(planner))
+            made = compiled(f"{self._name} {name}", self._source(planner), self._globals)
+            self._globals |= made
         return self._globals[name]
 
     def _source(self, planner: DecodePlanner | EncodePlanner) -> str:
@@ -100,20 +102,3 @@ class _Builder:
         for function in functions:
             lines += ["", "", *lines_of(function)]
         return "\n".join(lines) + "\n"
-
-    def _compile(self, name: str, source: str) -> None:
-        # Tracebacks and debuggers find the source by these two.
-        made = {**self._globals, "__name__": name, "__loader__": _Source(source)}
-        exec(compile(source, name, "exec", dont_inherit=True), made)
-        self._globals |= {key: made[key] for key in made if not key.startswith("__")}
-
-
-class _Source:
-    """The part of a module's loader by which tracebacks find the source."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def get_source(self, _name: str) -> str:
-        """Return the text of the functions that were built together."""
-        return self._text

@@ -11,6 +11,7 @@ from kraftwire.wire.functions.decoding.frames import (
     View,
 )
 from kraftwire.wire.functions.decoding.loops import ExpectEmpty, Guess
+from kraftwire.wire.functions.decoding.reads import advance, flush, length_code
 from kraftwire.wire.functions.decoding.steps import (
     Advance,
     Bytes,
@@ -21,13 +22,11 @@ from kraftwire.wire.functions.decoding.steps import (
     Numbers,
     OneStruct,
     OrNone,
-    ReadByte,
     RecordsLength,
     RefuseNull,
     Structs,
     Text,
     UnknownTags,
-    Unpack,
     Values,
 )
 from kraftwire.wire.functions.decoding.sweep import empty_value, plan_sweep, surprise
@@ -105,9 +104,9 @@ class DecodePlanner(Planner):
             run.add("B" if item.compact else "i", local)
             target, value = f"o.{item.attribute}", empty_value(item, local, is_bounded=True)
             steps.append(ExpectEmpty(surprise(item, local, is_bounded=True), target, value))
-        run.add(_length_code(layout.items[-1]), "n")
+        run.add(length_code(layout.items[-1]), "n")
         before: list[Step] = []
-        self._flush(run, before)
+        flush(run, before, self.packers)
         last = self._variable(layout.items[-1], run.at)
         return (*_defaults(layout), *before, *steps, *last, *self._end(layout, Run()))
 
@@ -123,8 +122,8 @@ class DecodePlanner(Planner):
         steps: list[Step] = []
         if layout.flexible:
             run.add("B", "n")
-        self._flush(run, steps)
-        self._advance(run, steps)
+        flush(run, steps, self.packers)
+        advance(run, steps)
         if not layout.flexible:
             steps.append(NoTags())
         elif layout in self.tags:
@@ -141,8 +140,8 @@ class DecodePlanner(Planner):
         if item.kind == "struct":
             self._struct(item, steps, run)
         else:
-            run.add(_length_code(item), "n")
-            self._flush(run, steps)
+            run.add(length_code(item), "n")
+            flush(run, steps, self.packers)
             steps += self._variable(item, run.at)
         run.at = 0
 
@@ -152,7 +151,7 @@ class DecodePlanner(Planner):
         if item.nullable:
             # Kafka marks null by an int8 of -1, but within a tag by an unsigned varint of 0.
             run.add("B" if item.is_tagged else "b", "n")
-        self._flush(run, steps)
+        flush(run, steps, self.packers)
         start, left = offset("pos", run.at), _left(function.takes_budget)
         one = OneStruct(f"o.{item.attribute}", function.name, start, left)
         if not item.nullable:
@@ -187,29 +186,14 @@ class DecodePlanner(Planner):
             return Numbers(target, CODES[item.type], count, start, length)
         return Values(target, _reader(item), start, count)
 
-    def _flush(self, run: Run, steps: list[Step]) -> None:
-        start = offset("pos", run.at)
-        if run.codes == ["B"]:
-            steps.append(ReadByte(start))
-        elif run:
-            targets = run.arguments + ("," if len(run.codes) == 1 else "")
-            steps.append(Unpack(targets, self.packers.name("get", run.codes), start))
-        run.at += run.size
-        run.clear()
-
-    def _advance(self, run: Run, steps: list[Step]) -> None:
-        if run.at:
-            steps.append(Advance(run.at))
-        run.at = 0
-
     def _tags(self, layout: Layout, versions: list[int]) -> DecodeTags:
         branches: list[TagBranch] = []
         for tag, item in layout.tagged:
             steps: list[Step] = []
             run = Run()
             self._item(item, steps, run)
-            self._flush(run, steps)
-            self._advance(run, steps)
+            flush(run, steps, self.packers)
+            advance(run, steps)
             branches.append(TagBranch("elif" if branches else "if", tag, tuple(steps)))
         budget = any(self._takes_budget(item.layout) for _, item in layout.tagged)
         return DecodeTags(
@@ -238,12 +222,6 @@ def _defaults(layout: Layout) -> tuple[Default, ...]:
     absent = [Default(f"o.{each.attribute}", each.default) for each in layout.absent]
     tagged = [Default(f"o.{item.attribute}", item.default) for _, item in layout.tagged]
     return (*absent, *tagged)
-
-
-def _length_code(item: Item) -> str:
-    if item.compact:
-        return "B"
-    return "h" if item.kind == "string" else "i"
 
 
 def _length(item: Item, at: int) -> list[Step]:

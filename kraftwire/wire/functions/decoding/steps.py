@@ -16,9 +16,10 @@ __all__ = [
 
 
 class ReadByte(Step):
-    """Read one byte, a length, into `n`."""
+    """Read one byte: a length, or a number that has no sign."""
 
-    TEXT = "n = buf[{start}]"
+    TEXT = "{target} = buf[{start}]"
+    target: str
     start: str
 
 
