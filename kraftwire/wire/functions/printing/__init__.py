@@ -1,0 +1,1 @@
+"""Printers: how one version is written as JSON, straight from its bytes."""
