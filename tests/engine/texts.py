@@ -1,4 +1,7 @@
-"""Compares the JSON that the engine writes with Python's: messages, and headers of batches."""
+"""Compares JSON that is written straight from bytes with that of decoded messages and batches.
+
+The engine writes it, and so do printers in Python; both may give up, but never write differently.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import base64
 import json
 import random
 from collections import Counter
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -13,12 +17,13 @@ from crc32c import crc32c
 
 from kraftwire import engine
 from kraftwire.decode.body.scan import records_fields
+from kraftwire.decode.short.heads import json_batches
 from kraftwire.errors import WireError
 from kraftwire.limits import ELEMENT_FREE_COUNT
 from kraftwire.records import BatchHeader, Record, build_batch
 from kraftwire.records.json_form import batch_to_json
 from kraftwire.records.reader import BatchReader
-from kraftwire.wire.json_plans import json_plan
+from kraftwire.wire.json_plans import engine_plan, printer
 from kraftwire.wire.message import Message
 from tests.engine.search import versions
 from tests.support.mutations import mutated
@@ -32,31 +37,46 @@ _PLAIN = ["a", "Z", "0", "-", "_", ".", " ", '"', "\\", "/", "~"]
 
 
 @cache
-def _plan_of(cls: type[Message], version: int) -> Any:
-    return json_plan(cls.facts(), version)
+def _plans_of(cls: type[Message], version: int) -> dict[str, Any]:
+    """What can write a version, by engine."""
+    facts = cls.facts()
+    plans = {
+        name: engine_plan(facts, version) if name == engine.C else printer(facts, version)
+        for name in engine.available()
+    }
+    return {name: plan for name, plan in plans.items() if plan is not None}
 
 
-def compare_json(cls: type[Message], version: int, data: bytes) -> bool:
-    """Whether the engine writes a message's JSON. Raises: AssertionError if Python's is another,
-    or if Kafka would not write these bytes.
+def compare_json(cls: type[Message], version: int, data: bytes) -> set[str]:
+    """Return which engines write a message's JSON. Raises: AssertionError if it is not that of the
+    decoded message, or if Kafka would not write these bytes.
     """
-    plan = _plan_of(cls, version)
-    written = None if plan is None else plan.write(data, 0, ELEMENT_FREE_COUNT)
-    if written is None:
-        return False
-    text, end, gaps = written
+    written = {
+        name: found
+        for name, plan in _plans_of(cls, version).items()
+        if (found := plan.write(data, 0, ELEMENT_FREE_COUNT)) is not None
+    }
+    if not written:
+        return set()
     try:
         message, expected_end = cls.decode(data, version)
     except WireError as error:
-        raise AssertionError(f"only the engine accepts it: {error}") from None
-    assert end == expected_end, f"end {end}, not {expected_end}"
-    assert message.encode(version) == data[:end], "Kafka would write other bytes"
+        raise AssertionError(f"only {written.keys()} accept it: {error}") from None
+    assert message.encode(version) == data[:expected_end], "Kafka would write other bytes"
     expected, held = _expected(message, version)
-    assert [(data[begin:stop], *topic) for _, begin, stop, *topic in gaps or ()] == held
-    for at, begin, stop, *_ in reversed(gaps or ()):
+    for name, (text, end, gaps) in written.items():
+        assert end == expected_end, f"{name}: end {end}, not {expected_end}"
+        assert [(data[begin:stop], *topic) for _, begin, stop, *topic in gaps or ()] == held
+        whole = _with_records(text, data, gaps or ()).decode("ascii")
+        assert whole == expected.replace("\x7f", "\\u007f"), name
+    return set(written)
+
+
+def _with_records(text: bytes, data: bytes, gaps: Sequence[tuple[Any, ...]]) -> bytes:
+    """Fill gaps with the base64 of their records."""
+    for at, begin, stop, *_ in reversed(gaps):
         text = b'%s"%s"%s' % (text[:at], base64.b64encode(data[begin:stop]), text[at:])
-    assert text.decode("ascii") == expected.replace("\x7f", "\\u007f")
-    return True
+    return text
 
 
 def _expected(message: Message, version: int) -> tuple[str, list[tuple[Any, ...]]]:
@@ -75,31 +95,39 @@ def _expected(message: Message, version: int) -> tuple[str, list[tuple[Any, ...]
     return json.dumps(form, separators=(",", ":")), held
 
 
-def compare_json_batches(data: bytes) -> bool:
-    """Whether the engine writes batches. Raises: AssertionError if Python writes others."""
+def compare_json_batches(data: bytes) -> set[str]:
+    """Return which engines write batches. Raises: AssertionError if readers find others."""
     padded = b"ab" + data + b"c"
-    written = engine.core.json_batches(padded, 2, 2 + len(data), b'{"file":"f","position":')
-    if written is None:
-        return False
-    text, crcs = written
+    writers = {engine.PYTHON: json_batches}
+    if engine.C in engine.available():
+        writers[engine.C] = engine.core.json_batches
+    written = {
+        name: found
+        for name, write in writers.items()
+        if (found := write(padded, 2, 2 + len(data), b'{"file":"f","position":')) is not None
+    }
+    if not written:
+        return set()
     try:
         batches = list(reader := BatchReader(data))
     except WireError as error:
-        raise AssertionError(f"only the engine accepts it: {error}") from None
+        raise AssertionError(f"only {written.keys()} accept it: {error}") from None
     assert not reader.remaining
     assert all(not batch.is_control for batch in batches)
     forms = [batch_to_json(batch, records="none")[0] for batch in batches]
-    checked = [crc32c(padded[begin:stop]) == crc for crc, begin, stop in crcs]
-    assert checked == [form["isValid"] for form in forms]
     expected = [{"file": "f", **form, "isValid": True} for form in forms]
-    assert text.decode("ascii") == json.dumps(expected, separators=(",", ":"))
-    return True
+    for name, (text, crcs) in written.items():
+        checked = [crc32c(padded[begin:stop]) == crc for crc, begin, stop in crcs]
+        assert checked == [form["isValid"] for form in forms], name
+        assert text.decode("ascii") == json.dumps(expected, separators=(",", ":")), name
+    return set(written)
 
 
 def search_texts(source: random.Random) -> Counter[str]:
     """Compare once on every message-version, and on some batches.
 
-    Returns counts as `search_messages` does. Raises: AssertionError at the first difference.
+    Returns counts as `search_messages` does, of what was kept by engine. Raises: AssertionError at
+    the first difference.
     """
     counts: Counter[str] = Counter()
     for cls, version in versions():
@@ -110,7 +138,7 @@ def search_texts(source: random.Random) -> Counter[str]:
         for each, kind in with_damage:
             counts[kind] += 1
             try:
-                counts[f"{kind} kept"] += compare_json(cls, version, each)
+                counts.update(f"{kind} {name} kept" for name in compare_json(cls, version, each))
             except BaseException as error:
                 error.add_note(f"{cls.NAME} v{version} {each[:4000].hex()}")
                 raise
@@ -118,7 +146,7 @@ def search_texts(source: random.Random) -> Counter[str]:
         data = b"".join(_batch(source) for _ in range(source.randint(1, 3)))
         for each, kind in [(data, "heads"), *_damaged(data, source, "damaged heads")]:
             counts[kind] += 1
-            counts[f"{kind} kept"] += compare_json_batches(each)
+            counts.update(f"{kind} {name} kept" for name in compare_json_batches(each))
     return counts
 
 

@@ -11,13 +11,12 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Any
 
-from kraftwire import engine, messages
+from kraftwire import messages
 from kraftwire.decode.body.nested import is_plain
 from kraftwire.decode.body.quick import find_way
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.short.native import NativeBodies
-from kraftwire.decode.short.plain import PlainBodies
+from kraftwire.decode.short.bodies import Bodies
 
 __all__ = ["ShortLines"]
 
@@ -42,10 +41,9 @@ class ShortLines:
 
     def __init__(self, settings: Settings, encode: Callable[[object], str]) -> None:
         self._encode = encode
-        bodies = PlainBodies if engine.core is None else NativeBodies
-        self._bodies: NativeBodies | PlainBodies = bodies(settings, encode)
+        self._bodies = Bodies(settings, encode)
         self._ways: dict[tuple[str, int | None, int | None], _Way] = {}
-        self._texts: dict[str | None, str] = {}
+        self._texts = _Texts(encode)
         self._clients: dict[bytes | None, str] = {}
 
     def line(self, frame: Frame, number: int) -> bytes | None:
@@ -78,8 +76,8 @@ class ShortLines:
     def _head(self, frame: Frame, number: int, name: str, header: str) -> str:
         latency = frame.latency_ms
         return (
-            f'{{"file":{self._text(frame.file)},"frame":{number},"time":{frame.time!r},'
-            f'"connection":{self._text(frame.connection or None)},'
+            f'{{"file":{self._texts[frame.file]},"frame":{number},"time":{frame.time!r},'
+            f'"connection":{self._texts[frame.connection or None]},'
             f'"direction":"{frame.direction}","apiKey":{frame.api_key},"apiName":"{name}",'
             f'"apiVersion":{frame.api_version},"correlationId":{frame.correlation_id},'
             f'"size":{frame.size},"remaining":0,'
@@ -131,11 +129,16 @@ class ShortLines:
         self._clients[raw] = text
         return text
 
-    def _text(self, value: str | None) -> str:
-        """Return the JSON text of a name, and keep it for the next time."""
-        text = self._texts.get(value)
-        if text is None:
-            if len(self._texts) > _TEXTS_MAX:
-                self._texts.clear()
-            text = self._texts[value] = self._encode(value)
+
+class _Texts(dict[str | None, str]):
+    """The JSON texts of names, kept for the next time."""
+
+    def __init__(self, encode: Callable[[object], str]) -> None:
+        super().__init__()
+        self._encode = encode
+
+    def __missing__(self, name: str | None) -> str:
+        if len(self) > _TEXTS_MAX:
+            self.clear()
+        text = self[name] = self._encode(name)
         return text

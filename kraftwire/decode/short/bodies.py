@@ -1,4 +1,4 @@
-"""Bodies as JSON by the engine, straight from their bytes; batches of users' records too."""
+"""Bodies as JSON, straight from their bytes; batches of users' records too."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ from kraftwire.decode.body.records import FieldBatches, Settings, read_into
 from kraftwire.decode.body.scan import RecordsField
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.limits import JSON_ROW_BYTES_MIN, JSON_ROWS_FREE
+from kraftwire.decode.short.heads import json_batches
 from kraftwire.limits import ELEMENT_FREE_COUNT
 from kraftwire.records.decoded import family_of_topic
 from kraftwire.wire.json_plans import json_plan
 from kraftwire.wire.message import Message
 
-__all__ = ["NativeBodies"]
+__all__ = ["Bodies"]
 
 # Where in the text records belong, where they begin and end, name and id of their topic.
 _Gap = tuple[int, int, int, str | None, bytes | None]
 
 
-class NativeBodies:
-    """Writes bodies with the engine; `encode` is that of `ShortLines`."""
+class Bodies:
+    """Writes bodies by the engine in use; `encode` is that of `ShortLines`."""
 
     def __init__(self, settings: Settings, encode: Callable[[object], str]) -> None:
         self._settings = settings
         self._encode = encode
-        self._core = engine.core
+        self._json_batches = engine.core.json_batches if engine.core else json_batches
         # The capture that batches come from, and how they begin.
         self._file: str | None = None
         self._head = b""
 
     def way(self, message: type[Message], version: int) -> Any:
-        """Return the plan for a message, None if the engine has none."""
+        """Return what writes a message, None if nothing does: see `json_plan`."""
         return json_plan(message.facts(), version)
 
     def text(self, frame: Frame, plan: Any, position: int) -> bytes | None:
@@ -63,14 +64,14 @@ class NativeBodies:
         return b"".join((*pieces, body[last:]))
 
     def _heads(self, frame: Frame, start: int, end: int, topic: str | None) -> bytes | None:
-        """Return batches whose records are not shown, written by the engine."""
+        """Return batches whose records are not shown, from their headers; None to read them."""
         detail = self._settings.records.detail
         if detail == "full" or (detail == "summary" and topic and family_of_topic(topic)):
             return None
         if frame.file != self._file:
             self._file = frame.file
             self._head = f'{{"file":{self._encode(frame.file)},"position":'.encode("ascii")
-        written = self._core.json_batches(frame.data, start, end, self._head)
+        written = self._json_batches(frame.data, start, end, self._head)
         if written is None:
             return None
         view = memoryview(frame.data)
