@@ -53,7 +53,8 @@ class Lane:
 
     `flow_class` has slots `fast_seq`, `need`, `parts`, `stamp` and `feed`; `flows` are its
     objects by the keys of directions; `remember` is called with each packet that is taken;
-    `frames` is the list to which `feed` adds frames.
+    `frames` is the list to which `feed` adds frames, and `marks` gets the position after the packet
+    for each of them. Packets of a direction whose `fast_seq` is -2 are passed over.
     """
 
     def __new__(
@@ -62,6 +63,7 @@ class Lane:
         flows: dict[bytes, Any],
         remember: Callable[[Any], object],
         frames: list[Any],
+        marks: list[int] | None = None,
         /,
     ) -> Lane: ...
     @property

@@ -26,15 +26,22 @@
 #define SECOND_NS 1000000000
 /* Where a packet for Python has its buffer. */
 #define DATA_AT 2
+/* The next sequence number of a direction whose packets are passed over. */
+#define PASSED_OVER -2
+/* Protocol, version and header length of IPv4 without options in Ethernet, which a sequence number
+   proves where packets are not passed over. */
+#define PLAIN_IPV4 0x080045
+#define LINK_ETHERNET 1
 /* With this many frames waiting, no further packet is taken. */
 #define FRAMES_MAX 64
 
 /* `flows` are the directions by their keys, `remember` is called with every packet that is taken,
-   and `frames` is the list where complete frames arrive. */
+   and `frames` is the list where complete frames arrive. `marks`, unless it is NULL, gets the
+   position after the packet for each of them. */
 typedef struct {
     PyObject_HEAD
     PyTypeObject *flow_class;
-    PyObject *flows, *remember, *frames;
+    PyObject *flows, *remember, *frames, *marks;
     Py_ssize_t seq_offset, need_offset, parts_offset, stamp_offset, feed_offset;
     long long payload;
 } Lane;
@@ -52,26 +59,6 @@ typedef struct {
     uint32_t seq;
     Py_ssize_t begin, count, need;
 } Step;
-
-/* A number that an attribute holds, -1 if it holds none that is positive. */
-static long long number_in(PyObject *flow, Py_ssize_t offset)
-{
-    PyObject *value = *slot(flow, offset);
-    if (value == NULL || !PyLong_CheckExact(value))
-        return -1;
-    int overflow;
-    long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
-    return overflow ? -1 : number;
-}
-
-static int set_number(PyObject *flow, Py_ssize_t offset, long long number)
-{
-    PyObject *value = PyLong_FromLongLong(number);
-    if (value == NULL)
-        return -1;
-    Py_XSETREF(*slot(flow, offset), value);
-    return 0;
-}
 
 static uint32_t little(const uint8_t *p)
 {
@@ -95,36 +82,43 @@ static bool read_record(const uint8_t *data, Py_ssize_t size, Py_ssize_t at, lon
     return packet->captured <= size - packet->start;
 }
 
-/* 1 if the packet is of the kind that is taken here, 0 if not, -1 with an exception. */
-static int find_step(const Lane *lane, const Packet *packet, Step *step)
+/* What becomes of a packet. */
+enum { FAILED = -1, LEFT = 0, TAKEN = 1, PASSED = 2 };
+
+/* Decides about a packet. */
+static int find_step(const Lane *lane, const Packet *packet, bool is_ethernet, Step *step)
 {
     const uint8_t *p = packet->headers;
     if (packet->captured < HEADERS_MIN
         || (get_big(p + 20, 4) & FRAGMENT_AND_PROTOCOL) != WHOLE_TCP)
-        return 0;
+        return LEFT;
     Py_ssize_t total = (Py_ssize_t)get_big(p + 16, 2);
     int words = p[46] >> 4;
     if (total > packet->captured - ETHERNET || words < 5 || p[47] & UNUSUAL)
-        return 0;
+        return LEFT;
     step->begin = TCP_START + 4 * words;
     step->count = total + ETHERNET - step->begin;
     if (step->count < 0)
-        return 0;
+        return LEFT;
     PyObject *key = PyBytes_FromStringAndSize((const char *)p + KEY_START, KEY_SIZE);
     if (key == NULL)
-        return -1;
+        return FAILED;
     step->flow = PyDict_GetItemWithError(lane->flows, key);
     Py_DECREF(key);
     if (step->flow == NULL)
-        return PyErr_Occurred() ? -1 : 0;
+        return PyErr_Occurred() ? FAILED : LEFT;
     step->seq = (uint32_t)get_big(p + 38, 4);
-    if (!PyObject_TypeCheck(step->flow, lane->flow_class)
-        || number_in(step->flow, lane->seq_offset) != (long long)step->seq)
-        return 0;
-    step->need = (Py_ssize_t)number_in(step->flow, lane->need_offset);
+    if (!PyObject_TypeCheck(step->flow, lane->flow_class))
+        return LEFT;
+    long long next = slot_number(step->flow, lane->seq_offset);
+    if (next == PASSED_OVER)
+        return is_ethernet && get_big(p + 12, 3) == PLAIN_IPV4 ? PASSED : LEFT;
+    if (next != (long long)step->seq)
+        return LEFT;
+    step->need = (Py_ssize_t)slot_number(step->flow, lane->need_offset);
     PyObject *parts = *slot(step->flow, lane->parts_offset);
     if (step->count == 0)
-        return 1;
+        return TAKEN;
     if (step->count < step->need)
         return parts != NULL && PyList_CheckExact(parts);
     return step->need >= 0 && *slot(step->flow, lane->feed_offset) != NULL;
@@ -155,7 +149,7 @@ static int add_part(Lane *lane, const Packet *packet, const Step *step, PyObject
     int result = -1;
     if (part != NULL && parts != NULL && PyList_CheckExact(parts)
         && PyList_Append(parts, part) == 0
-        && set_number(step->flow, lane->need_offset, step->need - step->count) == 0) {
+        && set_slot_number(step->flow, lane->need_offset, step->need - step->count) == 0) {
         Py_XSETREF(*slot(step->flow, lane->stamp_offset), Py_NewRef(stamp));
         result = 0;
     }
@@ -193,7 +187,7 @@ static int go_on(Lane *lane, const Packet *packet, const Step *step, PyObject *d
     PyObject *stamp = tuple_of(numbers, 3, NULL);
     int result = -1;
     if (stamp != NULL
-        && set_number(step->flow, lane->seq_offset, step->seq + (uint32_t)step->count) == 0) {
+        && set_slot_number(step->flow, lane->seq_offset, step->seq + (uint32_t)step->count) == 0) {
         lane->payload += step->count;
         bool is_inside = step->count < step->need;
         result = is_inside ? add_part(lane, packet, step, stamp)
@@ -217,6 +211,21 @@ static int remember(const Lane *lane, const Packet *packet, PyObject *data, long
     return result == NULL ? -1 : 0;
 }
 
+/* Marks the frames that are new in the list. */
+static int mark(const Lane *lane, long long position)
+{
+    while (PyList_GET_SIZE(lane->marks) < PyList_GET_SIZE(lane->frames)) {
+        PyObject *value = PyLong_FromLongLong(position);
+        if (value == NULL)
+            return -1;
+        int result = PyList_Append(lane->marks, value);
+        Py_DECREF(value);
+        if (result < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int take(Lane *lane, const Packet *packet, const Step *step, PyObject *data,
                 long long base, long long link)
 {
@@ -224,6 +233,8 @@ static int take(Lane *lane, const Packet *packet, const Step *step, PyObject *da
     int result = remember(lane, packet, data, base, link);
     if (result == 0 && step->count > 0)
         result = go_on(lane, packet, step, data, base);
+    if (result == 0 && lane->marks != NULL)
+        result = mark(lane, base + packet->stop);
     Py_DECREF(flow);
     if (result < 0 && !PyErr_Occurred())
         PyErr_SetString(PyExc_RuntimeError, "a direction changed while a packet was taken");
@@ -243,10 +254,12 @@ static PyObject *follow(Lane *lane, PyObject *data, long long at, const long lon
     Packet packet;
     Step step;
     while (read_record(bytes, size, (Py_ssize_t)at, unit, &packet)) {
-        int found = find_step(lane, &packet, &step);
-        if (found == 0)
+        int found = find_step(lane, &packet, link == LINK_ETHERNET, &step);
+        if (found == LEFT)
             break;
-        if (found < 0 || take(lane, &packet, &step, data, base, link) < 0)
+        if (found == FAILED
+            || (found == PASSED && remember(lane, &packet, data, base, link) < 0)
+            || (found == TAKEN && take(lane, &packet, &step, data, base, link) < 0))
             return NULL;
         at = packet.stop;
         count++;
@@ -292,15 +305,19 @@ static int find_slots(Lane *lane)
     return 0;
 }
 
-/* Lane(flow_class, flows, remember, frames) */
+/* Lane(flow_class, flows, remember, frames, marks) */
 static PyObject *lane_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
-    PyObject *flow_class, *flows, *callable, *frames;
+    PyObject *flow_class, *flows, *callable, *frames, *marks = Py_None;
     if (refuse_keywords(keywords, "a lane") < 0)
         return NULL;
-    if (!PyArg_ParseTuple(arguments, "O!O!OO!", &PyType_Type, &flow_class, &PyDict_Type, &flows,
-                          &callable, &PyList_Type, &frames))
+    if (!PyArg_ParseTuple(arguments, "O!O!OO!|O", &PyType_Type, &flow_class, &PyDict_Type, &flows,
+                          &callable, &PyList_Type, &frames, &marks))
         return NULL;
+    if (marks != Py_None && !PyList_CheckExact(marks)) {
+        PyErr_SetString(PyExc_TypeError, "a lane marks frames in a list");
+        return NULL;
+    }
     Lane *lane = (Lane *)type->tp_alloc(type, 0);
     if (lane == NULL)
         return NULL;
@@ -308,6 +325,7 @@ static PyObject *lane_new(PyTypeObject *type, PyObject *arguments, PyObject *key
     lane->flows = Py_NewRef(flows);
     lane->remember = Py_NewRef(callable);
     lane->frames = Py_NewRef(frames);
+    lane->marks = marks == Py_None ? NULL : Py_NewRef(marks);
     if (find_slots(lane) < 0) {
         Py_DECREF(lane);
         return NULL;
@@ -318,11 +336,11 @@ static PyObject *lane_new(PyTypeObject *type, PyObject *arguments, PyObject *key
 static int lane_traverse(PyObject *self, visitproc visit, void *arg)
 {
     Lane *lane = (Lane *)self;
+    PyObject *held[] = {lane->flows, lane->remember, lane->frames, lane->marks};
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(lane->flow_class);
-    Py_VISIT(lane->flows);
-    Py_VISIT(lane->remember);
-    Py_VISIT(lane->frames);
+    for (size_t at = 0; at < sizeof held / sizeof held[0]; at++)
+        Py_VISIT(held[at]);
     return 0;
 }
 
@@ -333,6 +351,7 @@ static int lane_clear(PyObject *self)
     Py_CLEAR(lane->flows);
     Py_CLEAR(lane->remember);
     Py_CLEAR(lane->frames);
+    Py_CLEAR(lane->marks);
     return 0;
 }
 

@@ -6,11 +6,14 @@ import lzma
 import random
 import struct
 from collections import deque
+from operator import itemgetter
 from typing import Any
 
 import pytest
 
 from kraftwire import engine
+from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.decode.pairing.share import Share
 from kraftwire.decode.tcp.streams import Flow
 from tests.engine.lanes import same_frames, search_lane
 from tests.fuzz.outcome import seed
@@ -175,3 +178,34 @@ def test_what_fails_to_remember_ends_the_walk() -> None:
     lane = engine.core.Lane(Flow, {bytes(12): _flow()}, refuse, [])
     with pytest.raises(KeyError, match="full"):
         lane.follow(_packet(5, b"abcd"), 0, 0, 1, 1)
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_both_lanes_pass_over_the_same_connections(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Two readers find the same with each engine, and by their marks all that one finds."""
+    data = lzma.decompress(golden(name).read_bytes())
+
+    def read(share: Share | None) -> list[tuple[int, tuple[str, int, bytes]]]:
+        found = []
+        for frames in Capture([data], share=share).lists():
+            marks = share.take() if share else [0] * len(frames)
+            for frame, mark in zip(frames, marks, strict=True):
+                found.append((mark, (frame.connection, frame.position, frame.data)))
+        return found
+
+    shared = [read(Share(number, 2, {})) for number in range(2)]
+    whole = read(None)
+    monkeypatch.setattr(engine, "core", None)
+    assert [read(Share(number, 2, {})) for number in range(2)] == shared
+    assert read(None) == whole
+    joined = sorted((each for part in shared for each in part), key=itemgetter(0))
+    assert [frame for _, frame in joined] == [frame for _, frame in whole]
+
+
+def test_marks_are_in_a_list() -> None:
+    """A lane without marks has no such list; anything else is refused."""
+    assert engine.core.Lane(Flow, {}, print, [], None).payload == 0
+    with pytest.raises(TypeError, match="a lane marks frames in a list"):
+        engine.core.Lane(Flow, {}, print, [], ())

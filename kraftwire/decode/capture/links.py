@@ -20,10 +20,12 @@ __all__ = [
     "FAST_STARTS",
     "FIN",
     "MISSING",
+    "PLAIN_ETHERNET",
     "RST",
     "SYN",
     "Segment",
     "SegmentReader",
+    "is_ethernet",
 ]
 
 FIN = 1
@@ -54,9 +56,17 @@ FAST_STARTS = {
     if not flags & (FIN | SYN | RST)
 }
 
+# Protocol, version and header length of IPv4 without options in Ethernet, from the twelfth byte on.
+PLAIN_ETHERNET = b"\x08\x00\x45"
+
 _NOT_IP = -1
 _UNSUPPORTED = -2
 _U16 = struct.Struct(">H").unpack_from
+
+
+def is_ethernet(link: int) -> bool:
+    """Whether a link type is that of Ethernet."""
+    return link == _ETHERNET
 
 
 class SegmentReader:

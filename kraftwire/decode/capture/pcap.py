@@ -7,6 +7,7 @@ Source: draft-ietf-opsawg-pcap.
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 
@@ -17,7 +18,7 @@ from kraftwire.decode.framing.health import Health
 from kraftwire.errors import StorageError
 from kraftwire.limits import PACKET_BYTES_MAX
 
-__all__ = ["cut_off", "not_a_packet", "read_packets"]
+__all__ = ["cut_off", "is_plain_capture", "not_a_packet", "read_packets"]
 
 # Magic number -> byte order, nanoseconds of the second half of a timestamp.
 _MAGICS = {
@@ -101,6 +102,18 @@ def _records(
             yield PAUSE
     if data and not source.problem:
         source.problem = cut_off(len(data))
+
+
+def is_plain_capture(path: str) -> bool:
+    """Whether a path is that of a file that is a capture as it stands, not packed."""
+    try:
+        if not os.path.isfile(path):
+            return False
+        with open(path, "rb") as file:
+            magic = file.read(4)
+    except OSError:
+        return False
+    return magic == SECTION_MAGIC or magic in _MAGICS
 
 
 def not_a_packet(captured: int) -> str:

@@ -13,10 +13,6 @@ from itertools import chain
 from kraftwire import engine
 from kraftwire.decode.capture.inputs import CaptureInput
 from kraftwire.decode.capture.links import (
-    FAST,
-    FAST_MASK,
-    FAST_MIX,
-    FAST_STARTS,
     FIN,
     MISSING,
     RST,
@@ -31,7 +27,9 @@ from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.framing.health import Health
 from kraftwire.decode.pairing.connection import Connection, Direction, reverse_key
 from kraftwire.decode.pairing.holdings import Holdings
+from kraftwire.decode.pairing.lane import LONG_BYTES, TOGETHER, Lane
 from kraftwire.decode.pairing.outbox import Ending, Outbox
+from kraftwire.decode.pairing.share import Share
 from kraftwire.decode.tcp.history import History
 from kraftwire.decode.tcp.streams import Flow
 from kraftwire.decode.tls.ciphers import has_ciphers
@@ -45,9 +43,6 @@ _MASK = 0xFFFFFFFF
 _UNUSUAL = FIN | SYN | RST
 _ACK = 16
 
-# How many frames are returned together; a frame of this many bytes is returned without delay.
-_TOGETHER = 64
-_LONG_BYTES = 64 * 1024
 
 
 @dataclass(slots=True)
@@ -82,8 +77,9 @@ class Capture:
     the frames after that are returned. With `keys`, or where a capture has secrets of TLS in it,
     encrypted connections are decrypted. A capture can be decoded in parts, one after the other: all
     but the last one are not `is_last` and leave everything open, in `connections`, and each of them
-    continues `after` the one before. Raises: StorageError if a file cannot be opened or is not
-    a capture; the first one is opened at once.
+    continues `after` the one before. With a `share` only the frames of some connections of a single
+    file are returned, and also empty lists. Raises: StorageError if a file cannot be opened or is
+    not a capture; the first one is opened at once.
     """
 
     def __init__(
@@ -94,6 +90,7 @@ class Capture:
         keys: KeyLog | None = None,
         after: OpenConnections | None = None,
         is_last: bool = True,
+        share: Share | None = None,
     ) -> None:
         if not captures or (name is not None and len(captures) > 1):
             raise UsageError("a name is for one capture" if captures else "there is no capture")
@@ -102,19 +99,23 @@ class Capture:
         self._is_last = is_last
         self._source = CaptureSource(captures[0], name)
         self._later = captures[1:]
-        self._outbox = self.connections.outbox
-        self._outbox.on_ending = on_ending
-        self._outbox.keys = keys or self._outbox.keys
-        self._flows = self.connections.flows
-        self._open = self.connections.open
-        self._closed = self.connections.closed
-        self._troubled = self.connections.troubled
+        self._outbox = outbox = self.connections.outbox
+        outbox.on_ending = on_ending
+        outbox.keys = keys or outbox.keys
+        self._share = share
+        if share is not None:
+            outbox.budget = share.budget
+        self._flows, self._open = self.connections.flows, self.connections.open
+        self._closed, self._troubled = self.connections.closed, self.connections.troubled
         self._history = History()
         self._holdings = Holdings(self._open)
-        core, remember = engine.core, self._history.packets.append
-        lane = Flow, self._flows, remember, self._outbox.frames
-        self._bypass = None if core is None else core.Lane(*lane)
+        core, flows, packets, out = engine.core, self._flows, self._history.packets, outbox.frames
+        self._fast_lane = Lane(flows, packets, out, share)
+        marks = share and share.marks
+        self._bypass = core and core.Lane(Flow, flows, packets.append, out, marks)
         self._packed_before = 0
+        # All packets that end here or before have been taken, if the capture is a single file.
+        self.settled = self._read_to = 0
 
     @property
     def packed(self) -> int:
@@ -132,10 +133,10 @@ class Capture:
             self._source = source
             self._outbox.begin_file(source.path, source.offset)
             with source:
-                source.on_block = self._watch
+                source.on_block = self._begin_block
                 source.on_secrets = self._learn_secrets
                 source.has_pauses = True
-                source.follow = None if self._bypass is None else self._bypass.follow
+                source.follow = (self._bypass or self._fast_lane).follow
                 yield read_packets(source, self.health)
                 source.read_on()
             self.health.add_problem(source.problem, is_damaged=source.is_damaged)
@@ -164,62 +165,35 @@ class Capture:
     def _complete(self) -> Iterator[list[Frame]]:
         """The frames that are complete before the capture ends."""
         out, take = self._outbox.frames, self._outbox.take
-        flow_of = self._flows.get
-        unpack, size = FAST.unpack_from, FAST.size
-        mask, mix, begin_of = FAST_MASK, FAST_MIX, FAST_STARTS.get
-        payload = 0
+        share, is_taken, payload = self._share, self._fast_lane.take, 0
         remember = self._history.packets.append
         read_segment = SegmentReader(self.health).read
         for packet in chain.from_iterable(self._files()):
             if packet is PAUSE:
-                if out:
+                if out or share:
                     yield take()
                 continue
             remember(packet)
-            time_ns, _, data, start, captured, _, base, at, stop = packet
-            # The fast lane: the next bytes, or none, of a connection where nothing is unusual. The
-            # key of a known flow and its next sequence number, where Ethernet and IPv4 have them,
-            # prove link and protocol; what is left to prove is that it is not a fragment.
-            if captured >= size:
-                total, rest, key, seq, header = unpack(data, start)
-                flow = flow_of(key)
-                if (
-                    flow is not None
-                    and seq == flow.fast_seq
-                    and rest & mask == mix
-                    and total <= captured - 14
-                    and (begin := begin_of(header))
-                ):
-                    count = total + 14 - begin
-                    if count > 0:
-                        flow.fast_seq = (seq + count) & _MASK
-                        payload += count
-                        begin += start
-                        stamp = (time_ns, base + at, base + stop)
-                        if count < flow.need:
-                            flow.parts.append(data[begin : begin + count])
-                            flow.need -= count
-                            flow.stamp = stamp
-                            continue
-                        flow.feed(data, begin, begin + count, stamp)
-                        if out and (len(out) >= _TOGETHER or out[-1].size >= _LONG_BYTES):
-                            yield take()
-                        continue
-                    if not count:
-                        continue
+            if is_taken(packet):
+                if out and (len(out) >= TOGETHER or out[-1].size >= LONG_BYTES):
+                    yield take()
+                continue
+            time_ns, stop = packet[0], packet[6] + packet[8]
             segment = read_segment(packet)
-            if segment is not None:
+            if segment is None:
+                continue
+            if out:
+                yield take()
+            if share is None or share.takes(segment, self._flows):
                 payload += segment[7] - segment[6]
-                if out:
-                    yield take()
                 self._handle(segment)
-                if out:
-                    yield take()
-        self._count_payload(payload)
-
-    def _count_payload(self, payload: int) -> None:
-        """Count the bytes that were taken here, and those that the engine took."""
-        self.health.bytes.payload += payload
+            if segment[4] & _UNUSUAL:
+                self._review(time_ns)
+            if share:
+                share.mark(out, stop)
+            if out:
+                yield take()
+        self.health.bytes.payload += payload + self._fast_lane.payload
         if self._bypass is not None:
             self.health.bytes.payload += self._bypass.payload
 
@@ -231,9 +205,19 @@ class Capture:
             self._outbox.keys = KeyLog()
         self._outbox.keys.add(lines.splitlines())
 
+    def _begin_block(self, source: CaptureSource) -> None:
+        self.settled, self._read_to = self._read_to, source.size
+        if self._history.packets:
+            self._review(self._history.packets[-1][0])
+        if self._share is not None:
+            self._share.mark(self._outbox.frames, self.settled)
+        self._watch(source)
+
     def _watch(self, source: CaptureSource) -> None:
         """Make connections release what they hold if it is too much, the oldest first."""
         packed = self._packed_before + source.packed
+        if self._share is not None:
+            self._share.check(self.health, self._holdings, packed)
         self._outbox.budget.packed = max(packed, source.file_size) if source.is_packed else None
         read = self.health.bytes.file + source.size
         if not self._holdings.see(self.health.connections, read, packed):
@@ -269,7 +253,6 @@ class Capture:
                 self._follow(flow.connection, flow.connection.accept(flow, segment), stamp[0])
             else:
                 self.health.bytes.duplicates += end - start
-        self._review_others(stamp[0])
 
     def _compare(self, flow: Direction, segment: Segment) -> None:
         """Report bytes that came before, if they differ."""
@@ -287,12 +270,19 @@ class Capture:
         elif connection.is_closed:
             self._bury(connection)
 
-    def _review_others(self, time_ns: int) -> None:
-        """Let time pass for the connection that was not looked at for longest."""
+    def _review(self, time_ns: int) -> None:
+        """Let time pass for the connections that were not looked at for long.
+
+        Order: wherever any connection begins or ends, and for each block of the file; all who read
+        some of the connections know these places.
+        """
+        due = []
         for connection, reviewed_ns in self._troubled.items():
-            if time_ns - reviewed_ns > REVIEW_NS:
-                self._follow(connection, connection.review(time_ns), time_ns)
-            return
+            if time_ns - reviewed_ns <= REVIEW_NS:
+                break
+            due.append(connection)
+        for connection in due:
+            self._follow(connection, connection.review(time_ns), time_ns)
 
     def _open_by_syn(self, flow: Direction | None, segment: Segment) -> None:
         stamp, key, seq, _, flags, data, start, end, missing = segment
@@ -325,6 +315,8 @@ class Capture:
         connection = Connection(key, self._outbox)
         self._flows[key], self._flows[reverse_key(key)] = connection.flows
         self._open[connection] = None
+        if self._share is not None:
+            self._share.note_open(connection, len(self._open))
         self._watch(self._source)
         if len(self._open) > CONNECTIONS_MAX:
             self._make_room()
@@ -345,6 +337,8 @@ class Capture:
         self._troubled.pop(connection, None)
         if self._open.pop(connection, connection) is None:
             self._closed[connection] = None
+            if self._share is not None:
+                self._share.note_closed(connection, len(self._closed))
         while len(self._closed) > CLOSED_CONNECTIONS_MAX:
             oldest = next(iter(self._closed))
             del self._closed[oldest]
@@ -354,7 +348,12 @@ class Capture:
 
     def _finish(self) -> None:
         """Close everything: the capture ends."""
+        share = self._share
+        if share is not None:
+            share.check(self.health, self._holdings, self.packed)
         for connection in list(self._open):
             connection.close(at_capture_end=True)
+            if share is not None:
+                share.mark(self._outbox.frames, share.end_of(connection))
         self._open.clear()
         self.health.frames += self._outbox.count

@@ -24,7 +24,10 @@ from kraftwire.decode.limits import (
     PIECE_OBJECT_BYTES,
 )
 
-__all__ = ["Flow", "Sink"]
+__all__ = ["PASSED_OVER", "Flow", "Sink"]
+
+# The `fast_seq` of directions that the fast lanes pass over; engine/lane.c has it too.
+PASSED_OVER = -2
 
 _MASK = 0xFFFFFFFF
 _HALF = 0x80000000
