@@ -16,10 +16,9 @@ from kraftwire.decode.body.records import Settings
 from kraftwire.decode.body.weight import Shown
 from kraftwire.decode.jsonl import JsonLines
 from kraftwire.decode.limits import SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO
-from kraftwire.decode.run.in_turn import InTurn
 from kraftwire.decode.run.sinks import Sink
 
-__all__ = ["SHOWN", "Output", "make_sink", "standard_output"]
+__all__ = ["SHOWN", "Output", "is_coloured", "make_sink", "standard_output"]
 
 
 class Output(StrEnum):
@@ -64,13 +63,13 @@ def make_sink(
     *,
     is_live: bool,
     is_full: bool = False,
-    out: InTurn | None = None,
+    out: Any = None,
     **more: object,
 ) -> Sink:
     """Return the sink of a kind of output, which writes to standard output.
 
-    It writes through `out` if several processes write there. With `is_full` nothing long is cut
-    off; `more` are the arguments of kinds that need more.
+    It writes through `out` if there is one, such as a stream of several processes. With `is_full`
+    nothing long is cut off; `more` are the arguments of kinds that need more.
     """
     stream: Any = out or standard_output(output)
     if output is Output.JSONL:
@@ -80,7 +79,7 @@ def make_sink(
     sink: Sink = writer(
         stream,
         topics=settings.topics,
-        is_coloured=_is_coloured(),
+        is_coloured=is_coloured(),
         is_full=is_full,
         is_live=is_live,
         show_secrets=settings.show_secrets,
@@ -100,5 +99,6 @@ def standard_output(output: Output) -> IO[Any]:
     return sys.stdout
 
 
-def _is_coloured() -> bool:
+def is_coloured() -> bool:
+    """Whether the output has colours."""
     return sys.stdout.isatty() and "NO_COLOR" not in os.environ

@@ -23,13 +23,16 @@ class Pending(Generic[T]):
     Servers answer the requests of a connection in their order, so a response also tells
     that earlier requests on its connection stay without one. The total weight is limited; the
     requests that wait longest are dropped.
+
+    `number` is that of the next request, and may be raised in between; `weight` is that of all.
     """
 
     def __init__(self, weight_max: int = RENDER_PENDING_COUNT_MAX) -> None:
         # Request -> its number, what is kept of it, and the weight of that.
         self._by_connection: dict[str, dict[Request, tuple[int, T, int]]] = {}
-        self._count = 0
-        self._weight = 0
+        # The number of the next request; it may be raised in between.
+        self.number = 0
+        self.weight = 0
         self._weight_max = weight_max
         self._skipped: list[T] = []
 
@@ -38,10 +41,10 @@ class Pending(Generic[T]):
         waiting = self._by_connection.get(connection)
         if waiting is None:
             waiting = self._by_connection[connection] = {}
-        waiting[request] = self._count, kept, weight
-        self._count += 1
-        self._weight += weight
-        while self._weight > self._weight_max:
+        waiting[request] = self.number, kept, weight
+        self.number += 1
+        self.weight += weight
+        while self.weight > self._weight_max:
             self._skipped.append(self._oldest())
 
     def take(self, connection: str, request: Request) -> T | None:
@@ -50,13 +53,13 @@ class Pending(Generic[T]):
         if not waiting or request not in waiting:
             return None
         number, kept, weight = waiting.pop(request)
-        self._weight -= weight
+        self.weight -= weight
         if waiting:
             # Insertion order is the order of the frames.
             while waiting and waiting[first := next(iter(waiting))][0] < number:
                 _, each, weight = waiting.pop(first)
                 self._skipped.append(each)
-                self._weight -= weight
+                self.weight -= weight
         elif len(self._by_connection) > _IDLE_CONNECTIONS_MAX:
             del self._by_connection[connection]
         return kept
@@ -82,13 +85,19 @@ class Pending(Generic[T]):
 
     def rest(self) -> Iterator[T]:
         """Return everything that still waits, in order of the requests."""
+        for _, kept in self.numbered_rest():
+            yield kept
+            del kept
+
+    def numbered_rest(self) -> Iterator[tuple[int, T]]:
+        """Return everything that still waits, each with its number, in order."""
         everything = [kept for each in self._by_connection.values() for kept in each.values()]
         self._by_connection.clear()
-        self._weight = 0
+        self.weight = 0
         everything.sort(key=itemgetter(0), reverse=True)
         while everything:
-            _, kept, _ = everything.pop()
-            yield kept
+            number, kept, _ = everything.pop()
+            yield number, kept
             del kept
 
     def replace(self, change: Callable[[T], T]) -> None:
@@ -102,7 +111,7 @@ class Pending(Generic[T]):
         connection = next(name for name, waiting in self._by_connection.items() if waiting)
         waiting = self._by_connection[connection]
         _, kept, weight = waiting.pop(next(iter(waiting)))
-        self._weight -= weight
+        self.weight -= weight
         if not waiting:
             del self._by_connection[connection]
         return kept

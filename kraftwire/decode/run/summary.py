@@ -84,8 +84,9 @@ def _tls(tls: TlsConnection) -> str:
 
 
 def _found(findings: Counter[str]) -> str:
-    """Describe the findings by id, most frequent first."""
-    listed = ", ".join(f"{id} {count:,}" for id, count in findings.most_common())
+    """Describe the findings by id, most frequent first, then by name."""
+    by_count = sorted(findings.items(), key=lambda each: (-each[1], each[0]))
+    listed = ", ".join(f"{id} {count:,}" for id, count in by_count)
     return f"; findings: {listed}" if listed else "; no findings"
 
 

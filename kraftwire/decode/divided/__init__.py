@@ -1,0 +1,1 @@
+"""A capture that several processes read, each a share of its connections."""
