@@ -1,4 +1,4 @@
-"""Decoding a capture by two processes against one: lines and trees.
+"""Decoding a capture by two processes against one: lines, trees and JSON lines.
 
 What bounds the time on two free processors counts, not the clock: the CPU time of the busiest
 process, or half of that of all if it is more. So figures hold on a machine that does other work.
@@ -25,7 +25,11 @@ _ROUNDS = 2
 # Looking takes a fraction of a millisecond.
 _INTERVAL_S = 0.01
 
-_OUTPUTS = {"lines": (), "-v": ("-v",)}
+_OUTPUTS = {
+    "lines": (),
+    "-v": ("-v",),
+    "JSON lines": ("--format", "jsonl", "--records", "summary"),
+}
 
 
 @dataclass(frozen=True, slots=True)

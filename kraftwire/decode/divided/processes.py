@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any
+from typing import IO, Any
 
 from kraftwire.decode.divided.reports import Event, Line
 from kraftwire.decode.run.forked import Copy, Original, split
@@ -96,5 +96,14 @@ def _start(number: int, work: Work, before: Sequence[ReaderProcess]) -> ReaderPr
 def _work(number: int, work: Work, original: Original, descriptor: int) -> ReaderProcess:
     """Do the work in the copy. Does not return."""
     events = os.fdopen(descriptor, "rb")
-    line = Line(original.tell, lambda: pickle.load(events))
+    line = Line(original.tell, lambda: _next_events(events))
     original.leave(lambda: work(number, line))
+
+
+def _next_events(file: IO[bytes]) -> Sequence[Event]:
+    """Wait for events. Raises: BrokenPipeError if the joiner has ended."""
+    try:
+        events: Sequence[Event] = pickle.load(file)
+    except EOFError:
+        raise BrokenPipeError from None
+    return events

@@ -211,13 +211,12 @@ class Capture:
             self._review(self._history.packets[-1][0])
         if self._share is not None:
             self._share.mark(self._outbox.frames, self.settled)
+            self._share.check(self.health, self._holdings, source.packed)
         self._watch(source)
 
     def _watch(self, source: CaptureSource) -> None:
         """Make connections release what they hold if it is too much, the oldest first."""
         packed = self._packed_before + source.packed
-        if self._share is not None:
-            self._share.check(self.health, self._holdings, packed)
         self._outbox.budget.packed = max(packed, source.file_size) if source.is_packed else None
         read = self.health.bytes.file + source.size
         if not self._holdings.see(self.health.connections, read, packed):

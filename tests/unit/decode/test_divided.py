@@ -194,3 +194,17 @@ def test_the_rest_of_a_text_follows_what_was_written() -> None:
             assert rest.write(text[at : at + step]) == len(text[at : at + step])
         assert stream.getvalue() == text[7:]
         assert not rest.isatty()
+
+
+def test_nobody_is_left_when_the_reader_of_the_lines_goes_away(tmp_path: Path) -> None:
+    """The processes end without a word, as one does."""
+    path = str(unpacked("kraft_quorum.pcapng.xz", tmp_path))
+    program = "from kraftwire.cli.main import main; import sys; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, "decode", path, "--jobs", "3"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 141
