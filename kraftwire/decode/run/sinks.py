@@ -11,7 +11,7 @@ from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.pairing.outbox import Ending
 
-__all__ = ["HearsEndings", "HearsStart", "Relays", "Sink", "TakesQuickly"]
+__all__ = ["HearsEndings", "HearsStart", "Relays", "Sink", "TakesInOrder", "TakesQuickly"]
 
 
 class Sink(Protocol):
@@ -40,6 +40,17 @@ class HearsEndings(ABC):
     @abstractmethod
     def ending(self, ending: Ending) -> None:
         """Note that a connection ends."""
+
+
+class TakesInOrder(ABC):
+    """A sink for which it matters when a frame comes: no request may wait for its response."""
+
+    @abstractmethod
+    def pass_by(self, decoded: DecodedFrame, /) -> None:
+        """Learn of a frame that is not wanted, in its place among those that are.
+
+        Its time is one that is wanted.
+        """
 
 
 class TakesQuickly(ABC):

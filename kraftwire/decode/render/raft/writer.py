@@ -18,7 +18,7 @@ from kraftwire.decode.render.raft.json_form import story_to_json
 from kraftwire.decode.render.raft.sighting import QUORUM_APIS, Sighting
 from kraftwire.decode.render.raft.text import write_story
 from kraftwire.decode.render.raft.timeline import Timeline
-from kraftwire.decode.run.sinks import HearsEndings
+from kraftwire.decode.run.sinks import HearsEndings, TakesInOrder
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.printable import printable
@@ -38,7 +38,7 @@ class _Asked:
     api: Api | None
 
 
-class RaftWriter(Paired[_Asked], HearsEndings):
+class RaftWriter(Paired[_Asked], HearsEndings, TakesInOrder):
     """Writes the story of each quorum as text."""
 
     def __init__(
@@ -60,6 +60,12 @@ class RaftWriter(Paired[_Asked], HearsEndings):
         if frame.api_key is not None and frame.correlation_id is not None:
             body = decoded.body if frame.api_key in QUORUM_APIS else None
             self.take(frame, body, decoded)
+
+    def pass_by(self, decoded: DecodedFrame, /) -> None:
+        """Note that the sender of a frame is alive, though the frame is not wanted."""
+        frame = decoded.frame
+        if frame.api_key is not None and frame.correlation_id is not None:
+            self._clusters.see(_sighting(frame, None))
 
     def ask(
         self, frame: Frame, body: Message | None, _decoded: DecodedFrame | None, /

@@ -13,6 +13,7 @@ from kraftwire.decode.exchange.paired import QuickPaired
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.render.story.talk import Talk
+from kraftwire.decode.run.sinks import TakesInOrder
 from kraftwire.messages import API_NAMES
 from kraftwire.printable import printable
 from kraftwire.wire.message import Message
@@ -20,7 +21,7 @@ from kraftwire.wire.message import Message
 __all__ = ["StoryWriter", "write_json"]
 
 
-class StoryWriter(QuickPaired[Talk]):
+class StoryWriter(QuickPaired[Talk], TakesInOrder):
     """Passes requests and responses to a story, and writes the story at the end.
 
     Subclasses name the `apis` whose bodies they need, and write their stories.
@@ -48,6 +49,9 @@ class StoryWriter(QuickPaired[Talk]):
 
     def see_unanswered(self, talk: Talk) -> None:
         """Add a request that never got a response."""
+
+    def pass_by(self, decoded: DecodedFrame, /) -> None:
+        """Ignore a frame that is not wanted."""
 
     def write(self, stream: TextIO) -> None:
         """Write the story."""
