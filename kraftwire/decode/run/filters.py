@@ -204,6 +204,7 @@ def _topic_tests(options: FilterOptions) -> list[Test]:
 def topic_test(options: FilterOptions) -> Callable[[str | None, int | None], bool]:
     """Return a test of a topic and a partition alone, for bodies that hold several.
 
+    Without a partition, the topic as a whole is tested.
     Raises: UsageError for a value that makes no sense.
     """
     wanted, unwanted = _split(options.topic)
@@ -213,8 +214,9 @@ def topic_test(options: FilterOptions) -> Callable[[str | None, int | None], boo
         name = topic or ""
         if (wanted and not _matches(name, wanted)) or _matches(name, unwanted):
             return False
-        number = -1 if partition is None else partition
-        return not low_high or any(low <= number <= high for low, high in low_high)
+        if partition is None or not low_high:
+            return True
+        return any(low <= partition <= high for low, high in low_high)
 
     return test
 

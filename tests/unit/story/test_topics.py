@@ -65,6 +65,18 @@ def test_traffic_is_counted_by_topic_and_client(capsys: pytest.CaptureFixture[st
     assert {each["leader"] for each in orders["partitions"]} == {1}
 
 
+def test_only_topics_that_are_wanted_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """A Metadata answer that names a wanted topic may name all others as well."""
+    found = json.loads(_recorded(capsys, "--json", "--topic", "ord*"))
+    assert [each["topic"] for each in found["topics"]] == ["orders"]
+    assert {each["topic"] for each in found["events"]} == {"orders"}
+    assert found["topics"][0]["producedRecords"] == 41
+    found = json.loads(_recorded(capsys, "--json", "--topic", "orders", "--partition", "0"))
+    assert [each["topic"] for each in found["topics"]] == ["orders"]
+    found = json.loads(_recorded(capsys, "--json", "--topic", "!orders"))
+    assert "orders" not in [each["topic"] for each in found["topics"]]
+
+
 def test_text_fits_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
     """Long names of clients continue in the next line of their cell."""
     text = _recorded(capsys)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from kraftwire.decode.body.redact import REDACTED
@@ -16,7 +17,10 @@ from kraftwire.decode.render.text import count_text, listed, words
 from kraftwire.decode.render.topics.model import Partition, Topic
 from kraftwire.protocol.error_codes import error_name
 
-__all__ = ["APIS", "TopicStory"]
+__all__ = ["APIS", "TopicStory", "TopicTest", "any_topic"]
+
+# Whether a topic, or a partition of it, is wanted.
+TopicTest = Callable[[str | None, int | None], bool]
 
 APIS = frozenset(
     {
@@ -40,18 +44,31 @@ _VERBS = {0: "", 1: " is reset", 2: " gets ", 3: " loses "}
 _LATEST, _EARLIEST = -1, -2
 
 
+def any_topic(_topic: str | None, _partition: int | None) -> bool:
+    """Want every topic."""
+    return True
+
+
 class TopicStory:
     """Gathers the story of all topics.
 
     Order: requests and responses as they come.
     """
 
-    def __init__(self, names: TopicNames, *, show_secrets: bool = False) -> None:
+    def __init__(
+        self,
+        names: TopicNames,
+        *,
+        show_secrets: bool = False,
+        is_wanted: TopicTest = any_topic,
+    ) -> None:
+        """Begin a story of topics that are wanted, of which a body may name others as well."""
         self.events = Events()
         self.topics: dict[str, Topic] = {}
         self.overflow = 0
         self._names = names
         self._show_secrets = show_secrets
+        self._is_wanted = is_wanted
         self._partition_count = 0
 
     def see_response(self, talk: Talk) -> None:
@@ -225,8 +242,10 @@ class TopicStory:
     # -- what is kept --------------------------------------------------------------------------
 
     def _topic(self, name: str | None) -> Topic | None:
-        """Return a topic, which is added if it is new; None without a name or beyond the limit."""
-        if not name:
+        """Return a topic, which is added if it is new; None without a name or beyond the limit,
+        and for one that is not wanted.
+        """
+        if not name or not self._is_wanted(name, None):
             return None
         found = self.topics.get(name)
         if found is None:
