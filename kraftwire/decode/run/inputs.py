@@ -79,7 +79,7 @@ class Inputs:
         if others:
             raise UsageError("only one segment can be followed")
         _ensure_named([first])
-        self.run.line_filter.ensure_for_files(first)
+        self.run.ensure_for_files(first)
         report = self.run.totals.files
         self.run.file_lines(follow(Path(first), self.run.options.files(), report, wait))
 
@@ -176,7 +176,7 @@ class Inputs:
     def _read_source(self, source: ByteSource) -> None:
         lines = self.run.line_filter
         if source.kind is not FileKind.UNKNOWN:
-            lines.ensure_for_files(source.path)
+            self.run.ensure_for_files(source.path)
         if lines.passes_file(source.path):
             report = self.run.totals.files
             self.run.file_lines(decode_source(source, self.run.options.files(), report))

@@ -27,6 +27,7 @@ from kraftwire.decode.run.offered import Offered
 from kraftwire.decode.run.options import Options
 from kraftwire.decode.run.relay import Relay
 from kraftwire.decode.run.sinks import (
+    CapturesOnly,
     HearsEndings,
     HearsStart,
     Relays,
@@ -34,7 +35,7 @@ from kraftwire.decode.run.sinks import (
     TakesInOrder,
     TakesQuickly,
 )
-from kraftwire.errors import StorageError
+from kraftwire.errors import StorageError, UsageError
 
 __all__ = ["Run", "Totals"]
 
@@ -122,6 +123,7 @@ class Run:
         self.offered = Offered(options.filters)
         self._sink = sink
         self._in_order: HeldInOrder | None = None
+        self._is_refused = False
         self._relay = relay
         if relay is not None and isinstance(sink, Relays):
             relay.hand_over, relay.take = sink.hand_over, self._take_counts
@@ -142,6 +144,16 @@ class Run:
         hears = self._in_order or self._sink
         assert isinstance(hears, HearsEndings | HeldInOrder)
         hears.ending(ending)
+
+    def ensure_for_files(self, file: object) -> None:
+        """Refuse what no file but a capture can answer.
+
+        Raises: UsageError for an output, or a filter, of requests and responses.
+        """
+        if isinstance(self._sink, CapturesOnly):
+            self._is_refused = True
+            raise UsageError(f"{self._sink.option} is for captures; {file} holds no requests")
+        self.line_filter.ensure_for_files(file)
 
     def frames(self, frames: Iterable[Frame], part_read: Callable[[], float] = lambda: 0.0) -> None:
         """Decode frames and show those that pass the filter; see `lists`."""
@@ -294,8 +306,9 @@ class Run:
                 show(kept)
 
     def finish(self) -> None:
-        """End the output. Order: once, whatever ended the run."""
-        self._sink.finish()
+        """End the output, unless it was refused. Order: once, whatever ended the run."""
+        if not self._is_refused:
+            self._sink.finish()
 
     def finish_relay(self) -> None:
         """Wait for the processes of a relay, and add what they counted. Order: after `finish`."""

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.pairing.outbox import Ending
 
-__all__ = ["HearsEndings", "HearsStart", "Relays", "Sink", "TakesInOrder", "TakesQuickly"]
+__all__ = [
+    "CapturesOnly",
+    "HearsEndings",
+    "HearsStart",
+    "Relays",
+    "Sink",
+    "TakesInOrder",
+    "TakesQuickly",
+]
 
 
 class Sink(Protocol):
@@ -32,6 +40,12 @@ class Sink(Protocol):
 
     def finish(self) -> None:
         """Show what is left, such as statistics, and flush."""
+
+
+class CapturesOnly(ABC):
+    """A sink that uses frames only; `option` is how it is asked for."""
+
+    option: ClassVar[str]
 
 
 class HearsEndings(ABC):

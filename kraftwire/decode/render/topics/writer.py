@@ -10,14 +10,16 @@ from kraftwire.decode.render.story.writer import StoryWriter, write_json
 from kraftwire.decode.render.topics.json_form import topics_to_json
 from kraftwire.decode.render.topics.story import APIS, TopicStory, TopicTest, any_topic
 from kraftwire.decode.render.topics.text import write_topics
+from kraftwire.decode.run.sinks import CapturesOnly
 
 __all__ = ["TopicsJsonWriter", "TopicsWriter"]
 
 
-class TopicsWriter(StoryWriter):
+class TopicsWriter(StoryWriter, CapturesOnly):
     """Writes the story of topics as text."""
 
     apis = APIS
+    option = "--topics"
 
     def __init__(
         self,
