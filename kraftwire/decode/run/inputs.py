@@ -120,12 +120,17 @@ class Inputs:
 
     def _read_merged(self, paths: Sequence[str]) -> None:
         """Read captures of several nodes as one."""
-        from kraftwire.decode.run.merged import compare, merged
+        from kraftwire.decode.run.merged import MergedEndings, compare, merged
 
         self.run.line_filter.ensure_for_captures(paths[0])
         totals, keys = self.run.totals, self.run.options.keys
         clocks = compare(paths, keys)
-        captures = [Capture(path, on_ending=self.run.on_ending, keys=keys) for path in paths]
+        tell = self.run.on_ending
+        endings = None if tell is None else MergedEndings(clocks, tell)
+        captures = [
+            Capture(path, on_ending=None if endings is None else endings.of(at), keys=keys)
+            for at, path in enumerate(paths)
+        ]
         for path, capture, offset in zip(paths, captures, clocks.offsets_ns, strict=True):
             totals.captures[path] = capture.health
             if offset:
@@ -135,7 +140,8 @@ class Inputs:
             self.tell(f"{paths[place]}: no frame in common with {paths[0]}, its clock is trusted")
         size = sum(map(_size, paths))
         self.run.frames(
-            merged(captures, clocks), lambda: sum(each.packed for each in captures) / size
+            merged(captures, clocks, endings),
+            lambda: sum(each.packed for each in captures) / size,
         )
 
     def _read_pipe(self) -> None:
