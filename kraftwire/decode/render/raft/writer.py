@@ -13,11 +13,11 @@ from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.pairing.outbox import Ending
 from kraftwire.decode.render.raft.clusters import Clusters
-from kraftwire.decode.render.raft.forwarded import Api, request_inside, response_inside
 from kraftwire.decode.render.raft.json_form import story_to_json
 from kraftwire.decode.render.raft.sighting import QUORUM_APIS, Sighting
 from kraftwire.decode.render.raft.text import write_story
 from kraftwire.decode.render.raft.timeline import Timeline
+from kraftwire.decode.render.story.forwarded import Api, request_inside, response_inside
 from kraftwire.decode.run.sinks import HearsEndings, TakesInOrder
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.envelope_response import EnvelopeResponse
@@ -101,9 +101,9 @@ class RaftWriter(Paired[_Asked], HearsEndings, TakesInOrder):
         seen.is_forwarded = isinstance(seen.body, EnvelopeRequest | EnvelopeResponse)
         if not isinstance(seen.body, EnvelopeRequest):
             return None
-        inside = request_inside(seen.body)
-        seen.body, api = inside or (None, None)
-        return api
+        inside = request_inside(seen.body, QUORUM_APIS)
+        seen.body = None if inside is None else inside.body
+        return None if inside is None else inside.api
 
     def ending(self, ending: Ending) -> None:
         """Add the end of a connection."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -17,26 +17,20 @@ from kraftwire.decode.render.text import count_text, listed, words
 from kraftwire.decode.render.topics.model import Partition, Topic
 from kraftwire.protocol.error_codes import error_name
 
-__all__ = ["APIS", "TopicStory", "TopicTest", "any_topic"]
+__all__ = ["APIS", "FORWARDED", "TopicStory", "TopicTest", "any_topic"]
 
 # Whether a topic, or a partition of it, is wanted.
 TopicTest = Callable[[str | None, int | None], bool]
 
-APIS = frozenset(
-    {
-        "AlterConfigs",
-        "CreatePartitions",
-        "CreateTopics",
-        "DeleteRecords",
-        "DeleteTopics",
-        "Fetch",
-        "IncrementalAlterConfigs",
-        "ListOffsets",
-        "Metadata",
-        "Produce",
-        "ShareFetch",
-    }
+# Brokers forward these to the controller, in envelopes.
+FORWARDED = frozenset(
+    {"AlterConfigs", "CreatePartitions", "CreateTopics", "DeleteTopics", "IncrementalAlterConfigs"}
 )
+APIS = FORWARDED | {
+    "DeleteRecords", "Fetch", "ListOffsets", "Metadata", "Produce", "ShareFetch",
+}  # fmt: skip
+# Forwarded requests that are remembered until the client gets its answer.
+_FORWARDED_MAX = 64
 _TOPIC_RESOURCE = 2
 _NO_CLIENT = "(no client id)"
 _OTHERS = "(others)"
@@ -70,11 +64,23 @@ class TopicStory:
         self._show_secrets = show_secrets
         self._is_wanted = is_wanted
         self._partition_count = 0
+        self._forwarded: deque[Talk] = deque(maxlen=_FORWARDED_MAX)
 
     def see_response(self, talk: Talk) -> None:
         """Add a response with its request."""
-        if talk.request is not None:
+        if talk.request is not None and not self._is_told(talk):
             _READERS[talk.api](self, talk)
+
+    def _is_told(self, talk: Talk) -> bool:
+        """Whether a request was told already, when the broker that it was sent to forwarded it."""
+        if talk.inside is not None:
+            self._forwarded.append(talk)
+        elif talk.api in FORWARDED:
+            for each in self._forwarded:
+                if _is_same(talk, each):
+                    self._forwarded.remove(each)
+                    return True
+        return False
 
     # -- traffic -------------------------------------------------------------------------------
 
@@ -291,6 +297,16 @@ class TopicStory:
         self.events.add(
             Event(talk.answered, kind, name, words(text, remarks), "", None, dict(details))
         )
+
+
+def _is_same(talk: Talk, forwarded: Talk) -> bool:
+    """Whether a request is the one that was forwarded while its client waited."""
+    return (
+        (talk.api, talk.client_id) == (forwarded.api, forwarded.client_id)
+        and talk.asked <= forwarded.asked
+        and forwarded.answered <= talk.answered
+        and bool(talk.request == forwarded.request)
+    )
 
 
 def _by(talk: Talk) -> list[str]:

@@ -8,7 +8,7 @@ from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.render.story.talk import Talk
 from kraftwire.decode.render.story.writer import StoryWriter, write_json
 from kraftwire.decode.render.topics.json_form import topics_to_json
-from kraftwire.decode.render.topics.story import APIS, TopicStory, TopicTest, any_topic
+from kraftwire.decode.render.topics.story import APIS, FORWARDED, TopicStory, TopicTest, any_topic
 from kraftwire.decode.render.topics.text import write_topics
 from kraftwire.decode.run.sinks import CapturesOnly
 
@@ -19,6 +19,7 @@ class TopicsWriter(StoryWriter, CapturesOnly):
     """Writes the story of topics as text."""
 
     apis = APIS
+    forwarded = FORWARDED
     option = "--topics"
 
     def __init__(

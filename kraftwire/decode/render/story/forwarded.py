@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-from kraftwire.decode.render.raft.sighting import QUORUM_APIS
+from collections.abc import Container
+from typing import NamedTuple
+
 from kraftwire.errors import WireError
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.protocol.envelope import decode_request, decode_response
 from kraftwire.wire.message import Message
 
-__all__ = ["Api", "request_inside", "response_inside"]
+__all__ = ["Api", "Inside", "request_inside", "response_inside"]
 
 # API key and version.
 Api = tuple[int, int]
 
 
-def request_inside(envelope: EnvelopeRequest) -> tuple[Message, Api] | None:
-    """Return the request in an envelope, or None if it is damaged or not about the quorum."""
+class Inside(NamedTuple):
+    """The request in an envelope; its client is the one that the broker has it from."""
+
+    body: Message
+    api: Api
+    client_id: str | None
+
+
+def request_inside(envelope: EnvelopeRequest, keys: Container[int]) -> Inside | None:
+    """Return the request in an envelope; None if it is damaged or of another API than `keys`."""
     data = envelope.request_data
-    if int.from_bytes(data[:2], "big", signed=True) not in QUORUM_APIS:
+    if int.from_bytes(data[:2], "big", signed=True) not in keys:
         return None
     try:
         header, body, _ = decode_request(data)
     except WireError:
         return None
-    return body, (header.request_api_key, header.request_api_version)
+    api = header.request_api_key, header.request_api_version
+    return Inside(body, api, header.client_id)
 
 
 def response_inside(envelope: EnvelopeResponse, api: Api) -> Message | None:
