@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import NamedTuple
 
-from kraftwire.errors import WireError
+from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.envelope_response import EnvelopeResponse
-from kraftwire.protocol.envelope import decode_request, decode_response
+from kraftwire.messages.request_header import RequestHeader
 from kraftwire.wire.message import Message
 
 __all__ = ["Api", "Inside", "request_inside", "response_inside"]
@@ -30,19 +30,16 @@ def request_inside(envelope: EnvelopeRequest, keys: Container[int]) -> Inside | 
     data = envelope.request_data
     if int.from_bytes(data[:2], "big", signed=True) not in keys:
         return None
-    try:
-        header, body, _ = decode_request(data)
-    except WireError:
+    found = decode_payload(data, is_request=True)
+    header = found.header
+    if found.body is None or not isinstance(header, RequestHeader):
         return None
     api = header.request_api_key, header.request_api_version
-    return Inside(body, api, header.client_id)
+    return Inside(found.body, api, header.client_id)
 
 
 def response_inside(envelope: EnvelopeResponse, api: Api) -> Message | None:
     """Return the response in an envelope, or None if it is missing or damaged."""
     if envelope.response_data is None:
         return None
-    try:
-        return decode_response(envelope.response_data, *api)[1]
-    except WireError:
-        return None
+    return decode_payload(envelope.response_data, is_request=False, api=api).body
