@@ -184,6 +184,15 @@ def test_a_request_and_its_envelope_are_one_event() -> None:
     assert event["count"] == 2
 
 
+def test_a_topic_is_found_in_an_envelope() -> None:
+    """So filters by topic let the envelope pass."""
+    decoder = FrameDecoder(Settings())
+    asked, _ = _in_envelope(FrameMaker(), *_creation("t"))
+    assert [each.name for each in decoder.decode(asked).topics] == ["t"]
+    damaged = FrameMaker().request(EnvelopeRequest(request_data=b"\0\x13\0\7"), 0)
+    assert decoder.decode(damaged).topics == []
+
+
 def test_damaged_envelopes_are_passed_over() -> None:
     """So are those without an answer, and with requests about something else."""
     maker = FrameMaker()
