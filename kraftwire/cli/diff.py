@@ -14,6 +14,7 @@ from kraftwire.cli.output import put, say
 from kraftwire.decode.compare.captures import compare_captures
 from kraftwire.decode.compare.difference import Comparison
 from kraftwire.decode.compare.logs import compare_logs
+from kraftwire.decode.render.text import count_text
 from kraftwire.decode.run.inputs import is_capture
 from kraftwire.decode.tls.ciphers import ensure_ciphers
 from kraftwire.decode.tls.keylog import KeyLog
@@ -51,7 +52,9 @@ def diff(first: str, second: str, as_json: bool, keylog: str | None, quiet: bool
         _show(found, as_json=as_json)
     if found.problems or not found.subjects:
         return _TROUBLE
-    return _DIFFERENT if found.differences else _SAME
+    if found.differences:
+        return _DIFFERENT
+    return _TROUBLE if found.incomplete else _SAME
 
 
 def _compared(first: Path, second: Path, keylog: str | None) -> Comparison:
@@ -66,7 +69,10 @@ def _compared(first: Path, second: Path, keylog: str | None) -> Comparison:
         return compare_logs(first, second)
     if keylog is not None:
         ensure_ciphers()
-    return compare_captures(first, second, None if keylog is None else KeyLog.read(keylog))
+    keys = None if keylog is None else KeyLog.read(keylog)
+    for note in () if keys is None else keys.notes:
+        say(f"kraftwire: {note}")
+    return compare_captures(first, second, keys)
 
 
 def _show(found: Comparison, *, as_json: bool) -> None:
@@ -82,6 +88,10 @@ def _show(found: Comparison, *, as_json: bool) -> None:
     if not found.subjects:
         say("kraftwire: there is nothing to compare: no segment, no snapshot, no frame")
         return
+    if found.incomplete:
+        verb = "is" if found.incomplete == 1 else "are"
+        frames = count_text(found.incomplete, "frame")
+        say(f"kraftwire: {frames} in both {verb} incomplete and not compared")
     count = len(found.differences)
     differ = "no difference" if not count else f"{count:,} difference{'s' * (count != 1)}"
     say(f"kraftwire: {found.compared:,} {found.noun} in both, {differ}")

@@ -143,6 +143,23 @@ def test_the_first_frame_that_differs(tmp_path: Path) -> None:
     assert told["first"] == "Metadata v1 response 2, 13 bytes"
 
 
+def test_frames_with_missing_bytes_leave_the_answer_open(tmp_path: Path) -> None:
+    """A capture that kept the start of each packet only shows neither sameness nor difference."""
+    segments = _segments()
+    one, other = tmp_path / "one.pcap", tmp_path / "other.pcap"
+    one.write_bytes(pcap_of(segments))
+    other.write_bytes(pcap_of(segments, snap=70))
+    done = run_kraftwire("diff", str(one), str(other))
+    assert (done.code, done.out) == (2, "")
+    assert "12 frames in both are incomplete and not compared" in done.err
+    assert "0 frames in both, no difference" in done.err
+    whole = [each for each in segments if each.payload != request(5)]
+    one.write_bytes(pcap_of(whole))
+    done = run_kraftwire("diff", str(one), str(other))
+    assert done.code == 1
+    assert "1 frame only in the second" in done.out
+
+
 @pytest.mark.parametrize("name", ["quorum.pcap.xz", "sasl.pcap.xz"])
 def test_a_capture_is_the_same_as_itself(name: str) -> None:
     """The exit code says so."""

@@ -25,6 +25,7 @@ from kraftwire.decode.body.sasl import sasl_token
 from kraftwire.decode.body.scan import TopicUse, error_codes, groups, topics
 from kraftwire.decode.body.view import Clue, PayloadView
 from kraftwire.decode.framing.frames import BEFORE_CAPTURE, Frame
+from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.wire.message import Message
 
@@ -167,13 +168,21 @@ class DecodedFrame:
 
     @lazy
     def topics(self) -> list[TopicUse]:
-        """The topics that the body names, their names filled in where their ids are known."""
+        """The topics that the body names, their names filled in where their ids are known.
+
+        Those of an envelope are in the request inside.
+        """
         if self.body is None:
             return []
         name = self.settings.topics.name
+        body, version = self.body, self.body_version
+        if isinstance(body, EnvelopeRequest):
+            inside = decode_payload(body.request_data, is_request=True)
+            if inside.body is not None:
+                body, version = inside.body, inside.body_version
         return [
             TopicUse(name(each.name, each.id), each.id, each.partitions)
-            for each in topics(self.body, self.body_version)
+            for each in topics(body, version)
         ]
 
     @lazy

@@ -17,6 +17,7 @@ from kraftwire.decode.compare.difference import Comparison, Difference
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.limits import COMPARED_BYTES_FREE, COMPARED_BYTES_RATIO
 from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.decode.render.text import count_text
 from kraftwire.decode.tls.keylog import KeyLog
 
 __all__ = ["compare_captures"]
@@ -79,7 +80,7 @@ def compare_captures(first: Path, second: Path, keys: KeyLog | None = None) -> C
         if one is None or other is None:
             which = "first" if other is None else "second"
             count = len((one or other or _Line()).frames)
-            text = f"only in the {which}, {count:,} frames"
+            text = f"only in the {which}, {count_text(count, 'frame')}"
             details = {"onlyIn": which, "frames": count}
             made.differences.append(Difference(connection, "onlyIn", text, details))
         else:
@@ -115,10 +116,13 @@ def _compare(subject: str, one: _Line, other: _Line, into: Comparison) -> None:
         others_facts = other.frames.get(key)
         if others_facts is None:
             continue
-        into.compared += 1
-        # The content of a frame with missing bytes is unknown.
         digests = facts[:_DIGEST_SIZE], others_facts[:_DIGEST_SIZE]
-        if _UNKNOWN not in digests and digests[0] != digests[1]:
+        if _UNKNOWN in digests:
+            # The content of a frame with missing bytes is unknown.
+            into.incomplete += 1
+            continue
+        into.compared += 1
+        if digests[0] != digests[1]:
             changed.append(key)
     if changed:
         key = changed[0]
@@ -136,6 +140,6 @@ def _compare(subject: str, one: _Line, other: _Line, into: Comparison) -> None:
             first = [_words(subject, key, mine.frames[key]) for key in lone[:_SHOWN_MAX]]
             shown = "; ".join(first)
             more = f"; {len(lone) - _SHOWN_MAX:,} more" if len(lone) > _SHOWN_MAX else ""
-            text = f"{len(lone):,} frames only in the {which}: {shown}{more}"
+            text = f"{count_text(len(lone), 'frame')} only in the {which}: {shown}{more}"
             details = {"onlyIn": which, "count": len(lone), "frames": first}
             into.differences.append(Difference(subject, "frames", text, details))

@@ -32,8 +32,9 @@ class Difference:
 class Comparison:
     """The result of a comparison: the differences, and how much was compared.
 
-    `compared` counts what both sides have: batches, or frames; `problems` are what could not
-    be read, the first of them, and `more_problems` counts the others.
+    `compared` counts what both sides have: batches, or frames; `incomplete` counts what both have,
+    but of which one lacks bytes. `problems` are what could not be read, the first of them, and
+    `more_problems` counts the others.
     """
 
     noun: str
@@ -41,6 +42,7 @@ class Comparison:
     problems: list[str] = field(default_factory=list)
     subjects: int = 0
     compared: int = 0
+    incomplete: int = 0
     more_problems: int = 0
 
     def note(self, problem: str) -> None:

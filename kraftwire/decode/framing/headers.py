@@ -43,6 +43,7 @@ _SASL_HANDSHAKE_KEY = 17
 _API_VERSIONS_KEY = 18
 
 _API_KEY_MAX = 255
+_API_VERSION_MAX = 2**15 - 1
 _NEWER_VERSIONS = 16
 
 # GSSAPI tokens of clients that send no SaslHandshake: an ASN.1 application tag, with the object
@@ -80,14 +81,20 @@ def parse_header(data: bytes | bytearray, at: int, *, strict: bool) -> Header | 
     size, kind, correlation_id, id_size = HEADER.unpack_from(data, at)
     if not HEADER_SIZE - 4 + max(id_size, 0) <= size <= FRAME_SIZE_MAX or id_size < -1:
         return None
+    is_far_ahead = False
     if kind not in api_table() and (strict or not _may_be_newer(kind >> 16, kind & 0xFFFF)):
-        return None
+        is_far_ahead = not strict and _is_first_question(kind >> 16, kind & 0xFFFF)
+        if not is_far_ahead:
+            return None
     if correlation_id < 0 and strict:
         return None
     raw = bytes(data[at + HEADER_SIZE : at + HEADER_SIZE + id_size]) if id_size >= 0 else None
     if raw is not None:
         is_whole = len(raw) == id_size
         if not (is_whole or not strict) or (is_whole and client_id(raw) is None):
+            return None
+        # So few bytes of the header are certain that the client id has to look like one.
+        if is_far_ahead and not raw.decode(errors="ignore").isprintable():
             return None
     return at, size, kind >> 16, kind & 0xFFFF, correlation_id, raw
 
@@ -102,6 +109,11 @@ def _may_be_newer(api_key: int, api_version: int) -> bool:
     if api_key not in messages.API_VERSIONS and not 0 < api_key <= _API_KEY_MAX:
         return False
     return low <= api_version <= high + _NEWER_VERSIONS
+
+
+def _is_first_question(api_key: int, api_version: int) -> bool:
+    """Whether this is ApiVersions, in which a client begins with its own newest version."""
+    return api_key == _API_VERSIONS_KEY and api_version <= _API_VERSION_MAX
 
 
 def client_id(raw: bytes) -> str | None:

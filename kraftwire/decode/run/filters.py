@@ -64,6 +64,7 @@ class FrameFilter:
         self._clock = Clock()
         self._on_frame = _frame_tests(options, self._clock)
         self._on_body = _body_tests(options)
+        self._on_time = _time_tests(options, self._clock)
         self._exchange = _ExchangeTests(options, self._clock)
 
     @property
@@ -80,6 +81,10 @@ class FrameFilter:
         return all(test(frame) for test in self._on_frame) and all(
             test(frame) for test in self._on_body
         )
+
+    def is_in_time(self, frame: DecodedFrame) -> bool:
+        """Whether the time of a frame is wanted, if nothing else of it is."""
+        return all(test(frame) for test in self._on_time)
 
     def passes_exchange(self, request: DecodedFrame, response: DecodedFrame) -> bool:
         """Whether a request and its response are to be shown together.
@@ -148,6 +153,11 @@ def _frame_tests(options: FilterOptions, clock: Clock) -> list[Test]:
     if options.min_latency_ms is not None:
         least = options.min_latency_ms
         tests.append(lambda f: f.frame.latency_ms is not None and f.frame.latency_ms >= least)
+    return tests + _time_tests(options, clock)
+
+
+def _time_tests(options: FilterOptions, clock: Clock) -> list[Test]:
+    tests: list[Test] = []
     if options.since is not None:
         first = moment(options.since, clock)
         tests.append(lambda f: f.frame.time_ns >= first())
@@ -194,6 +204,7 @@ def _topic_tests(options: FilterOptions) -> list[Test]:
 def topic_test(options: FilterOptions) -> Callable[[str | None, int | None], bool]:
     """Return a test of a topic and a partition alone, for bodies that hold several.
 
+    Without a partition, the topic as a whole is tested.
     Raises: UsageError for a value that makes no sense.
     """
     wanted, unwanted = _split(options.topic)
@@ -203,8 +214,9 @@ def topic_test(options: FilterOptions) -> Callable[[str | None, int | None], boo
         name = topic or ""
         if (wanted and not _matches(name, wanted)) or _matches(name, unwanted):
             return False
-        number = -1 if partition is None else partition
-        return not low_high or any(low <= number <= high for low, high in low_high)
+        if partition is None or not low_high:
+            return True
+        return any(low <= partition <= high for low, high in low_high)
 
     return test
 

@@ -57,6 +57,9 @@ class Inputs:
         """
         named = list(paths)
         _ensure_named(named)
+        keys = self.run.options.keys
+        for note in () if keys is None else keys.notes:
+            self.tell(note)
         rotated = Rotated(named if self.kind in ("auto", "capture") else ())
         together = self._overlapping(named, rotated)
         if len(together) > 1:
@@ -79,7 +82,7 @@ class Inputs:
         if others:
             raise UsageError("only one segment can be followed")
         _ensure_named([first])
-        self.run.line_filter.ensure_for_files(first)
+        self.run.ensure_for_files(first)
         report = self.run.totals.files
         self.run.file_lines(follow(Path(first), self.run.options.files(), report, wait))
 
@@ -120,12 +123,17 @@ class Inputs:
 
     def _read_merged(self, paths: Sequence[str]) -> None:
         """Read captures of several nodes as one."""
-        from kraftwire.decode.run.merged import compare, merged
+        from kraftwire.decode.run.merged import MergedEndings, compare, merged
 
         self.run.line_filter.ensure_for_captures(paths[0])
         totals, keys = self.run.totals, self.run.options.keys
         clocks = compare(paths, keys)
-        captures = [Capture(path, on_ending=self.run.on_ending, keys=keys) for path in paths]
+        tell = self.run.on_ending
+        endings = None if tell is None else MergedEndings(clocks, tell)
+        captures = [
+            Capture(path, on_ending=None if endings is None else endings.of(at), keys=keys)
+            for at, path in enumerate(paths)
+        ]
         for path, capture, offset in zip(paths, captures, clocks.offsets_ns, strict=True):
             totals.captures[path] = capture.health
             if offset:
@@ -135,7 +143,8 @@ class Inputs:
             self.tell(f"{paths[place]}: no frame in common with {paths[0]}, its clock is trusted")
         size = sum(map(_size, paths))
         self.run.frames(
-            merged(captures, clocks), lambda: sum(each.packed for each in captures) / size
+            merged(captures, clocks, endings),
+            lambda: sum(each.packed for each in captures) / size,
         )
 
     def _read_pipe(self) -> None:
@@ -176,7 +185,7 @@ class Inputs:
     def _read_source(self, source: ByteSource) -> None:
         lines = self.run.line_filter
         if source.kind is not FileKind.UNKNOWN:
-            lines.ensure_for_files(source.path)
+            self.run.ensure_for_files(source.path)
         if lines.passes_file(source.path):
             report = self.run.totals.files
             self.run.file_lines(decode_source(source, self.run.options.files(), report))

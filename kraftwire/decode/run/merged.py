@@ -11,17 +11,18 @@ the time in transit cancels out.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from heapq import merge
+from heapq import heappop, heappush, merge
 
 from kraftwire.decode.capture.series import Span, span_of
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.decode.pairing.outbox import Ending
 from kraftwire.decode.tls.keylog import KeyLog
 
-__all__ = ["Clocks", "compare", "merged", "overlapping"]
+__all__ = ["Clocks", "MergedEndings", "compare", "merged", "overlapping"]
 
 # Frames of a capture that are compared with those of others.
 _COMPARED_MAX = 200_000
@@ -135,11 +136,51 @@ def _middle(values: list[int]) -> float:
     return (ordered[half] + ordered[~half]) / 2
 
 
-def merged(captures: Sequence[Capture], clocks: Clocks) -> Iterator[Frame]:
-    """The frames of captures by time, those of a connection from one capture only."""
+class MergedEndings:
+    """Ends of connections in several captures, told by the common clock, each once.
+
+    They wait until the frames before them were shown.
+    """
+
+    def __init__(self, clocks: Clocks, tell: Callable[[Ending], None]) -> None:
+        self._clocks = clocks
+        self._tell = tell
+        self._waiting: list[tuple[int, int, Ending]] = []
+        self._count = 0
+
+    def of(self, at: int) -> Callable[[Ending], None]:
+        """Return what takes the ends in a capture."""
+        offset, owner = self._clocks.offsets_ns[at], self._clocks.owner
+
+        def hear(ending: Ending) -> None:
+            if owner.get(ending.connection, at) == at:
+                time_ns = ending.time_ns + offset
+                moved = replace(ending, time_ns=time_ns)
+                heappush(self._waiting, (time_ns, self._count, moved))
+                self._count += 1
+
+        return hear
+
+    def tell_until(self, time_ns: int | None) -> None:
+        """Tell of the ends before a time, None for all."""
+        while self._waiting and (time_ns is None or self._waiting[0][0] < time_ns):
+            self._tell(heappop(self._waiting)[2])
+
+
+def merged(
+    captures: Sequence[Capture], clocks: Clocks, endings: MergedEndings | None = None
+) -> Iterator[Frame]:
+    """The frames of captures by time, those of a connection from one capture only.
+
+    `endings` are those of the captures, and are told in between.
+    """
     ways = (_moved(each, at, clocks) for at, each in enumerate(captures))
-    for _, _, _, frame in merge(*ways):
+    for latest, _, _, frame in merge(*ways):
+        if endings is not None:
+            endings.tell_until(latest)
         yield frame
+    if endings is not None:
+        endings.tell_until(None)
 
 
 def _moved(

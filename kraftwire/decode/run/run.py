@@ -21,12 +21,21 @@ from kraftwire.decode.files.report import ExitCode, FileLine, FileReport
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.framing.health import Health
 from kraftwire.decode.pairing.outbox import Ending
+from kraftwire.decode.run.held import Held, HeldInOrder
 from kraftwire.decode.run.line_filter import LineFilter
 from kraftwire.decode.run.offered import Offered
 from kraftwire.decode.run.options import Options
 from kraftwire.decode.run.relay import Relay
-from kraftwire.decode.run.sinks import HearsEndings, HearsStart, Relays, Sink, TakesQuickly
-from kraftwire.errors import StorageError
+from kraftwire.decode.run.sinks import (
+    CapturesOnly,
+    HearsEndings,
+    HearsStart,
+    Relays,
+    Sink,
+    TakesInOrder,
+    TakesQuickly,
+)
+from kraftwire.errors import StorageError, UsageError
 
 __all__ = ["Run", "Totals"]
 
@@ -113,6 +122,8 @@ class Run:
         self.line_filter = LineFilter(options.filters)
         self.offered = Offered(options.filters)
         self._sink = sink
+        self._in_order: HeldInOrder | None = None
+        self._is_refused = False
         self._relay = relay
         if relay is not None and isinstance(sink, Relays):
             relay.hand_over, relay.take = sink.hand_over, self._take_counts
@@ -127,7 +138,22 @@ class Run:
     @property
     def on_ending(self) -> Callable[[Ending], None] | None:
         """Return the callback for connections that end, if there is one."""
-        return self._sink.ending if isinstance(self._sink, HearsEndings) else None
+        return self._hear_ending if isinstance(self._sink, HearsEndings) else None
+
+    def _hear_ending(self, ending: Ending) -> None:
+        hears = self._in_order or self._sink
+        assert isinstance(hears, HearsEndings | HeldInOrder)
+        hears.ending(ending)
+
+    def ensure_for_files(self, file: object) -> None:
+        """Refuse what no file but a capture can answer.
+
+        Raises: UsageError for an output, or a filter, of requests and responses.
+        """
+        if isinstance(self._sink, CapturesOnly):
+            self._is_refused = True
+            raise UsageError(f"{self._sink.option} is for captures; {file} holds no requests")
+        self.line_filter.ensure_for_files(file)
 
     def frames(self, frames: Iterable[Frame], part_read: Callable[[], float] = lambda: 0.0) -> None:
         """Decode frames and show those that pass the filter; see `lists`."""
@@ -240,15 +266,14 @@ class Run:
 
     def _show_exchanges(self, frames: Iterable[Frame]) -> None:
         """Hold requests back: whether an exchange is wanted may depend on its response."""
-        held = _Held(self._show_alone, self._show_exchange)
+        sink = self._sink
+        held: WholePaired = Held(self._filter, self._show)
+        if isinstance(sink, TakesInOrder):
+            held = self._in_order = HeldInOrder(self._filter, self._show, sink)
         for frame in frames:
             held.frame(self._decode(frame))
         held.finish()
-
-    def _show_exchange(self, asked: DecodedFrame, answered: DecodedFrame) -> None:
-        if self._filter.passes_exchange(asked, answered):
-            self._show(asked)
-            self._show(answered)
+        self._in_order = None
 
     def _decode(self, frame: Frame) -> DecodedFrame:
         number = self.totals.frames
@@ -281,8 +306,9 @@ class Run:
                 show(kept)
 
     def finish(self) -> None:
-        """End the output. Order: once, whatever ended the run."""
-        self._sink.finish()
+        """End the output, unless it was refused. Order: once, whatever ended the run."""
+        if not self._is_refused:
+            self._sink.finish()
 
     def finish_relay(self) -> None:
         """Wait for the processes of a relay, and add what they counted. Order: after `finish`."""
@@ -297,24 +323,3 @@ class Run:
 def _not_shown(_frames: Sequence[Frame], _number: int) -> Iterator[bool]:
     """Answer for a sink without a fast path: no frame was shown."""
     return repeat(False)
-
-
-class _Held(WholePaired):
-    """Requests that wait until it is clear whether they are shown."""
-
-    def __init__(
-        self,
-        alone: Callable[[DecodedFrame], None],
-        both: Callable[[DecodedFrame, DecodedFrame], None],
-    ) -> None:
-        super().__init__()
-        self._alone = alone
-        self._both = both
-
-    def exchange(
-        self, asked: DecodedFrame | None, answered: DecodedFrame | None, _is_awaited: bool, /
-    ) -> None:
-        if asked is not None and answered is not None:
-            self._both(asked, answered)
-        elif (one := asked or answered) is not None:
-            self._alone(one)

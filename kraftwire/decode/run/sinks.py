@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.pairing.outbox import Ending
 
-__all__ = ["HearsEndings", "HearsStart", "Relays", "Sink", "TakesQuickly"]
+__all__ = [
+    "CapturesOnly",
+    "HearsEndings",
+    "HearsStart",
+    "Relays",
+    "Sink",
+    "TakesInOrder",
+    "TakesQuickly",
+]
 
 
 class Sink(Protocol):
@@ -34,12 +42,29 @@ class Sink(Protocol):
         """Show what is left, such as statistics, and flush."""
 
 
+class CapturesOnly(ABC):
+    """A sink that uses frames only; `option` is how it is asked for."""
+
+    option: ClassVar[str]
+
+
 class HearsEndings(ABC):
     """A sink that must know when connections end."""
 
     @abstractmethod
     def ending(self, ending: Ending) -> None:
         """Note that a connection ends."""
+
+
+class TakesInOrder(ABC):
+    """A sink for which it matters when a frame comes: no request may wait for its response."""
+
+    @abstractmethod
+    def pass_by(self, decoded: DecodedFrame, /) -> None:
+        """Learn of a frame that is not wanted, in its place among those that are.
+
+        Its time is one that is wanted.
+        """
 
 
 class TakesQuickly(ABC):

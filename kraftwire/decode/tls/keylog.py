@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kraftwire.decode.lines import read_lines
+from kraftwire.decode.render.text import count_text
 from kraftwire.errors import StorageError
 
 __all__ = ["KeyLog"]
@@ -26,6 +27,8 @@ _LABELS = frozenset(
         "SERVER_TRAFFIC_SECRET_0",
     }
 )
+# Some clients name a connection of TLS 1.2 by its session, which is not supported.
+_SESSION = "Session-ID:"
 _LINE_BYTES_MAX = 1024
 _RANDOM_SIZE = 32
 _SECRET_SIZES = range(32, 65)
@@ -35,9 +38,14 @@ _CONNECTIONS_MAX = 200_000
 
 @dataclass(slots=True)
 class KeyLog:
-    """Secrets by the random of a client's hello and their labels; picklable."""
+    """Secrets by the random of a client's hello and their labels; picklable.
+
+    `notes` say what of a file is not used.
+    """
 
     secrets: dict[bytes, dict[str, bytes]] = field(default_factory=dict, repr=False)
+    notes: list[str] = field(default_factory=list)
+    _by_session: int = 0
 
     def find(self, random: bytes) -> dict[str, bytes]:
         """The secrets of a connection by their labels; none if the log does not have it."""
@@ -48,6 +56,7 @@ class KeyLog:
         count = 0
         for line in lines:
             words = bytes(line or b"").decode("ascii", "replace").split()
+            self._by_session += len(words) > 1 and words[1].startswith(_SESSION)
             if len(words) != 3 or words[0] not in _LABELS:
                 continue
             try:
@@ -73,7 +82,12 @@ class KeyLog:
                 count = made.add(read_lines(file, _LINE_BYTES_MAX))
         except OSError as error:
             raise StorageError(f"cannot read: {error.strerror}", file=path) from error
+        if made._by_session:
+            lines = count_text(made._by_session, "line")
+            verb = "is" if made._by_session == 1 else "are"
+            made.notes.append(f"{lines} of RSA Session-ID in {path} {verb} not supported")
         if not count:
             expected = "lines such as CLIENT_RANDOM and two numbers in hex (SSLKEYLOGFILE)"
-            raise StorageError(f"there is no secret in it; expected {expected}", file=path)
+            notes = "".join(f"; {each}" for each in made.notes)
+            raise StorageError(f"there is no secret in it; expected {expected}{notes}", file=path)
         return made

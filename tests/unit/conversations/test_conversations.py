@@ -157,6 +157,36 @@ def test_an_unknown_version_is_still_a_frame(tmp_path: Path) -> None:
     assert [(f.api_key, f.api_version) for f in frames] == [(18, 9), (18, 9), (200, 1), (200, 1)]
 
 
+@pytest.mark.parametrize("version", [5, 20, 21, 50, 127, 1000, 32767])
+def test_a_client_may_begin_with_any_version_of_api_versions(
+    tmp_path: Path, version: int
+) -> None:
+    """A server that does not know the version answers in version 0, and the client asks again."""
+    session = Session().open()
+    session.client(request(0, b"\0\2a\2b\0", key=18, version=version))
+    session.server(response(0, b"\0#" + bytes(4)))
+    session.client(request(1)).server(response(1, bytes(9)))
+    frames, capture = decode_segments(tmp_path, session.segments)
+    assert [(f.api_key, f.api_version) for f in frames] == [(18, version)] * 2 + [(3, 1)] * 2
+    assert capture.health.kafka_connections == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "client_id"),
+    [(18, 1000, "a\x01b"), (18, -1, "tester"), (3, 1000, "tester"), (17, 50, "tester")],
+)
+def test_other_requests_of_far_versions_are_no_kafka(
+    tmp_path: Path, key: int, version: int, client_id: str
+) -> None:
+    """The first bytes of another protocol must not look like a request."""
+    session = Session().open()
+    session.client(request(0, bytes(9), key=key, version=version, client_id=client_id))
+    session.server(response(0, bytes(9)))
+    frames, capture = decode_segments(tmp_path, session.segments)
+    assert frames == []
+    assert capture.health.kafka_connections == 0
+
+
 def test_a_client_may_have_no_name(tmp_path: Path) -> None:
     """A null client id is legal."""
     session = Session().open()

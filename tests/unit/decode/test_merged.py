@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kraftwire.decode.pairing.conversations import Capture
-from kraftwire.decode.run.merged import compare, merged, overlapping
+from kraftwire.decode.run.merged import MergedEndings, compare, merged, overlapping
 from tests.support.pcap_builder import MILLISECOND, Segment, Session, pcap_of, request, response
 from tests.support.run_decode import run_decode
 
@@ -16,12 +16,14 @@ WAY = MILLISECOND // 2
 CLIENT, SERVER, OTHER = ("10.0.0.1", 40000), ("10.0.0.2", 9092), ("10.0.0.3", 41000)
 
 
-def _session(client: tuple[str, int], start: int) -> list[Segment]:
+def _session(
+    client: tuple[str, int], start: int, *, is_closed: bool = False
+) -> list[Segment]:
     session = Session(client_end=client, server_end=SERVER).open()
     for number in range(20):
         session.client(request(start + number)).server(response(start + number, bytes(9)))
         session.now_ns += 30 * MILLISECOND
-    return session.segments
+    return (session.close() if is_closed else session).segments
 
 
 def _at(segments: list[Segment], end: tuple[str, int], skew_ns: int) -> list[Segment]:
@@ -32,9 +34,10 @@ def _at(segments: list[Segment], end: tuple[str, int], skew_ns: int) -> list[Seg
     ]
 
 
-def _files(folder: Path, skew_ns: int) -> list[str]:
+def _files(folder: Path, skew_ns: int, *, is_closed: bool = False) -> list[str]:
     """A client's capture, and its server's, which also has another client."""
-    shared, alone = _session(CLIENT, 0), _session(OTHER, 500)
+    shared = _session(CLIENT, 0, is_closed=is_closed)
+    alone = _session(OTHER, 500, is_closed=is_closed)
     of_server = sorted((*_at(shared, SERVER, skew_ns), *_at(alone, SERVER, skew_ns)), key=_time)
     client, server = folder / "client.pcap", folder / "server.pcap"
     client.write_bytes(pcap_of(_at(shared, CLIENT, 0)))
@@ -67,6 +70,26 @@ def test_latencies_are_those_of_one_clock(tmp_path: Path, skew_ms: int) -> None:
     alone = {each.latency_ms for path in paths for each in Capture(path) if not each.is_request}
     frames = merged([Capture(path) for path in paths], compare(paths))
     assert {each.latency_ms for each in frames if not each.is_request} <= alone
+
+
+@pytest.mark.parametrize("skew_ms", [0, 250, -40])
+def test_ends_of_connections_are_on_the_same_clock(tmp_path: Path, skew_ms: int) -> None:
+    """Each is told once, after the frames before it and before those after it."""
+    paths = _files(tmp_path, skew_ms * MILLISECOND, is_closed=True)
+    clocks = compare(paths)
+    came: list[tuple[str, str, int]] = []
+    endings = MergedEndings(clocks, lambda e: came.append(("end", e.connection, e.time_ns)))
+    captures = [Capture(path, on_ending=endings.of(at)) for at, path in enumerate(paths)]
+    for frame in merged(captures, clocks, endings):
+        came.append(("frame", frame.connection, frame.time_ns))
+    ends = [(connection, time) for kind, connection, time in came if kind == "end"]
+    assert sorted(connection.partition(":")[0] for connection, _ in ends) == [
+        CLIENT[0], OTHER[0],
+    ]  # fmt: skip
+    times = [time for _, _, time in came]
+    assert times == sorted(times)
+    last = max(time for kind, _, time in came if kind == "frame")
+    assert all(0 < time - last < 100 * MILLISECOND for _, time in ends)
 
 
 def test_captures_of_other_times_are_not_a_pair(tmp_path: Path) -> None:

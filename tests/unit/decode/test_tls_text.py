@@ -27,6 +27,7 @@ from tests.support.pcap_builder import (
     response,
     section,
 )
+from tests.support.run_decode import run_decode, run_kraftwire
 from tests.support.tls_talk import TlsTalk
 
 CIPHERS = [
@@ -174,4 +175,21 @@ def test_a_file_without_secrets_is_refused(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "keys"
     path.write_bytes(text)
     with pytest.raises(StorageError, match="no secret"):
+        KeyLog.read(str(path))
+
+
+def test_lines_that_name_a_session_are_counted(tmp_path: Path) -> None:
+    """Some clients of TLS 1.2 log these; silence would leave their connections unexplained."""
+    golden = Path(__file__).resolve().parents[2] / "golden" / "captures"
+    lines = f"RSA Session-ID:{'0A' * 32} Master-Key:{'0B' * 48}\n" * 2
+    path = tmp_path / "all.log"
+    path.write_text(lines + (golden / "tls.keylog").read_text())
+    done = run_decode(str(golden / "tls.pcap.xz"), "--keylog", str(path))
+    note = f"2 lines of RSA Session-ID in {path} are not supported"
+    assert done.err.count(note) == 1
+    capture = str(golden / "tls.pcap.xz")
+    done = run_kraftwire("diff", capture, capture, "--keylog", str(path))
+    assert (done.code, done.err.count(note)) == (0, 1)
+    path.write_text(lines)
+    with pytest.raises(StorageError, match=r"no secret.*; 2 lines of RSA Session-ID"):
         KeyLog.read(str(path))

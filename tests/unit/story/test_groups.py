@@ -141,6 +141,17 @@ def test_lag_is_the_distance_to_the_end(capsys: Captured) -> None:
     assert sum(each["commits"] for each in groups["readers"]["offsets"]) == 95
 
 
+def test_a_group_alone_has_its_lag_too(capsys: Captured) -> None:
+    """Frames that show where partitions end do not name the group."""
+    whole = _story(capsys)["groups"]
+    names = [each["group"] for each in whole if each["offsets"]]
+    assert names
+    for name in names:
+        (alone,) = json.loads(_text(capsys, "--json", "--group", name))["groups"]
+        (same,) = [each for each in whole if each["group"] == name]
+        assert alone["offsets"] == same["offsets"]
+
+
 def test_share_members_acquire_and_acknowledge(capsys: Captured) -> None:
     """Four records were released once and came again, four were rejected."""
     workers = next(each for each in _story(capsys)["groups"] if each["group"] == "workers")

@@ -15,6 +15,10 @@ from kraftwire.decode.body.records import Settings
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.render.topics import story as story_module
 from kraftwire.decode.render.topics.writer import TopicsJsonWriter
+from kraftwire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftwire.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
+from kraftwire.messages.envelope_request import EnvelopeRequest
+from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -30,6 +34,11 @@ from kraftwire.messages.metadata_response import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from kraftwire.messages.request_header import RequestHeader
+from kraftwire.messages.response_header import ResponseHeader
+from kraftwire.protocol.envelope import encode_request, encode_response
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.wire.message import Message
 from tests.support.frames_made import FrameMaker
 
 GROUPS = Path(__file__).resolve().parents[2] / "golden" / "captures" / "groups.pcapng.xz"
@@ -63,6 +72,18 @@ def test_traffic_is_counted_by_topic_and_client(capsys: pytest.CaptureFixture[st
     ends = [each["end"] for each in orders["partitions"]]
     assert ends == [12, 10, 10, 10]
     assert {each["leader"] for each in orders["partitions"]} == {1}
+
+
+def test_only_topics_that_are_wanted_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """A Metadata answer that names a wanted topic may name all others as well."""
+    found = json.loads(_recorded(capsys, "--json", "--topic", "ord*"))
+    assert [each["topic"] for each in found["topics"]] == ["orders"]
+    assert {each["topic"] for each in found["events"]} == {"orders"}
+    assert found["topics"][0]["producedRecords"] == 41
+    found = json.loads(_recorded(capsys, "--json", "--topic", "orders", "--partition", "0"))
+    assert [each["topic"] for each in found["topics"]] == ["orders"]
+    found = json.loads(_recorded(capsys, "--json", "--topic", "!orders"))
+    assert "orders" not in [each["topic"] for each in found["topics"]]
 
 
 def test_text_fits_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,6 +136,71 @@ def test_secret_settings_stay_hidden() -> None:
         "(by tester)"
     )
     assert "hunter2" in _written(frames, show_secrets=True)["events"][0]["text"]
+
+
+def _in_envelope(maker: FrameMaker, request: Message, response: Message) -> list[Frame]:
+    """What a broker passes on to the controller for its client."""
+    version = 7
+    header = RequestHeader(
+        request_api_key=request.API_KEY, request_api_version=version, correlation_id=7,
+        client_id="tester",
+    )
+    envelope = EnvelopeRequest(
+        request_data=encode_request(header, request), client_host_address=bytes(4)
+    )
+    data = encode_response(ResponseHeader(correlation_id=7), response, version)
+    answer = EnvelopeResponse(response_data=data)
+    return [maker.request(envelope, 0, "10"), maker.response(answer)]
+
+
+def _creation(name: str, error: int = 0) -> tuple[Message, Message]:
+    asked = CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=3)])
+    told = CreatableTopicResult(name=name, error_code=error, num_partitions=3)
+    return asked, CreateTopicsResponse(topics=[told])
+
+
+def test_what_a_broker_passes_on_is_seen_in_its_envelope() -> None:
+    """A capture of only the traffic between nodes shows it nowhere else."""
+    maker = FrameMaker("10.0.0.9:5-10.0.0.1:9001")
+    frames = _in_envelope(maker, *_creation("t"))
+    frames += _in_envelope(maker, *_creation("u", ErrorCode.POLICY_VIOLATION))
+    assert [(each["topic"], each["text"]) for each in _written(frames)["events"]] == [
+        ("t", "is created (3 partitions) (by tester)"),
+        ("u", "CreateTopics is refused: POLICY_VIOLATION (by tester)"),
+    ]
+
+
+def test_a_request_and_its_envelope_are_one_event() -> None:
+    """A capture of everything shows it twice; the same request later is another one."""
+    client = FrameMaker("10.0.0.99:5-10.0.0.9:9092")
+    request, response = _creation("t", ErrorCode.TOPIC_ALREADY_EXISTS)
+    frames = [client.request(request, 7)]
+    frames += _in_envelope(FrameMaker("10.0.0.9:5-10.0.0.1:9001"), request, response)
+    frames.append(client.response(response))
+    (event,) = _written(frames)["events"]
+    assert (event["kind"], event["count"]) == ("error", 1)
+    frames += [client.request(request, 7), client.response(response)]
+    (event,) = _written(frames)["events"]
+    assert event["count"] == 2
+
+
+def test_a_topic_is_found_in_an_envelope() -> None:
+    """So filters by topic let the envelope pass."""
+    decoder = FrameDecoder(Settings())
+    asked, _ = _in_envelope(FrameMaker(), *_creation("t"))
+    assert [each.name for each in decoder.decode(asked).topics] == ["t"]
+    damaged = FrameMaker().request(EnvelopeRequest(request_data=b"\0\x13\0\7"), 0)
+    assert decoder.decode(damaged).topics == []
+
+
+def test_damaged_envelopes_are_passed_over() -> None:
+    """So are those without an answer, and with requests about something else."""
+    maker = FrameMaker()
+    frames = []
+    for data in (b"", b"\0\x13\0\7", b"\0\x12\0\0" + bytes(8)):
+        frames.append(maker.request(EnvelopeRequest(request_data=data), 0))
+        frames.append(maker.response(EnvelopeResponse(response_data=None)))
+    assert _written(frames)["events"] == []
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,12 +13,11 @@ from kraftwire.decode.render.story.events import Events
 from kraftwire.decode.render.story.talk import Talk
 from kraftwire.records.decoded import Decoded
 
-__all__ = ["APIS", "GroupStory"]
+__all__ = ["APIS", "ENDS", "GroupStory"]
 
-_OFFSETS = (
-    "Fetch", "ListOffsets", "OffsetCommit", "OffsetFetch", "Produce", "TxnOffsetCommit",
-    "WriteShareGroupState",
-)
+# These show where partitions end, and name no group.
+ENDS = frozenset({"Fetch", "ListOffsets", "Produce"})
+_OFFSETS = (*ENDS, "OffsetCommit", "OffsetFetch", "TxnOffsetCommit", "WriteShareGroupState")
 _CLASSIC = ("Heartbeat", "JoinGroup", "LeaveGroup", "SyncGroup")
 _SHARES = ("ShareAcknowledge", "ShareFetch")
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TextIO
 
+from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.names import partition_of
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.pairing.outbox import Ending
 from kraftwire.decode.render.groups.json_form import groups_to_json
-from kraftwire.decode.render.groups.story import APIS, GroupStory
+from kraftwire.decode.render.groups.story import APIS, ENDS, GroupStory
 from kraftwire.decode.render.groups.text import write_groups
 from kraftwire.decode.render.story.talk import Talk
 from kraftwire.decode.render.story.writer import StoryWriter, write_json
@@ -47,6 +48,11 @@ class GroupsWriter(StoryWriter, HearsEndings):
     def see_response(self, talk: Talk) -> None:
         """Pass a response to the story."""
         self.story.see_response(talk)
+
+    def pass_by(self, decoded: DecodedFrame, /) -> None:
+        """Take the ends of partitions also from frames that are not wanted."""
+        if decoded.api_name in ENDS:
+            self.frame(decoded)
 
     def ending(self, ending: Ending) -> None:
         """Pass the end of a connection to the story."""

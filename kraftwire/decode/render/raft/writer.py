@@ -13,12 +13,12 @@ from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.pairing.outbox import Ending
 from kraftwire.decode.render.raft.clusters import Clusters
-from kraftwire.decode.render.raft.forwarded import Api, request_inside, response_inside
 from kraftwire.decode.render.raft.json_form import story_to_json
 from kraftwire.decode.render.raft.sighting import QUORUM_APIS, Sighting
 from kraftwire.decode.render.raft.text import write_story
 from kraftwire.decode.render.raft.timeline import Timeline
-from kraftwire.decode.run.sinks import HearsEndings
+from kraftwire.decode.render.story.forwarded import Api, request_inside, response_inside
+from kraftwire.decode.run.sinks import HearsEndings, TakesInOrder
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.printable import printable
@@ -38,7 +38,7 @@ class _Asked:
     api: Api | None
 
 
-class RaftWriter(Paired[_Asked], HearsEndings):
+class RaftWriter(Paired[_Asked], HearsEndings, TakesInOrder):
     """Writes the story of each quorum as text."""
 
     def __init__(
@@ -60,6 +60,12 @@ class RaftWriter(Paired[_Asked], HearsEndings):
         if frame.api_key is not None and frame.correlation_id is not None:
             body = decoded.body if frame.api_key in QUORUM_APIS else None
             self.take(frame, body, decoded)
+
+    def pass_by(self, decoded: DecodedFrame, /) -> None:
+        """Note that the sender of a frame is alive, though the frame is not wanted."""
+        frame = decoded.frame
+        if frame.api_key is not None and frame.correlation_id is not None:
+            self._clusters.see(_sighting(frame, None))
 
     def ask(
         self, frame: Frame, body: Message | None, _decoded: DecodedFrame | None, /
@@ -95,9 +101,9 @@ class RaftWriter(Paired[_Asked], HearsEndings):
         seen.is_forwarded = isinstance(seen.body, EnvelopeRequest | EnvelopeResponse)
         if not isinstance(seen.body, EnvelopeRequest):
             return None
-        inside = request_inside(seen.body)
-        seen.body, api = inside or (None, None)
-        return api
+        inside = request_inside(seen.body, QUORUM_APIS)
+        seen.body = None if inside is None else inside.body
+        return None if inside is None else inside.api
 
     def ending(self, ending: Ending) -> None:
         """Add the end of a connection."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from kraftwire.decode.render.story.forwarded import Api
+
 __all__ = ["Talk"]
 
 
@@ -12,8 +14,9 @@ __all__ = ["Talk"]
 class Talk:
     """A request and its response.
 
-    `request` is None where the capture lacks it, `response` until it is known. Units: `asked` and
-    `answered` are seconds since the epoch.
+    `request` is None where the capture lacks it, `response` until it is known. `inside` is the API
+    of a request in an envelope, of which the other values are. Units: `asked` and `answered` are
+    seconds since the epoch.
     """
 
     connection: str
@@ -23,6 +26,7 @@ class Talk:
     request: Any = None
     answered: float = 0.0
     response: Any = None
+    inside: Api | None = None
 
     @property
     def client(self) -> str:

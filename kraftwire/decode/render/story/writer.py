@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, TextIO
 
 from kraftwire.decode.body.frame import DecodedFrame
@@ -12,21 +13,30 @@ from kraftwire.decode.body.weight import objects_of
 from kraftwire.decode.exchange.paired import QuickPaired
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.framing.frames import Frame
+from kraftwire.decode.render.story.forwarded import request_inside, response_inside
 from kraftwire.decode.render.story.talk import Talk
+from kraftwire.decode.run.sinks import TakesInOrder
 from kraftwire.messages import API_NAMES
+from kraftwire.messages.envelope_request import EnvelopeRequest
+from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.printable import printable
 from kraftwire.wire.message import Message
 
 __all__ = ["StoryWriter", "write_json"]
 
 
-class StoryWriter(QuickPaired[Talk]):
+_ENVELOPE = "Envelope"
+
+
+class StoryWriter(QuickPaired[Talk], TakesInOrder):
     """Passes requests and responses to a story, and writes the story at the end.
 
-    Subclasses name the `apis` whose bodies they need, and write their stories.
+    Subclasses name the `apis` whose bodies they need, and those among them that are also looked for
+    in envelopes: `forwarded`. They write their stories.
     """
 
     apis: ClassVar[frozenset[str]] = frozenset()
+    forwarded: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, stream: TextIO, *, topics: TopicNames, **_options: object) -> None:
         """Write to a stream. `topics` are names from frames; other options are ignored."""
@@ -49,6 +59,9 @@ class StoryWriter(QuickPaired[Talk]):
     def see_unanswered(self, talk: Talk) -> None:
         """Add a request that never got a response."""
 
+    def pass_by(self, decoded: DecodedFrame, /) -> None:
+        """Ignore a frame that is not wanted."""
+
     def write(self, stream: TextIO) -> None:
         """Write the story."""
         raise NotImplementedError
@@ -60,6 +73,8 @@ class StoryWriter(QuickPaired[Talk]):
     ) -> Talk | None:
         """Add a request; return it to be kept until its response."""
         talk = self._talk(frame)
+        if talk is not None and talk.api == _ENVELOPE:
+            talk, body = self._opened(talk, body)
         if talk is None:
             return None
         talk.request = body
@@ -77,6 +92,9 @@ class StoryWriter(QuickPaired[Talk]):
     ) -> None:
         """Add a response."""
         talk = asked or self._talk(frame)
+        if isinstance(body, EnvelopeResponse):
+            api = None if talk is None else talk.inside
+            body = None if api is None else response_inside(body, api)
         if talk is None or body is None:
             return
         self.note_time(frame.time)
@@ -104,10 +122,21 @@ class StoryWriter(QuickPaired[Talk]):
     def _talk(self, frame: Frame) -> Talk | None:
         self.note_time(frame.time)
         name = API_NAMES.get(-1 if frame.api_key is None else frame.api_key, "")
-        if name not in self.apis:
+        if name not in self.apis and not (name == _ENVELOPE and self.forwarded):
             return None
         client = frame.request.client_id if frame.request is not None else None
         return Talk(frame.connection, client or "", name, frame.time)
+
+    def _opened(self, talk: Talk, body: Message | None) -> tuple[Talk | None, Message | None]:
+        """Return the request in an envelope in its place; None if the story does not need it."""
+        inside = None
+        if isinstance(body, EnvelopeRequest):
+            keys = {key for key, name in API_NAMES.items() if name in self.forwarded}
+            inside = request_inside(body, keys)
+        if inside is None:
+            return None, None
+        name, client = API_NAMES[inside.api[0]], inside.client_id or ""
+        return replace(talk, api=name, client_id=client, inside=inside.api), inside.body
 
     def note_time(self, time: float) -> None:
         """Extend the time span of the story to a time. Units: seconds since the epoch."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Callable
 from typing import Any
 
 from kraftwire.decode.body.redact import REDACTED
@@ -16,28 +17,30 @@ from kraftwire.decode.render.text import count_text, listed, words
 from kraftwire.decode.render.topics.model import Partition, Topic
 from kraftwire.protocol.error_codes import error_name
 
-__all__ = ["APIS", "TopicStory"]
+__all__ = ["APIS", "FORWARDED", "TopicStory", "TopicTest", "any_topic"]
 
-APIS = frozenset(
-    {
-        "AlterConfigs",
-        "CreatePartitions",
-        "CreateTopics",
-        "DeleteRecords",
-        "DeleteTopics",
-        "Fetch",
-        "IncrementalAlterConfigs",
-        "ListOffsets",
-        "Metadata",
-        "Produce",
-        "ShareFetch",
-    }
+# Whether a topic, or a partition of it, is wanted.
+TopicTest = Callable[[str | None, int | None], bool]
+
+# Brokers forward these to the controller, in envelopes.
+FORWARDED = frozenset(
+    {"AlterConfigs", "CreatePartitions", "CreateTopics", "DeleteTopics", "IncrementalAlterConfigs"}
 )
+APIS = FORWARDED | {
+    "DeleteRecords", "Fetch", "ListOffsets", "Metadata", "Produce", "ShareFetch",
+}  # fmt: skip
+# Forwarded requests that are remembered until the client gets its answer.
+_FORWARDED_MAX = 64
 _TOPIC_RESOURCE = 2
 _NO_CLIENT = "(no client id)"
 _OTHERS = "(others)"
 _VERBS = {0: "", 1: " is reset", 2: " gets ", 3: " loses "}
 _LATEST, _EARLIEST = -1, -2
+
+
+def any_topic(_topic: str | None, _partition: int | None) -> bool:
+    """Want every topic."""
+    return True
 
 
 class TopicStory:
@@ -46,18 +49,38 @@ class TopicStory:
     Order: requests and responses as they come.
     """
 
-    def __init__(self, names: TopicNames, *, show_secrets: bool = False) -> None:
+    def __init__(
+        self,
+        names: TopicNames,
+        *,
+        show_secrets: bool = False,
+        is_wanted: TopicTest = any_topic,
+    ) -> None:
+        """Begin a story of topics that are wanted, of which a body may name others as well."""
         self.events = Events()
         self.topics: dict[str, Topic] = {}
         self.overflow = 0
         self._names = names
         self._show_secrets = show_secrets
+        self._is_wanted = is_wanted
         self._partition_count = 0
+        self._forwarded: deque[Talk] = deque(maxlen=_FORWARDED_MAX)
 
     def see_response(self, talk: Talk) -> None:
         """Add a response with its request."""
-        if talk.request is not None:
+        if talk.request is not None and not self._is_told(talk):
             _READERS[talk.api](self, talk)
+
+    def _is_told(self, talk: Talk) -> bool:
+        """Whether a request was told already, when the broker that it was sent to forwarded it."""
+        if talk.inside is not None:
+            self._forwarded.append(talk)
+        elif talk.api in FORWARDED:
+            for each in self._forwarded:
+                if _is_same(talk, each):
+                    self._forwarded.remove(each)
+                    return True
+        return False
 
     # -- traffic -------------------------------------------------------------------------------
 
@@ -225,8 +248,10 @@ class TopicStory:
     # -- what is kept --------------------------------------------------------------------------
 
     def _topic(self, name: str | None) -> Topic | None:
-        """Return a topic, which is added if it is new; None without a name or beyond the limit."""
-        if not name:
+        """Return a topic, which is added if it is new; None without a name or beyond the limit,
+        and for one that is not wanted.
+        """
+        if not name or not self._is_wanted(name, None):
             return None
         found = self.topics.get(name)
         if found is None:
@@ -272,6 +297,16 @@ class TopicStory:
         self.events.add(
             Event(talk.answered, kind, name, words(text, remarks), "", None, dict(details))
         )
+
+
+def _is_same(talk: Talk, forwarded: Talk) -> bool:
+    """Whether a request is the one that was forwarded while its client waited."""
+    return (
+        (talk.api, talk.client_id) == (forwarded.api, forwarded.client_id)
+        and talk.asked <= forwarded.asked
+        and forwarded.answered <= talk.answered
+        and bool(talk.request == forwarded.request)
+    )
 
 
 def _by(talk: Talk) -> list[str]:

@@ -8,16 +8,19 @@ from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.render.story.talk import Talk
 from kraftwire.decode.render.story.writer import StoryWriter, write_json
 from kraftwire.decode.render.topics.json_form import topics_to_json
-from kraftwire.decode.render.topics.story import APIS, TopicStory
+from kraftwire.decode.render.topics.story import APIS, FORWARDED, TopicStory, TopicTest, any_topic
 from kraftwire.decode.render.topics.text import write_topics
+from kraftwire.decode.run.sinks import CapturesOnly
 
 __all__ = ["TopicsJsonWriter", "TopicsWriter"]
 
 
-class TopicsWriter(StoryWriter):
+class TopicsWriter(StoryWriter, CapturesOnly):
     """Writes the story of topics as text."""
 
     apis = APIS
+    forwarded = FORWARDED
+    option = "--topics"
 
     def __init__(
         self,
@@ -25,11 +28,12 @@ class TopicsWriter(StoryWriter):
         *,
         topics: TopicNames,
         show_secrets: bool = False,
+        is_wanted_topic: TopicTest = any_topic,
         **options: object,
     ) -> None:
-        """Write to a stream. Arguments: as for `StoryWriter`."""
+        """Write to a stream. Other arguments: as for `StoryWriter`."""
         super().__init__(stream, topics=topics, **options)
-        self.story = TopicStory(topics, show_secrets=show_secrets)
+        self.story = TopicStory(topics, show_secrets=show_secrets, is_wanted=is_wanted_topic)
 
     def see_request(self, talk: Talk) -> None:
         """Ignore a request: it is used only with its response."""

@@ -10,14 +10,16 @@ from kraftwire.decode.render.story.writer import StoryWriter, write_json
 from kraftwire.decode.render.transactions.json_form import transactions_to_json
 from kraftwire.decode.render.transactions.story import APIS, TransactionStory
 from kraftwire.decode.render.transactions.text import write_transactions
+from kraftwire.decode.run.sinks import CapturesOnly
 
 __all__ = ["TransactionsJsonWriter", "TransactionsWriter"]
 
 
-class TransactionsWriter(StoryWriter):
+class TransactionsWriter(StoryWriter, CapturesOnly):
     """Writes the story of transactions as text."""
 
     apis = APIS
+    option = "--transactions"
 
     def __init__(self, stream: TextIO, *, topics: TopicNames, **options: object) -> None:
         """Write to a stream. Arguments: as for `StoryWriter`."""

@@ -174,6 +174,14 @@ def test_what_only_requests_have_is_refused(option: tuple[str, str], capsys: Cap
     assert f"{option[0]}: {TOMBS} is not a capture and holds no requests" in err
 
 
+@pytest.mark.parametrize("option", ["--transactions", "--topics"])
+def test_stories_of_requests_are_refused(option: str, capsys: Captured) -> None:
+    """An empty story would say that nothing happened."""
+    assert main(["decode", str(TOMBS), option]) == USAGE
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"kraftwire: {option} is for captures; {TOMBS} holds no requests\n")
+
+
 def test_what_only_records_have_is_refused_for_captures(capsys: Captured) -> None:
     """Batches in frames are of many partitions, whose offsets have nothing in common."""
     for option in ("--offset", "--key"):
