@@ -69,10 +69,7 @@ def _compared(first: Path, second: Path, keylog: str | None) -> Comparison:
         return compare_logs(first, second)
     if keylog is not None:
         ensure_ciphers()
-    keys = None if keylog is None else KeyLog.read(keylog)
-    for note in () if keys is None else keys.notes:
-        say(f"kraftwire: {note}")
-    return compare_captures(first, second, keys)
+    return compare_captures(first, second, None if keylog is None else KeyLog.read(keylog))
 
 
 def _show(found: Comparison, *, as_json: bool) -> None:

@@ -58,6 +58,8 @@ class TlsTalk:
         client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
         server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         server.load_cert_chain(*certificate(self.folder))
+        # A server that gives a ticket leaves the id of the session empty.
+        server.options |= ssl.OP_NO_TICKET
         for context in (client, server):
             context.minimum_version = context.maximum_version = version
             if self.cipher is not None:

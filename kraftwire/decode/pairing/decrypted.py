@@ -140,7 +140,8 @@ class Decrypted:
             self._agree(self._hello.random, hello)
 
     def _agree(self, random: bytes, hello: Hello) -> None:
-        secrets, suite = self._keys.find(random), SUITES.get(hello.suite)
+        secrets = self._keys.find(random, hello.session)
+        suite = SUITES.get(hello.suite)
         if not secrets:
             self.fail("its secrets are not among those that are known")
         elif suite is None:

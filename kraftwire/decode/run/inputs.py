@@ -57,9 +57,6 @@ class Inputs:
         """
         named = list(paths)
         _ensure_named(named)
-        keys = self.run.options.keys
-        for note in () if keys is None else keys.notes:
-            self.tell(note)
         rotated = Rotated(named if self.kind in ("auto", "capture") else ())
         together = self._overlapping(named, rotated)
         if len(together) > 1:

@@ -20,6 +20,8 @@ _RETRY = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2
 class Hello:
     """A hello; `suite` is 0 in a client's, and `version` then the highest of TLS 1.2.
 
+    `session` is the id of the session, which a server may leave empty.
+
     `is_retry` marks a server's that asks for another hello of the client.
     """
 
@@ -28,6 +30,7 @@ class Hello:
     version: int
     suite: int = 0
     server_name: str = ""
+    session: bytes = b""
 
     @property
     def is_retry(self) -> bool:
@@ -49,6 +52,7 @@ def _read(data: bytes) -> Hello:
     kind, version = data[0], int.from_bytes(data[4:6], "big")
     random = data[6:38]
     at = 38 + 1 + data[38]
+    session = data[39:at]
     suite = 0
     if kind == CLIENT_HELLO:
         at += 2 + int.from_bytes(data[at : at + 2], "big")
@@ -67,4 +71,4 @@ def _read(data: bytes) -> Hello:
             name = value[5:].decode("ascii", "backslashreplace")
         elif extension == _SUPPORTED_VERSIONS and kind == SERVER_HELLO:
             version = int.from_bytes(value, "big")
-    return Hello(kind, random, version, suite, name)
+    return Hello(kind, random, version, suite, name, session)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kraftwire.decode.lines import read_lines
-from kraftwire.decode.render.text import count_text
 from kraftwire.errors import StorageError
 
 __all__ = ["KeyLog"]
@@ -27,8 +26,11 @@ _LABELS = frozenset(
         "SERVER_TRAFFIC_SECRET_0",
     }
 )
-# Some clients name a connection of TLS 1.2 by its session, which is not supported.
-_SESSION = "Session-ID:"
+# In place of a client's random, some clients log the id of the session that TLS 1.2 makes.
+_SESSION, _MASTER = "Session-ID:", "Master-Key:"
+_MASTER_SIZE = 48
+# Before the id of a session, which may be as long as a random.
+_SESSION_KEY = b"session "
 _LINE_BYTES_MAX = 1024
 _RANDOM_SIZE = 32
 _SECRET_SIZES = range(32, 65)
@@ -40,33 +42,42 @@ _CONNECTIONS_MAX = 200_000
 class KeyLog:
     """Secrets by the random of a client's hello and their labels; picklable.
 
-    `notes` say what of a file is not used.
+    Sessions of TLS 1.2 are found by their ids as well.
     """
 
     secrets: dict[bytes, dict[str, bytes]] = field(default_factory=dict, repr=False)
-    notes: list[str] = field(default_factory=list)
-    _by_session: int = 0
 
-    def find(self, random: bytes) -> dict[str, bytes]:
+    def find(self, random: bytes, session: bytes = b"") -> dict[str, bytes]:
         """The secrets of a connection by their labels; none if the log does not have it."""
-        return self.secrets.get(random, {})
+        return self.secrets.get(random) or self.secrets.get(_SESSION_KEY + session, {})
 
     def add(self, lines: Iterable[bytes | bytearray | None]) -> int:
         """Take lines; returns how many of them were secrets. Others are skipped."""
         count = 0
         for line in lines:
             words = bytes(line or b"").decode("ascii", "replace").split()
-            self._by_session += len(words) > 1 and words[1].startswith(_SESSION)
-            if len(words) != 3 or words[0] not in _LABELS:
-                continue
             try:
-                random, secret = bytes.fromhex(words[1]), bytes.fromhex(words[2])
+                count += len(words) == 3 and self._take(*words)
             except ValueError:
                 continue
-            if len(random) == _RANDOM_SIZE and len(secret) in _SECRET_SIZES:
-                self._keep(random, words[0], secret)
-                count += 1
         return count
+
+    def _take(self, label: str, name: str, text: str) -> bool:
+        """Take a line's words. Raises: ValueError if they are not hexadecimal."""
+        if label == "RSA" and name.startswith(_SESSION) and text.startswith(_MASTER):
+            session = bytes.fromhex(name.removeprefix(_SESSION))
+            secret = bytes.fromhex(text.removeprefix(_MASTER))
+            if not session or len(secret) != _MASTER_SIZE:
+                return False
+            self._keep(_SESSION_KEY + session, "CLIENT_RANDOM", secret)
+            return True
+        if label not in _LABELS:
+            return False
+        random, secret = bytes.fromhex(name), bytes.fromhex(text)
+        if len(random) != _RANDOM_SIZE or len(secret) not in _SECRET_SIZES:
+            return False
+        self._keep(random, label, secret)
+        return True
 
     def _keep(self, random: bytes, label: str, secret: bytes) -> None:
         if random not in self.secrets and len(self.secrets) >= _CONNECTIONS_MAX:
@@ -82,12 +93,7 @@ class KeyLog:
                 count = made.add(read_lines(file, _LINE_BYTES_MAX))
         except OSError as error:
             raise StorageError(f"cannot read: {error.strerror}", file=path) from error
-        if made._by_session:
-            lines = count_text(made._by_session, "line")
-            verb = "is" if made._by_session == 1 else "are"
-            made.notes.append(f"{lines} of RSA Session-ID in {path} {verb} not supported")
         if not count:
             expected = "lines such as CLIENT_RANDOM and two numbers in hex (SSLKEYLOGFILE)"
-            notes = "".join(f"; {each}" for each in made.notes)
-            raise StorageError(f"there is no secret in it; expected {expected}{notes}", file=path)
+            raise StorageError(f"there is no secret in it; expected {expected}", file=path)
         return made

@@ -13,6 +13,7 @@ from kraftwire.decode.pairing.conversations import Capture
 from kraftwire.decode.run.run import Totals
 from kraftwire.decode.run.summary import summary
 from kraftwire.decode.tls.ciphers import SUITES, Opener
+from kraftwire.decode.tls.hello import read_hello
 from kraftwire.decode.tls.keylog import KeyLog
 from kraftwire.errors import StorageError
 from tests.support.pcap_builder import (
@@ -27,7 +28,6 @@ from tests.support.pcap_builder import (
     response,
     section,
 )
-from tests.support.run_decode import run_decode, run_kraftwire
 from tests.support.tls_talk import TlsTalk
 
 CIPHERS = [
@@ -178,18 +178,19 @@ def test_a_file_without_secrets_is_refused(tmp_path: Path, text: bytes) -> None:
         KeyLog.read(str(path))
 
 
-def test_lines_that_name_a_session_are_counted(tmp_path: Path) -> None:
-    """Some clients of TLS 1.2 log these; silence would leave their connections unexplained."""
-    golden = Path(__file__).resolve().parents[2] / "golden" / "captures"
-    lines = f"RSA Session-ID:{'0A' * 32} Master-Key:{'0B' * 48}\n" * 2
-    path = tmp_path / "all.log"
-    path.write_text(lines + (golden / "tls.keylog").read_text())
-    done = run_decode(str(golden / "tls.pcap.xz"), "--keylog", str(path))
-    note = f"2 lines of RSA Session-ID in {path} are not supported"
-    assert done.err.count(note) == 1
-    capture = str(golden / "tls.pcap.xz")
-    done = run_kraftwire("diff", capture, capture, "--keylog", str(path))
-    assert (done.code, done.err.count(note)) == (0, 1)
-    path.write_text(lines)
-    with pytest.raises(StorageError, match=r"no secret.*; 2 lines of RSA Session-ID"):
-        KeyLog.read(str(path))
+def test_a_connection_may_be_found_by_its_session(tmp_path: Path) -> None:
+    """Some clients of TLS 1.2 log its id instead of their random."""
+    talk = _talk(tmp_path, CIPHERS[1])
+    answer = next(s for s in talk.session.segments if s.payload and s.source[1] == 9092)
+    hello = read_hello(answer.payload[5:])
+    assert hello is not None
+    assert hello.session
+    line = next(each for each in talk.keylog.read_text().splitlines() if "CLIENT_RANDOM" in each)
+    master = line.split()[2]
+    keys = KeyLog()
+    assert keys.add([f"RSA Session-ID:{'AB' * 32} Master-Key:{master}".encode()]) == 1
+    assert _frames(talk.session.segments, keys)[0] == []
+    assert keys.add([f"RSA Session-ID:{hello.session.hex()} Master-Key:{master}".encode()]) == 1
+    assert len(_frames(talk.session.segments, keys)[0]) == 6
+    for wrong in ("RSA Session-ID: Master-Key:" + master, "RSA Session-ID:00 Master-Key:00"):
+        assert keys.add([wrong.encode()]) == 0
