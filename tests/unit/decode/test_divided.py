@@ -197,7 +197,7 @@ def test_the_rest_of_a_text_follows_what_was_written() -> None:
 
 
 def test_nobody_is_left_when_the_reader_of_the_lines_goes_away(tmp_path: Path) -> None:
-    """The processes end without a word, as one does."""
+    """The processes end and print nothing, as one does."""
     path = str(unpacked("kraft_quorum.pcapng.xz", tmp_path))
     program = "from kraftwire.cli.main import main; import sys; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", program, "decode", path, "--jobs", "3"]
