@@ -27,7 +27,7 @@ from kraftwire.decode.run.piped import Piped
 from kraftwire.decode.run.run import Run
 from kraftwire.errors import KraftwireError, StorageError, UsageError
 
-__all__ = ["STDIN", "InputKind", "Inputs", "is_capture", "is_live"]
+__all__ = ["STDIN", "InputKind", "Inputs", "is_capture", "is_live", "kind_of"]
 
 STDIN = "-"
 _STDIN_PATH = Path("/dev/stdin")
@@ -161,6 +161,8 @@ class Inputs:
                 capture = Capture(piped, on_ending=self.run.on_ending, keys=keys)
                 self._show_capture(capture, STDIN)
                 return
+            if kind.is_capture:
+                raise UsageError(f"--input file: {STDIN} is a capture")
             with open_stream(_STDIN_PATH, piped) as source:
                 self._read_source(source)
 
@@ -177,6 +179,8 @@ class Inputs:
 
     def _read_file(self, path: Path, rotated: Rotated) -> None:
         with open_source(path) as source:
+            if source.kind.is_capture and self.kind == "file":
+                raise UsageError(f"--input file: {path} is a capture")
             if source.kind.is_capture:
                 self._read_capture(rotated.take(str(path)))
             else:
@@ -258,11 +262,16 @@ def _ignore(_error: StorageError) -> None:
 
 def is_capture(path: str) -> bool:
     """Whether a file can be read and is a capture."""
+    return kind_of(Path(path)).is_capture
+
+
+def kind_of(path: Path) -> FileKind:
+    """Return the kind of a file, once unpacked; unknown if it cannot be read."""
     try:
-        with open_source(Path(path)) as source:
-            return source.kind.is_capture
+        with open_source(path) as source:
+            return source.kind
     except (OSError, KraftwireError):
-        return False
+        return FileKind.UNKNOWN
 
 
 def _open(path: str) -> BinaryIO:
