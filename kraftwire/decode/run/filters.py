@@ -18,7 +18,7 @@ from kraftwire.decode.run.moments import Clock, ensure_order, moment
 from kraftwire.errors import UsageError
 from kraftwire.protocol.error_codes import ErrorCode, error_name
 
-__all__ = ["FilterOptions", "FrameFilter", "as_ranges", "is_wanted", "topic_test"]
+__all__ = ["FilterOptions", "FrameFilter", "as_ranges", "is_wanted", "is_wanted_api", "topic_test"]
 
 Test = Callable[[DecodedFrame], bool]
 
@@ -360,6 +360,12 @@ def is_wanted(names: Iterable[str], values: Iterable[str]) -> bool:
     if any(_matches(name, unwanted) for name in known):
         return False
     return not wanted or any(_matches(name, wanted) for name in known)
+
+
+def is_wanted_api(key: int | None, values: Iterable[str]) -> bool:
+    """Whether an API is wanted by the values of an option, and not excluded."""
+    wanted, unwanted = map(_keys, _split(values))
+    return key not in unwanted and (not wanted or key in wanted)
 
 
 def _keys(texts: Iterable[str]) -> set[int]:

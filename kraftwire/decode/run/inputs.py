@@ -197,7 +197,7 @@ class Inputs:
             self.run.totals.passed_over += 1
             partition = partition_of(source.path)
             if partition is not None:
-                self.run.offered.see_partition(partition.topic)
+                self.run.offered.see_partition(partition.topic, partition.index)
 
     def _read_bare(self, path: str) -> None:
         frames = BareFrames(path, self._fail, self.api)
