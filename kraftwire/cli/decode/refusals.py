@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.walk import walk
 from kraftwire.decode.run.inputs import STDIN, kind_of
 from kraftwire.decode.run.run import Totals
@@ -59,7 +58,7 @@ def _of_one_kind(paths: list[str], *, is_capture: bool) -> Path | None:
         if not path.is_file():
             return None  # a pipe, whose bytes are still needed
         kind = kind_of(path)
-        if kind is FileKind.UNKNOWN:
+        if kind.is_unknown:
             continue
         if kind.is_capture is not is_capture:
             return None

@@ -31,6 +31,10 @@ __all__ = ["STDIN", "InputKind", "Inputs", "is_capture", "is_live", "kind_of"]
 
 STDIN = "-"
 _STDIN_PATH = Path("/dev/stdin")
+_NAMELESS = (
+    "neither a capture nor a file of a log directory that its bytes identify; an index (.index, "
+    ".timeindex, .txnindex) is known by its name only: pass its path"
+)
 
 InputKind = Literal["auto", "capture", "file", "hex", "frames"]
 
@@ -155,7 +159,8 @@ class Inputs:
                 kind = piped.kind(_STDIN_PATH)
             except OSError as error:
                 raise StorageError(f"cannot open: {error.strerror}", file=STDIN) from error
-            if self.kind == "auto" and (kind.is_capture or kind is FileKind.UNKNOWN):
+            # What is packed and gives too few bytes yet: the reader of captures goes on.
+            if self.kind == "auto" and (kind.is_capture or kind.is_compressed):
                 self.run.line_filter.ensure_for_captures(STDIN)
                 keys = self.run.options.keys
                 capture = Capture(piped, on_ending=self.run.on_ending, keys=keys)
@@ -163,6 +168,9 @@ class Inputs:
                 return
             if kind.is_capture:
                 raise UsageError(f"--input file: {STDIN} is a capture")
+            if self.kind == "auto" and kind is FileKind.UNKNOWN and not piped.is_packed:
+                # It may never end.
+                raise StorageError(_NAMELESS if piped.has_bytes else "no bytes", file=STDIN)
             with open_stream(_STDIN_PATH, piped) as source:
                 self._read_source(source)
 
@@ -188,7 +196,9 @@ class Inputs:
 
     def _read_source(self, source: ByteSource) -> None:
         lines = self.run.line_filter
-        if source.kind is not FileKind.UNKNOWN:
+        if source.kind is FileKind.UNKNOWN and source.path == _STDIN_PATH and source.size:
+            raise StorageError(_NAMELESS, file=STDIN)
+        if not source.kind.is_unknown:
             self.run.ensure_for_files(source.path)
         if lines.passes_file(source.path):
             report = self.run.totals.files

@@ -7,8 +7,10 @@ import json
 import lzma
 import os
 import re
+import struct
 import subprocess
 import sys
+import zlib
 from base64 import b64decode
 from pathlib import Path
 from typing import Any
@@ -281,9 +283,44 @@ def _zstd(data: bytes) -> bytes:
 
 def test_a_pipe_of_something_else_is_reported() -> None:
     """One line names what was found."""
-    done = _piped(b"hello\n")
+    index = struct.pack(">iiii", 40, 4200, 80, 8400)
+    for data in (b"hello\n", index, gzip.compress(index), struct.pack(">hIi", 1, 0, 3)):
+        done = _piped(data)
+        assert done.returncode == NOTHING
+        assert done.stderr.startswith(b"kraftwire: -: neither a capture nor ")
+        assert b"pass its path" in done.stderr
+    assert _piped(b"").stderr.startswith(b"kraftwire: -: no bytes")
+
+
+def test_an_index_on_standard_input_is_reported(tmp_path: Path) -> None:
+    """Also if its bytes could be read twice: its name is not known."""
+    path = tmp_path / "x"
+    path.write_bytes(struct.pack(">iiii", 40, 4200, 80, 8400))
+    command = [sys.executable, "-m", "kraftwire", "decode", "-"]
+    with path.open("rb") as stdin:
+        done = subprocess.run(command, stdin=stdin, capture_output=True, check=False, cwd=ROOT)
     assert done.returncode == NOTHING
-    assert b"not a capture" in done.stderr
+    assert b"pass its path" in done.stderr
+
+
+def test_a_pipe_may_hold_a_producer_snapshot() -> None:
+    """Its version and its size, which follows from the number of entries, identify it."""
+    entries = b"".join(struct.pack(">qhiqiqiq", n, 0, 5, 9, 0, 1, 0, -1) for n in range(200))
+    content = struct.pack(">hIi", 1, zlib.crc32(entries), 200) + entries
+    for data in (content, gzip.compress(content)):
+        (line,) = [json.loads(line) for line in _piped(data).stdout.splitlines()]
+        assert len(line["data"]["producerEntries"]) == 200
+    assert _piped(content + b"x").returncode == NOTHING
+
+
+def test_a_folder_of_strangers_is_nothing(tmp_path: Path, capsys: Captured) -> None:
+    """Though one begins like a batch, and a link leads nowhere."""
+    (tmp_path / "x.conf").write_text("x = y\n")
+    (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
+    batch = build_batch([Record(0, 1, b"k", b"v" * 99)])
+    (tmp_path / "x.dat").write_bytes(batch[:80])
+    assert main(["decode", str(tmp_path)]) == NOTHING
+    assert "batch-cut 1" in capsys.readouterr().err
 
 
 def test_names_that_are_not_text_are_escaped(tmp_path: Path, capsys: Captured) -> None:
