@@ -131,6 +131,21 @@ def test_what_group_members_sent_is_decoded(capsys: Captured) -> None:
     assert "nested" not in commit["records"][0]["decoded"]
 
 
+def test_records_one_by_one_show_what_group_members_sent(capsys: Captured) -> None:
+    """In its place in the line, and next to the bytes in JSON."""
+    options = ("--offset", "1", "--print-data", "-q")
+    assert main(["decode", str(OFFSETS / _LOG), *options]) == CLEAN
+    out = capsys.readouterr().out
+    group = json.loads(out[out.index("{") :])["value"]
+    member = group["members"][0]
+    assert "headers" in member["subscription"]["topics"]
+    assert {"topic": "comp-gzip", "partitions": [1]} in member["assignment"]["assignedPartitions"]
+    assert main(["decode", str(OFFSETS / _LOG), *options, "--json"]) == CLEAN
+    decoded = json.loads(capsys.readouterr().out)["decoded"]
+    assert isinstance(decoded["data"]["value"]["members"][0]["subscription"], str)
+    assert decoded["nested"]["members[0].subscription"]["data"] == member["subscription"]
+
+
 def test_members_that_cannot_be_read_are_left_as_bytes() -> None:
     """Protocols other than the consumers', no bytes at all, and damaged bytes."""
     member = MemberMetadata(subscription=b"\0\x03\xff", assignment=b"")
