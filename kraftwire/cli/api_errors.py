@@ -7,11 +7,17 @@ from kraftwire.protocol.error_codes import ErrorCode, error_name
 
 __all__ = ["api_error_text"]
 
-# Error code and words of its text -> advice.
+# Error code and words of its text, ours or Kafka's -> advice.
 _HINTS = (
     (ErrorCode.UNSUPPORTED_VERSION, "does not support METADATA", "try --bootstrap-controller"),
     (ErrorCode.MISMATCHED_ENDPOINT_TYPE, "not controllers", "try --bootstrap-server"),
     (ErrorCode.MISMATCHED_ENDPOINT_TYPE, "not of brokers", "try --bootstrap-controller"),
+    (ErrorCode.MISMATCHED_ENDPOINT_TYPE, "endpoint of type BROKER, but", "try --bootstrap-server"),
+    (
+        ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+        "endpoint of type CONTROLLER, but",
+        "try --bootstrap-controller",
+    ),
     (ErrorCode.REQUEST_TIMED_OUT, "Connection refused", "does a node listen at this address?"),
     (
         ErrorCode.REQUEST_TIMED_OUT,

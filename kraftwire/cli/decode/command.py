@@ -14,12 +14,13 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from kraftwire import messages
+from kraftwire.cli.decode.bare import bare_api
 from kraftwire.cli.decode.complaints import Complaints
 from kraftwire.cli.decode.divide import Divided, Rest, can_divide
 from kraftwire.cli.decode.jobs import Jobs, job_count
 from kraftwire.cli.decode.output import SHOWN, Output, make_sink, standard_output
 from kraftwire.cli.decode.progress import Progress
+from kraftwire.cli.decode.refusals import ensure_of_use, ensure_was_of_use
 from kraftwire.cli.output import say
 from kraftwire.collector import collect_rarely
 from kraftwire.decode.body.memory import Memory
@@ -55,7 +56,10 @@ _REPEATABLE = "Repeatable, comma lists; !VALUE or ^VALUE excludes."
 
 def _listed(context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> Any:  # noqa: ARG001
     """Return the values of a repeatable option, each of which may be a comma-separated list."""
-    return tuple(part.strip() for each in value for part in each.split(",") if part.strip())
+    listed = tuple(part.strip() for each in value for part in each.split(",") if part.strip())
+    if value and not listed:
+        raise UsageError(f"{option.opts[-1]} names nothing")
+    return listed
 
 
 def _filter(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
@@ -180,11 +184,13 @@ def decode(inputs: tuple[str, ...], **options: Any) -> int:
     sense: -v, --print-data and --template show keys, values and headers, whatever they hold.
     """
     is_bare = _is_bare(options)
-    api = _bare_api(options) if is_bare else None
+    api = bare_api(options, is_bare=is_bare)
     output = _output(options)
     wanted = _options(options, output, is_bare=is_bare)
+    ensure_of_use(options, () if is_bare else inputs)
     collect_rarely(_YOUNG_OBJECTS_OF_BYTES if output is Output.BYTES else None)
     run = _Task(inputs, options, wanted, output, api).run()
+    ensure_was_of_use(options, run.totals)
     totals = list(summary(run.totals))
     if not options["quiet"]:
         for line in totals:
@@ -374,24 +380,6 @@ def _keys(path: str | None) -> KeyLog | None:
 def _is_bare(options: dict[str, Any]) -> bool:
     """Whether the inputs are frames without packets."""
     return options["input_kind"] in ("hex", "frames")
-
-
-def _bare_api(options: dict[str, Any]) -> tuple[int, int] | None:
-    """Key and version of the requests that bare responses answer; None for bare requests.
-
-    Raises: UsageError unless both are given for responses.
-    """
-    if not options["is_response"]:
-        return None
-    names, version = options["api"], options["version"]
-    if len(names) != 1 or version is None:
-        raise UsageError("bare responses need --api and --version of their requests")
-    name = names[0]
-    by_name = {text.lower(): key for key, text in messages.API_NAMES.items()}
-    key = int(name) if name.isdecimal() else by_name.get(name.lower())
-    if key is None:
-        raise UsageError(f"there is no API {name!r}")
-    return key, version
 
 
 def _say(text: object) -> None:

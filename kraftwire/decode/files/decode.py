@@ -53,8 +53,9 @@ def decode_source(
         raise UsageError(f"{source.path} is a capture, not a file of a log directory")
     sink = report.sink(str(source.path))
     report.files[source.kind] += 1
-    if source.kind is FileKind.UNKNOWN:
+    if source.kind.is_unknown:
         is_hidden = not options.show_secrets and may_be_secret(bytes(source.read(0, _HEAD_BYTES)))
+        is_hidden = is_hidden or source.kind is FileKind.TAR
         rest = b"" if is_hidden else source.read(0, 16)
         sink.add("unknown-file", 0, _unknown(source), rest=rest)
         return
@@ -122,4 +123,6 @@ def _type(source: ByteSource) -> str:
 
 
 def _unknown(source: ByteSource) -> str:
+    if source.kind is FileKind.TAR:
+        return "a tar archive: unpack it, and decode the files in it"
     return "empty" if source.size == 0 else f"{source.size} bytes of no kind that is known"

@@ -12,9 +12,16 @@ from pathlib import Path
 
 from kraftwire.decode.files.names import parse_file_name
 from kraftwire.log.flush_mark import MARK_MAGIC
-from kraftwire.records.header import LENGTH_MIN, fields
+from kraftwire.records.header import (
+    CRC_START,
+    HEADER_SIZE,
+    LENGTH_MIN,
+    LOG_OVERHEAD,
+    MAGIC_FIELD,
+    fields,
+)
 
-__all__ = ["HEAD_SIZE", "FileKind", "guess"]
+__all__ = ["HEAD_SIZE", "FileKind", "guess", "producer_snapshot_size"]
 
 # Enough for every magic, a batch header and the keys of a JSON or properties file.
 HEAD_SIZE = 4096
@@ -41,6 +48,7 @@ class FileKind(StrEnum):
     GZIP = "gzip"
     XZ = "xz"
     ZSTD = "zstd"
+    TAR = "tar"
     NOTHING = "nothing"
     UNKNOWN = "unknown"
 
@@ -53,6 +61,11 @@ class FileKind(StrEnum):
     def is_compressed(self) -> bool:
         """Whether the file must be decompressed before its kind can be told."""
         return self in (FileKind.GZIP, FileKind.XZ, FileKind.ZSTD)
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nothing of the file is decoded. The files in an archive have to be unpacked."""
+        return self in (FileKind.UNKNOWN, FileKind.TAR)
 
     @property
     def has_batches(self) -> bool:
@@ -105,20 +118,35 @@ _TEXTS = tuple((re.compile(pattern, re.DOTALL), kind) for pattern, kind in _BY_T
 
 # Where every format of a batch agrees.
 _BATCH_START = fields("base_offset", "batch_length", "partition_leader_epoch", "magic")
+_BATCH_COUNTS = fields("attributes", "last_offset_delta", "count", start="attributes")
+_ATTRIBUTES_MAX = 0x7F
+# A message of the legacy formats has a CRC, magic, attributes, a timestamp in magic 1, a key and a
+# value, which have their lengths before them.
+_LEGACY_ATTRIBUTES_MAX = 0x0F
+_LEGACY_KEY = {0: LOG_OVERHEAD + 6, 1: LOG_OVERHEAD + 14}
+_LENGTH = struct.Struct(">i")
 _PRODUCER_SNAPSHOT_START = struct.Struct(">hIi")
 _PRODUCER_ENTRY_SIZE = 46
+
+# The header of a member of a tar archive: "ustar", and its checksum, with blanks in its own place.
+_TAR_HEADER_SIZE = 512
+_TAR_MAGIC = slice(257, 262)
+_TAR_CHECKSUM = slice(148, 156)
 
 
 def guess(path: str | Path, head: bytes, size: int | None = None) -> FileKind:
     """Tell the kind of a file from its name and its first bytes.
 
     `head` is the file's first `HEAD_SIZE` bytes, or all if it is shorter; `size` is the
-    whole file's, where it is known. A capture or a compressed file is one whatever its name.
+    whole file's, where it is known. A capture, an archive or a compressed file is one whatever its
+    name.
     """
     name = parse_file_name(Path(path).name)
     for magic, kind in _MAGICS:
         if head.startswith(magic):
             return kind
+    if _is_tar(head):
+        return FileKind.TAR
     by_name = _BY_NAME.get(name.stem) or _BY_SUFFIX.get(name.suffix)
     if by_name is not None:
         return by_name
@@ -136,14 +164,55 @@ def _starts_with_batch(head: bytes) -> bool:
     base_offset, length, leader_epoch, magic = _BATCH_START.unpack_from(head)
     if base_offset < 0 or magic not in (0, 1, 2):
         return False
-    # In the legacy formats the CRC takes the place of the leader epoch, and a message may be as
-    # short as its 14 bytes of overhead.
-    return bool(length >= LENGTH_MIN and leader_epoch >= -1 if magic == 2 else length >= 14)
+    if magic != 2:
+        # The CRC takes the place of the leader epoch.
+        return _is_message(head, length, _LEGACY_KEY[magic])
+    if length < LENGTH_MIN or leader_epoch < -1 or len(head) < HEADER_SIZE:
+        return False
+    attributes, last_offset_delta, count = _BATCH_COUNTS.unpack_from(head, CRC_START)
+    return bool(0 <= attributes <= _ATTRIBUTES_MAX and last_offset_delta >= 0 and count >= 0)
+
+
+def _is_message(head: bytes, length: int, key_at: int) -> bool:
+    """Whether a message of the legacy formats is as long as its key and its value.
+
+    An index has small numbers in the same places, but not such a sum.
+    """
+    value_at = _end_of(head, key_at)
+    if value_at is None or head[MAGIC_FIELD + 1] > _LEGACY_ATTRIBUTES_MAX:
+        return False
+    end = LOG_OVERHEAD + length
+    if value_at + _LENGTH.size > len(head):
+        # The key is so long that the length of the value is not among the first bytes.
+        return len(head) == HEAD_SIZE and value_at < end
+    return _end_of(head, value_at) == end
+
+
+def _end_of(head: bytes, position: int) -> int | None:
+    """Return the end of bytes that have their length before them; None if it is not there."""
+    if position + _LENGTH.size > len(head):
+        return None
+    (size,) = _LENGTH.unpack_from(head, position)
+    return position + _LENGTH.size + max(size, 0) if size >= -1 else None
 
 
 def _starts_with_producers(head: bytes, size: int | None) -> bool:
-    if len(head) < _PRODUCER_SNAPSHOT_START.size or size is None:
-        return False
+    return size is not None and producer_snapshot_size(head) == size
+
+
+def producer_snapshot_size(head: bytes) -> int | None:
+    """Return how long a producer snapshot is that begins so; None if none begins so."""
+    if len(head) < _PRODUCER_SNAPSHOT_START.size:
+        return None
     version, _, count = _PRODUCER_SNAPSHOT_START.unpack_from(head)
-    expected: int = _PRODUCER_SNAPSHOT_START.size + count * _PRODUCER_ENTRY_SIZE
-    return bool(version == 1 and count >= 0) and size == expected
+    size: int = _PRODUCER_SNAPSHOT_START.size + count * _PRODUCER_ENTRY_SIZE
+    return size if version == 1 and count >= 0 else None
+
+
+def _is_tar(head: bytes) -> bool:
+    if head[_TAR_MAGIC] != b"ustar" or len(head) < _TAR_HEADER_SIZE:
+        return False
+    header = bytearray(head[:_TAR_HEADER_SIZE])
+    told = bytes(header[_TAR_CHECKSUM]).strip(b" \0")
+    header[_TAR_CHECKSUM] = b" " * 8
+    return told.isdigit() and told == b"%0*o" % (len(told), sum(header))

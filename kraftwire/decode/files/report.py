@@ -19,6 +19,10 @@ from kraftwire.records.reader import Batch
 __all__ = ["ExitCode", "FileLine", "FileReport"]
 
 
+# Findings about bytes that are not decoded, which do not count as losses.
+_CUTS = ("batch-cut", "trailing-bytes")
+
+
 @dataclass(frozen=True, slots=True)
 class FileLine:
     """One line of output: a batch, an index entry or the content of a state file.
@@ -78,9 +82,12 @@ class FileReport:
     def exit_code(self) -> ExitCode:
         """The exit code of the run.
 
-        An empty file of a known kind counts as decoded.
+        An empty file of a known kind counts as decoded, but not one that ends inside its first
+        batch or entry.
         """
         if self.loss_count:
             return ExitCode.PARTIAL if self.line_count else ExitCode.NOTHING
-        known = sum(n for kind, n in self.files.items() if kind is not FileKind.UNKNOWN)
+        if not self.line_count and any(self.findings[id] for id in _CUTS):
+            return ExitCode.NOTHING
+        known = sum(n for kind, n in self.files.items() if not kind.is_unknown)
         return ExitCode.CLEAN if known else ExitCode.NOTHING

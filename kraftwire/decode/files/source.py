@@ -129,7 +129,7 @@ def _opened(path: Path, file: IO[bytes], stack: ExitStack) -> ByteSource:
     if not source.kind.is_compressed:
         return source
     inner = guess(path, peek(path, file, source.kind))
-    if inner.is_capture:
+    if inner.is_capture or inner is FileKind.TAR:
         source.kind = inner
         return source
     whole_max = min(BATCH_SIZE_MAX, PACKED_BATCH_FREE + PACKED_BATCH_RATIO * source.size)

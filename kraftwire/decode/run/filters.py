@@ -10,14 +10,15 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from math import inf
 
 from kraftwire import messages
 from kraftwire.decode.body.frame import DecodedFrame
-from kraftwire.decode.run.moments import Clock, moment
+from kraftwire.decode.run.moments import Clock, ensure_order, moment
 from kraftwire.errors import UsageError
 from kraftwire.protocol.error_codes import ErrorCode, error_name
 
-__all__ = ["FilterOptions", "FrameFilter", "as_ranges", "is_wanted", "topic_test"]
+__all__ = ["FilterOptions", "FrameFilter", "as_ranges", "is_wanted", "is_wanted_api", "topic_test"]
 
 Test = Callable[[DecodedFrame], bool]
 
@@ -61,6 +62,7 @@ class FrameFilter:
     def __init__(self, options: FilterOptions | None = None) -> None:
         """Prepare the tests. Raises: UsageError for a value that makes no sense."""
         options = options or FilterOptions()
+        ensure_order(options.since, options.until)
         self._clock = Clock()
         self._on_frame = _frame_tests(options, self._clock)
         self._on_body = _body_tests(options)
@@ -152,6 +154,8 @@ def _frame_tests(options: FilterOptions, clock: Clock) -> list[Test]:
         tests += _globs(options.connection, _connection_names)
     if options.min_latency_ms is not None:
         least = options.min_latency_ms
+        if not 0 <= least < inf:
+            raise UsageError(f"{least} is not a number of milliseconds")
         tests.append(lambda f: f.frame.latency_ms is not None and f.frame.latency_ms >= least)
     return tests + _time_tests(options, clock)
 
@@ -338,7 +342,10 @@ def _range(text: str) -> tuple[int, int]:
     low = int(match["low"])
     if match["open"]:
         return low, _NUMBER_MAX
-    return low, int(match["high"] or low)
+    high = int(match["high"] or low)
+    if high < low:
+        raise UsageError(f"{text!r} ends before it begins")
+    return low, high
 
 
 def as_ranges(values: Iterable[str]) -> list[tuple[int, int]]:
@@ -353,6 +360,12 @@ def is_wanted(names: Iterable[str], values: Iterable[str]) -> bool:
     if any(_matches(name, unwanted) for name in known):
         return False
     return not wanted or any(_matches(name, wanted) for name in known)
+
+
+def is_wanted_api(key: int | None, values: Iterable[str]) -> bool:
+    """Whether an API is wanted by the values of an option, and not excluded."""
+    wanted, unwanted = map(_keys, _split(values))
+    return key not in unwanted and (not wanted or key in wanted)
 
 
 def _keys(texts: Iterable[str]) -> set[int]:

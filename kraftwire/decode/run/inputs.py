@@ -27,10 +27,14 @@ from kraftwire.decode.run.piped import Piped
 from kraftwire.decode.run.run import Run
 from kraftwire.errors import KraftwireError, StorageError, UsageError
 
-__all__ = ["STDIN", "InputKind", "Inputs", "is_capture", "is_live"]
+__all__ = ["STDIN", "InputKind", "Inputs", "is_capture", "is_live", "kind_of"]
 
 STDIN = "-"
 _STDIN_PATH = Path("/dev/stdin")
+_NAMELESS = (
+    "neither a capture nor a file of a log directory that its bytes identify; an index (.index, "
+    ".timeindex, .txnindex) is known by its name only: pass its path"
+)
 
 InputKind = Literal["auto", "capture", "file", "hex", "frames"]
 
@@ -152,12 +156,18 @@ class Inputs:
                 kind = piped.kind(_STDIN_PATH)
             except OSError as error:
                 raise StorageError(f"cannot open: {error.strerror}", file=STDIN) from error
-            if self.kind == "auto" and (kind.is_capture or kind is FileKind.UNKNOWN):
+            # What is packed and gives too few bytes yet: the reader of captures goes on.
+            if self.kind == "auto" and (kind.is_capture or kind.is_compressed):
                 self.run.line_filter.ensure_for_captures(STDIN)
                 keys = self.run.options.keys
                 capture = Capture(piped, on_ending=self.run.on_ending, keys=keys)
                 self._show_capture(capture, STDIN)
                 return
+            if kind.is_capture:
+                raise UsageError(f"--input file: {STDIN} is a capture")
+            if self.kind == "auto" and kind is FileKind.UNKNOWN and not piped.is_packed:
+                # It may never end.
+                raise StorageError(_NAMELESS if piped.has_bytes else "no bytes", file=STDIN)
             with open_stream(_STDIN_PATH, piped) as source:
                 self._read_source(source)
 
@@ -174,6 +184,8 @@ class Inputs:
 
     def _read_file(self, path: Path, rotated: Rotated) -> None:
         with open_source(path) as source:
+            if source.kind.is_capture and self.kind == "file":
+                raise UsageError(f"--input file: {path} is a capture")
             if source.kind.is_capture:
                 self._read_capture(rotated.take(str(path)))
             else:
@@ -181,7 +193,9 @@ class Inputs:
 
     def _read_source(self, source: ByteSource) -> None:
         lines = self.run.line_filter
-        if source.kind is not FileKind.UNKNOWN:
+        if source.kind is FileKind.UNKNOWN and source.path == _STDIN_PATH and source.size:
+            raise StorageError(_NAMELESS, file=STDIN)
+        if not source.kind.is_unknown:
             self.run.ensure_for_files(source.path)
         if lines.passes_file(source.path):
             report = self.run.totals.files
@@ -190,7 +204,7 @@ class Inputs:
             self.run.totals.passed_over += 1
             partition = partition_of(source.path)
             if partition is not None:
-                self.run.offered.see_partition(partition.topic)
+                self.run.offered.see_partition(partition.topic, partition.index)
 
     def _read_bare(self, path: str) -> None:
         frames = BareFrames(path, self._fail, self.api)
@@ -255,11 +269,16 @@ def _ignore(_error: StorageError) -> None:
 
 def is_capture(path: str) -> bool:
     """Whether a file can be read and is a capture."""
+    return kind_of(Path(path)).is_capture
+
+
+def kind_of(path: Path) -> FileKind:
+    """Return the kind of a file, once unpacked; unknown if it cannot be read."""
     try:
-        with open_source(Path(path)) as source:
-            return source.kind.is_capture
+        with open_source(path) as source:
+            return source.kind
     except (OSError, KraftwireError):
-        return False
+        return FileKind.UNKNOWN
 
 
 def _open(path: str) -> BinaryIO:

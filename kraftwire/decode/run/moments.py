@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from kraftwire.errors import UsageError
 
-__all__ = ["Clock", "moment", "parse_time"]
+__all__ = ["Clock", "ensure_order", "moment", "parse_time"]
 
 _SECONDS = re.compile(r"\d+(?:\.\d+)?")
 _NS_PER_SECOND = 1_000_000_000
@@ -44,6 +44,17 @@ def moment(text: str, clock: Clock) -> Callable[[], int]:
     return lambda: (clock.start_ns or 0) + after
 
 
+def ensure_order(since: str | None, until: str | None) -> None:
+    """Refuse a period that ends before it begins, as far as that shows before the run.
+
+    Raises: UsageError.
+    """
+    if since is None or until is None or since.startswith("+") != until.startswith("+"):
+        return
+    if moment(until, Clock(0))() < moment(since, Clock(0))():
+        raise UsageError(f"nothing is both since {since} and until {until}")
+
+
 def parse_time(text: str) -> int:
     """Nanoseconds since the epoch of a time: seconds since the epoch, or ISO 8601.
 
@@ -56,8 +67,9 @@ def parse_time(text: str) -> int:
         found = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(
-            f"{text!r} is not a time: seconds since the epoch, such as 2026-11-21T04:49:02, or "
-            "such as +12.5 for seconds since the first frame"
+            f"{text!r} is not a time. A time is ISO 8601 such as 2026-11-21T04:49:02 (UTC), "
+            "seconds since the epoch such as 1795236542.5, or seconds since the first frame such "
+            "as +12.5"
         ) from None
     if found.tzinfo is None:
         found = found.replace(tzinfo=UTC)

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kraftwire.decode.framing.health import Health, TlsConnection
 from kraftwire.decode.run.run import Totals
 
 __all__ = ["summary"]
+
+# So many encrypted connections of a capture are named for each reason.
+_TLS_NAMED_MAX = 3
+_KEYLOG_HINT = (
+    "--keylog FILE decodes encrypted connections, with the secrets that a client or server writes "
+    "for SSLKEYLOGFILE"
+)
 
 # Attribute of a capture's health -> words for it; only what is not zero is shown.
 _HEALTH = (
@@ -40,6 +47,8 @@ def summary(totals: Totals) -> Iterator[str]:
         yield f"{_count(totals.frames, 'frame')}{shown}{_found(totals.findings)}"
     for name, health in totals.captures.items():
         yield from _capture(name, health)
+    if any(_is_locked(tls) for health in totals.captures.values() for tls in health.tls):
+        yield _KEYLOG_HINT
     files = totals.files
     if files.files or totals.passed_over:
         count = _count(sum(files.files.values()), "file")
@@ -64,10 +73,28 @@ def _capture(name: str, health: Health) -> Iterator[str]:
     yield f"{name}: {', '.join(parts)}"
     if health.problem:
         yield f"{name}: {health.problem}"
-    for tls in health.tls:
-        yield f"{name}: {_tls(tls)}"
+    for text in _encrypted(health.tls):
+        yield f"{name}: {text}"
     if health.tls_connections > len(health.tls):
         yield f"{name}: {health.tls_connections:,} TLS connections in all"
+
+
+def _encrypted(connections: Iterable[TlsConnection]) -> Iterator[str]:
+    """Name the first few connections for each reason why they are not decoded, count the others."""
+    by_reason: dict[tuple[str, bool], list[TlsConnection]] = {}
+    for tls in connections:
+        by_reason.setdefault((tls.reason, bool(tls.damaged_records)), []).append(tls)
+    for alike in by_reason.values():
+        yield from map(_tls, alike[:_TLS_NAMED_MAX])
+        more = alike[_TLS_NAMED_MAX:]
+        if more:
+            count = sum(tls.client_bytes + tls.server_bytes for tls in more)
+            yield f"and {len(more):,} more, of {count:,} bytes"
+
+
+def _is_locked(tls: TlsConnection) -> bool:
+    """Whether nobody tried to decrypt a connection, as there were no secrets at all."""
+    return not tls.reason and not tls.damaged_records
 
 
 def _tls(tls: TlsConnection) -> str:

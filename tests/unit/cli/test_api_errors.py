@@ -27,6 +27,20 @@ from kraftwire.protocol.error_codes import ErrorCode
             "error 114: MISMATCHED_ENDPOINT_TYPE: this listener describes brokers only, "
             "not controllers; try --bootstrap-server",
         ),
+        (
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of "
+            "type CONTROLLER",
+            "error 114: MISMATCHED_ENDPOINT_TYPE: The request was sent to an endpoint of type "
+            "BROKER, but we wanted an endpoint of type CONTROLLER; try --bootstrap-server",
+        ),
+        (
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of "
+            "type BROKER",
+            "error 114: MISMATCHED_ENDPOINT_TYPE: The request was sent to an endpoint of type "
+            "CONTROLLER, but we wanted an endpoint of type BROKER; try --bootstrap-controller",
+        ),
         (ErrorCode.DUPLICATE_VOTER, "DUPLICATE_VOTER: x", "error 126: DUPLICATE_VOTER: x"),
         (12345, "strange", "error 12345: UNKNOWN(12345): strange"),
     ],

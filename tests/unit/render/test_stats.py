@@ -267,17 +267,6 @@ def test_a_fetch_that_waited_for_its_turn_was_parked_less() -> None:
     assert row.wait.largest == pytest.approx(800)
 
 
-def test_the_slowest_client_is_named() -> None:
-    """People look for it in statistics."""
-    frames = []
-    for name, latency in (("fast", 2), ("slow", 700), ("middle", 30)):
-        maker = FrameMaker(f"10.0.0.1:{latency}-10.0.0.2:9092")
-        frames.append(maker.request(HeartbeatRequest(group_id="g", member_id="m"), 3, name))
-        frames.append(maker.response(HeartbeatResponse(), latency * MS))
-    text = " ".join(_written(frames).split())
-    assert "slowest client: slow, p99 700.0 ms; its slowest API is Heartbeat v3, p99" in text
-
-
 @pytest.mark.parametrize(
     ("sort", "first"),
     [

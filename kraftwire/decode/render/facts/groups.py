@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kraftwire.decode.body.topics import TopicNames
@@ -34,6 +34,8 @@ __all__ = [
     "offset_commit_request",
     "offset_fetch_request",
     "offset_fetch_response",
+    "streams_heartbeat_request",
+    "streams_heartbeat_response",
     "sync_group_request",
     "txn_offset_commit_request",
     "write_txn_markers_request",
@@ -114,6 +116,30 @@ def group_heartbeat_response(body: Any, names: TopicNames) -> str:
         return text
     partitions = partitions_text(assignment.topic_partitions, names, "partitions")
     return f"{text}, assigned {partitions or 'nothing'}"
+
+
+def streams_heartbeat_request(body: Any, names: TopicNames) -> str:
+    """Give group, member, member epoch, and the tasks that the member has."""
+    return ", ".join([group_heartbeat_request(body, names), *_tasks(body)])
+
+
+def streams_heartbeat_response(body: Any, _names: TopicNames) -> str:
+    """Give the member epoch, and the tasks that the member is to have."""
+    return ", ".join([f"epoch {body.member_epoch}", *_tasks(body)])
+
+
+def _tasks(body: Any) -> Iterator[str]:
+    """Yield active, standby and warm-up tasks; null, which stands for no change, is left out."""
+    if body.active_tasks is not None:
+        ids = _task_ids(body.active_tasks)
+        yield f"active {ids}" if ids else "no active tasks"
+    for words, tasks in (("standby", body.standby_tasks), ("warm-up", body.warmup_tasks)):
+        if ids := _task_ids(tasks or ()):
+            yield f"{words} {ids}"
+
+
+def _task_ids(tasks: Iterable[Any]) -> str:
+    return some([f"{each.subtopology_id}_{index}" for each in tasks for index in each.partitions])
 
 
 def offset_commit_request(body: Any, names: TopicNames) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kraftwire import messages
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.render.facts import cluster, data, groups, quorum, share
+from kraftwire.decode.render.facts import acls, cluster, data, groups, partitions, quorum, share
 from kraftwire.decode.render.facts.generic import generic
 from kraftwire.wire.message import Message
 
@@ -23,6 +23,12 @@ _WORDS: dict[str, tuple[Facts | None, Facts | None]] = {
     "AlterClientQuotas": (cluster.quotas_request, cluster.quotas_response),
     "AlterConfigs": (cluster.configs_request, lambda _body, _names: ""),
     "AlterPartition": (quorum.alter_partition_request, quorum.alter_partition_response),
+    "AlterPartitionReassignments": (
+        partitions.alter_reassignments_request, partitions.alter_reassignments_response
+    ),
+    "AlterReplicaLogDirs": (
+        partitions.alter_replica_log_dirs_request, partitions.alter_replica_log_dirs_response
+    ),
     "ApiVersions": (cluster.api_versions_request, cluster.api_versions_response),
     "AssignReplicasToDirs": (quorum.assign_replicas_request, quorum.assign_replicas_response),
     "BeginQuorumEpoch": (quorum.begin_quorum_epoch_request, quorum.leader_and_epoch_response),
@@ -33,11 +39,15 @@ _WORDS: dict[str, tuple[Facts | None, Facts | None]] = {
     "ConsumerGroupDescribe": (cluster.names_request, groups.described_groups),
     "ConsumerGroupHeartbeat": (groups.group_heartbeat_request, groups.group_heartbeat_response),
     "ControllerRegistration": (quorum.controller_registration_request, None),
+    "CreateAcls": (acls.create_acls_request, None),
     "CreatePartitions": (cluster.names_request, None),
     "CreateTopics": (cluster.create_topics_request, cluster.topics_response),
+    "DeleteAcls": (acls.delete_acls_request, acls.delete_acls_response),
     "DeleteGroups": (cluster.names_request, None),
+    "DeleteRecords": (partitions.delete_records_request, partitions.delete_records_response),
     "DeleteTopics": (cluster.delete_topics_request, lambda _body, _names: ""),
     "DeleteShareGroupState": (share.state_request, share.state_response),
+    "DescribeAcls": (acls.describe_acls_request, acls.describe_acls_response),
     "DescribeClientQuotas": (None, cluster.quotas_response),
     "DescribeCluster": (None, cluster.describe_cluster_response),
     "DescribeConfigs": (cluster.configs_request, lambda _body, _names: ""),
@@ -56,6 +66,9 @@ _WORDS: dict[str, tuple[Facts | None, Facts | None]] = {
     "InitProducerId": (groups.init_producer_id_request, groups.init_producer_id_response),
     "JoinGroup": (groups.join_group_request, groups.join_group_response),
     "LeaveGroup": (groups.leave_group_request, lambda _body, _names: ""),
+    "ListPartitionReassignments": (
+        partitions.list_reassignments_request, partitions.list_reassignments_response
+    ),
     "ListOffsets": (data.list_offsets_request, data.list_offsets_response),
     "Metadata": (cluster.metadata_request, cluster.metadata_response),
     "OffsetCommit": (groups.offset_commit_request, lambda _body, _names: ""),
@@ -74,7 +87,9 @@ _WORDS: dict[str, tuple[Facts | None, Facts | None]] = {
     "ShareGroupDescribe": (cluster.names_request, groups.described_groups),
     "ShareGroupHeartbeat": (groups.group_heartbeat_request, groups.group_heartbeat_response),
     "StreamsGroupDescribe": (cluster.names_request, groups.described_groups),
-    "StreamsGroupHeartbeat": (groups.group_heartbeat_request, groups.group_heartbeat_response),
+    "StreamsGroupHeartbeat": (
+        groups.streams_heartbeat_request, groups.streams_heartbeat_response
+    ),
     "SyncGroup": (groups.sync_group_request, None),
     "TxnOffsetCommit": (groups.txn_offset_commit_request, lambda _body, _names: ""),
     "UpdateRaftVoter": (quorum.raft_voter_request, None),

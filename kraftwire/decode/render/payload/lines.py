@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from copy import deepcopy
 from typing import Any
 
 from kraftwire.decode.render.payload.rows import Row
@@ -11,6 +13,7 @@ from kraftwire.decode.render.text import utc_text
 
 __all__ = ["decoded_text", "json_line", "place_text", "plain_text", "quoted_text", "row_line"]
 
+_STEP = re.compile(r"\w+")
 _VERBS = {"Produce": "produced", "Fetch": "fetched", "ShareFetch": "acquired"}
 
 Value = bytes | str | None
@@ -27,11 +30,29 @@ def plain_text(value: Value) -> str:
 
 
 def decoded_text(decoded: dict[str, Any]) -> str:
-    """Return type and JSON data of a record that Kafka wrote itself."""
+    """Return type and JSON data of a record that Kafka wrote itself.
+
+    What is inside fields of type bytes takes their place, as far as it was decoded.
+    """
     version = "" if decoded["version"] is None else f" v{decoded['version']}"
     data = decoded["data"]
+    if "nested" in decoded:
+        data = {**data, "value": _opened(data["value"], decoded["nested"])}
     shown = "" if data is None else " " + json.dumps(data, ensure_ascii=False)
     return f"{decoded['type']}{version}{shown}"
+
+
+def _opened(value: dict[str, Any], nested: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy of a record's value with other values at the paths of some fields."""
+    opened: dict[str, Any] = deepcopy(value)
+    for path, inside in nested.items():
+        # Such as "members[0].subscription".
+        *steps, last = [int(each) if each.isdecimal() else each for each in _STEP.findall(path)]
+        holder: Any = opened
+        for step in steps:
+            holder = holder[step]
+        holder[last] = inside["data"]
+    return opened
 
 
 def place_text(row: Row) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kraftwire import messages
 from kraftwire.decode.body.frame import DecodedFrame
@@ -133,6 +134,8 @@ class Collector(QuickPaired[_Asked]):
             row.wait.add(wait)
         if is_known:
             row.service.add(latency - wait)
+            if wait <= queued and _may_have_waited(asked, body):
+                row.unclear.add(latency - wait)
 
     def _queued_ms(self, asked: _Asked | None, frame: Frame) -> float:
         """Return how long a request waited for the answer to an earlier one on its connection.
@@ -158,3 +161,15 @@ class Collector(QuickPaired[_Asked]):
             asked.fetch, body, asked_ms=asked_ms, latency_ms=latency - queued
         )
         return queued + wait, is_known
+
+
+def _may_have_waited(asked: _Asked | None, body: Any) -> bool:
+    """Whether a Fetch without a visible wait may have been parked.
+
+    Its records are older than it. They can have come late all the same, as those of a changelog
+    of Kafka Streams do, whose timestamps are those of the stream.
+    """
+    fetch: Any = None if asked is None else asked.fetch
+    if fetch is None or body is None or body.error_code or fetch.max_wait_ms <= 0:
+        return False
+    return any(each.records for topic in body.responses for each in topic.partitions)

@@ -32,7 +32,7 @@ class Row:
     `latency` is of all answered requests. `service` leaves out requests whose service time is not
     known: Fetches without records, and requests that are held until other members of a group have
     come. `wait` is of requests that waited, including those that waited behind earlier requests on
-    their connection.
+    their connection. `unclear` is of those in `service` that may have waited all the same.
 
     Units: histograms of times hold milliseconds, those of sizes bytes.
     """
@@ -44,6 +44,7 @@ class Row:
     latency: Histogram = field(default_factory=Histogram)
     service: Histogram = field(default_factory=Histogram)
     wait: Histogram = field(default_factory=Histogram)
+    unclear: Histogram = field(default_factory=Histogram)
     request_sizes: Sizes = field(default_factory=Sizes)
     response_sizes: Sizes = field(default_factory=Sizes)
 
@@ -57,6 +58,11 @@ class Row:
         """The bytes of all responses."""
         return self.response_sizes.total
 
+    @property
+    def clear_service(self) -> Histogram:
+        """The service of requests that surely did not wait meanwhile."""
+        return self.service.without(self.unclear) if self.unclear.count else self.service
+
     def merge(self, other: Row) -> None:
         """Add the counts of another row."""
         self.requests += other.requests
@@ -68,6 +74,7 @@ class Row:
         self.latency.merge(other.latency)
         self.service.merge(other.service)
         self.wait.merge(other.wait)
+        self.unclear.merge(other.unclear)
 
 
 @dataclass(slots=True)

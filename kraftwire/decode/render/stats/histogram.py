@@ -48,6 +48,15 @@ class Histogram:
         self.smallest = min(self.smallest, other.smallest)
         self.largest = max(self.largest, other.largest)
 
+    def without(self, others: Histogram) -> Histogram:
+        """Return a histogram without some of the values; the smallest and largest stay."""
+        rest = Histogram()
+        rest._buckets = self._buckets - others._buckets
+        rest.count = self.count - others.count
+        rest.total = self.total - others.total
+        rest.smallest, rest.largest = self.smallest, self.largest
+        return rest
+
     def quantile(self, share: float) -> float | None:
         """Return the value that a share of all values does not exceed; None without values."""
         if not self.count:

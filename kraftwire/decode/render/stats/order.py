@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Literal, TypeVar
 
 from kraftwire.decode.render.stats.exchanges import Row
+from kraftwire.decode.render.stats.histogram import Histogram
 
-__all__ = ["Sort", "in_order"]
+__all__ = ["Sort", "in_order", "slowest_first"]
 
 Sort = Literal["p99", "p50", "max", "waited", "requests", "errors", "sent", "received", "name"]
 
@@ -35,6 +36,17 @@ def in_order(rows: Iterable[tuple[Name, Row]], sort: Sort) -> list[tuple[Name, R
         return by_name
     key = _KEYS[sort]
     return sorted(by_name, key=lambda each: -key(each[1]))
+
+
+def slowest_first(rows: Iterable[tuple[Name, Row]]) -> list[tuple[Name, Row]]:
+    """Return the rows with their names by the p99 of what surely is service."""
+    by_name = sorted(rows, key=lambda each: str(each[0]))
+    return sorted(by_name, key=lambda each: -_p99(each[1].clear_service))
+
+
+def _p99(service: Histogram) -> float:
+    value = service.quantile(0.99)
+    return _NOTHING if value is None else value
 
 
 def _quantile(row: Row, share: float) -> float:

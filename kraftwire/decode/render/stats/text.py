@@ -10,7 +10,7 @@ from typing import TextIO
 from kraftwire.decode.render.stats.collect import Collector
 from kraftwire.decode.render.stats.exchanges import Row, RowKey
 from kraftwire.decode.render.stats.histogram import ERROR, Histogram
-from kraftwire.decode.render.stats.order import Sort, in_order
+from kraftwire.decode.render.stats.order import Sort, in_order, slowest_first
 from kraftwire.decode.render.stats.sizes import LEGEND, Sizes
 from kraftwire.decode.render.stats.text_logs import partitions_table
 from kraftwire.decode.render.story.fitting import write_fitted
@@ -92,16 +92,22 @@ def _head(found: Collector) -> list[str]:
 
 def _slowest(found: Collector) -> list[str]:
     """Describe which client waits longest for its answers, and for which API."""
-    clients = in_order(found.exchanges.by_client().items(), "p99")
+    clients = slowest_first(found.exchanges.by_client().items())
     name, row = clients[0]
-    if len(clients) < 2 or not row.service.count:
+    if len(clients) < 2 or not row.clear_service.count:
         return []
-    pairs = in_order(found.exchanges.rows.items(), "p99")
+    pairs = slowest_first(found.exchanges.rows.items())
     worst, pair = next(each for each in pairs if each[0].client_id == name)
     requests = count_text(pair.requests, "request")
+    unclear = sum(each.unclear.count for _, each in clients)
+    left_out = (
+        f" (without {count_text(unclear, 'answer')} to Fetch or ShareFetch whose records are older "
+        "than the request: they may have waited)"
+    )
     return [
-        f"slowest client: {name}, p99 {_ms(row.service, 0.99)} ms; its slowest API is "
-        f"{_api(worst)}, p99 {_ms(pair.service, 0.99)} ms in {requests}"
+        f"slowest client: {name}, p99 {_ms(row.clear_service, 0.99)} ms; its slowest API is "
+        f"{_api(worst)}, p99 {_ms(pair.clear_service, 0.99)} ms in {requests}"
+        f"{left_out if unclear else ''}"
     ]
 
 

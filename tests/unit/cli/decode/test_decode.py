@@ -330,6 +330,33 @@ def test_encrypted_connections_are_reported() -> None:
     assert totals.exit_code == NOTHING
 
 
+def _encrypted(count: int, reason: str = "") -> list[TlsConnection]:
+    return [
+        TlsConnection(f"1.2.3.4:{port}-6.7.8.9:9093", "", "TLSv1.3", 10, 20, reason=reason)
+        for port in range(count)
+    ]
+
+
+def test_many_encrypted_connections_are_summed_up() -> None:
+    """The first few of each reason are named, and the option that decodes them once."""
+    tls = [*_encrypted(500), *_encrypted(4, "the server's hello is missing")]
+    captures = {name: Health(tls=tls, tls_connections=504) for name in ("x.pcap", "y.pcap")}
+    lines = list(summary(Totals(captures=captures)))
+    assert [line for line in lines if " more" in line] == [
+        "x.pcap: and 497 more, of 14,910 bytes", "x.pcap: and 1 more, of 30 bytes",
+        "y.pcap: and 497 more, of 14,910 bytes", "y.pcap: and 1 more, of 30 bytes",
+    ]  # fmt: skip
+    assert sum("is encrypted" in line for line in lines) == 12
+    assert ["--keylog" in line for line in lines] == [False] * (len(lines) - 1) + [True]
+
+
+def test_secrets_that_do_not_help_bring_no_advice_to_give_some() -> None:
+    """The option was used already, or the capture has secrets of its own."""
+    tls = _encrypted(1, "its secrets are not among those that are known")
+    totals = Totals(captures={"x.pcap": Health(tls=tls, tls_connections=1)})
+    assert not any("--keylog" in line for line in summary(totals))
+
+
 @pytest.mark.parametrize("form", ["line", "jsonl"])
 def test_a_wrong_crc_in_a_frame_is_noticed_in_every_form(
     form: str, tmp_path: Path, capsys: Captured

@@ -7,8 +7,10 @@ import json
 import lzma
 import os
 import re
+import struct
 import subprocess
 import sys
+import zlib
 from base64 import b64decode
 from pathlib import Path
 from typing import Any
@@ -129,6 +131,21 @@ def test_what_group_members_sent_is_decoded(capsys: Captured) -> None:
     assert "nested" not in commit["records"][0]["decoded"]
 
 
+def test_records_one_by_one_show_what_group_members_sent(capsys: Captured) -> None:
+    """In its place in the line, and next to the bytes in JSON."""
+    options = ("--offset", "1", "--print-data", "-q")
+    assert main(["decode", str(OFFSETS / _LOG), *options]) == CLEAN
+    out = capsys.readouterr().out
+    group = json.loads(out[out.index("{") :])["value"]
+    member = group["members"][0]
+    assert "headers" in member["subscription"]["topics"]
+    assert {"topic": "comp-gzip", "partitions": [1]} in member["assignment"]["assignedPartitions"]
+    assert main(["decode", str(OFFSETS / _LOG), *options, "--json"]) == CLEAN
+    decoded = json.loads(capsys.readouterr().out)["decoded"]
+    assert isinstance(decoded["data"]["value"]["members"][0]["subscription"], str)
+    assert decoded["nested"]["members[0].subscription"]["data"] == member["subscription"]
+
+
 def test_members_that_cannot_be_read_are_left_as_bytes() -> None:
     """Protocols other than the consumers', no bytes at all, and damaged bytes."""
     member = MemberMetadata(subscription=b"\0\x03\xff", assignment=b"")
@@ -195,7 +212,14 @@ def test_what_only_records_have_is_refused_for_captures(capsys: Captured) -> Non
         ((golden("clients"), "--api", "Vote"), "there are APIs: ApiVersions (22), "),
         ((golden("clients"), "--group", "nobody"), "groups: "),
         ((golden("clients"), "--topic", "nothing"), "topics: "),
+        ((golden("clients"), "--partition", "77"), "partitions: txn-out-0 ("),
+        ((golden("clients"), "--api-version", "99"), "versions: Metadata v13 ("),
+        ((golden("clients"), "--api-version", "99", "--api", "Produce"), "versions: Produce v"),
+        ((golden("clients"), "--min-latency", "100000"), "latencies: 0."),
         ((BROKER, "--topic", "nothing"), "there are topics: "),
+        ((BROKER, "--partition", "77"), "there are partitions: "),
+        ((BROKER, "--topic", "tombs", "--partition", "77"), "; partitions: tombs-0 ("),
+        ((TOMBS, "--key", "nosuch"), "there are keys: k"),
         ((TOMBS, "--offset", "5000+"), "there are offsets: 0 to "),
         ((TOMBS, "--since", "2030-01-01"), "times: 2026-11-20T"),
     ],
@@ -210,6 +234,18 @@ def test_filters_that_match_nothing_say_what_there_would_be(
     last = shown.err.splitlines()[-1]
     assert last.startswith("kraftwire: nothing passes the filters; there are ")
     assert told in last
+
+
+def test_a_long_key_is_cut_short_and_a_missing_one_has_a_name(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    """The line is to give an idea of the keys."""
+    path = tmp_path / "00000000000000000000.log"
+    records = [Record(0, 1, b"k" * 99, b"v"), Record(1, 1, None, b"v"), Record(2, 1, None, b"v")]
+    path.write_bytes(build_batch(records))
+    assert main(["decode", str(path), "--key", "nosuch"]) == CLEAN
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.endswith(f"there are keys: (no key) (2), {'k' * 40}... (1)")
 
 
 def test_filters_that_match_something_say_no_more(capsys: Captured) -> None:
@@ -262,9 +298,44 @@ def _zstd(data: bytes) -> bytes:
 
 def test_a_pipe_of_something_else_is_reported() -> None:
     """One line names what was found."""
-    done = _piped(b"hello\n")
+    index = struct.pack(">iiii", 40, 4200, 80, 8400)
+    for data in (b"hello\n", index, gzip.compress(index), struct.pack(">hIi", 1, 0, 3)):
+        done = _piped(data)
+        assert done.returncode == NOTHING
+        assert done.stderr.startswith(b"kraftwire: -: neither a capture nor ")
+        assert b"pass its path" in done.stderr
+    assert _piped(b"").stderr.startswith(b"kraftwire: -: no bytes")
+
+
+def test_an_index_on_standard_input_is_reported(tmp_path: Path) -> None:
+    """Also if its bytes could be read twice: its name is not known."""
+    path = tmp_path / "x"
+    path.write_bytes(struct.pack(">iiii", 40, 4200, 80, 8400))
+    command = [sys.executable, "-m", "kraftwire", "decode", "-"]
+    with path.open("rb") as stdin:
+        done = subprocess.run(command, stdin=stdin, capture_output=True, check=False, cwd=ROOT)
     assert done.returncode == NOTHING
-    assert b"not a capture" in done.stderr
+    assert b"pass its path" in done.stderr
+
+
+def test_a_pipe_may_hold_a_producer_snapshot() -> None:
+    """Its version and its size, which follows from the number of entries, identify it."""
+    entries = b"".join(struct.pack(">qhiqiqiq", n, 0, 5, 9, 0, 1, 0, -1) for n in range(200))
+    content = struct.pack(">hIi", 1, zlib.crc32(entries), 200) + entries
+    for data in (content, gzip.compress(content)):
+        (line,) = [json.loads(line) for line in _piped(data).stdout.splitlines()]
+        assert len(line["data"]["producerEntries"]) == 200
+    assert _piped(content + b"x").returncode == NOTHING
+
+
+def test_a_folder_of_strangers_is_nothing(tmp_path: Path, capsys: Captured) -> None:
+    """Though one begins like a batch, and a link leads nowhere."""
+    (tmp_path / "x.conf").write_text("x = y\n")
+    (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
+    batch = build_batch([Record(0, 1, b"k", b"v" * 99)])
+    (tmp_path / "x.dat").write_bytes(batch[:80])
+    assert main(["decode", str(tmp_path)]) == NOTHING
+    assert "batch-cut 1" in capsys.readouterr().err
 
 
 def test_names_that_are_not_text_are_escaped(tmp_path: Path, capsys: Captured) -> None:

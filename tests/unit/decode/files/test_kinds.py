@@ -5,14 +5,21 @@ from __future__ import annotations
 import gzip
 import lzma
 import os
+import struct
+import tarfile
 import threading
+import zlib
 from pathlib import Path
 
 import cramjam
 import pytest
 
+from kraftwire.decode.files.decode import decode_file
+from kraftwire.decode.files.findings import FileFinding
 from kraftwire.decode.files.kinds import FileKind, guess
 from kraftwire.decode.files.names import Partition, parse_file_name, partition_of
+from kraftwire.decode.files.report import FileReport
+from kraftwire.decode.files.segment import FileOptions
 from kraftwire.decode.files.source import open_source
 from kraftwire.decode.files.walk import walk
 from kraftwire.errors import StorageError
@@ -110,6 +117,48 @@ def test_a_renamed_file_is_known_by_its_content(name: str) -> None:
 def test_magics_and_foreign_content(head: bytes, kind: FileKind) -> None:
     """A capture is a capture whatever its name; a server's text log is not a segment."""
     assert guess("server.log", head, len(head)) is kind
+
+
+def test_an_index_without_its_name_is_not_taken_for_a_segment() -> None:
+    """Its numbers stand where a batch has length and magic; only its name tells its kind."""
+    for path in walk([GOLDEN], fail):
+        content = path.read_bytes()
+        if path.suffix in (".index", ".timeindex") and content.strip(b"\0"):
+            assert guess("copy.bin", content[:4096], len(content)) is FileKind.UNKNOWN, path
+    entries = b"".join(struct.pack(">ii", 40 * n, 4200 * n) for n in range(1, 600))
+    assert guess("copy.bin", entries[:4096], len(entries)) is FileKind.UNKNOWN
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("key", [None, b"", b"k", b"k" * 5000])
+def test_a_message_of_a_legacy_format_is_known_by_its_lengths(
+    magic: int, key: bytes | None
+) -> None:
+    """These formats have few other marks."""
+    sizes = [struct.pack(">i", -1 if each is None else len(each)) for each in (key, b"value")]
+    message = bytes([magic, 0]) + bytes(8 * magic) + sizes[0] + (key or b"") + sizes[1] + b"value"
+    content = struct.pack(">qiI", 7, len(message) + 4, zlib.crc32(message)) + message
+    assert guess("copy.bin", content[:4096], len(content)) is FileKind.LOG
+    content = struct.pack(">qiI", 7, len(message) + 5, zlib.crc32(message)) + message
+    if len(content) < 4096:
+        assert guess("copy.bin", content[:4096], len(content)) is FileKind.UNKNOWN
+
+
+@pytest.mark.parametrize("suffix", [".tar", ".tar.xz", ".log"])
+def test_a_tar_archive_is_one_whatever_its_name(tmp_path: Path, suffix: str) -> None:
+    """Its first bytes are the name of a file, which look like the header of a batch."""
+    folder = tmp_path / "broker"
+    folder.mkdir()
+    (folder / SEGMENT.name).write_bytes(SEGMENT.read_bytes())
+    path = tmp_path / f"logs{suffix}"
+    with tarfile.open(path, "w:xz" if suffix == ".tar.xz" else "w") as archive:
+        archive.add(folder, "broker")
+    with open_source(path) as source:
+        assert source.kind is FileKind.TAR
+    findings: list[FileFinding] = []
+    assert list(decode_file(path, FileOptions(), FileReport(findings.append))) == []
+    (finding,) = findings
+    assert str(finding).endswith("a tar archive: unpack it, and decode the files in it")
 
 
 @pytest.mark.parametrize("packed", [gzip.compress, lzma.compress, cramjam.zstd.compress])
