@@ -13,6 +13,7 @@ from functools import partial
 from itertools import islice
 from typing import IO
 
+from kraftwire import engine
 from kraftwire.cli.decode.output import Output, is_coloured, standard_output
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.memory import Memory
@@ -37,8 +38,12 @@ _FRAMES_TRIED = 200
 
 
 def can_divide(inputs: tuple[str, ...], output: Output) -> bool:
-    """Whether the input is one capture that is read at no cost, and the output is lines."""
-    return output is Output.LINE and len(inputs) == 1 and is_plain_capture(inputs[0])
+    """Whether the input is one capture that is read at no cost, and the output is lines.
+
+    Only with the engine: in Python it takes too long to pass over packets of others.
+    """
+    is_lines = engine.core is not None and output is Output.LINE
+    return is_lines and len(inputs) == 1 and is_plain_capture(inputs[0])
 
 
 @dataclass(slots=True)

@@ -10,12 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from kraftwire import engine
 from kraftwire.cli.decode.divide import Rest
 from kraftwire.decode.divided.weights import owners, samples_of
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftwire.messages.metadata_response import MetadataResponse, MetadataResponseTopic
 from tests.support.pcap_builder import Session, pcap_of, request, response
 from tests.support.run_decode import Done, run_decode
+
+pytestmark = pytest.mark.skipif(
+    engine.C not in engine.available(), reason="the engine in C was not built"
+)
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "captures"
 TOPIC_ID = bytes(range(16))
