@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["FOREIGN", "NO_STAMP", "PAUSE", "Follow", "Packet", "Stamp"]
+__all__ = ["NO_STAMP", "PAUSE", "Follow", "Packet", "Stamp"]
 
 # Time in nanoseconds since the epoch; link type; a buffer, the packet's start in it and how many
 # of its bytes are there; how many it had on the wire; the position of the buffer's first byte in
@@ -14,9 +14,6 @@ Packet = tuple[int, int, bytes, int, int, int, int, int, int]
 # Comes in place of packets that were taken by `Follow`, and before more bytes are awaited: what was
 # complete by then can be returned.
 PAUSE: Packet = (-1, 0, b"", 0, 0, 0, 0, 0, 0)
-
-# Is remembered in place of a packet that another reader of the capture takes.
-FOREIGN: Packet = (-1, 0, b"", 0, 0, 0, 0, 0, 0)
 
 # Takes packets that need no further check from a buffer of records, as `Lane.follow` of the engine
 # does: the buffer, a position in it, that of its first byte in the capture, nanoseconds in a unit

@@ -18,7 +18,15 @@ from kraftwire.decode.framing.health import Health
 from kraftwire.errors import StorageError
 from kraftwire.limits import PACKET_BYTES_MAX
 
-__all__ = ["cut_off", "is_plain_capture", "not_a_packet", "read_packets"]
+__all__ = [
+    "FILE_HEADER_SIZE",
+    "LITTLE_ENDIAN",
+    "RECORD_HEADER_SIZE",
+    "cut_off",
+    "is_plain_capture",
+    "not_a_packet",
+    "read_packets",
+]
 
 # Magic number -> byte order, nanoseconds of the second half of a timestamp.
 _MAGICS = {
@@ -28,8 +36,9 @@ _MAGICS = {
     b"\xa1\xb2\x3c\x4d": (">", 1),
 }
 _LITTLE = "<"
-_FILE_HEADER_SIZE = 24
-_RECORD_HEADER_SIZE = 16
+LITTLE_ENDIAN = frozenset(magic for magic, (order, _) in _MAGICS.items() if order == _LITTLE)
+FILE_HEADER_SIZE = 24
+RECORD_HEADER_SIZE = 16
 _SECOND_NS = 1_000_000_000
 
 
@@ -43,11 +52,11 @@ def read_packets(source: CaptureSource, health: Health) -> Iterator[Packet]:
     headers make no sense, the iterator ends and `source.problem` says so.
     Raises: StorageError if the file is not a capture.
     """
-    head = source.read_exactly(_FILE_HEADER_SIZE)
+    head = source.read_exactly(FILE_HEADER_SIZE)
     magic = head[:4]
     if magic == SECTION_MAGIC:
         return read_blocks(source, health, head)
-    if magic not in _MAGICS or len(head) < _FILE_HEADER_SIZE:
+    if magic not in _MAGICS or len(head) < FILE_HEADER_SIZE:
         problem = f"expected the magic number of pcap or pcapng, found {magic.hex() or 'nothing'}"
         problem = source.problem or f"not a capture: {problem}"
         raise StorageError(problem, file=source.path, position=0)
@@ -71,7 +80,7 @@ def _records(
         data = data + more if data else more
         at = missing = 0
         end = len(data)
-        last = end - _RECORD_HEADER_SIZE
+        last = end - RECORD_HEADER_SIZE
         while at <= last:
             if follow is not None:
                 at, taken = follow(data, at, base, fraction_ns, link)

@@ -13,7 +13,12 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from kraftwire.decode.capture.links import SegmentReader
-from kraftwire.decode.capture.pcap import read_packets
+from kraftwire.decode.capture.pcap import (
+    FILE_HEADER_SIZE,
+    LITTLE_ENDIAN,
+    RECORD_HEADER_SIZE,
+    read_packets,
+)
 from kraftwire.decode.capture.source import CaptureSource
 from kraftwire.decode.framing.health import Health
 from kraftwire.decode.pairing.connection import reverse_key
@@ -26,10 +31,7 @@ _SAMPLES = 12
 _PACKETS_SEEN = 200
 _SAMPLE_BYTES = 192 * 1024
 
-_LITTLE_ENDIAN = (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1")
-_HEAD_SIZE = 24
 _RECORD = struct.Struct("<IIII").unpack_from
-_RECORD_SIZE = 16
 # So many plausible headers in a row are no accident.
 _CHAIN = 8
 _APART_MAX_S = 86_400
@@ -68,9 +70,9 @@ def samples_of(path: str) -> Iterator[bytes]:
     with open(path, "rb") as file:
         start = file.read(_SAMPLE_BYTES)
         yield start
-        if start[:4] not in _LITTLE_ENDIAN:
+        if start[:4] not in LITTLE_ENDIAN:
             return
-        head, size = start[:_HEAD_SIZE], os.fstat(file.fileno()).st_size
+        head, size = start[:FILE_HEADER_SIZE], os.fstat(file.fileno()).st_size
         for number in range(1, _SAMPLES):
             file.seek(number * size // _SAMPLES)
             data = file.read(_SAMPLE_BYTES)
@@ -90,7 +92,7 @@ def _is_chain(data: bytes, at: int) -> bool:
     """Whether records of about the same time follow each other from a place on."""
     first = None
     for _ in range(_CHAIN):
-        if at + _RECORD_SIZE > len(data):
+        if at + RECORD_HEADER_SIZE > len(data):
             return False
         seconds, _, captured, wire = _RECORD(data, at)
         if not 0 < captured <= wire <= PACKET_BYTES_MAX:
@@ -98,5 +100,5 @@ def _is_chain(data: bytes, at: int) -> bool:
         first = seconds if first is None else first
         if abs(seconds - first) > _APART_MAX_S:
             return False
-        at += _RECORD_SIZE + captured
+        at += RECORD_HEADER_SIZE + captured
     return True

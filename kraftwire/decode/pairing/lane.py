@@ -1,8 +1,8 @@
 """The fast lane: packets that hold the next bytes of a known direction, or none.
 
-Passes over packets of connections that another reader decodes; everything else is left to the loop
-in `conversations`. Blocks of the classic little-endian format are followed as a whole, by the
-engine if there is one: see engine/lane.c.
+Passes over packets of connections that another reader decodes, one by one; everything else is left
+to the loop in `conversations`. Blocks of the classic little-endian format are followed as a whole,
+by the engine if there is one: see engine/lane.c.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kraftwire.decode.capture.links import (
     PLAIN_ETHERNET,
     is_ethernet,
 )
-from kraftwire.decode.capture.packets import FOREIGN, Packet, Stamp
+from kraftwire.decode.capture.packets import Packet, Stamp
 from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.pairing.share import Share
 from kraftwire.decode.tcp.streams import Flow
@@ -30,9 +30,6 @@ _RECORD = struct.Struct("<IIII").unpack_from
 _RECORD_SIZE = 16
 _SECOND_NS = 1_000_000_000
 _MASK = 0xFFFFFFFF
-
-# TCP's header length and flags -> the least that the length of the IP packet can be.
-_LEAST = {header: begin - 14 for header, begin in FAST_STARTS.items()}
 
 # How many frames are returned together; a frame of this many bytes is returned without delay.
 TOGETHER = 64
@@ -65,10 +62,9 @@ class Lane:
         unpack, size = FAST.unpack_from, FAST.size
         begin_of, flow_of = FAST_STARTS.get, self._flows.get
         remember, frames = self._packets.append, self._frames
-        foreign, least_of = self._foreign if is_ethernet(link) else None, _LEAST.get
         end = len(data)
         last = end - _RECORD_SIZE
-        number = foreign_at = 0
+        number = 0
         while at <= last:
             seconds, fraction, captured, wire = _RECORD(data, at)
             start = at + _RECORD_SIZE
@@ -77,17 +73,6 @@ class Lane:
                 break
             total, rest, key, seq, header = unpack(data, start)
             flow = flow_of(key)
-            if flow is foreign is not None:
-                if (
-                    rest & FAST_MASK != FAST_MIX
-                    or not least_of(header, captured) <= total <= captured - 14
-                    or data[start + 12 : start + 15] != PLAIN_ETHERNET
-                ):
-                    break
-                remember(FOREIGN)
-                foreign_at, at = at, stop
-                number += 1
-                continue
             if flow is None or rest & FAST_MASK != FAST_MIX or total > captured - 14:
                 break
             begin = begin_of(header, 0)
@@ -105,8 +90,6 @@ class Lane:
             number += 1
             if frames and (len(frames) >= TOGETHER or frames[-1].size >= LONG_BYTES):
                 break
-        if number and self._packets[-1] is FOREIGN:
-            self._date_last(data, foreign_at, unit)
         return at, number
 
     def take(self, packet: Packet) -> bool:
@@ -142,8 +125,3 @@ class Lane:
         flow.feed(data, begin, end, stamp)
         if self._share is not None:
             self._share.mark(self._frames, stamp[2])
-
-    def _date_last(self, data: bytes, at: int, unit: int) -> None:
-        """Give the last packet its time, which what comes next may ask for."""
-        seconds, fraction, _, _ = _RECORD(data, at)
-        self._packets[-1] = (seconds * _SECOND_NS + fraction * unit, *FOREIGN[1:])
