@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from kraftwire.decode.framing.frames import Frame
+from kraftwire.decode.framing.health import Health
+from kraftwire.decode.tcp.streams import Flow
 from tests.support.pcap_builder import (
     FIN,
     MILLISECOND,
@@ -263,3 +265,13 @@ def test_a_keep_alive_probe_is_not_data(tmp_path: Path) -> None:
     frames, capture = decode_segments(tmp_path, session.segments)
     assert len(frames) == 4
     assert capture.health.undecoded_bytes == 0
+
+
+def test_what_is_far_off_counts_from_the_next_byte() -> None:
+    """Also after many bytes in the fast lane, which moves only its own number."""
+    flow = Flow(Health())
+    flow.next_seq = 1000
+    flow.enter_fast_lane()
+    flow.fast_seq += 200 * 1024 * 1024
+    assert not flow.is_far_off(flow.fast_seq - 1448)
+    assert flow.is_far_off(1000)

@@ -122,9 +122,10 @@ class Flow:
 
     def is_far_off(self, seq: int) -> bool:
         """Whether a sequence number cannot belong to this connection any more."""
-        if self.next_seq < 0:
+        next_seq = self.next_seq if self.fast_seq < 0 else self.fast_seq
+        if next_seq < 0:
             return False
-        ahead = (seq - self.next_seq) & _MASK
+        ahead = (seq - next_seq) & _MASK
         return min(ahead, _MASK + 1 - ahead) > HELD_BYTES_WAITING_MAX * 4
 
     def is_repeated(self, seq: int, size: int) -> bool:
