@@ -26,12 +26,6 @@
 #define SECOND_NS 1000000000
 /* Where a packet for Python has its buffer. */
 #define DATA_AT 2
-/* The next sequence number of a direction whose packets are passed over. */
-#define PASSED_OVER -2
-/* Protocol, version and header length of IPv4 without options in Ethernet, which a sequence number
-   proves where packets are not passed over. */
-#define PLAIN_IPV4 0x080045
-#define LINK_ETHERNET 1
 /* With this many frames waiting, no further packet is taken. */
 #define FRAMES_MAX 64
 
@@ -83,10 +77,10 @@ static bool read_record(const uint8_t *data, Py_ssize_t size, Py_ssize_t at, lon
 }
 
 /* What becomes of a packet. */
-enum { FAILED = -1, LEFT = 0, TAKEN = 1, PASSED = 2 };
+enum { FAILED = -1, LEFT = 0, TAKEN = 1 };
 
 /* Decides about a packet. */
-static int find_step(const Lane *lane, const Packet *packet, bool is_ethernet, Step *step)
+static int find_step(const Lane *lane, const Packet *packet, Step *step)
 {
     const uint8_t *p = packet->headers;
     if (packet->captured < HEADERS_MIN
@@ -108,12 +102,8 @@ static int find_step(const Lane *lane, const Packet *packet, bool is_ethernet, S
     if (step->flow == NULL)
         return PyErr_Occurred() ? FAILED : LEFT;
     step->seq = (uint32_t)get_big(p + 38, 4);
-    if (!PyObject_TypeCheck(step->flow, lane->flow_class))
-        return LEFT;
-    long long next = slot_number(step->flow, lane->seq_offset);
-    if (next == PASSED_OVER)
-        return is_ethernet && get_big(p + 12, 3) == PLAIN_IPV4 ? PASSED : LEFT;
-    if (next != (long long)step->seq)
+    if (!PyObject_TypeCheck(step->flow, lane->flow_class)
+        || slot_number(step->flow, lane->seq_offset) != (long long)step->seq)
         return LEFT;
     step->need = (Py_ssize_t)slot_number(step->flow, lane->need_offset);
     PyObject *parts = *slot(step->flow, lane->parts_offset);
@@ -254,12 +244,11 @@ static PyObject *follow(Lane *lane, PyObject *data, long long at, const long lon
     Packet packet;
     Step step;
     while (read_record(bytes, size, (Py_ssize_t)at, unit, &packet)) {
-        int found = find_step(lane, &packet, link == LINK_ETHERNET, &step);
+        int found = find_step(lane, &packet, &step);
         if (found == LEFT)
             break;
         if (found == FAILED
-            || (found == PASSED && remember(lane, &packet, data, base, link) < 0)
-            || (found == TAKEN && take(lane, &packet, &step, data, base, link) < 0))
+            || take(lane, &packet, &step, data, base, link) < 0)
             return NULL;
         at = packet.stop;
         count++;

@@ -6,7 +6,6 @@ import lzma
 import random
 import struct
 from collections import deque
-from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -181,27 +180,23 @@ def test_what_fails_to_remember_ends_the_walk() -> None:
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_both_lanes_pass_over_the_same_connections(
-    monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """Two readers find the same with each engine, and by their marks all that one finds."""
+def test_both_lanes_mark_the_same_places(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Each frame has the place of the packet with which it was passed on, in the order of these."""
     data = lzma.decompress(golden(name).read_bytes())
 
-    def read(share: Share | None) -> list[tuple[int, tuple[str, int, bytes]]]:
-        found = []
+    def read() -> list[tuple[int, str, int]]:
+        share, found = Share(2), []
         for frames in Capture([data], share=share).lists():
-            marks = share.take() if share else [0] * len(frames)
-            for frame, mark in zip(frames, marks, strict=True):
-                found.append((mark, (frame.connection, frame.position, frame.data)))
+            for frame, mark in zip(frames, share.take(), strict=True):
+                found.append((mark, frame.connection, frame.end_position))
         return found
 
-    shared = [read(Share(number, 2, {})) for number in range(2)]
-    whole = read(None)
+    marked = read()
     monkeypatch.setattr(engine, "core", None)
-    assert [read(Share(number, 2, {})) for number in range(2)] == shared
-    assert read(None) == whole
-    joined = sorted((each for part in shared for each in part), key=itemgetter(0))
-    assert [frame for _, frame in joined] == [frame for _, frame in whole]
+    assert read() == marked
+    marks = [mark for mark, _, _ in marked]
+    assert marks == sorted(marks)
+    assert all(mark >= end for mark, _, end in marked)
 
 
 def test_marks_are_in_a_list() -> None:

@@ -17,6 +17,7 @@ _PROGRAM = """
 import sys
 from itertools import count
 
+from kraftwire.cli.decode import command
 from kraftwire.cli.main import main
 from kraftwire.decode.run import relay
 from kraftwire.decode.run.pace import Pace
@@ -33,6 +34,8 @@ def hear(self):
     while len(self._running) >= self.count - 1:
         self._hear(self._running[0])
 
+# Captures whose files are divided otherwise are shared like all others.
+command.can_divide = lambda *_: False
 relay.CHECKED_FRAMES = int(alone)
 Pace.stretch = fixed
 relay.Relay._hear_some = hear

@@ -1,49 +1,36 @@
-"""`kraftwire decode --jobs` for lines: processes that each read some connections of a capture.
+"""`kraftwire decode --jobs` for lines: processes that each read some stretches of a capture.
 
-Owns when that is possible, and what happens where it turns out not to be: one process then goes on
-where the joined lines end, see `Rest`.
+Owns when that is possible, and what happens where it turns out not to be: one process then reads
+everything, and goes on where the text ends, see `Rest`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import sys
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice
-from typing import IO
+from typing import IO, NoReturn
 
-from kraftwire import engine
 from kraftwire.cli.decode.output import Output, is_coloured, standard_output
-from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
+from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.memory import Memory
-from kraftwire.decode.capture.pcap import is_plain_capture
-from kraftwire.decode.divided.joiner import Joiner
-from kraftwire.decode.divided.processes import start_readers
+from kraftwire.decode.capture.stretches import can_be_cut
+from kraftwire.decode.divided.ahead import Showing
 from kraftwire.decode.divided.reader import Reader
-from kraftwire.decode.divided.reports import End, Line
-from kraftwire.decode.divided.weights import owners, samples_of
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.pairing.conversations import Capture
-from kraftwire.decode.pairing.share import NotShared, Share
+from kraftwire.decode.divided.rows import RowWriter
+from kraftwire.decode.pairing.share import NotShared
 from kraftwire.decode.render.shared_line import SharedLines
+from kraftwire.decode.run.forked import Original, split
 from kraftwire.decode.run.options import Options
-from kraftwire.decode.run.run import Run
+from kraftwire.decode.run.run import Run, Totals
 from kraftwire.errors import StorageError
 
 __all__ = ["Divided", "Rest", "can_divide"]
 
-# They take some milliseconds.
-_FRAMES_TRIED = 200
-
 
 def can_divide(inputs: tuple[str, ...], output: Output) -> bool:
-    """Whether the input is one capture that is read at no cost, and the output is lines.
-
-    Only with the engine: in Python it takes too long to pass over packets of others.
-    """
-    is_lines = engine.core is not None and output is Output.LINE
-    return is_lines and len(inputs) == 1 and is_plain_capture(inputs[0])
+    """Whether the input is one capture that can be cut into stretches, and the output is lines."""
+    return output is Output.LINE and len(inputs) == 1 and can_be_cut(inputs[0])
 
 
 @dataclass(slots=True)
@@ -58,49 +45,47 @@ class Divided:
     def do(self, run: Run, watching: AbstractContextManager[object]) -> bool:
         """Write all lines, and count for the run; False if one process has to read the capture.
 
-        Order: `watching` is entered once all processes are started, so it may start threads.
+        Order: `watching` is entered once this process makes no more copies, so it may start
+        threads.
         """
-        out = standard_output(Output.LINE)
-        out.flush()
-        try:
-            samples = list(samples_of(self.path))
-            self._warm_up(samples[:: len(samples) // 2 or 1])
-            work = partial(self._read, owners(samples, self.count))
-            readers = start_readers(self.count, work)
-        except (OSError, StorageError):
-            return False
-        joiner = Joiner(readers, out, is_coloured=is_coloured())
+        sys.stdout.flush()
+        sys.stderr.flush()
+        first = split()
+        if isinstance(first, Original):
+            self._read(first)
         try:
             with watching:
-                joiner.join(run.totals, self.path)
-        except (NotShared, StorageError):
-            return False
+                while isinstance(said := first.hear(), int):
+                    run.totals.frames = said
         finally:
-            self.written = joiner.written
-            for each in readers:
-                each.stop()
-        return True
+            first.stop()
+        totals, self.written = said
+        if totals is not None:
+            run.totals = totals
+        return totals is not None
 
-    def _read(self, owned: Mapping[bytes, int], number: int, line: Line) -> End:
-        """Act as one of the readers; returns its last report."""
-        share = Share(number, self.count, owned)
-        return Reader(self.path, share, *self._sink(), line).read()
+    def _read(self, original: Original) -> NoReturn:
+        """Act as the process that writes. Does not return."""
+        writer = RowWriter(standard_output(Output.LINE), is_coloured=is_coloured())
 
-    def _sink(self) -> tuple[SharedLines, Callable[[Frame], DecodedFrame]]:
+        def work() -> tuple[Totals | None, int]:
+            totals = Totals()
+            try:
+                showing = self._showing()
+                Reader(self.path, self.count, showing, writer, original.tell).read(totals)
+            except (NotShared, StorageError):
+                return None, writer.written
+            return totals, writer.written
+
+        original.leave(work)
+
+    def _showing(self) -> Showing:
         """Return what shows frames, and what decodes them for it."""
         memory = Memory()
         settings = self.wanted.settings(memory)
         decoder = FrameDecoder(settings, memory)
         sink = SharedLines(topics=settings.topics, is_coloured=is_coloured())
-        return sink, lambda frame: decoder.decode(frame, 0)
-
-    def _warm_up(self, samples: Sequence[bytes]) -> None:
-        """Load the modules for usual frames, and make their functions, once for all readers."""
-        for sample in samples:
-            sink, decode = self._sink()
-            frames = list(islice(Capture([sample]), _FRAMES_TRIED))
-            for decoded in sink.show(frames, range(len(frames)), decode):
-                _ = decoded.findings
+        return Showing(sink, lambda frame: decoder.decode(frame, 0))
 
 
 class Rest:

@@ -20,12 +20,10 @@ __all__ = [
     "FAST_STARTS",
     "FIN",
     "MISSING",
-    "PLAIN_ETHERNET",
     "RST",
     "SYN",
     "Segment",
     "SegmentReader",
-    "is_ethernet",
 ]
 
 FIN = 1
@@ -52,21 +50,12 @@ FAST_MIX = 6
 FAST_STARTS = {
     words << 12 | flags: 14 + 20 + 4 * words
     for words in range(5, 16)
-    for flags in range(1 << 12)
-    if not flags & (FIN | SYN | RST)
+    for flags in range(0, 1 << 12, 2 * RST)  # FIN, SYN and RST are the lowest bits
 }
-
-# Protocol, version and header length of IPv4 without options in Ethernet, from the twelfth byte on.
-PLAIN_ETHERNET = b"\x08\x00\x45"
 
 _NOT_IP = -1
 _UNSUPPORTED = -2
 _U16 = struct.Struct(">H").unpack_from
-
-
-def is_ethernet(link: int) -> bool:
-    """Whether a link type is that of Ethernet."""
-    return link == _ETHERNET
 
 
 class SegmentReader:

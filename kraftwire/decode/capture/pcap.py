@@ -7,7 +7,6 @@ Source: draft-ietf-opsawg-pcap.
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Iterator
 
@@ -23,7 +22,6 @@ __all__ = [
     "LITTLE_ENDIAN",
     "RECORD_HEADER_SIZE",
     "cut_off",
-    "is_plain_capture",
     "not_a_packet",
     "read_packets",
 ]
@@ -111,18 +109,6 @@ def _records(
             yield PAUSE
     if data and not source.problem:
         source.problem = cut_off(len(data))
-
-
-def is_plain_capture(path: str) -> bool:
-    """Whether a path is that of a file that is a capture as it stands, not packed."""
-    try:
-        if not os.path.isfile(path):
-            return False
-        with open(path, "rb") as file:
-            magic = file.read(4)
-    except OSError:
-        return False
-    return magic == SECTION_MAGIC or magic in _MAGICS
 
 
 def not_a_packet(captured: int) -> str:

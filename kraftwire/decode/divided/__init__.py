@@ -1,1 +1,1 @@
-"""A capture that several processes read, each a share of its connections."""
+"""A capture of which several processes read stretches, and lines that do not show it."""

@@ -109,6 +109,16 @@ class Health:
         """Whether bytes of Kafka's were lost or skipped, apart from an end that cuts a frame."""
         return bool(self.undecoded_bytes)
 
+    def add(self, other: Health) -> None:
+        """Add the counts of another part of the same capture, without encrypted connections."""
+        for each in fields(self):
+            value = getattr(other, each.name)
+            if isinstance(value, int) and not isinstance(value, bool):
+                setattr(self, each.name, getattr(self, each.name) + value)
+        self.bytes.add(other.bytes)
+        for link, count in other.unsupported_links.items():
+            self.unsupported_links[link] = self.unsupported_links.get(link, 0) + count
+
     def add_problem(self, problem: str, *, is_damaged: bool) -> None:
         """Note why a file ended before it should have, if it did."""
         self.problem = "; ".join(filter(None, (self.problem, problem)))

@@ -13,12 +13,19 @@ from kraftwire.decode.capture.packets import Stamp
 from kraftwire.decode.limits import PIECE_OBJECT_BYTES
 from kraftwire.limits import UNCONFIRMED_FRAME_SIZE_MAX
 
-__all__ = ["DATA", "TRUNCATED", "Pieces"]
+__all__ = ["DATA", "TRUNCATED", "FirstOnly", "Pieces"]
 
 # The kinds of bytes that the buffer may hold from a mark on.
 DATA = 0
 GAP = 1
 TRUNCATED = 2
+
+
+class FirstOnly(list[bytes]):
+    """The pieces of a frame of which only the first is kept."""
+
+    def append(self, _: bytes, /) -> None:
+        """Drop a piece."""
 
 
 class Pieces:

@@ -15,20 +15,13 @@ from kraftwire.decode.framing.frames import (
     conflict_finding,
 )
 from kraftwire.decode.framing.pairing import Pairing
-from kraftwire.decode.framing.pieces import DATA, TRUNCATED
+from kraftwire.decode.framing.pieces import DATA, TRUNCATED, FirstOnly
 from kraftwire.decode.framing.search import RequestSearch, ResponseSearch
 from kraftwire.decode.limits import SHED_FRAME_BYTES
 from kraftwire.decode.tcp.streams import Flow
 from kraftwire.limits import COUNTED_FRAME_SIZE_MIN
 
 __all__ = ["FrameReader"]
-
-
-class _FirstOnly(list[bytes]):
-    """The pieces of a frame of which only the first is kept."""
-
-    def append(self, _: bytes, /) -> None:
-        """Drop a piece."""
 
 
 class FrameReader:
@@ -88,9 +81,19 @@ class FrameReader:
     @property
     def is_clear(self) -> bool:
         """Whether the next byte begins a frame, in the fast lane, and nothing was noted for it."""
-        flow = self.flow
-        is_open = flow.need or self._prefix or self._missing or self.notes or self.is_lost
-        return flow.fast_seq >= 0 and not is_open and flow.feed == self.feed
+        return self.is_cut and not (self._prefix or self.flow.need) and self.flow.fast_seq >= 0
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it is known where frames begin, nothing is missing and nothing was noted."""
+        is_open = self._missing or self.notes or self.is_lost or self._shed_at
+        return not is_open and self.flow.feed == self.feed
+
+    def go_on_from(self, other: FrameReader) -> None:
+        """Continue where another object for this direction is, which `is_cut`."""
+        for name in ("_position", "_prefix", "_prefix_position", "_request", "_reserved", "_size"):
+            setattr(self, name, getattr(other, name))
+        self.flow.go_on_from(other.flow)
 
     def feed(self, data: bytes, start: int, end: int, stamp: Stamp) -> None:
         """Take bytes in order; pass on the frames that they complete."""
@@ -149,7 +152,7 @@ class FrameReader:
             id, why = "memory-limit", f"{size} bytes are too many in so small a capture"
         self._note(id, self._shed_at, f"the rest is given up: {why}")
         self.conversation.health.undecoded_bytes += flow.need
-        flow.parts = _FirstOnly(flow.parts)
+        flow.parts = FirstOnly(flow.parts)
 
     @property
     def held_bytes(self) -> int:
@@ -168,7 +171,7 @@ class FrameReader:
             self._note("memory-limit", self._shed_at, "the rest of the frame is given up")
             lost = sum(size for _, size in self._missing)
             self.conversation.health.undecoded_bytes += self._size - self._shed_at - lost
-            flow.parts = _FirstOnly([first])
+            flow.parts = FirstOnly([first])
 
     def _keep(self, prefix: bytes, stamp: Stamp) -> None:
         """Keep bytes that are too few to show what frame they begin."""

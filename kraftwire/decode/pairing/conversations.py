@@ -6,8 +6,7 @@ bounded memory; the README of this folder says what is done about damage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 from kraftwire import engine
@@ -20,7 +19,7 @@ from kraftwire.decode.capture.links import (
     Segment,
     SegmentReader,
 )
-from kraftwire.decode.capture.packets import PAUSE, Packet
+from kraftwire.decode.capture.packets import PAUSE, Packet, own_packet
 from kraftwire.decode.capture.pcap import read_packets
 from kraftwire.decode.capture.source import CaptureSource
 from kraftwire.decode.framing.frames import Frame
@@ -28,8 +27,9 @@ from kraftwire.decode.framing.health import Health
 from kraftwire.decode.pairing.connection import Connection, Direction, reverse_key
 from kraftwire.decode.pairing.holdings import Holdings
 from kraftwire.decode.pairing.lane import LONG_BYTES, TOGETHER, Lane
+from kraftwire.decode.pairing.open_connections import OpenConnections
 from kraftwire.decode.pairing.outbox import Ending, Outbox
-from kraftwire.decode.pairing.share import Share
+from kraftwire.decode.pairing.share import NotShared, Share
 from kraftwire.decode.tcp.history import History
 from kraftwire.decode.tcp.streams import Flow
 from kraftwire.decode.tls.ciphers import has_ciphers
@@ -37,33 +37,11 @@ from kraftwire.decode.tls.keylog import KeyLog
 from kraftwire.errors import UsageError
 from kraftwire.limits import CLOSED_CONNECTIONS_MAX, CONNECTIONS_MAX, REVIEW_NS
 
-__all__ = ["Capture", "OpenConnections"]
+__all__ = ["Capture"]
 
 _MASK = 0xFFFFFFFF
 _UNUSUAL = FIN | SYN | RST
 _ACK = 16
-
-
-
-@dataclass(slots=True)
-class OpenConnections:
-    """The state of decoding between two packets, from which a reader can continue; picklable.
-
-    `outbox` and `health` have the totals so far, `flows` both directions of each connection
-    by their keys.
-    """
-
-    outbox: Outbox
-    flows: dict[bytes, Direction] = field(default_factory=dict)
-    open: dict[Connection, None] = field(default_factory=dict)
-    closed: dict[Connection, None] = field(default_factory=dict)
-    # Connections with something open -> when they were reviewed last.
-    troubled: dict[Connection, int] = field(default_factory=dict)
-
-    @property
-    def health(self) -> Health:
-        """The totals so far."""
-        return self.outbox.health
 
 
 class Capture:
@@ -77,9 +55,9 @@ class Capture:
     the frames after that are returned. With `keys`, or where a capture has secrets of TLS in it,
     encrypted connections are decrypted. A capture can be decoded in parts, one after the other: all
     but the last one are not `is_last` and leave everything open, in `connections`, and each of them
-    continues `after` the one before. With a `share` only the frames of some connections of a single
-    file are returned, and also empty lists. Raises: StorageError if a file cannot be opened or is
-    not a capture; the first one is opened at once.
+    continues `after` the one before. With a `share` other processes read some stretches of a single
+    file, see `adoption`. Raises: StorageError if a file cannot be opened or is not a capture; the
+    first one is opened at once.
     """
 
     def __init__(
@@ -114,13 +92,69 @@ class Capture:
         marks = share and share.marks
         self._bypass = core and core.Lane(Flow, flows, packets.append, out, marks)
         self._packed_before = 0
-        # All packets that end here or before have been taken, if the capture is a single file.
-        self.settled = self._read_to = 0
 
     @property
     def packed(self) -> int:
         """How many bytes of the files were read, as they lie there."""
         return self._packed_before + self._source.packed
+
+    @property
+    def place(self) -> int:
+        """The position after the last packet that was looked at; 0 before the first."""
+        packets = self._history.packets
+        return packets[-1][6] + packets[-1][8] if packets else 0
+
+    @property
+    def problem(self) -> str:
+        """Why the present file ends before it should, if it does."""
+        return self._source.problem
+
+    def replay(self, segment: Segment) -> None:
+        """Take a segment that the reader of another stretch has left."""
+        assert self._share is not None
+        if self._share.takes(segment, self._flows):
+            self.health.bytes.payload += segment[7] - segment[6]
+            self._handle(segment)
+        self._share.mark(self._outbox.frames, segment[0][2])
+
+    def review(self, place: int, time_ns: int) -> None:
+        """Let time pass, as the reader of another stretch did at a place."""
+        assert self._share is not None
+        self._review(time_ns)
+        self._share.mark(self._outbox.frames, place)
+
+    def join(self, connection: Connection, place: int) -> None:
+        """Add a connection that begins in a stretch that another reader has read."""
+        assert self._share is not None
+        self._share.place = place
+        key = connection.key
+        self._flows[key], self._flows[reverse_key(key)] = connection.flows
+        self._open[connection] = None
+        self._share.note_open(connection, len(self._open))
+        if len(self._open) > CONNECTIONS_MAX:
+            raise NotShared("there are too many connections")
+
+    def bury(self, connection: Connection) -> None:
+        """Note that a connection is over, by what another reader has seen."""
+        self._bury(connection)
+
+    def is_as_before(self, segment: Segment) -> bool:
+        """Whether bytes that come again do not differ from what they were in the last packets."""
+        return not self._history.conflict(segment, is_last=False)
+
+    def last_packets(self) -> list[Packet]:
+        """Return the last packets, each in a buffer of its own."""
+        return list(map(own_packet, self._history.packets))
+
+    def trouble(self, found: Iterable[tuple[Connection, int, int]]) -> None:
+        """Add connections in trouble, with places and times of the last reviews, in their order."""
+        assert self._share is not None
+        self.connections.add_troubled(found, self._share.reviewed)
+
+    def pass_by(self, size: int, packets: Iterable[Packet]) -> None:
+        """Count a stretch that another reader has read, whose last packets are given."""
+        self._source.pass_by(size)
+        self._history.packets.extend(packets)
 
     def close(self) -> None:
         """Close the first file, if no iteration began; an iteration closes what it opens."""
@@ -170,7 +204,7 @@ class Capture:
         read_segment = SegmentReader(self.health).read
         for packet in chain.from_iterable(self._files()):
             if packet is PAUSE:
-                if out or share:
+                if out:
                     yield take()
                 continue
             remember(packet)
@@ -178,7 +212,6 @@ class Capture:
                 if out and (len(out) >= TOGETHER or out[-1].size >= LONG_BYTES):
                     yield take()
                 continue
-            time_ns, stop = packet[0], packet[6] + packet[8]
             segment = read_segment(packet)
             if segment is None:
                 continue
@@ -188,9 +221,9 @@ class Capture:
                 payload += segment[7] - segment[6]
                 self._handle(segment)
             if segment[4] & _UNUSUAL:
-                self._review(time_ns)
+                self._review(segment[0][0])
             if share:
-                share.mark(out, stop)
+                share.mark(out, self.place)
             if out:
                 yield take()
         self.health.bytes.payload += payload + self._fast_lane.payload
@@ -206,12 +239,13 @@ class Capture:
         self._outbox.keys.add(lines.splitlines())
 
     def _begin_block(self, source: CaptureSource) -> None:
-        self.settled, self._read_to = self._read_to, source.size
+        if source.is_block_begun:
+            return
         if self._history.packets:
             self._review(self._history.packets[-1][0])
         if self._share is not None:
-            self._share.mark(self._outbox.frames, self.settled)
-            self._share.check(self.health, self._holdings, source.packed)
+            self._share.mark(self._outbox.frames, self.place)
+            self._share.check(self._holdings, source.packed)
         self._watch(source)
 
     def _watch(self, source: CaptureSource) -> None:
@@ -266,6 +300,8 @@ class Capture:
         self._troubled.pop(connection, None)
         if is_open:
             self._troubled[connection] = time_ns
+            if self._share is not None:
+                self._share.note_trouble(connection, self.place)
         elif connection.is_closed:
             self._bury(connection)
 
@@ -275,6 +311,8 @@ class Capture:
         Order: wherever any connection begins or ends, and for each block of the file; all who read
         some of the connections know these places.
         """
+        if self._share is not None:
+            self._share.note_review(self.place, time_ns)
         due = []
         for connection, reviewed_ns in self._troubled.items():
             if time_ns - reviewed_ns <= REVIEW_NS:
@@ -337,7 +375,7 @@ class Capture:
         if self._open.pop(connection, connection) is None:
             self._closed[connection] = None
             if self._share is not None:
-                self._share.note_closed(connection, len(self._closed))
+                self._share.note_closed(connection)
         while len(self._closed) > CLOSED_CONNECTIONS_MAX:
             oldest = next(iter(self._closed))
             del self._closed[oldest]
@@ -349,7 +387,7 @@ class Capture:
         """Close everything: the capture ends."""
         share = self._share
         if share is not None:
-            share.check(self.health, self._holdings, self.packed)
+            share.check(self._holdings, self.packed)
         for connection in list(self._open):
             connection.close(at_capture_end=True)
             if share is not None:

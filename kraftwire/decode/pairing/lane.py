@@ -1,8 +1,7 @@
 """The fast lane: packets that hold the next bytes of a known direction, or none.
 
-Passes over packets of connections that another reader decodes, one by one; everything else is left
-to the loop in `conversations`. Blocks of the classic little-endian format are followed as a whole,
-by the engine if there is one: see engine/lane.c.
+Everything else is left to the loop in `conversations`. Blocks of the classic little-endian format
+are followed as a whole, by the engine if there is one: see engine/lane.c.
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ from kraftwire.decode.capture.links import (
     FAST_MASK,
     FAST_MIX,
     FAST_STARTS,
-    PLAIN_ETHERNET,
-    is_ethernet,
 )
 from kraftwire.decode.capture.packets import Packet, Stamp
 from kraftwire.decode.framing.frames import Frame
@@ -55,7 +52,6 @@ class Lane:
         self._packets = packets
         self._frames = frames
         self._share = share
-        self._foreign = share.foreign if share else None
 
     def follow(self, data: bytes, at: int, base: int, unit: int, link: int) -> tuple[int, int]:
         """Take packets from a position on; returns the position after them and their number."""
@@ -94,7 +90,7 @@ class Lane:
 
     def take(self, packet: Packet) -> bool:
         """Take a remembered packet of any format; returns whether it was for the lane."""
-        time_ns, link, data, start, captured, _, base, at, stop = packet
+        time_ns, _, data, start, captured, _, base, at, stop = packet
         if captured < FAST.size:
             return False
         total, rest, key, seq, header = FAST.unpack_from(data, start)
@@ -102,11 +98,8 @@ class Lane:
         begin = FAST_STARTS.get(header, 0)
         count = total + 14 - begin
         is_whole = begin > 0 <= count and total <= captured - 14
-        if flow is None or not is_whole or rest & FAST_MASK != FAST_MIX:
+        if flow is None or not is_whole or rest & FAST_MASK != FAST_MIX or seq != flow.fast_seq:
             return False
-        if seq != flow.fast_seq:
-            is_ipv4 = is_ethernet(link) and data[start + 12 : start + 15] == PLAIN_ETHERNET
-            return flow is self._foreign and is_ipv4
         if count:
             begin += start
             self._go_on(flow, data, begin, begin + count, (time_ns, base + at, base + stop))

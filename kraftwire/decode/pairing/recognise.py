@@ -109,6 +109,20 @@ class Recogniser:
             if flow is not self.sides[0].flow:
                 self.sides = (self.sides[1], self.sides[0])
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it is known which side is the client's, and nothing else."""
+        is_new = self.stage is None and self.is_client_known
+        return is_new and all(side.is_fresh for side in self.sides)
+
+    def assume_kafka(self, client: Flow) -> None:
+        """Take a connection for one of Kafka's that was counted before."""
+        self.know_client(client)
+        flows = self.sides[0].flow, self.sides[1].flow
+        self.stage = Conversation(self.name, *flows, self._outbox)
+        self._outbox.health.connections -= 1
+        self._outbox.health.kafka_connections -= 1
+
     def begin_midstream(self) -> None:
         """Learn that the first bytes of the connection are missing."""
         for side in self.sides:
@@ -190,13 +204,13 @@ class Recogniser:
         stage, tell = self.stage, self._outbox.on_ending
         if tell is not None and stage is not None and stage.is_kafka:
             is_by_client = stage.is_client(flow)
-            tell(Ending(self._name(), time_ns, is_by_client=is_by_client, is_reset=is_reset))
+            tell(Ending(self.name, time_ns, is_by_client=is_by_client, is_reset=is_reset))
 
     def _become_kafka(self, client: _Side, at: int) -> None:
         """Read both directions again, this time as Kafka."""
         server = self.sides[1] if client is self.sides[0] else self.sides[0]
         self.sides = (client, server)
-        conversation = Conversation(self._name(), client.flow, server.flow, self._outbox)
+        conversation = Conversation(self.name, client.flow, server.flow, self._outbox)
         self.stage = conversation
         conversation.requests.notes.extend(client.notes)
         conversation.responses.notes.extend(server.notes)
@@ -219,13 +233,13 @@ class Recogniser:
         client, server = self.sides
         health, keys = self._outbox.health, self._outbox.keys
         if keys is None or not (client.is_whole and server.is_whole):
-            self.stage = Tls(self._name(), client.flow, server.flow, health)
+            self.stage = Tls(self.name, client.flow, server.flow, health)
         else:
             texts = Flow(health), Flow(health)
             inner = Recogniser(texts, (client.name, server.name), self._outbox)
             inner.know_client(texts[0])
             flows = (client.flow, server.flow), texts
-            self.stage = Decrypted(self._name(), flows, health, keys, inner)
+            self.stage = Decrypted(self.name, flows, health, keys, inner)
         dropped = client.search.pieces.dropped + server.search.pieces.dropped
         self._outbox.health.bytes.tls += dropped
         _replay(client)
@@ -239,7 +253,9 @@ class Recogniser:
         if self.sides[0].count or self.sides[1].count:
             self._outbox.health.other_connections += 1
 
-    def _name(self) -> str:
+    @property
+    def name(self) -> str:
+        """Both ends, the client's first if it is known which that is."""
         return f"{self.sides[0].name}-{self.sides[1].name}"
 
 
@@ -277,6 +293,11 @@ class _Side:
     def disagree(self, count: int, /) -> None:
         """Note that bytes came again and differ."""
         self.notes.append(conflict_finding(count))
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether nothing was sent or lost since the connection began."""
+        return self.is_whole and not self.count and not self.notes
 
     @property
     def port(self) -> int:

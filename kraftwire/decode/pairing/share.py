@@ -1,28 +1,21 @@
-"""The connections of a capture that one of several readers decodes; the others take the rest.
+"""A capture of which other processes read some stretches: what its reader must know and check.
 
-Every reader sees all packets, so they agree on whose a connection is without a word. What a reader
-finds must not depend on connections of others: where it might, the reader gives up with
+What is found must not depend on who read what. Where it might, the reader gives up with
 `NotShared`, and the capture has to be read by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
+from collections.abc import Sized
 
 from kraftwire.decode.capture.links import Segment
-from kraftwire.decode.framing.health import Health
-from kraftwire.decode.pairing.connection import Connection, Direction, reverse_key
+from kraftwire.decode.pairing.connection import Connection, Direction
 from kraftwire.decode.pairing.holdings import Holdings
-from kraftwire.decode.pairing.outbox import Budget, Outbox
-from kraftwire.decode.tcp.streams import PASSED_OVER
+from kraftwire.decode.pairing.outbox import Budget
 from kraftwire.errors import KraftwireError
-from kraftwire.limits import (
-    BUFFERED_BYTES_MAX,
-    CLOSED_CONNECTIONS_MAX,
-    CONNECTIONS_MAX,
-)
+from kraftwire.limits import BUFFERED_BYTES_MAX
 
-__all__ = ["AT_END", "NotShared", "Share"]
+__all__ = ["AT_END", "NotShared", "Share", "ShareOfBudget"]
 
 # Frames that the end of the capture completes come after all positions in it.
 AT_END = 1 << 48
@@ -33,81 +26,63 @@ class NotShared(KraftwireError):
 
 
 class Share:
-    """The part of a capture that the reader with the number `index`, of `count` in all, decodes.
+    """What the reader of a capture reports on its way; `count` processes read in all.
 
-    `owners` has the numbers of readers by the keys of directions; of other connections each reader
-    in turn gets one.
-    `foreign` stands for each direction of another reader in the table of directions. `position` is
-    the one after the packet in hand. `marks` says of each frame in the outbox where the packet ends
-    with which it was passed on: in this order the frames of all readers are those of one.
+    `place` is the position after the last packet that was looked at. `marks` says of each frame in
+    the outbox where the packet ends with which it was passed on: in this order the frames of all
+    readers are those of one. `reviewed` are the places where connections were found in trouble.
     """
 
-    def __init__(self, index: int, count: int, owners: Mapping[bytes, int]) -> None:
+    def __init__(self, count: int) -> None:
         self.count = count
-        self.foreign = Connection(bytes(12), Outbox(Health())).flows[0]
-        self.foreign.fast_seq = PASSED_OVER
-        self.budget = _Budget(count)
-        self.position = 0
+        self.budget = ShareOfBudget(count)
+        self.place = 0
         self.marks: list[int] = []
-        self._index = index
-        self._is_own = {key: owner == index for key, owner in owners.items()}
+        self.reviewed: dict[Connection, int] = {}
         self._opened: dict[Connection, int] = {}
 
-    def takes(self, segment: Segment, flows: dict[bytes, Direction]) -> bool:
-        """Whether a segment is for this reader; else the fast lanes will pass over its direction.
+    def takes(self, segment: Segment, _flows: dict[bytes, Direction], /) -> bool:
+        """Whether a segment is decoded here. Order: for each segment outside the fast lane."""
+        self.place = segment[0][2]
+        return True
 
-        Order: for each segment outside the fast lane.
-        """
-        (_, _, self.position), key = segment[:2]
-        is_own = self._is_for_me(key)
-        if not is_own:
-            flows[key] = flows[reverse_key(key)] = self.foreign
-        return is_own
-
-    def check(self, health: Health, holdings: Holdings, packed: int) -> None:
-        """Give up where what is found depends on the connections of other readers."""
-        if health.tls_connections:
-            raise NotShared("connections are encrypted")
+    def check(self, holdings: Holdings, packed: int) -> None:
+        """Give up where memory gets short, since connections then lose what they hold."""
         if not holdings.has_room(self.count, packed):
             raise NotShared("connections hold too much")
 
-    def _is_for_me(self, key: bytes) -> bool:
-        is_own = self._is_own.get(key)
-        if is_own is None:
-            number = len(self._is_own) // 2
-            if number >= CONNECTIONS_MAX:
-                raise NotShared("there are too many connections")
-            is_own = number % self.count == self._index
-            self._is_own[key] = self._is_own[reverse_key(key)] = is_own
-        return is_own
-
-    def mark(self, frames: Sized, position: int) -> None:
+    def mark(self, frames: Sized, place: int) -> None:
         """Note where the new frames were passed on."""
-        self.marks += [position] * (len(frames) - len(self.marks))
+        self.place = place
+        self.marks += [place] * (len(frames) - len(self.marks))
 
     def take(self) -> list[int]:
         """Return the marks of the frames that were taken from the outbox."""
         marks, self.marks[:] = self.marks[:], []
         return marks
 
-    def note_open(self, connection: Connection, open_count: int) -> None:
+    def note_open(self, connection: Connection, _open_count: int, /) -> None:
         """Note where a connection begins, and how many are open."""
-        if open_count * self.count > CONNECTIONS_MAX:
-            raise NotShared("many connections are open at once")
-        self._opened[connection] = self.position
+        self._opened[connection] = self.place
 
-    def note_closed(self, connection: Connection, closed_count: int) -> None:
-        """Note that a connection is over, and how many of these are remembered."""
-        if closed_count * self.count > CLOSED_CONNECTIONS_MAX:
-            raise NotShared("many connections are over")
+    def note_closed(self, connection: Connection) -> None:
+        """Note that a connection is over."""
         self._opened.pop(connection, None)
+        self.reviewed.pop(connection, None)
+
+    def note_trouble(self, connection: Connection, place: int) -> None:
+        """Note where a connection was reviewed in which something is open still."""
+        self.reviewed[connection] = place
+
+    def note_review(self, place: int, time_ns: int) -> None:
+        """Note where connections in trouble are looked at."""
 
     def end_of(self, connection: Connection) -> int:
         """Return the mark of frames that the end of the capture completes."""
         return AT_END + self._opened[connection]
 
 
-class _Budget(Budget):
+class ShareOfBudget(Budget):
     """The share of a reader in the memory for long frames."""
 
     __slots__ = ("_limit",)

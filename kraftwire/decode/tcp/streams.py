@@ -24,10 +24,7 @@ from kraftwire.decode.limits import (
     PIECE_OBJECT_BYTES,
 )
 
-__all__ = ["PASSED_OVER", "Flow", "Sink"]
-
-# The `fast_seq` of directions that the fast lanes pass over; engine/lane.c has it too.
-PASSED_OVER = -2
+__all__ = ["Flow", "Sink"]
 
 _MASK = 0xFFFFFFFF
 _HALF = 0x80000000
@@ -119,6 +116,11 @@ class Flow:
     def enter_fast_lane(self) -> None:
         """Return to the fast lane, because nothing is unusual any more."""
         self.fast_seq = self.next_seq
+
+    def go_on_from(self, other: Flow) -> None:
+        """Continue where another object for this direction is, which has no hole."""
+        self.fast_seq, self.next_seq = other.fast_seq, other.next_seq
+        self.need, self.parts, self.stamp = other.need, other.parts, other.stamp
 
     def is_far_off(self, seq: int) -> bool:
         """Whether a sequence number cannot belong to this connection any more."""

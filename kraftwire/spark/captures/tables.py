@@ -13,7 +13,8 @@ from kraftwire import messages
 from kraftwire.collector import rare_collection
 from kraftwire.decode.body.clues import needs_learning
 from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.pairing.conversations import Capture, OpenConnections
+from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.decode.pairing.open_connections import OpenConnections
 from kraftwire.decode.pairing.outbox import Ending
 from kraftwire.records.reader import Batch
 from kraftwire.spark.captures.batches import FieldRecords

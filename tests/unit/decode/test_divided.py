@@ -1,8 +1,9 @@
-"""Processes that each read some connections of a capture, and lines that do not show it."""
+"""Processes that each read some stretches of a capture, and lines that do not show it."""
 
 from __future__ import annotations
 
 import lzma
+import os
 import random
 import subprocess
 import sys
@@ -10,62 +11,72 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire import engine
 from kraftwire.cli.decode.divide import Rest
-from kraftwire.decode.divided.weights import owners, samples_of
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftwire.messages.metadata_response import MetadataResponse, MetadataResponseTopic
 from tests.support.pcap_builder import Session, pcap_of, request, response
 from tests.support.run_decode import Done, run_decode
 
-pytestmark = pytest.mark.skipif(
-    engine.C not in engine.available(), reason="the engine in C was not built"
-)
-
 GOLDEN = Path(__file__).parents[2] / "golden" / "captures"
 TOPIC_ID = bytes(range(16))
 DAY_NS = 86_400_000_000_000
 
-# Runs `kraftwire decode` with blocks of a few bytes, and says how it went.
+# Runs `kraftwire decode` with stretches of a few bytes, and says how it went.
 PROGRAM = """
 import sys
 from kraftwire.cli.main import main
-from kraftwire.decode.divided import joiner, reader
-from kraftwire.decode.pairing import share
+from kraftwire.decode.capture import source, stretches
+from kraftwire.decode.divided import plan, reader
+from kraftwire.decode.pairing.share import NotShared
 
-block, ahead, *arguments = sys.argv[1:]
-reader.BLOCK_BYTES = int(block)
-joiner.BLOCKS_AHEAD = reader.BLOCKS_AHEAD = int(ahead)
-join = joiner.Joiner.join
+step, *arguments = sys.argv[1:]
+source.CAPTURE_READ_BYTES = stretches.CAPTURE_READ_BYTES = int(step) // 3
+plan.FIRST_BYTES_MAX = plan.STRETCH_BYTES_MIN = plan.STRETCH_BYTES_MAX = int(step)
+plan.FIRST_PART, plan.STRETCHES_MAX, reader.VAIN_MAX = 1, 10**6, 10**6
+counts = {True: 0, False: 0}
+read, adopt = reader.Reader.read, reader.Reader._adopt
 
-def noisy(self, *arguments):
+def noisy_adopt(self, helper):
+    result = adopt(self, helper)
+    counts[result] += 1
+    return result
+
+def noisy_read(self, totals):
     try:
-        join(self, *arguments)
-    except share.NotShared as error:
-        print(f"given up after {self.written}: {error}", file=sys.stderr)
+        read(self, totals)
+    except NotShared as error:
+        print(f"given up: {error}", file=sys.stderr)
         raise
-    print("divided", file=sys.stderr)
+    print(f"{counts[True]} of {sum(counts.values())} stretches", file=sys.stderr)
 
-joiner.Joiner.join = noisy
+reader.Reader._adopt, reader.Reader.read = noisy_adopt, noisy_read
 sys.exit(main(arguments))
 """
 
 
-def divided(*arguments: str, block: int = 3000, ahead: int = 2) -> tuple[Done, str]:
-    """Decode by several processes; returns also the line on how it went."""
-    sizes = (str(block), str(ahead))
-    command = [sys.executable, "-c", PROGRAM, *sizes, "decode", *arguments]
-    done = subprocess.run(command, capture_output=True, check=False, encoding="utf-8")
+def divided(*arguments: str, step: int = 3000, pure: bool = False) -> tuple[Done, str]:
+    """Decode with stretches of a size in bytes; returns also the line on how it went."""
+    command = [sys.executable, "-c", PROGRAM, str(step), "decode", *arguments]
+    variables = os.environ | ({"KRAFTWIRE_PURE": "1"} if pure else {})
+    done = subprocess.run(
+        command, capture_output=True, check=False, encoding="utf-8", env=variables
+    )
     how, _, errors = done.stderr.partition("\n")
     return Done(done.stdout, errors, done.returncode), how
 
 
-def equal(path: str, *, jobs: int = 2, block: int = 3000, ahead: int = 2) -> tuple[Done, str]:
-    """Decode by one process and by several; both must write the same."""
+def equal(
+    path: str, *, jobs: int = 2, step: int = 3000, pure: bool = False
+) -> tuple[Done, int, int]:
+    """Decode by one process and by several; both must write the same.
+
+    Returns also how many stretches were taken over, of all that were read ahead.
+    """
     one = run_decode(path, "--jobs", "1")
-    many, how = divided(path, "--jobs", str(jobs), block=block, ahead=ahead)
+    many, how = divided(path, "--jobs", str(jobs), step=step, pure=pure)
     assert many == one, how
-    return one, how
+    adopted, _, stretches, *_ = how.replace("given up:", "0 of 0").split()
+    return one, int(adopted), int(stretches)
 
 
 def unpacked(name: str, folder: Path) -> Path:
@@ -82,18 +93,15 @@ def written(path: Path, *sessions: Session) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(
-    ("jobs", "block", "ahead"), [(2, 3000, 2), (3, 100_000, 0), (5, 20_000, 6)]
-)
-@pytest.mark.parametrize(
-    "name", ["quorum.pcap.xz", "clients.pcap.xz", "sasl.pcap.xz", "groups.pcapng.xz"]
-)
+@pytest.mark.parametrize(("jobs", "step", "pure"), [(2, 3000, False), (3, 2000, True)])
+@pytest.mark.parametrize("name", ["quorum.pcap.xz", "clients.pcap.xz", "sasl.pcap.xz"])
 def test_lines_are_those_of_one_process(
-    tmp_path: Path, name: str, jobs: int, block: int, ahead: int
+    tmp_path: Path, name: str, jobs: int, step: int, pure: bool
 ) -> None:
-    """However many processes there are, and however far one may be ahead of the others."""
-    one, how = equal(str(unpacked(name, tmp_path)), jobs=jobs, block=block, ahead=ahead)
-    assert how == "divided"
+    """However many processes there are, and with both engines."""
+    path = str(unpacked(name, tmp_path))
+    one, adopted, stretches = equal(path, jobs=jobs, step=step, pure=pure)
+    assert 0 < adopted <= stretches
     assert len(one.out.splitlines()) > 20
 
 
@@ -117,10 +125,13 @@ def test_damaged_captures_are_shown_as_by_one_process(tmp_path: Path, seed: int)
             kept[-1], kept[-2] = kept[-2], kept[-1]
     path = tmp_path / "damaged.pcap"
     path.write_bytes(data[:24] + b"".join(kept))
-    equal(str(path), jobs=2 + seed % 2, block=random_.choice((2000, 30_000)))
+    equal(str(path), jobs=2 + seed % 2, step=random_.choice((3000, 30_000)))
 
 
-def test_names_and_widths_from_other_connections_are_known_in_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wide_at", [1, 30])
+def test_names_and_widths_from_other_stretches_are_known_in_time(
+    tmp_path: Path, wide_at: int
+) -> None:
     """A topic gets its name, and a column its width, while another process shows lines."""
     waiting, asking = Session().open(), Session(client_end=("10.0.0.9", 50000)).open()
     wide = Session(client_end=("fd00:1234:5678:9abc:def0:1234:5678:9abc", 50000))
@@ -131,7 +142,7 @@ def test_names_and_widths_from_other_connections_are_known_in_time(tmp_path: Pat
     fetch = FetchRequest(topics=[FetchTopic(topic_id=TOPIC_ID, partitions=[partition])])
     for number in range(60):
         waiting.client(request(number, b"\0" + fetch.encode(13), key=1, version=13))
-        if number == 30:
+        if number == wide_at:
             asking.now_ns = wide.now_ns = waiting.now_ns
             asking.client(request(1, b"\0\1\0\0\0", version=12)).server(response(1, named))
             wide.open().client(request(1)).server(response(1, bytes(9)))
@@ -144,47 +155,106 @@ def test_names_and_widths_from_other_connections_are_known_in_time(tmp_path: Pat
             asking.now_ns = waiting.now_ns
             asking.client(request(100 + number, key=2, version=0))
     path = written(tmp_path / "named.pcap", waiting, asking, wide)
-    one, how = equal(path, block=500)
-    assert how == "divided"
+    one, adopted, stretches = equal(path, step=600)
+    assert 0 < adopted < stretches
     assert "orders" in one.out
     assert sum(line.endswith("UTC") for line in one.out.splitlines()) > 3
 
 
-def test_one_process_goes_on_where_several_might_differ(tmp_path: Path) -> None:
-    """A connection turns out to be encrypted after lines were written; none comes twice."""
+def _heartbeats(session: Session, numbers: range) -> None:
+    """Exchanges that say nothing about others."""
+    for number in numbers:
+        body = b"\0\1g\0\0\0\1\0\1m"
+        session.client(request(number, body, key=12, version=0))
+        session.server(response(number, bytes(42)))
+
+
+def test_requests_of_an_earlier_connection_have_no_response(tmp_path: Path) -> None:
+    """The first response on a later connection of the same ends shows it, in any stretch."""
+    other = Session(client_end=("10.0.0.9", 41000)).open()
+    first, second = Session().open(), Session(client_seq=90_000_000, server_seq=70_000_000)
+    _heartbeats(first, range(2))
+    first.client(request(99, b"\0\1g\0\0\0\1\0\1m", key=12, version=0)).close()
+    other.now_ns = first.now_ns
+    _heartbeats(other, range(20))
+    second.now_ns = other.now_ns
+    _heartbeats(second.open(), range(5))
+    other.now_ns = second.now_ns
+    _heartbeats(other, range(500, 510))
+    path = written(tmp_path / "reuse.pcap", first, other, second)
+    for step in (600, 900, 1500, 2400):
+        one, _, stretches = equal(path, step=step)
+        assert stretches
+    assert one.out.count("[no response]") == 1
+
+
+def test_a_capture_may_be_deleted_while_it_is_read(tmp_path: Path) -> None:
+    """It is read to its end, by the processes that have it open."""
+    session = Session().open()
+    _heartbeats(session, range(3000))
+    path = written(tmp_path / "long.pcap", session)
+    one = run_decode(path, "--jobs", "1")
+    command = [sys.executable, "-c", PROGRAM, "20000", "decode", path, "--jobs", "2"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        first = process.stdout.readline()
+        Path(path).unlink()
+        rest, errors = process.stdout.read(), process.stderr.read()
+    assert Done(first + rest, errors.partition("\n")[2], process.returncode) == one
+
+
+def test_encrypted_connections_are_left_to_one_process(tmp_path: Path) -> None:
+    """Wherever they begin; all else is read ahead still."""
     plain, tls = Session().open(), Session(client_end=("10.0.0.9", 50000)).open()
-    for number in range(300):
-        plain.client(request(number, bytes(3000))).server(response(number, bytes(9)))
-    tls.now_ns = plain.now_ns
-    tls.client(b"\x16\x03\x01\x00\x05hello").server(b"\x16\x03\x03\x00\x05hello")
-    for number in range(300, 600):
-        plain.client(request(number, bytes(3000))).server(response(number, bytes(9)))
+    for number in range(100):
+        plain.client(request(number, bytes(300))).server(response(number, bytes(9)))
+        tls.now_ns = plain.now_ns
+        if number in (20, 50, 80):
+            tls.client(b"\x16\x03\x01\x00\x05hello").server(b"\x16\x03\x03\x00\x05hello")
     path = written(tmp_path / "tls.pcap", plain, tls)
-    _, how = equal(path, block=1000, ahead=0)
-    assert how.endswith("connections are encrypted")
-    assert int(how.split()[3].rstrip(":")) > 1000
+    one, adopted, stretches = equal(path)
+    assert 0 < adopted <= stretches
+    assert "TLS" in one.err
 
 
-def test_packed_captures_and_other_inputs_are_read_by_one_process(tmp_path: Path) -> None:
-    """A capture that must be unpacked first, two of them, a folder, a filter."""
+def test_one_process_reads_what_several_might_read_differently(tmp_path: Path) -> None:
+    """A response from between two stretches names a topic; no line comes twice."""
+    session = Session().open()
+    partition = FetchPartition(partition=3, partition_max_bytes=1)
+    fetch = FetchRequest(topics=[FetchTopic(topic_id=TOPIC_ID, partitions=[partition])])
+    topics = [
+        MetadataResponseTopic(name=f"topic-{number}", topic_id=bytes([number]) * 16)
+        for number in range(120)
+    ]
+    topics.append(MetadataResponseTopic(name="orders", topic_id=TOPIC_ID))
+    named = b"\0" + MetadataResponse(topics=topics).encode(12)
+    for number in range(80):
+        session.client(request(number, b"\0" + fetch.encode(13), key=1, version=13))
+        session.server(response(number, bytes(13)))
+    session.client(request(100, b"\0\1\0\0\0", version=12)).server(response(100, named), mss=90)
+    for number in range(200, 280):
+        session.client(request(number, b"\0" + fetch.encode(13), key=1, version=13))
+        session.server(response(number, bytes(13)))
+    path = written(tmp_path / "names.pcap", session)
+    one = run_decode(path, "--jobs", "1")
+    ways = set()
+    for step in range(1500, 9000, 700):
+        many, how = divided(path, "--jobs", "2", step=step)
+        assert many == one, how
+        ways.add(how.partition(":")[0].split()[-1])
+    assert ways == {"stretches", "up"}
+
+
+def test_other_captures_and_inputs_are_not_divided(tmp_path: Path) -> None:
+    """A capture that must be unpacked first, two of them, a folder, a filter, another format."""
     path, packed = str(unpacked("quorum.pcap.xz", tmp_path)), str(GOLDEN / "quorum.pcap.xz")
-    for arguments in ([packed], [path, packed], [str(tmp_path)], [path, "--api", "Vote"]):
+    other = str(unpacked("groups.pcapng.xz", tmp_path))
+    for arguments in ([packed], [path, packed], [str(tmp_path)], [path, "--api", "Vote"], [other]):
         _, how = divided(*arguments, "--jobs", "2")
-        assert how != "divided", arguments
-
-
-def test_connections_are_shared_by_their_packets(tmp_path: Path) -> None:
-    """A busy one outweighs some idle ones, wherever in the capture that is."""
-    sessions = [Session(client_end=("10.0.0.9", 50000 + number)).open() for number in range(5)]
-    for number in range(200):
-        for client, session in enumerate(sessions):
-            session.now_ns = max(each.now_ns for each in sessions)
-            for _ in range(4 if client == 2 and number > 100 else 1):
-                session.client(request(number, bytes(1000)))
-    path = written(tmp_path / "busy.pcap", *sessions)
-    found = owners(list(samples_of(path)), 2)
-    assert len(found) == 10
-    assert sorted(map(list(found.values()).count, (0, 1))) != [0, 10]
+        assert not how.endswith("stretches"), arguments
 
 
 def test_the_rest_of_a_text_follows_what_was_written() -> None:
@@ -203,9 +273,11 @@ def test_the_rest_of_a_text_follows_what_was_written() -> None:
 
 def test_nobody_is_left_when_the_reader_of_the_lines_goes_away(tmp_path: Path) -> None:
     """The processes end and print nothing, as one does."""
-    path = str(unpacked("kraft_quorum.pcapng.xz", tmp_path))
-    program = "from kraftwire.cli.main import main; import sys; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", program, "decode", path, "--jobs", "3"]
+    session = Session().open()
+    for number in range(3000):
+        session.client(request(number, bytes(300))).server(response(number, bytes(9)))
+    path = written(tmp_path / "long.pcap", session)
+    command = [sys.executable, "-c", PROGRAM, "20000", "decode", path, "--jobs", "3"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
