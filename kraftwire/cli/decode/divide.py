@@ -6,11 +6,11 @@ everything, and goes on where the text ends, see `Rest`.
 
 from __future__ import annotations
 
-import sys
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import IO, NoReturn
 
+from kraftwire.cli.decode.jobs import in_copy
 from kraftwire.cli.decode.output import Output, is_coloured, standard_output
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.memory import Memory
@@ -20,7 +20,7 @@ from kraftwire.decode.divided.reader import Reader
 from kraftwire.decode.divided.rows import RowWriter
 from kraftwire.decode.pairing.share import NotShared
 from kraftwire.decode.render.shared_line import SharedLines
-from kraftwire.decode.run.forked import Original, split
+from kraftwire.decode.run.forked import Original
 from kraftwire.decode.run.options import Options
 from kraftwire.decode.run.run import Run, Totals
 from kraftwire.errors import StorageError
@@ -48,18 +48,7 @@ class Divided:
         Order: `watching` is entered once this process makes no more copies, so it may start
         threads.
         """
-        sys.stdout.flush()
-        sys.stderr.flush()
-        first = split()
-        if isinstance(first, Original):
-            self._read(first)
-        try:
-            with watching:
-                while isinstance(said := first.hear(), int):
-                    run.totals.frames = said
-        finally:
-            first.stop()
-        totals, self.written = said
+        totals, self.written = in_copy(self._read, run, watching)
         if totals is not None:
             run.totals = totals
         return totals is not None

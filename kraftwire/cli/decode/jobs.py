@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from kraftwire.cli.decode.output import Output, standard_output
-from kraftwire.decode.run.forked import Copy, Original, split
+from kraftwire.decode.run.forked import Original, split
 from kraftwire.decode.run.in_turn import InTurn
 from kraftwire.decode.run.inputs import STDIN, is_capture
 from kraftwire.decode.run.relay import Relay
 from kraftwire.decode.run.run import Run
 from kraftwire.errors import KraftwireError
 
-__all__ = ["Jobs", "job_count"]
+__all__ = ["Jobs", "in_copy", "job_count"]
 
 # The smallest size of captures that is worth more than one process, and the most processes that
 # help: one of them has to cut all packets into frames.
@@ -81,16 +81,7 @@ class Jobs:
         Order: `watching` is entered once this process makes no more copies, so it may start
         threads.
         """
-        sys.stdout.flush()
-        sys.stderr.flush()
-        first = split()
-        if isinstance(first, Original):
-            self._work(first, output)
-        try:
-            with watching:
-                _follow(first, run)
-        finally:
-            first.stop()
+        run.totals, run.offered = in_copy(lambda first: self._work(first, output), run, watching)
 
     def _work(self, original: Original, output: Output) -> NoReturn:
         """Act as the process that reads everything. Does not return."""
@@ -109,12 +100,23 @@ class Jobs:
         original.leave(work)
 
 
-def _follow(first: Copy, run: Run) -> None:
-    """Keep the number of frames up to date, until everything is counted."""
-    while True:
-        said = first.hear()
-        if not isinstance(said, int):
-            totals, run.offered = said
-            break
-        run.totals.frames = said
-    run.totals = totals
+def in_copy(
+    work: Callable[[Original], NoReturn], run: Run, watching: AbstractContextManager[object]
+) -> Any:
+    """Let a copy of this process work; returns its last report.
+
+    Before that the copy reports numbers of frames, to which those of the run are kept. `watching`
+    is entered once the copy is made.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    first = split()
+    if isinstance(first, Original):
+        work(first)
+    try:
+        with watching:
+            while isinstance(said := first.hear(), int):
+                run.totals.frames = said
+    finally:
+        first.stop()
+    return said

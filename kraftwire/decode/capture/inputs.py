@@ -57,9 +57,6 @@ class Placed(Protocol):
     def read(self, size: int, /) -> bytes:
         """Return the next bytes, however many are wanted; none at the end."""
 
-    def close(self) -> None:
-        """Close the file."""
-
 
 CaptureInput = str | os.PathLike[str] | bytes | bytearray | Readable | Iterable[Piece]
 
@@ -108,7 +105,7 @@ def opened(source: CaptureInput) -> Opened:
     if isinstance(source, bytes | bytearray):
         source = io.BytesIO(source)
     if isinstance(source, Placed):
-        return Opened(source.read, source.close, True, source, source.size)
+        return Opened(source.read, _nothing, True, source, source.size)
     if isinstance(source, Readable):
         is_seekable = getattr(source, "seekable", None)
         return Opened(_reader(source), _nothing, is_seekable is not None and is_seekable())

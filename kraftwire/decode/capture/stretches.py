@@ -65,9 +65,6 @@ class Stretches:
         self._at += len(data)
         return data
 
-    def close(self) -> None:
-        """Do nothing: the file belongs to the caller."""
-
 
 def can_be_cut(path: str) -> bool:
     """Whether a path is that of a file with records that can be recognised."""

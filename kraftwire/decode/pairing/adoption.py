@@ -37,8 +37,8 @@ class Passage:
     """What the reader of a stretch has found, apart from frames; for `pack`.
 
     `opened` and `closed` are connections with places, `troubled` those with something open, with
-    the times and `places` at which they were reviewed last. `reserved` is the memory of long frames
-    that are unfinished.
+    the places and times at which they were reviewed last, in their order. `reserved` is the memory
+    of long frames that are unfinished.
     """
 
     size: int
@@ -47,8 +47,7 @@ class Passage:
     reviews: list[tuple[int, int]]
     opened: list[tuple[int, Connection]]
     closed: list[tuple[int, Connection]]
-    troubled: dict[Connection, int]
-    places: dict[Connection, int]
+    troubled: list[tuple[Connection, int, int]]
     reserved: int
     frames: int
     health: Health
@@ -65,8 +64,7 @@ def passage(capture: Capture, ahead: Ahead, size: int) -> Passage:
         ahead.reviews,
         ahead.opened,
         ahead.closed,
-        connections.troubled,
-        {each: ahead.reviewed[each] for each in connections.troubled},
+        [(each, ahead.reviewed[each], time_ns) for each, time_ns in connections.troubled.items()],
         ahead.budget.used,
         connections.outbox.count,
         deepcopy(capture.health),
@@ -131,10 +129,7 @@ class Adoption:
                 capture.bury(own.get(what, what))
         if found.times.go_back and capture.connections.troubled:
             raise NotShared("times go back while connections are in trouble")
-        capture.trouble(
-            [(own.get(each, each), found.places[each], time_ns)
-             for each, time_ns in found.troubled.items()]
-        )
+        capture.trouble((own.get(each, each), at, ns) for each, at, ns in found.troubled)
         if found.reserved:
             capture.connections.outbox.budget.take(found.reserved)
         capture.connections.outbox.count += found.frames

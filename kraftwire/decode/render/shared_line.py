@@ -153,7 +153,7 @@ class SharedLines(LineWriter):
         self.take_lines()
 
     def take_ahead(self) -> LinesAhead:
-        """Return the lines since then, and what they depend on. Raises: NotShared."""
+        """Return the lines since then, and what they depend on."""
         new = dict(islice(self._places.items(), len(self._confirmed), None))
         waiting = self._pending.hand_out()
         return LinesAhead(self.take_lines(), self._answers, self._width, new, waiting)
