@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.tidy.sources import GENERATED, parse, project_files, python_files, show
 
-FILE_LINES_MAX = 400
+FILE_LINES_MAX = 700
 FUNCTION_LINES_MAX = 60
 POSITIONAL_MAX = 5
 
@@ -25,8 +25,8 @@ def _functions(path: Path) -> Iterator[Function]:
             yield node
 
 
-def test_files_are_at_most_400_lines_long() -> None:
-    """Longer files are the ones that nobody wants to review."""
+def test_files_are_at_most_700_lines_long() -> None:
+    """Longer files are the ones that nobody wants to review; most have about 200 lines."""
     lengths = {path: len(path.read_text().splitlines()) for path in _written_by_hand()}
     long = [f"{show(path)}: {n} lines" for path, n in lengths.items() if n > FILE_LINES_MAX]
     assert not long, "\n".join(long)
