@@ -1,7 +1,4 @@
-"""What several handlers share: the quorum's topic, its leader, the texts of refusals.
-
-Owns no API. Error texts are our own: they explain what this node does not do.
-"""
+"""Functions that several handlers share: the quorum's topic, its leader, who may answer."""
 
 from __future__ import annotations
 
@@ -10,36 +7,11 @@ from typing import TypeVar
 
 from kraftwire.errors import check
 from kraftwire.node.context import Context, Request
-from kraftwire.node.image import TOPIC_RESOURCE
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.session import SOFTWARE_NAME
 from kraftwire.raft.voters import Endpoint
 from kraftwire.wire.message import Message
 
-__all__ = [
-    "NOT_CONTROLLER_TEXT",
-    "NO_AUTHORIZER_TEXT",
-    "NO_TOPICS_TEXT",
-    "OPERATIONS_UNKNOWN",
-    "body",
-    "broker_as_controller",
-    "broker_error",
-    "cluster_operations",
-    "config_refusal",
-    "epoch_error",
-    "is_active",
-    "is_passed_on",
-    "is_quorum_topic",
-    "is_topic_name",
-    "leader_of_topic",
-    "refusal",
-    "replicas_of_topic",
-    "topic_operations",
-    "topic_refusal",
-]
-
-NO_TOPICS_TEXT = "this quorum keeps only its own metadata log: topics cannot be created or changed"
-NO_AUTHORIZER_TEXT = "no authorizer is configured here"
 NOT_CONTROLLER_TEXT = "this node is not the active controller"
 
 # Bits by number of the operation: 3 read, 8 describe, 9 cluster action, 10 describe configs.
@@ -62,36 +34,6 @@ def body(request: Request, cls: type[M]) -> M:
 def is_active(context: Context) -> bool:
     """Whether this node is the active controller."""
     return context.controller.is_active
-
-
-def refusal(request: Request, context: Context) -> tuple[ErrorCode, str]:
-    """Return the refusal of a change: NOT_CONTROLLER unless this node is active, else final.
-
-    Source: Kafka's `QuorumController` answers NOT_CONTROLLER unless it is active.
-    """
-    if not request.from_client_listener and not is_active(context):
-        return ErrorCode.NOT_CONTROLLER, NOT_CONTROLLER_TEXT
-    return ErrorCode.POLICY_VIOLATION, NO_TOPICS_TEXT
-
-
-def topic_refusal(request: Request, context: Context, name: str) -> tuple[ErrorCode, str]:
-    """Return the refusal of a change to a topic: topics other than the quorum's are unknown."""
-    code, text = refusal(request, context)
-    if code != ErrorCode.NOT_CONTROLLER and name != context.config.topic.name:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}"
-    return code, text
-
-
-def config_refusal(
-    request: Request, context: Context, kind: int, name: str
-) -> tuple[ErrorCode, str]:
-    """Return the refusal of a change to a resource's configurations."""
-    if kind == TOPIC_RESOURCE:
-        return topic_refusal(request, context, name)
-    code, text = refusal(request, context)
-    if code != ErrorCode.NOT_CONTROLLER:
-        text = "this quorum does not change configurations"
-    return code, text
 
 
 def is_quorum_topic(context: Context, name: str | None, topic_id: bytes = bytes(16)) -> bool:
@@ -166,13 +108,3 @@ def is_passed_on(request: Request) -> bool:
     if not request.from_client_listener:
         return False
     return not (request.from_controller_listener and request.software == SOFTWARE_NAME)
-
-
-def broker_error(context: Context, broker_id: int, broker_epoch: int) -> ErrorCode:
-    """Return the error of a broker's request that this node cannot accept, if any."""
-    if not is_active(context):
-        return ErrorCode.NOT_CONTROLLER
-    broker = context.image.brokers.get(broker_id)
-    if broker is None or broker.epoch != broker_epoch:
-        return ErrorCode.STALE_BROKER_EPOCH
-    return ErrorCode.NONE
