@@ -1,118 +1,78 @@
-"""Checks a step of one replica by the rules of `timeless`.
+"""Checks one step of a replica, and returns what it claims of the rest of the cluster.
 
-The same code checks each distinct step once. Whatever depends on other replicas or on the past is
-returned as claims, which are checked against the whole cluster.
+The same step is checked once; its claims are checked against every history in which it is taken.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
 
 from kraftwire.sim.timeless import facts
 from kraftwire.sim.timeless.book import Book
-from kraftwire.sim.timeless.entries import Entry
+from kraftwire.sim.timeless.cluster_history import ClusterHistory
 from kraftwire.sim.timeless.shelves import Shelf
-from kraftwire.sim.violation import Violation
-from kraftwire.sim.voters import Voters
+from kraftwire.sim.voters import Key, Voters
 
-__all__ = ["Acked", "Advanced", "Claim", "Cut", "Elected", "Leads", "Voted", "judge"]
+__all__ = ["Claim", "Commit", "check_claims", "claims_of"]
 
-Log = tuple[Entry, ...]
+# The name of a method of `ClusterHistory`, and its arguments.
+Claim = tuple[Any, ...]
 
+# The id of a leader that has committed batches, and the voters that it counted.
+Commit = tuple[int, Voters]
 
-class Leads(NamedTuple):
-    """The claim that a replica leads an epoch."""
-
-    epoch: int
-    leader: int
-
-
-class Voted(NamedTuple):
-    """The claim that a vote was stored or granted."""
-
-    epoch: int
-    voter: int
-    candidate: int
+# Logs are compared as they are, not as they were; only replicas send requests for votes.
+_UNUSED = ("writes", "campaigned", "stores_vote")
 
 
-class Elected(NamedTuple):
-    """The claim that a replica was elected by the voters in its log."""
+class _Claims:
+    """Stands for a history, and keeps what it is told."""
 
-    epoch: int
-    leader: int
-    voters: Voters
-    log: Log
+    def __init__(self) -> None:
+        self.made: list[Claim] = []
 
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return partial(self._keep, name)
 
-class Advanced(NamedTuple):
-    """The claim that the high watermark advanced; `epoch` is the leader's, -1 on other replicas."""
+    def advances(self, *claim: Any) -> bool:
+        """Keep the claim; a leader's high watermark may commit batches."""
+        self._keep("advances", *claim)
+        _, _, leader_epoch, entries = claim
+        return leader_epoch >= 0 and bool(entries)
 
-    known: int
-    offset: int
-    epoch: int
-    voters: Voters
-    log: Log
-    durable: int
-
-
-class Cut(NamedTuple):
-    """The claim that a log was truncated in an epoch."""
-
-    end: int
-    epoch: int
-    log: Log
+    def _keep(self, *claim: Any) -> None:
+        if claim[0] not in _UNUSED and claim not in self.made:
+            self.made.append(claim)
 
 
-class Acked(NamedTuple):
-    """The claim that a client was told that a batch is committed."""
-
-    base: int
-    epoch: int
-
-
-Claim = Leads | Voted | Elected | Advanced | Cut | Acked
-
-
-class _Everything(set[tuple[int, int]]):
-    """Stands for all requests for votes: only replicas send any, so every vote was requested."""
-
-    def __contains__(self, _: object) -> bool:
-        return True
-
-
-def judge(own: int, shelf: Shelf, seen: list[facts.Fact]) -> list[Claim]:
+def claims_of(own: int, shelf: Shelf, seen: list[facts.Fact]) -> tuple[Claim, ...]:
     """Check the facts of a step, and update the replica's shelf; return the claims.
 
     Raises: Violation.
     """
-    book = Book(shelf.sets[0][1])
+    claims = _Claims()
+    book = Book(shelf.sets[0][1], cast("ClusterHistory", claims))
     book.shelves[own] = shelf
-    book.votes.campaigns = _Everything()
-    claims: list[Claim] = []
-    for fact in seen:
-        kind = type(fact)
-        if kind is facts.Elected:
-            claims.append(Elected(fact.epoch, own, shelf.voters, tuple(shelf.log)))  # type: ignore[union-attr]
-        elif kind is facts.Advanced:
-            claims.append(_advanced(shelf, fact))
-        elif kind is facts.Acked:
-            claims.append(Acked(fact.base, fact.epoch))  # type: ignore[union-attr]
+    book.see(own, seen)
+    return tuple(claims.made)
+
+
+def check_claims(
+    known: ClusterHistory, claims: tuple[Claim, ...]
+) -> tuple[ClusterHistory, Commit | None]:
+    """Return the history after a step, and what was committed by it. Raises: Violation.
+
+    Whether a commit is durable on a majority depends on the other replicas, and is not checked.
+    """
+    history, commit = known.copy(), None
+    is_new = False
+    for name, *claim in claims:
+        if name == "commits_on":
+            own, voters, _ = cast("tuple[int, Voters, tuple[Key, ...]]", tuple(claim))
+            commit = (own, voters) if is_new else commit
         else:
-            if kind is facts.Truncated:
-                claims.append(Cut(fact.end, fact.epoch, tuple(shelf.log)))  # type: ignore[union-attr]
-            book.see(own, [fact])
-    # Votes come before their consequences.
-    votes = [Voted(at, key[0], whom) for (key, at), whom in book.votes.votes.items()]
-    return [*votes, *(Leads(*one) for one in book.votes.leaders.items()), *claims]
-
-
-def _advanced(shelf: Shelf, fact: Any) -> Advanced:
-    own, offset, known = shelf.key[0], fact.offset, shelf.high_watermark
-    if offset < known:
-        raise Violation("S8", f"{own} lowers its {known} to {offset}")
-    if offset > shelf.end:
-        raise Violation("S8", f"{own} has high watermark {offset}, log end {shelf.end}")
-    shelf.high_watermark = offset
-    return Advanced(
-        known, offset, fact.leader_epoch, shelf.voters, tuple(shelf.log), shelf.durable
-    )
+            is_new = getattr(history, name)(*claim)
+    history.forget_decided_votes()
+    return history, commit

@@ -16,7 +16,7 @@ from kraftwire.raft import events
 from kraftwire.raft.roles import Follower
 from kraftwire.sim.exhaust.bounds import Bounds
 from kraftwire.sim.exhaust.canon import MOMENTS, REQUESTS, TOKENS, Canon, labels
-from kraftwire.sim.exhaust.claims import Claim, judge
+from kraftwire.sim.exhaust.claims import Claim, claims_of
 from kraftwire.sim.timeless.members import LISTENER_NAME, Members, node_of
 from kraftwire.sim.timeless.node import Node
 from kraftwire.sim.timeless.shelves import Shelf
@@ -59,7 +59,7 @@ class Did:
     replies: list[tuple[int, Message]] = field(default_factory=list)
     opened: tuple[int, ...] = ()
     moved: dict[int, int] = field(default_factory=dict)
-    claims: list[Claim] = field(default_factory=list)
+    claims: tuple[Claim, ...] = ()
     trace: list[do.Effect] = field(default_factory=list)
 
 
@@ -112,7 +112,7 @@ class Replica:
         did.replies = [(open_before.get(token, _NEW), message) for token, message in node.replies]
         did.opened = tuple(open_before.get(token, _NEW) for token in node.requests)
         did.trace = node.trace
-        did.claims = judge(node.id, self.shelf, node.facts)
+        did.claims = claims_of(node.id, self.shelf, node.facts)
         self._settle()
         return did
 

@@ -12,13 +12,16 @@ from typing import Any, Generic, TypeVar
 from kraftwire.raft.effects import Effect
 from kraftwire.sim.exhaust.bounds import Bounds
 from kraftwire.sim.exhaust.canon import labels
-from kraftwire.sim.exhaust.claims import Claim, Log
+from kraftwire.sim.exhaust.claims import Claim
 from kraftwire.sim.exhaust.freezer import freeze, thaw
 from kraftwire.sim.exhaust.replica import Did, Event, Replica
+from kraftwire.sim.timeless.entries import Entry
 from kraftwire.sim.violation import BUGS, Violation
 from kraftwire.wire.message import Message, Struct
 
-__all__ = ["Local", "Numbers", "Step", "Steps"]
+__all__ = ["Local", "Log", "Numbers", "Step", "Steps"]
+
+Log = tuple[Entry, ...]
 
 _Value = TypeVar("_Value")
 
@@ -75,7 +78,7 @@ class Local:
     """
 
     __slots__ = (
-        "at", "durable", "epoch", "form", "frozen", "has_flush", "has_timer", "leads",
+        "at", "durable", "epoch", "form", "frozen", "has_flush", "has_timer", "key", "leads",
         "log", "number", "steps", "unflushed", "waits",
     )  # fmt: skip
 
@@ -85,6 +88,7 @@ class Local:
         self.number = number
         self.form = form
         self.at = node.id
+        self.key = replica.shelf.key
         self.epoch = replica.epoch
         self.frozen = freeze(replica)
         self.log: Log = tuple(disk.log)
@@ -170,7 +174,7 @@ class Steps:
         step.replies = tuple((place, self.message(one)) for place, one in did.replies)
         step.opened = did.opened
         step.moved = did.moved
-        step.said = self.said.of(tuple(did.claims))
+        step.said = self.said.of(did.claims)
         step.local = self._local(replica)
 
     def _local(self, replica: Replica) -> Local:

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from kraftwire.sim import words
 from kraftwire.sim.exhaust.bounds import Bounds
-from kraftwire.sim.exhaust.claims import Advanced, Log
+from kraftwire.sim.exhaust.claims import Commit, check_claims
 from kraftwire.sim.exhaust.packets import Happening, Packets, asker
-from kraftwire.sim.exhaust.past import Past, check_durable, learn
-from kraftwire.sim.exhaust.steps import Local, Numbers, Step, Steps
-from kraftwire.sim.violation import Violation
+from kraftwire.sim.exhaust.steps import Local, Log, Numbers, Step, Steps
+from kraftwire.sim.timeless.cluster_history import ClusterHistory
 
 __all__ = ["Happening", "State", "World"]
 
@@ -51,8 +49,8 @@ class World:
         self.bounds = bounds
         self.steps = steps
         self.packets = Packets(steps)
-        self._pasts: Numbers[Past] = Numbers()
-        self._learnt: dict[tuple[int, int, int], tuple[int, Advanced | None]] = {}
+        self._pasts: Numbers[ClusterHistory] = Numbers()
+        self._learnt: dict[tuple[int, int], tuple[int, Commit | None]] = {}
         self._alike: set[tuple[Log, Log]] = set()
         self._menus: dict[tuple[int, tuple[int, ...], bool], list[Happening]] = {}
         self._dead: dict[tuple[int, int], bool] = {}
@@ -64,7 +62,8 @@ class World:
         """Return the cluster after all replicas have started. Raises: Violation."""
         count = self.bounds.voters
         replicas = tuple(self.steps.first(at).number for at in range(1, count + 1))
-        return State(replicas, ((),) * count, self.bounds.budget, 0, self._pasts.of(Past()), ())
+        past = self._past(ClusterHistory())
+        return State(replicas, ((),) * count, self.bounds.budget, 0, past, ())
 
     def accidents(self, state: State) -> int:
         """Return how much of the bounds a state has used up."""
@@ -182,7 +181,7 @@ class World:
                 self._compare(replicas, after)
         past = state.past
         if step.said:
-            past = self._learn(past, at + 1, step.said, replicas)
+            past = self._learn(past, step.said, replicas)
         woken = state.woken + (at == state.woken)
         if not self.packets.late.isdisjoint(packets):
             packets = tuple([one for one in packets if not self._is_dead(one, replicas)])
@@ -228,42 +227,35 @@ class World:
 
     # ---- checks of the whole cluster
 
-    def _learn(self, past: int, own: int, said: int, replicas: tuple[int, ...]) -> int:
+    def _past(self, history: ClusterHistory) -> int:
+        return self._pasts.of(history, history.key())
+
+    def _learn(self, past: int, said: int, replicas: tuple[int, ...]) -> int:
         """Return the past after a step. Raises: Violation."""
-        found = self._learnt.get((past, own, said))
+        found = self._learnt.get((past, said))
         if found is None:
-            old, claims = self._pasts.values[past], self.steps.said.values[said]
-            new = learn(old, own, claims)
-            commits = [one for one in claims if isinstance(one, Advanced)]
-            number = self._pasts.of(new)
-            found = number, commits[-1] if new.frontier > old.frontier else None
-            self._learnt[past, own, said] = found
-        if found[1] is not None:
-            logs = [(at + 1, self.steps.locals[one].durable) for at, one in enumerate(replicas)]
-            check_durable(self._pasts.values[found[0]], own, found[1], logs)
-        return found[0]
+            claims = self.steps.said.values[said]
+            history, commit = check_claims(self._pasts.values[past], claims)
+            found = self._learnt[past, said] = self._past(history), commit
+        number, commit = found
+        if commit is not None:
+            history = self._pasts.values[number]
+            last = history.committed[-1]
+            all_replicas = [self.steps.locals[one] for one in replicas]
+            holding = [one.key for one in all_replicas if last in one.durable]
+            history.commits_on(*commit, holding)
+        return number
 
     def _compare(self, replicas: tuple[int, ...], after: Local) -> None:
-        """Check S6: logs that agree anywhere agree below. Raises: Violation."""
+        """Check S6 and S13 for the present logs of two replicas. Raises: Violation."""
         for number in replicas:
             other = self.steps.locals[number]
             pair = after.log, other.log
             if other is not after and pair not in self._alike:
-                _match(after, other)
+                history = ClusterHistory()
+                for one in (other, after):
+                    before = 0
+                    for entry in one.log:
+                        history.writes(one.at, entry, before)
+                        before = entry.epoch
                 self._alike.add(pair)
-
-
-def _match(one: Local, other: Local) -> None:
-    """Check that two logs are equal up to every place with one offset and epoch. Raises: Violation.
-    """
-    places = {(entry.base, entry.epoch): place for place, entry in enumerate(other.log)}
-    for place, entry in enumerate(one.log):
-        at = places.get((entry.base, entry.epoch))
-        if at is not None and one.log[: place + 1] != other.log[: at + 1]:
-            raise Violation(
-                "S6",
-                f"the logs of {one.at} and {other.at} have the same batch and differ before it",
-                f"the batch: {words.batch(entry.data)}",
-                f"log of {one.at}: {words.batches(b''.join(e.data for e in one.log))}",
-                f"log of {other.at}: {words.batches(b''.join(e.data for e in other.log))}",
-            )

@@ -7,6 +7,7 @@ from typing import Any
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.sim import words
 from kraftwire.sim.timeless import facts
+from kraftwire.sim.timeless.cluster_history import ClusterHistory
 from kraftwire.sim.timeless.logs import Logs
 from kraftwire.sim.timeless.shelves import Shelf
 from kraftwire.sim.timeless.votes import Votes
@@ -19,26 +20,17 @@ __all__ = ["Book"]
 class Book:
     """All facts about a cluster. `shelves` are by node, `away` those of lost disks."""
 
-    __slots__ = ("away", "logs", "shelves", "static", "votes")
+    __slots__ = ("away", "history", "logs", "shelves", "static", "votes")
 
-    def __init__(self, static: Voters) -> None:
+    def __init__(self, static: Voters, history: ClusterHistory | None = None) -> None:
         """Start with a cluster whose configuration names these voters; none for a dynamic quorum.
         """
         self.static = static
-        self.votes = Votes()
-        self.logs = Logs()
+        self.history = history or ClusterHistory()
+        self.votes = Votes(self.history)
+        self.logs = Logs(self.history)
         self.shelves: dict[int, Shelf] = {}
         self.away: list[Shelf] = []
-
-    def copy(self) -> Book:
-        """Return a copy."""
-        made = object.__new__(Book)
-        made.static = self.static
-        made.votes = self.votes.copy()
-        made.logs = self.logs.copy()
-        made.shelves = {node: shelf.copy() for node, shelf in self.shelves.items()}
-        made.away = self.away
-        return made
 
     def see(self, node: int, seen: list[facts.Fact]) -> None:
         """Check what a node did, in order. Raises: Violation."""
@@ -58,14 +50,11 @@ class Book:
             self.votes.answered(shelf, fact)
         elif kind is facts.Persisted:
             self.votes.persisted(shelf, fact)
-        elif kind is facts.Elected:
-            self.votes.elected(shelf, fact.epoch)
-            self.logs.elected(shelf, fact.epoch)
         elif kind is facts.Advanced:
-            frontier = self.logs.frontier
-            self.logs.advanced(shelf, fact)
-            if self.logs.frontier > frontier:
-                self.logs.durable_on(self.shelves.values(), shelf)
+            last = self.logs.advanced(shelf, fact)
+            if last is not None:
+                holding = tuple([one.key for one in self.shelves.values() if one.is_durable(last)])
+                self.history.commits_on(shelf.key[0], shelf.voters, holding)
         else:
             getattr(self.logs, _NAMES[kind])(shelf, fact)
 
@@ -117,6 +106,7 @@ class Book:
 
 
 _NAMES: dict[type, str] = {
+    facts.Elected: "elected",
     facts.Appended: "appended",
     facts.Truncated: "truncated",
     facts.Flushed: "flushed",

@@ -136,8 +136,8 @@ def _outcome(world: World, happen: Callable[[], None]) -> Outcome:
     finally:
         gc.enable()
     outcome.steps = sum(world.marks.get(kind, 0) for kind in KINDS)
-    outcome.elections = len(world.book.votes.leaders)
-    outcome.commits = world.book.logs.frontier
+    outcome.elections = len(world.book.history.leaders)
+    outcome.commits = world.book.history.frontier
     outcome.marks = Counter(world.marks)
     return outcome
 

@@ -62,5 +62,5 @@ def _row(world: World, shelf: Shelf) -> tuple[str, ...]:
 
 
 def _committed(book: Book) -> str:
-    committed = book.logs.committed
-    return words.committed(book.logs.frontier, committed[-1].data if committed else None)
+    committed = book.history.committed
+    return words.committed(book.history.frontier, committed[-1].data if committed else None)

@@ -47,16 +47,6 @@ class Shelf:
         self.consumed = 0
         self.fired: tuple[int, int] = (0, -1)
 
-    def copy(self) -> Shelf:
-        """Return a copy."""
-        made = object.__new__(Shelf)
-        for name in Shelf.__slots__:
-            setattr(made, name, getattr(self, name))
-        made.log = self.log.copy()
-        made.sets = self.sets.copy()
-        made.versions = self.versions.copy()
-        return made
-
     @property
     def end(self) -> int:
         """The log end offset."""
@@ -90,9 +80,11 @@ class Shelf:
         is_open = where >= self.high_watermark
         return is_open and any(matches(one, self.key) for _, voters in before for one in voters)
 
-    def holds(self, entry: Entry) -> bool:
-        """Return whether an entry is in the log."""
-        return any(one == entry for one in reversed(self.log))
+    def is_durable(self, entry: Entry) -> bool:
+        """Return whether an entry is durable, in the log or below its start."""
+        if self.durable < entry.end:
+            return False
+        return entry.end <= self.start.offset or entry in self.log
 
     def observe(self, entry: Entry) -> None:
         """Adopt the voters and version that a batch at the log's end sets."""

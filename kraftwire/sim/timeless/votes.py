@@ -1,4 +1,4 @@
-"""Checks elections in a timeless cluster: S1-S4 and S17-S20, based only on facts.
+"""Checks the votes and messages of one replica: S2-S4 and S17-S20, based only on facts.
 
 Written independently of the simulator's ballots, so that a mistake in one shows in the other.
 """
@@ -12,9 +12,10 @@ from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.raft.effects import ElectionState
 from kraftwire.sim import words
 from kraftwire.sim.timeless import facts
+from kraftwire.sim.timeless.cluster_history import ClusterHistory
 from kraftwire.sim.timeless.shelves import Shelf
 from kraftwire.sim.violation import Violation
-from kraftwire.sim.voters import Key, matches
+from kraftwire.sim.voters import Key
 from kraftwire.wire.message import Message
 
 __all__ = ["Votes", "leader_named"]
@@ -51,21 +52,12 @@ _NAMING = {
 
 
 class Votes:
-    """The leaders, the votes and the requests for votes of every epoch."""
+    """Checks one replica's votes and messages; claims that concern others go to the history."""
 
-    __slots__ = ("campaigns", "leaders", "votes")
+    __slots__ = ("_history",)
 
-    def __init__(self) -> None:
-        self.campaigns: set[tuple[int, int]] = set()
-        self.leaders: dict[int, int] = {}
-        self.votes: dict[tuple[Key, int], int] = {}
-
-    def copy(self) -> Votes:
-        """Return a copy."""
-        made = object.__new__(Votes)
-        made.campaigns = self.campaigns.copy()
-        made.leaders, made.votes = self.leaders.copy(), self.votes.copy()
-        return made
+    def __init__(self, history: ClusterHistory) -> None:
+        self._history = history
 
     def persisted(self, shelf: Shelf, fact: facts.Persisted) -> None:
         """The quorum state was written. S1, S2, S3, S19."""
@@ -96,17 +88,11 @@ class Votes:
                 )
         shelf.stored = new
         if new.voted is not None:
-            asked = new.voted.id == who or (new.voted.id, new.epoch) in self.campaigns
-            if not asked:
-                raise Violation(
-                    "S3",
-                    f"{who} has a vote for {new.voted.id}, which did not ask in that epoch",
-                    f"stored before: {words.election(old)}",
-                    f"stored now: {words.election(new)}",
-                )
-            self._vote(shelf.key, new.epoch, new.voted.id)
+            if new.voted.id != who:
+                self._history.stores_vote(who, new.voted.id, old, new)
+            self._history.votes_for(shelf.key, new.epoch, new.voted.id)
         if new.leader_id >= 0:
-            self._leads(who, new.leader_id, new.epoch)
+            self._history.leads(who, new.leader_id, new.epoch)
 
     def asked(self, shelf: Shelf, message: Message) -> None:
         """A request leaves."""
@@ -121,24 +107,6 @@ class Votes:
         self._speaks(shelf, fact.message, "S20")
         if fact.message.NAME == "VoteResponse":
             self._grants(shelf, fact)
-
-    def elected(self, shelf: Shelf, epoch: int) -> None:
-        """A replica leads. S1, S17: a majority of the set in its log voted for it."""
-        own = shelf.key[0]
-        self._leads(own, own, epoch)
-        if shelf.is_voter():
-            # A candidate's own vote, which is not stored by a step that makes it the leader.
-            self._vote(shelf.key, epoch, own)
-        members = [m for m in shelf.voters if self._has_vote(m, epoch, own)]
-        if 2 * len(members) <= len(shelf.voters):
-            by = sorted(member[0] for member in members)
-            of = [member[0] for member in shelf.voters]
-            raise Violation(
-                "S17",
-                f"{own} leads epoch {epoch} by the votes of {by} among {of}",
-                f"voters in force at {own}: {words.voters(shelf.voters)}",
-                f"of these voted for candidate {own}: {words.voters(members)}",
-            )
 
     def settled(self, shelf: Shelf, fact: facts.Settled) -> None:
         """A step is over. S2: the epoch of the role is stored. S18: only voters stand or lead."""
@@ -160,7 +128,7 @@ class Votes:
                 f"{shelf.key[0]} speaks of epoch {epoch}, stored is {shelf.stored.epoch}",
             )
         if leader >= 0:
-            self._leads(shelf.key[0], leader, epoch)
+            self._history.leads(shelf.key[0], leader, epoch)
 
     def _campaigns(self, shelf: Shelf, message: VoteRequest) -> None:
         partition, own = message.topics[0].partitions[0], shelf.key[0]
@@ -192,7 +160,7 @@ class Votes:
         if not partition.pre_vote and (voted is None or voted.id != own):
             raise Violation("S3", f"{own} asks in epoch {epoch} without its own vote stored")
         if not partition.pre_vote:
-            self.campaigns.add((own, epoch))
+            self._history.campaigned(own, epoch)
 
     def _fetches(self, shelf: Shelf, message: Message) -> None:
         partition = cast("Any", message).topics[0].partitions[0]
@@ -218,7 +186,7 @@ class Votes:
                     f"answered: {words.vote(own, epoch, *candidate_key, shelf.key[1])}",
                     f"stored: {_ballot(shelf.key, shelf.stored)}",
                 )
-            self._vote(shelf.key, epoch, candidate)
+            self._history.votes_for(shelf.key, epoch, candidate)
         log = (asked.last_offset_epoch, asked.last_offset)
         mine = (shelf.last_epoch, shelf.end)
         if log < mine and (asked.pre_vote or fact.voted != candidate):
@@ -229,32 +197,6 @@ class Votes:
                 f"log of node {own}: ends at {words.position(mine[1], mine[0])}",
                 f"log of candidate {candidate}: ends at {words.position(log[1], log[0])}",
             )
-
-    def _leads(self, who: int, leader: int, epoch: int) -> None:
-        known = self.leaders.setdefault(epoch, leader)
-        if known != leader:
-            raise Violation(
-                "S1",
-                f"epoch {epoch} has two leaders",
-                f"known before: leader {known} in epoch {epoch}",
-                f"says node {who}: leader {leader} in epoch {epoch}",
-            )
-
-    def _vote(self, key: Key, epoch: int, candidate: int) -> None:
-        voted = self.votes.setdefault((key, epoch), candidate)
-        if voted != candidate:
-            raise Violation(
-                "S3",
-                f"{key[0]} votes twice in epoch {epoch}",
-                f"first vote: {words.vote(key[0], epoch, voted, own_id=key[1])}",
-                f"second vote: {words.vote(key[0], epoch, candidate, own_id=key[1])}",
-            )
-
-    def _has_vote(self, member: Key, epoch: int, candidate: int) -> bool:
-        return any(
-            voted == candidate and at == epoch and matches(member, key)
-            for (key, at), voted in self.votes.items()
-        )
 
 
 def _ballot(key: Key, stored: ElectionState) -> str:

@@ -62,7 +62,7 @@ class Story:
     def stores(self, node: int, epoch: int, voted: int = -1, leader: int = -1) -> None:
         """A node stores an epoch, a vote, a leader."""
         vote = ReplicaKey(voted, directory(voted)) if voted >= 0 else None
-        self.book.votes.campaigns.add((voted, epoch))
+        self.book.history.campaigns.add((voted, epoch))
         self.see(node, facts.Persisted(ElectionState(epoch, leader, vote), False))
 
     def asks(self, node: int, epoch: int, log: tuple[int, int], *, pre: bool = False) -> None:
@@ -127,4 +127,4 @@ def led(static: Voters = STATIC, nodes: int = 3) -> Story:
 
 def sum_at(story: Story, offset: int) -> tuple[int, int]:
     """The state of a state machine that has applied what is committed below an offset."""
-    return offset, story.book.logs.sums[offset]
+    return offset, story.book.history.sums[offset]

@@ -11,7 +11,7 @@ def leads_without_committed() -> None:
     """3 does not have what 1 and 2 committed."""
     story = led()
     story.stores(2, 2, 3)
-    story.book.votes.votes[(2, directory(2)), 2] = 3
+    story.book.history.votes[(2, directory(2)), 2] = 3
     story.stores(3, 2, 3)
     story.see(3, facts.Elected(2))
 
