@@ -121,10 +121,10 @@ def test_commands_stand_in_blocks_that_are_run() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_links_of_the_readmes_lead_somewhere() -> None:
+def test_links_of_the_documents_lead_somewhere() -> None:
     """A moved file takes its links along."""
     wrong = []
-    for path in READMES:
+    for path in (path for path in project_files() if path.suffix == ".md"):
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text()):
             if "://" not in target and not (path.parent / target).exists():
                 wrong.append(f"{show(path)}: {target}")
