@@ -13,10 +13,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kraftwire.decode.capture.packets import Packet
-from kraftwire.decode.capture.pcap import read_packets
-from kraftwire.decode.capture.source import CaptureSource
-from kraftwire.decode.framing.health import Health
+from kraftwire.capture.framing.health import Health
+from kraftwire.capture.packets.packet import Packet
+from kraftwire.capture.packets.pcap import read_packets
+from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.errors import KraftwireError
 
 __all__ = ["main", "merge"]

@@ -1,6 +1,6 @@
 """`kraftwire diff`: where two log directories, or two captures of the same traffic, diverge.
 
-Owns the command's arguments and its output; what is compared is up to `kraftwire.decode.compare`.
+Owns the command's arguments and its output; what is compared is up to `kraftwire.inspect.compare`.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from pathlib import Path
 
 import click
 
+from kraftwire.capture.tls.ciphers import ensure_ciphers
+from kraftwire.capture.tls.keylog import KeyLog
 from kraftwire.cli.output import put, say
-from kraftwire.decode.compare.captures import compare_captures
-from kraftwire.decode.compare.difference import Comparison
-from kraftwire.decode.compare.logs import compare_logs
-from kraftwire.decode.render.text import count_text
-from kraftwire.decode.run.inputs import is_capture
-from kraftwire.decode.tls.ciphers import ensure_ciphers
-from kraftwire.decode.tls.keylog import KeyLog
+from kraftwire.decode.text import count_text
 from kraftwire.errors import KraftwireError, UsageError
+from kraftwire.inspect.compare.captures import compare_captures
+from kraftwire.inspect.compare.difference import Comparison
+from kraftwire.inspect.compare.logs import compare_logs
+from kraftwire.inspect.run.inputs import is_capture
 
 __all__ = ["diff"]
 

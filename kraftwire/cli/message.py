@@ -12,6 +12,7 @@ import stat
 import sys
 from binascii import unhexlify
 
+from kraftwire.capture.bounded_lines import read_lines
 from kraftwire.cli.limits import (
     MESSAGE_DECODED_FREE,
     MESSAGE_DECODED_RATIO,
@@ -22,7 +23,6 @@ from kraftwire.cli.limits import (
     MESSAGE_SHOWN_RATIO,
 )
 from kraftwire.cli.output import put, say
-from kraftwire.decode.lines import read_lines
 from kraftwire.errors import KraftwireError, StorageError, UsageError
 from kraftwire.printable import printable
 
@@ -144,7 +144,7 @@ def _decoded(cls: type[Message], data: bytes, version: int) -> tuple[Message, in
     """
     if len(data) < _LIGHT_BYTES:
         return cls.decode(data, version)
-    from kraftwire.decode.body.weight import Shown
+    from kraftwire.decode.body.size_limits import Shown
     from kraftwire.wire.scales import decode_bounded
 
     free, ratio = MESSAGE_DECODED_FREE, MESSAGE_DECODED_RATIO

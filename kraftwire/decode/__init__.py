@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from kraftwire.capture.framing.health import Health
+    from kraftwire.capture.packets.inputs import CaptureInput
+    from kraftwire.capture.packets.series import in_time_order
     from kraftwire.decode.api.captures import Exchange, Frames
     from kraftwire.decode.api.frame import Frame
     from kraftwire.decode.api.logs import LogBatch, LogRecord, batches, records
+    from kraftwire.decode.body.capture_context import Memory
     from kraftwire.decode.body.findings import Finding
-    from kraftwire.decode.body.memory import Memory
-    from kraftwire.decode.capture.inputs import CaptureInput
-    from kraftwire.decode.capture.series import in_time_order
-    from kraftwire.decode.framing.health import Health
-    from kraftwire.decode.run.filters import FilterOptions
-    from kraftwire.decode.run.options import Options
+    from kraftwire.decode.filters.frame_filter import FilterOptions
+    from kraftwire.decode.options import Options
     from kraftwire.errors import KraftwireError, StorageError, UsageError, WireError
 
 __all__ = [
@@ -54,21 +54,21 @@ __all__ = [
 # Name -> module that defines it.
 _HOMES = {
     "Exchange": "kraftwire.decode.api.captures",
-    "FilterOptions": "kraftwire.decode.run.filters",
+    "FilterOptions": "kraftwire.decode.filters.frame_filter",
     "Finding": "kraftwire.decode.body.findings",
     "Frame": "kraftwire.decode.api.frame",
     "Frames": "kraftwire.decode.api.captures",
-    "Health": "kraftwire.decode.framing.health",
+    "Health": "kraftwire.capture.framing.health",
     "KraftwireError": "kraftwire.errors",
     "LogBatch": "kraftwire.decode.api.logs",
     "LogRecord": "kraftwire.decode.api.logs",
-    "Memory": "kraftwire.decode.body.memory",
-    "Options": "kraftwire.decode.run.options",
+    "Memory": "kraftwire.decode.body.capture_context",
+    "Options": "kraftwire.decode.options",
     "StorageError": "kraftwire.errors",
     "UsageError": "kraftwire.errors",
     "WireError": "kraftwire.errors",
     "batches": "kraftwire.decode.api.logs",
-    "in_time_order": "kraftwire.decode.capture.series",
+    "in_time_order": "kraftwire.capture.packets.series",
     "records": "kraftwire.decode.api.logs",
 }
 
@@ -88,7 +88,7 @@ def open(
     make no sense.
     """
     from kraftwire.decode.api.captures import Frames
-    from kraftwire.decode.run.options import Options
+    from kraftwire.decode.options import Options
 
     return Frames(captures, name, options or Options(), memory)
 

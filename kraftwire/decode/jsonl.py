@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any, BinaryIO
 
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.files.report import FileLine
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.run.sinks import Relays, TakesQuickly
-from kraftwire.decode.short.lines import ShortLines
+from kraftwire.decode.json_fast_path.lines import ShortLines
+from kraftwire.decode.sinks import Relays, TakesQuickly
 from kraftwire.printable import printable
 from kraftwire.records.limits import RECORDS_CHUNK_COUNT
 from kraftwire.records.rows import RecordRows, weight_of

@@ -3,7 +3,7 @@
    A packet is taken here if it is TCP in plain IPv4 in Ethernet, and holds the next bytes of a
    direction that is known, or none. Bytes inside a frame are kept, all others are given to the
    direction's `feed`. Everything else is left to the loop in
-   kraftwire/decode/pairing/conversations.py, which takes these as well. */
+   kraftwire/capture/capture.py, which takes these as well. */
 
 #include "lane.h"
 

@@ -105,9 +105,9 @@ def _write_copy(
 
 def _write_plain(path: Path, raw: bytes) -> None:
     """The IPv4 packets of a capture of any format as a pcap file with nanoseconds."""
-    from kraftwire.decode.capture.pcap import read_packets
-    from kraftwire.decode.capture.source import CaptureSource
-    from kraftwire.decode.framing.health import Health
+    from kraftwire.capture.framing.health import Health
+    from kraftwire.capture.packets.pcap import read_packets
+    from kraftwire.capture.packets.source import CaptureSource
 
     with open(path, "wb") as file, CaptureSource(raw, "golden") as source:
         file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1))

@@ -10,8 +10,8 @@ from functools import cache
 from typing import Any
 
 from kraftwire import engine
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.capture.capture import Capture
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.wire.engines import use
 from tests.support.captures import golden
 

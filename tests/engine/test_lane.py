@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from kraftwire import engine
-from kraftwire.decode.pairing.conversations import Capture
-from kraftwire.decode.pairing.share import Share
-from kraftwire.decode.tcp.streams import Flow
+from kraftwire.capture.capture import Capture
+from kraftwire.capture.connections.share import Share
+from kraftwire.capture.tcp.streams import Flow
 from tests.engine.lanes import same_frames, search_lane
 from tests.fuzz.outcome import seed
 from tests.support.captures import GOLDEN, golden

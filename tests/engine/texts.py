@@ -17,7 +17,7 @@ from crc32c import crc32c
 
 from kraftwire import engine
 from kraftwire.decode.body.scan import records_fields
-from kraftwire.decode.short.heads import json_batches
+from kraftwire.decode.json_fast_path.heads import json_batches
 from kraftwire.errors import WireError
 from kraftwire.limits import ELEMENT_FREE_COUNT
 from kraftwire.records import BatchHeader, Record, build_batch

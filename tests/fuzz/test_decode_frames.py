@@ -8,11 +8,11 @@ from functools import cache
 
 import pytest
 
+from kraftwire.capture.capture import Capture
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import RecordsForm, Settings
-from kraftwire.decode.framing.frames import Frame
 from kraftwire.decode.jsonl import to_line
-from kraftwire.decode.pairing.conversations import Capture
 from tests.support.captures import GOLDEN, golden
 from tests.support.mutations import mutated
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.capture.capture import Capture
 from tests.hostile.measured import decode
 from tests.support.pcap_builder import Segment, Session, pcap_of, request, response
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kraftwire.capture.capture import Capture
 from kraftwire.cli.main import main
-from kraftwire.decode.pairing.conversations import Capture
 from tests.support.payloads import request as payload
 from tests.support.pcap_builder import (
     PSH,

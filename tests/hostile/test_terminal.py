@@ -18,15 +18,15 @@ from kraftwire import messages
 from kraftwire.cli.main import main
 from kraftwire.cli.quorum.watch import Look, quorum_view
 from kraftwire.client import QuorumInfo, ReplicaInfo
-from kraftwire.decode.body.memory import Memory
-from kraftwire.decode.render.hexdump import BytesWriter
-from kraftwire.decode.render.line import LineWriter
-from kraftwire.decode.render.raft.writer import RaftWriter
-from kraftwire.decode.render.stats import StatsWriter
-from kraftwire.decode.render.tree import TreeWriter
-from kraftwire.decode.run.inputs import Inputs
-from kraftwire.decode.run.options import Options
-from kraftwire.decode.run.run import Run
+from kraftwire.decode.body.capture_context import Memory
+from kraftwire.decode.options import Options
+from kraftwire.inspect.bytes.hexdump import BytesWriter
+from kraftwire.inspect.lines.line import LineWriter
+from kraftwire.inspect.run.inputs import Inputs
+from kraftwire.inspect.run.run import Run
+from kraftwire.inspect.stats import StatsWriter
+from kraftwire.inspect.stories.raft.writer import RaftWriter
+from kraftwire.inspect.trees.tree import TreeWriter
 from kraftwire.messages.describe_cluster_response import DescribeClusterResponse
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.node import logs

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.capture.capture import Capture
 from kraftwire.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftwire.testing import Quorum, quorum
 from tests.interop.clients.matrix import CLIENTS, Client, probe

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.capture.capture import Capture
 from tests.support.pcap_builder import Session, frame
 
 __all__ = ["busy_connection"]

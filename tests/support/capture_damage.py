@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kraftwire.decode.capture.links import SegmentReader
-from kraftwire.decode.capture.pcap import read_packets
-from kraftwire.decode.capture.source import CaptureSource
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.framing.health import Health
+from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.health import Health
+from kraftwire.capture.packets.links import SegmentReader
+from kraftwire.capture.packets.pcap import read_packets
+from kraftwire.capture.packets.source import CaptureSource
 from tests.support.pcap_builder import Segment, ethernet, ip_packet, pcap
 
 __all__ = ["Identity", "damage", "frame_identity", "plain_frames", "recut", "segments_of"]

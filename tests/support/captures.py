@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
+from kraftwire.capture.capture import Capture
+from kraftwire.decode.body.capture_context import Memory
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
-from kraftwire.decode.body.memory import Memory
 from kraftwire.decode.body.records import RecordsForm, Settings
+from kraftwire.decode.filters.frame_filter import FilterOptions
 from kraftwire.decode.jsonl import JsonLines
-from kraftwire.decode.pairing.conversations import Capture
-from kraftwire.decode.run.filters import FilterOptions
-from kraftwire.decode.run.inputs import Inputs
-from kraftwire.decode.run.options import Options
-from kraftwire.decode.run.run import Run, Totals
+from kraftwire.decode.options import Options
+from kraftwire.inspect.run.inputs import Inputs
+from kraftwire.inspect.run.run import Run, Totals
 
 __all__ = [
     "GOLDEN",

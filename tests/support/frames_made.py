@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftwire.decode.framing.frames import Frame, Request
+from kraftwire.capture.framing.frames import Frame, Request
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.protocol.envelope import encode_request, encode_response

@@ -6,8 +6,8 @@ from typing import Any
 
 from kraftwire import messages
 from kraftwire.decode.body.bodies import decode_payload
+from kraftwire.decode.body.payload_view import Clue, PayloadView
 from kraftwire.decode.body.records import RecordsForm, Settings
-from kraftwire.decode.body.view import Clue, PayloadView
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.protocol.envelope import encode_request, encode_response

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
-from kraftwire.decode.render.raft import Sighting, Timeline
 from kraftwire.messages import begin_quorum_epoch_request as begin_request
 from kraftwire.messages import begin_quorum_epoch_response as begin_response
 from kraftwire.messages import end_quorum_epoch_request as end_request
@@ -13,6 +12,8 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.builder import BatchBuilder, BatchHeader
 from kraftwire.records.control import ControlType, control_key, control_value
 from kraftwire.records.metadata import encode_metadata
+from kraftwire.story.raft.observation import Sighting
+from kraftwire.story.raft.timeline import Timeline
 from kraftwire.wire.message import Message
 
 __all__ = ["QuorumTalk", "batch"]

@@ -19,8 +19,8 @@ from itertools import count
 
 from kraftwire.cli.decode import command
 from kraftwire.cli.main import main
-from kraftwire.decode.run import relay
-from kraftwire.decode.run.pace import Pace
+from kraftwire.inspect.run import relay
+from kraftwire.inspect.run.chunking import Pace
 
 stretch, alone, *arguments = sys.argv[1:]
 calls = count()

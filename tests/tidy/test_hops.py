@@ -150,4 +150,4 @@ def test_a_captured_fetch_is_decoded_as_the_readme_says(tmp_path: Path) -> None:
     assert follows(modules(text), found) == ""
     with calls() as found:
         decode()
-    assert any(module.startswith("decode/render/") for module in found)
+    assert any(module.startswith("inspect/") for module in found)

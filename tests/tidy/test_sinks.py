@@ -14,7 +14,7 @@ _PRINTERS = {_OUTPUT, "kraftwire/node/app.py"}
 # A stream that passes on what writers have made printable.
 _STREAMS = {_OUTPUT, "kraftwire/cli/decode/divide.py"}
 # Draws tables on a terminal, of cells that are printable already.
-_DRAWS = "kraftwire/decode/render/tables.py"
+_DRAWS = "kraftwire/inspect/tables.py"
 _SAFE = {"printable", "printable_lines", "printable_painted", "printable_pieces", "printable_text"}
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kraftwire.capture.capture import Capture
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.exchange.exchanges import Exchange, exchanges
-from kraftwire.decode.pairing.conversations import Capture
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.messages.vote_request import VoteRequest

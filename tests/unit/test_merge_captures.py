@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.capture.pcap import read_packets
-from kraftwire.decode.capture.source import CaptureSource
-from kraftwire.decode.framing.health import Health
+from kraftwire.capture.framing.health import Health
+from kraftwire.capture.packets.pcap import read_packets
+from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.protocol.pcapng import TcpConnection, capture_start
 from tools.merge_captures import main, merge
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import cramjam
 import pytest
 
-from kraftwire.decode.capture.source import CaptureSource
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.limits import WINDOW_BYTES_FREE
-from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.capture.capture import Capture
+from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.limits import WINDOW_BYTES_FREE
+from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.errors import StorageError
 from tests.support.pcap_builder import (
     START_NS,

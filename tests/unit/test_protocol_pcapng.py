@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.capture.capture import Capture
 from kraftwire.errors import UsageError
 from kraftwire.messages.describe_quorum_request import DescribeQuorumRequest, TopicData
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse

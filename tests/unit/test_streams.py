@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.framing.health import Health
-from kraftwire.decode.tcp.streams import Flow
+from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.health import Health
+from kraftwire.capture.tcp.streams import Flow
 from tests.support.pcap_builder import (
     FIN,
     MILLISECOND,

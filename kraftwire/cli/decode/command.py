@@ -14,6 +14,8 @@ from typing import Any, TypeVar, get_args
 
 import click
 
+from kraftwire.capture.tls.ciphers import ensure_ciphers
+from kraftwire.capture.tls.keylog import KeyLog
 from kraftwire.cli.decode.bare import bare_api
 from kraftwire.cli.decode.complaints import Complaints
 from kraftwire.cli.decode.divide import Divided, Rest, can_divide
@@ -23,18 +25,16 @@ from kraftwire.cli.decode.progress import Progress
 from kraftwire.cli.decode.refusals import ensure_of_use, ensure_was_of_use
 from kraftwire.cli.output import say
 from kraftwire.collector import collect_rarely
-from kraftwire.decode.body.memory import Memory
-from kraftwire.decode.render.headings import COLUMNS
-from kraftwire.decode.render.stats.order import Sort
-from kraftwire.decode.run.filters import FilterOptions, topic_test
-from kraftwire.decode.run.inputs import InputKind, Inputs, is_live
-from kraftwire.decode.run.options import Options
-from kraftwire.decode.run.relay import Relay
-from kraftwire.decode.run.run import Run
-from kraftwire.decode.run.summary import summary
-from kraftwire.decode.tls.ciphers import ensure_ciphers
-from kraftwire.decode.tls.keylog import KeyLog
+from kraftwire.decode.body.capture_context import Memory
+from kraftwire.decode.filters.frame_filter import FilterOptions, topic_test
+from kraftwire.decode.options import Options
 from kraftwire.errors import UsageError
+from kraftwire.inspect.lines.headings import COLUMNS
+from kraftwire.inspect.run.inputs import InputKind, Inputs, is_live
+from kraftwire.inspect.run.relay import Relay
+from kraftwire.inspect.run.run import Run
+from kraftwire.inspect.run.summary import summary
+from kraftwire.inspect.stats.order import Sort
 from kraftwire.records.decoded import FAMILIES
 
 __all__ = ["decode"]

@@ -10,20 +10,20 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import IO, NoReturn
 
+from kraftwire.capture.connections.share import NotShared
+from kraftwire.capture.packets.stretches import can_be_cut
 from kraftwire.cli.decode.jobs import in_copy
 from kraftwire.cli.decode.output import Output, is_coloured, standard_output
+from kraftwire.decode.body.capture_context import Memory
 from kraftwire.decode.body.frame import FrameDecoder
-from kraftwire.decode.body.memory import Memory
-from kraftwire.decode.capture.stretches import can_be_cut
-from kraftwire.decode.divided.ahead import Showing
-from kraftwire.decode.divided.reader import Reader
-from kraftwire.decode.divided.rows import RowWriter
-from kraftwire.decode.pairing.share import NotShared
-from kraftwire.decode.render.shared_line import SharedLines
-from kraftwire.decode.run.forked import Original
-from kraftwire.decode.run.options import Options
-from kraftwire.decode.run.run import Run, Totals
+from kraftwire.decode.options import Options
 from kraftwire.errors import StorageError
+from kraftwire.inspect.divided.ahead import Showing
+from kraftwire.inspect.divided.reader import Reader
+from kraftwire.inspect.divided.rows import RowWriter
+from kraftwire.inspect.run.forked import Original
+from kraftwire.inspect.run.run import Run, Totals
+from kraftwire.inspect.shared_line import SharedLines
 
 __all__ = ["Divided", "Rest", "can_divide"]
 

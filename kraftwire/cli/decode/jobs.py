@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from kraftwire.cli.decode.output import Output, standard_output
-from kraftwire.decode.run.forked import Original, split
-from kraftwire.decode.run.in_turn import InTurn
-from kraftwire.decode.run.inputs import STDIN, is_capture
-from kraftwire.decode.run.relay import Relay
-from kraftwire.decode.run.run import Run
 from kraftwire.errors import KraftwireError
+from kraftwire.inspect.run.forked import Original, split
+from kraftwire.inspect.run.inputs import STDIN, is_capture
+from kraftwire.inspect.run.ordered_output import InTurn
+from kraftwire.inspect.run.relay import Relay
+from kraftwire.inspect.run.run import Run
 
 __all__ = ["Jobs", "in_copy", "job_count"]
 

@@ -12,11 +12,11 @@ from importlib import import_module
 from io import TextIOWrapper
 from typing import IO, Any
 
+from kraftwire.capture.limits import SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.body.weight import Shown
+from kraftwire.decode.body.size_limits import Shown
 from kraftwire.decode.jsonl import JsonLines
-from kraftwire.decode.limits import SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO
-from kraftwire.decode.run.sinks import Sink
+from kraftwire.decode.sinks import Sink
 
 __all__ = ["SHOWN", "Output", "is_coloured", "make_sink", "standard_output"]
 
@@ -30,23 +30,23 @@ class Output(StrEnum):
     """
 
     JSONL = "jsonl"
-    LINE = "kraftwire.decode.render.line:LineWriter"
-    COLUMNS = "kraftwire.decode.render.columns:ColumnWriter"
-    TREE = "kraftwire.decode.render.tree:TreeWriter"
-    BYTES = "kraftwire.decode.render.hexdump:BytesWriter"
-    STATS = "kraftwire.decode.render.stats:StatsWriter"
-    STATS_JSON = "kraftwire.decode.render.stats:StatsJsonWriter"
-    DATA = "kraftwire.decode.render.payload.writer:DataWriter"
-    DATA_JSON = "kraftwire.decode.render.payload.writer:DataJsonWriter"
-    TEMPLATE = "kraftwire.decode.render.payload.writer:TemplateWriter"
-    GROUPS = "kraftwire.decode.render.groups.writer:GroupsWriter"
-    GROUPS_JSON = "kraftwire.decode.render.groups.writer:GroupsJsonWriter"
-    TRANSACTIONS = "kraftwire.decode.render.transactions.writer:TransactionsWriter"
-    TRANSACTIONS_JSON = "kraftwire.decode.render.transactions.writer:TransactionsJsonWriter"
-    TOPICS = "kraftwire.decode.render.topics.writer:TopicsWriter"
-    TOPICS_JSON = "kraftwire.decode.render.topics.writer:TopicsJsonWriter"
-    RAFT = "kraftwire.decode.render.raft.writer:RaftWriter"
-    RAFT_JSON = "kraftwire.decode.render.raft.writer:RaftJsonWriter"
+    LINE = "kraftwire.inspect.lines.line:LineWriter"
+    COLUMNS = "kraftwire.inspect.lines.columns:ColumnWriter"
+    TREE = "kraftwire.inspect.trees.tree:TreeWriter"
+    BYTES = "kraftwire.inspect.bytes.hexdump:BytesWriter"
+    STATS = "kraftwire.inspect.stats:StatsWriter"
+    STATS_JSON = "kraftwire.inspect.stats:StatsJsonWriter"
+    DATA = "kraftwire.inspect.payload.writer:DataWriter"
+    DATA_JSON = "kraftwire.inspect.payload.writer:DataJsonWriter"
+    TEMPLATE = "kraftwire.inspect.payload.writer:TemplateWriter"
+    GROUPS = "kraftwire.inspect.stories.groups.writer:GroupsWriter"
+    GROUPS_JSON = "kraftwire.inspect.stories.groups.writer:GroupsJsonWriter"
+    TRANSACTIONS = "kraftwire.inspect.stories.transactions.writer:TransactionsWriter"
+    TRANSACTIONS_JSON = "kraftwire.inspect.stories.transactions.writer:TransactionsJsonWriter"
+    TOPICS = "kraftwire.inspect.stories.topics.writer:TopicsWriter"
+    TOPICS_JSON = "kraftwire.inspect.stories.topics.writer:TopicsJsonWriter"
+    RAFT = "kraftwire.inspect.stories.raft.writer:RaftWriter"
+    RAFT_JSON = "kraftwire.inspect.stories.raft.writer:RaftJsonWriter"
 
 
 # The memory that one frame may need, by the form that its structs and values take.

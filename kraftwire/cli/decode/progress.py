@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from kraftwire.cli.background import Shown
-from kraftwire.decode.run.run import Totals
+from kraftwire.inspect.run.run import Totals
 
 __all__ = ["Progress"]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from kraftwire.decode.files.walk import walk
-from kraftwire.decode.run.inputs import STDIN, kind_of
-from kraftwire.decode.run.run import Totals
 from kraftwire.errors import UsageError
+from kraftwire.inspect.run.inputs import STDIN, kind_of
+from kraftwire.inspect.run.run import Totals
 
 __all__ = ["ensure_of_use", "ensure_was_of_use", "given"]
 

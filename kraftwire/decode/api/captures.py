@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kraftwire.capture.capture import Capture
+from kraftwire.capture.framing.health import Health
+from kraftwire.capture.packets.inputs import CaptureInput
 from kraftwire.decode.api.frame import Frame
+from kraftwire.decode.body.capture_context import Memory
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
-from kraftwire.decode.body.memory import Memory
-from kraftwire.decode.capture.inputs import CaptureInput
 from kraftwire.decode.exchange.exchanges import Facts, exchanges
-from kraftwire.decode.framing.health import Health
-from kraftwire.decode.pairing.conversations import Capture
-from kraftwire.decode.run.options import Options
+from kraftwire.decode.options import Options
 
 __all__ = ["Exchange", "Frames"]
 

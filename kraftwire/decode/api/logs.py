@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kraftwire.decode.capture.inputs import Readable, input_name
+from kraftwire.capture.packets.inputs import Readable, input_name
 from kraftwire.decode.files.findings import FileFinding
 from kraftwire.decode.files.report import FileReport
 from kraftwire.decode.files.scan import FoundBatch, Scanner

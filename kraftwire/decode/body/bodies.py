@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from kraftwire import messages
+from kraftwire.capture.framing.frames import BEFORE_CAPTURE
+from kraftwire.capture.framing.message_bomb import is_message_bomb
+from kraftwire.capture.limits import TAKEN_APART_BYTES_MAX
 from kraftwire.decode.body.findings import Finding, finding_of, json_path
-from kraftwire.decode.body.partial import Part, annotated
+from kraftwire.decode.body.partial_body import Part, annotated
 from kraftwire.decode.body.scan import unknown_tags
-from kraftwire.decode.body.weight import is_message_bomb
-from kraftwire.decode.framing.frames import BEFORE_CAPTURE
-from kraftwire.decode.limits import TAKEN_APART_BYTES_MAX
 from kraftwire.errors import WireError
 from kraftwire.limits import FINDING_HEX_BYTES
 from kraftwire.messages.request_header import RequestHeader

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from kraftwire.decode.framing.frames import BEFORE_CAPTURE
+from kraftwire.capture.framing.frames import BEFORE_CAPTURE
 from kraftwire.errors import WireError
 from kraftwire.limits import FINDING_HEX_BYTES
 

@@ -12,19 +12,19 @@ from dataclasses import replace
 from typing import Any
 
 from kraftwire import messages
+from kraftwire.capture.framing.frames import BEFORE_CAPTURE, Frame
 from kraftwire.decode.body.bodies import Header, Payload, decode_payload
-from kraftwire.decode.body.clues import Clues, needs_learning
+from kraftwire.decode.body.capture_context import Memory
 from kraftwire.decode.body.findings import Finding
+from kraftwire.decode.body.hidden_ranges import ByteRange, hidden_ranges
 from kraftwire.decode.body.lazy import lazy
-from kraftwire.decode.body.memory import Memory
+from kraftwire.decode.body.payload_view import Clue, PayloadView
 from kraftwire.decode.body.quick import quick_body
-from kraftwire.decode.body.ranges import ByteRange, hidden_ranges
 from kraftwire.decode.body.records import FieldBatches, Settings
 from kraftwire.decode.body.redact import REDACTED
+from kraftwire.decode.body.response_context import Clues, needs_learning
 from kraftwire.decode.body.sasl import sasl_token
 from kraftwire.decode.body.scan import TopicUse, error_codes, groups, topics
-from kraftwire.decode.body.view import Clue, PayloadView
-from kraftwire.decode.framing.frames import BEFORE_CAPTURE, Frame
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.wire.message import Message

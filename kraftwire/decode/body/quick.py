@@ -13,9 +13,10 @@ from typing import Any
 from crc32c import crc32c
 
 from kraftwire import messages
-from kraftwire.decode.body.clues import needs_learning
-from kraftwire.decode.body.weight import LIGHT_BYTES, is_message_bomb
-from kraftwire.decode.framing.frames import Frame
+from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.message_bomb import is_message_bomb
+from kraftwire.decode.body.response_context import needs_learning
+from kraftwire.decode.body.size_limits import LIGHT_BYTES
 from kraftwire.errors import WireError
 from kraftwire.protocol.versions import (
     API_VERSIONS_KEY,

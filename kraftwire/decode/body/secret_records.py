@@ -11,8 +11,8 @@ import binascii
 from typing import Any
 
 from kraftwire import messages
+from kraftwire.capture.limits import JSON_ROWS_FREE
 from kraftwire.decode.body.redact import REDACTED, holds_secrets, redact
-from kraftwire.decode.limits import JSON_ROWS_FREE
 from kraftwire.errors import WireError
 from kraftwire.records.json_form import batch_to_json, decode_record
 from kraftwire.records.reader import Batch

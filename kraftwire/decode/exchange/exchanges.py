@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.exchange.paired import WholePaired
 from kraftwire.decode.exchange.wait import FETCH_APIS, wait_ms
-from kraftwire.decode.framing.frames import Frame
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.wire.message import Message
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
+from kraftwire.capture.framing.frames import Frame, Request
+from kraftwire.capture.limits import PENDING_BYTES_MAX
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.quick import quick_bodies
-from kraftwire.decode.exchange.fresh import Fresh
+from kraftwire.decode.exchange.decoded_cache import Fresh
 from kraftwire.decode.exchange.pending import Pending
-from kraftwire.decode.framing.frames import Frame, Request
-from kraftwire.decode.limits import PENDING_BYTES_MAX
-from kraftwire.decode.run.sinks import TakesQuickly
+from kraftwire.decode.sinks import TakesQuickly
 from kraftwire.limits import RENDER_PENDING_COUNT_MAX
 from kraftwire.wire.message import Message
 

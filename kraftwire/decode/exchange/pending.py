@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Generic, TypeVar
 
-from kraftwire.decode.framing.frames import Request
+from kraftwire.capture.framing.frames import Request
 from kraftwire.limits import RENDER_PENDING_COUNT_MAX
 
 __all__ = ["Pending", "Waiting"]

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.limits import PENDING_BYTES_MAX
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.exchange.paired import Passed, QuickPaired
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.limits import PENDING_BYTES_MAX
-from kraftwire.decode.run.sinks import Relays
+from kraftwire.decode.sinks import Relays
 
 __all__ = ["RelayedPaired"]
 

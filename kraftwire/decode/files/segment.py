@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kraftwire.capture.limits import JSON_ROW_BYTES_MIN, JSON_ROWS_FREE
 from kraftwire.decode.body.secret_records import redact_batch
 from kraftwire.decode.files.findings import FindingSink
 from kraftwire.decode.files.headers import LOG_OVERHEAD, BatchHeader
@@ -18,7 +19,6 @@ from kraftwire.decode.files.names import parse_file_name, partition_of
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.files.scan import FoundBatch, Scanner
 from kraftwire.decode.files.source import ByteSource
-from kraftwire.decode.limits import JSON_ROW_BYTES_MIN, JSON_ROWS_FREE
 from kraftwire.errors import WireError
 from kraftwire.records.bomb import BombError
 from kraftwire.records.control import ControlType, control_type

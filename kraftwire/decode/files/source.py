@@ -14,9 +14,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
+from kraftwire.capture.limits import PACKED_BATCH_FREE, PACKED_BATCH_RATIO
 from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess
 from kraftwire.decode.files.unpack import SupportsRead, copied, peek, unpacked
-from kraftwire.decode.limits import PACKED_BATCH_FREE, PACKED_BATCH_RATIO
 from kraftwire.errors import StorageError
 from kraftwire.limits import BATCH_SIZE_MAX, FILE_WINDOW_BYTES
 

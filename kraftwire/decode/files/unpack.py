@@ -17,8 +17,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Protocol, cast
 
-from kraftwire.decode.capture.xz import XzReader
-from kraftwire.decode.capture.zstd import ZstdReader
+from kraftwire.capture.packets.xz import XzReader
+from kraftwire.capture.packets.zstd import ZstdReader
 from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind
 from kraftwire.errors import StorageError
 from kraftwire.limits import UNPACKED_FILE_BYTES_MAX

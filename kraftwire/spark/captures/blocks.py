@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kraftwire.decode.capture.links import SegmentReader
-from kraftwire.decode.capture.pcap import cut_off, not_a_packet
-from kraftwire.decode.capture.source import CaptureSource
+from kraftwire.capture.packets.links import SegmentReader
+from kraftwire.capture.packets.pcap import cut_off, not_a_packet
+from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.limits import PACKET_BYTES_MAX
 from kraftwire.spark.captures.headers import (
     ETHERNET,

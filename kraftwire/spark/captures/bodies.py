@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kraftwire.capture.framing.frames import Frame
+from kraftwire.decode.body.capture_context import Memory
 from kraftwire.decode.body.findings import Finding
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
-from kraftwire.decode.body.memory import Memory
 from kraftwire.decode.body.quick import quick_body
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.body.scan import unknown_tags
-from kraftwire.decode.framing.frames import Frame
 from kraftwire.records.decoded import family_of_topic
 from kraftwire.spark.captures.batches import FieldRecords, fields_of, is_plain, read_records
 from kraftwire.spark.captures.templates import Templates

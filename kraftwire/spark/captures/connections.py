@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from kraftwire.decode.framing.health import Health
-from kraftwire.decode.pairing.recognise import end_name
+from kraftwire.capture.connections.protocol_detection import end_name
+from kraftwire.capture.framing.health import Health
 from kraftwire.spark.captures.index import Talk
 from kraftwire.spark.captures.place import ends, micros
 

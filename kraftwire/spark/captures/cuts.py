@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kraftwire.capture.framing.frames import Frame, Request
 from kraftwire.collector import rare_collection
-from kraftwire.decode.body.clues import needs_learning
+from kraftwire.decode.body.response_context import needs_learning
 from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
-from kraftwire.decode.framing.frames import Frame, Request
 from kraftwire.spark.captures.pieces import Series, Span
 from kraftwire.spark.captures.selection import ALL, Selection
 from kraftwire.spark.captures.tables import CAPTURE_TABLES, Carried, Pass, Tables

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kraftwire.capture.framing.frames import Request
 from kraftwire.decode.body.scan import error_codes, topics
 from kraftwire.decode.exchange.wait import FETCH_APIS, wait_ms
-from kraftwire.decode.framing.frames import Request
 from kraftwire.limits import PENDING_REQUESTS_MAX
 from kraftwire.limits import RENDER_PENDING_BYTES_MAX as PENDING_BYTES_MAX
 from kraftwire.protocol.error_codes import error_name

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kraftwire import engine
-from kraftwire.decode.capture.links import FAST, FAST_MASK, FAST_MIX, FIN, RST, SYN
+from kraftwire.capture.packets.links import FAST, FAST_MASK, FAST_MIX, FIN, RST, SYN
 from kraftwire.limits import PACKET_BYTES_MAX
 
 __all__ = [

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kraftwire import messages
-from kraftwire.decode.body import memory as decoding
+from kraftwire.decode.body import capture_context as decoding
 from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.decode.body.scan import topics
 from kraftwire.decode.body.topics import TopicNames

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from kraftwire.decode.capture.source import CaptureSource
+from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.errors import StorageError
 from kraftwire.spark.captures.headers import Ints, join_ranges
 from kraftwire.spark.captures.talks import SHARED

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kraftwire.decode.framing.frames import Frame
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.spark.captures.headers import Flags, Ints
 
 __all__ = ["ALL", "Selection"]

@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from kraftwire import messages
+from kraftwire.capture.capture import Capture
+from kraftwire.capture.connections.frame_queue import Ending
+from kraftwire.capture.connections.open_connections import OpenConnections
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.collector import rare_collection
-from kraftwire.decode.body.clues import needs_learning
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.pairing.conversations import Capture
-from kraftwire.decode.pairing.open_connections import OpenConnections
-from kraftwire.decode.pairing.outbox import Ending
+from kraftwire.decode.body.response_context import needs_learning
 from kraftwire.records.reader import Batch
 from kraftwire.spark.captures.batches import FieldRecords
 from kraftwire.spark.captures.bodies import Bodies, Greetings, Read

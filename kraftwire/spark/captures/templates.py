@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from kraftwire.decode.framing.frames import Frame
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.errors import WireError
 
 __all__ = ["Template", "Templates", "copy_struct"]

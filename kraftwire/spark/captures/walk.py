@@ -5,7 +5,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 
-from kraftwire.decode.capture.links import (
+from kraftwire.capture.connections.connection import reverse_key
+from kraftwire.capture.framing.health import Health
+from kraftwire.capture.packets.links import (
     FAST,
     FAST_MASK,
     FAST_MIX,
@@ -14,11 +16,9 @@ from kraftwire.decode.capture.links import (
     Segment,
     SegmentReader,
 )
-from kraftwire.decode.capture.pcap import read_packets
-from kraftwire.decode.capture.pcapng import SECTION_MAGIC
-from kraftwire.decode.capture.source import CaptureSource
-from kraftwire.decode.framing.health import Health
-from kraftwire.decode.pairing.connection import reverse_key
+from kraftwire.capture.packets.pcap import read_packets
+from kraftwire.capture.packets.pcapng import SECTION_MAGIC
+from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.spark.captures.headers import ETHERNET, FILE_HEADER_SIZE
 from kraftwire.spark.captures.memory import Gatherer, Way
 from kraftwire.spark.captures.talks import SHARED, FileIndex, Runs, Talk

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 
-from kraftwire.decode.capture.series import Span, chains, families
-from kraftwire.decode.pairing.connection import reverse_key
+from kraftwire.capture.connections.connection import reverse_key
+from kraftwire.capture.packets.series import Span, chains, families
 from kraftwire.spark.captures.index import FileIndex
 from kraftwire.spark.run.inputs import InputFile
 from kraftwire.spark.run.manifest import Source

@@ -16,15 +16,15 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
 from kraftwire import messages
+from kraftwire.capture.connections.frame_queue import Ending
 from kraftwire.decode.body.topics import METADATA_TOPIC
-from kraftwire.decode.pairing.outbox import Ending
-from kraftwire.decode.render.raft.metadata_log import Extent
-from kraftwire.decode.render.raft.rows import BatchRow, ExchangeRow, QuorumRows, Seen
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.records.decoded import Decoded
 from kraftwire.spark.stages.clusters import of_files, with_cluster
 from kraftwire.spark.stages.stage import Tables
 from kraftwire.spark.tables import TABLES, Table
+from kraftwire.story.raft.metadata_log import Extent
+from kraftwire.story.raft.table_rows import BatchRow, ExchangeRow, QuorumRows, Seen
 
 __all__ = ["raft_timeline"]
 

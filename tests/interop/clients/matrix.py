@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kraftwire import messages
-from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.capture.capture import Capture
 from kraftwire.protocol.headers import decode_request_header
 from kraftwire.protocol.versions import API_VERSIONS_KEY
 from kraftwire.testing import Quorum

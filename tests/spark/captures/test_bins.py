@@ -13,9 +13,9 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="needs the extra spark")
 
+from kraftwire.capture.capture import Capture
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import RecordsForm, Settings
-from kraftwire.decode.pairing.conversations import Capture
 from kraftwire.spark.captures import Series, bins, decode_tables, index_capture
 from tests.support.capture_damage import damage, recut, segments_of
 from tests.support.captures import GOLDEN, golden

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="needs the extra spark")
 
-from kraftwire.decode.framing.frames import Request
+from kraftwire.capture.framing.frames import Request
 from kraftwire.limits import PENDING_REQUESTS_MAX, RENDER_PENDING_BYTES_MAX
 from kraftwire.spark.captures.exchange import Exchanges
 

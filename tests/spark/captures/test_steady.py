@@ -13,9 +13,9 @@ import pytest
 
 pa = pytest.importorskip("pyarrow", reason="needs the extra spark")
 
-from kraftwire.decode.capture.pcap import read_packets  # noqa: E402
-from kraftwire.decode.capture.source import CaptureSource  # noqa: E402
-from kraftwire.decode.framing.health import Health  # noqa: E402
+from kraftwire.capture.framing.health import Health  # noqa: E402
+from kraftwire.capture.packets.pcap import read_packets  # noqa: E402
+from kraftwire.capture.packets.source import CaptureSource  # noqa: E402
 from kraftwire.spark.captures import (  # noqa: E402
     CAPTURE_TABLES,
     Selection,

@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="needs the extra spark")
 
+from kraftwire.capture.capture import Capture
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.quick import quick_body
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.pairing.conversations import Capture
 from kraftwire.spark.captures.templates import Templates
 from tests.support.captures import golden
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.capture.capture import Capture
+from kraftwire.capture.framing.frames import Frame
 from tests.support.capture_damage import damage, recut, segments_of
 from tests.support.captures import GOLDEN, ROOT, golden, shared
 from tests.support.pcap_builder import Session, pcap_of, request, response

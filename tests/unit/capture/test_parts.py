@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.capture.capture import Capture
+from kraftwire.capture.framing.frames import Frame
 from tests.support.busy_connection import busy_connection
 from tests.support.capture_damage import damage, segments_of
 from tests.support.captures import golden

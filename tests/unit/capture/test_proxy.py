@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from kraftwire.capture.capture import Capture
 from kraftwire.client import Admin
-from kraftwire.decode.pairing.conversations import Capture
 from kraftwire.errors import ApiError
 from tests.support.fake_node import (
     DESCRIBE_QUORUM,

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from kraftwire.decode.capture.inputs import CaptureInput
-from kraftwire.decode.capture.series import in_time_order
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.capture.capture import Capture
+from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.packets.inputs import CaptureInput
+from kraftwire.capture.packets.series import in_time_order
 from kraftwire.errors import StorageError, UsageError
 from tests.support.captures import golden
 from tests.support.pcap_builder import pcap

@@ -1,1 +1,1 @@
-"""Tests of `kraftwire/decode/pairing`."""
+"""Tests of `kraftwire/capture/connections`."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.pairing.conversations import Capture
-from kraftwire.decode.pairing.outbox import Ending
+from kraftwire.capture.capture import Capture
+from kraftwire.capture.connections.frame_queue import Ending
 from tests.support.pcap_builder import (
     Segment,
     Session,

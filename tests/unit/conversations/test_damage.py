@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.capture.capture import Capture
+from kraftwire.capture.framing.frames import Frame
 from tests.support.capture_damage import (
     Identity,
     damage,

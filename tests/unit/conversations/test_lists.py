@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from kraftwire import engine
-from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.capture.capture import Capture
 from tests.support.captures import GOLDEN, golden
 from tests.support.pcap_builder import Session, pcap_of, request, response
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.framing.frames import CAPTURE_FINDINGS
-from kraftwire.decode.pairing import conversations, outbox
-from kraftwire.decode.pairing.conversations import Capture
+from kraftwire.capture import capture as conversations
+from kraftwire.capture.capture import Capture
+from kraftwire.capture.connections import frame_queue as outbox
+from kraftwire.capture.framing.frames import CAPTURE_FINDINGS
 from tests.support.captures import shared
 from tests.support.pcap_builder import (
     FIN,

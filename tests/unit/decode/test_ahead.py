@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from kraftwire.decode.capture.stretches import Stretch, Stretches
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.framing.health import Health
-from kraftwire.decode.pairing.adoption import Adoption, pack, passage, unpack
-from kraftwire.decode.pairing.ahead import Ahead
-from kraftwire.decode.pairing.conversations import Capture
-from kraftwire.decode.pairing.open_connections import OpenConnections
-from kraftwire.decode.pairing.outbox import Outbox
-from kraftwire.decode.pairing.share import NotShared, Share
+from kraftwire.capture.capture import Capture
+from kraftwire.capture.connections.adoption import Adoption, pack, passage, unpack
+from kraftwire.capture.connections.ahead import Ahead
+from kraftwire.capture.connections.frame_queue import Outbox
+from kraftwire.capture.connections.open_connections import OpenConnections
+from kraftwire.capture.connections.share import NotShared, Share
+from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.health import Health
+from kraftwire.capture.packets.stretches import Stretch, Stretches
 from tests.support.pcap_builder import PSH, Segment, Session, pcap_of, request, response
 
 FILE_HEADER = 24

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from kraftwire import messages
+from kraftwire.capture.framing.frames import CAPTURE_FINDINGS
 from kraftwire.decode.body import findings
 from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.decode.body.findings import FINDINGS, LOSSES, json_path
 from kraftwire.decode.body.scan import error_codes, groups, topics, unknown_tags
-from kraftwire.decode.framing.frames import CAPTURE_FINDINGS
 from kraftwire.messages import produce_request
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.vote_response import VoteResponse

@@ -25,9 +25,9 @@ DAY_NS = 86_400_000_000_000
 PROGRAM = """
 import sys
 from kraftwire.cli.main import main
-from kraftwire.decode.capture import source, stretches
-from kraftwire.decode.divided import plan, reader
-from kraftwire.decode.pairing.share import NotShared
+from kraftwire.capture.packets import source, stretches
+from kraftwire.inspect.divided import plan, reader
+from kraftwire.capture.connections.share import NotShared
 
 step, *arguments = sys.argv[1:]
 source.CAPTURE_READ_BYTES = stretches.CAPTURE_READ_BYTES = int(step) // 3

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kraftwire.decode.short.heads import json_batches
+from kraftwire.decode.json_fast_path.heads import json_batches
 from kraftwire.records import BatchHeader, Record, build_batch
 from kraftwire.records.header import HEADER_SIZE
 from kraftwire.records.json_form import batch_to_json

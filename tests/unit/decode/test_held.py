@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from kraftwire.capture.connections.frame_queue import Ending
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.pairing.outbox import Ending
-from kraftwire.decode.run import held as held_module
-from kraftwire.decode.run.filters import FilterOptions, FrameFilter
-from kraftwire.decode.run.held import HeldInOrder
-from kraftwire.decode.run.sinks import HearsEndings, TakesInOrder
+from kraftwire.decode.filters.frame_filter import FilterOptions, FrameFilter
+from kraftwire.decode.sinks import HearsEndings, TakesInOrder
+from kraftwire.inspect.run import pending_filter as held_module
+from kraftwire.inspect.run.pending_filter import HeldInOrder
 from kraftwire.messages.heartbeat_request import HeartbeatRequest
 from kraftwire.messages.heartbeat_response import HeartbeatResponse
 from tests.support.frames_made import FrameMaker

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pickle
 
+from kraftwire.capture.capture import Capture
+from kraftwire.capture.framing.frames import Frame
+from kraftwire.decode.body.capture_context import Memory
 from kraftwire.decode.body.frame import FrameDecoder
-from kraftwire.decode.body.memory import Memory
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.pairing.conversations import Capture
 from kraftwire.limits import CLUES_MAX
 from tests.support.captures import golden
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.pairing.conversations import Capture
-from kraftwire.decode.run.merged import MergedEndings, compare, merged, overlapping
+from kraftwire.capture.capture import Capture
+from kraftwire.inspect.run.merged import MergedEndings, compare, merged, overlapping
 from tests.support.pcap_builder import MILLISECOND, Segment, Session, pcap_of, request, response
 from tests.support.run_decode import run_decode
 

@@ -7,10 +7,10 @@ from io import StringIO
 
 import pytest
 
-from kraftwire.decode.run.forked import ENDED_EARLY, Copy, Original, is_ready, split
-from kraftwire.decode.run.in_turn import InTurn
-from kraftwire.decode.run.pace import Pace
 from kraftwire.errors import KraftwireError, StorageError
+from kraftwire.inspect.run.chunking import Pace
+from kraftwire.inspect.run.forked import ENDED_EARLY, Copy, Original, is_ready, split
+from kraftwire.inspect.run.ordered_output import InTurn
 
 
 def _copy(work: object) -> Copy:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kraftwire.decode.capture.series import Span, chains
-from kraftwire.decode.run.inputs import Rotated
+from kraftwire.capture.packets.series import Span, chains
+from kraftwire.inspect.run.inputs import Rotated
 from tests.support.captures import decode, golden
 
 _PLACES = ("file", "position", "end_position")

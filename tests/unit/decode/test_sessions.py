@@ -11,12 +11,12 @@ import pytest
 
 from kraftwire.cli.main import main
 from kraftwire.decode.body.redact import REDACTED
+from kraftwire.decode.filters.frame_filter import FilterOptions
 from kraftwire.decode.jsonl import JsonLines
-from kraftwire.decode.run.filters import FilterOptions
-from kraftwire.decode.run.inputs import Inputs
-from kraftwire.decode.run.options import Options
-from kraftwire.decode.run.run import Run
+from kraftwire.decode.options import Options
 from kraftwire.errors import UsageError
+from kraftwire.inspect.run.inputs import Inputs
+from kraftwire.inspect.run.run import Run
 from kraftwire.messages.fetch_response import (
     FetchableTopicResponse,
     FetchResponse,

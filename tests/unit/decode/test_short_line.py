@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from kraftwire.decode.body.memory import Memory
-from kraftwire.decode.framing.frames import Frame
+from kraftwire.capture.capture import Capture
+from kraftwire.capture.framing.frames import Frame
+from kraftwire.decode.body.capture_context import Memory
 from kraftwire.decode.jsonl import JsonLines
-from kraftwire.decode.pairing.conversations import Capture
-from kraftwire.decode.run.inputs import Inputs
-from kraftwire.decode.run.options import Options
-from kraftwire.decode.run.run import Run
+from kraftwire.decode.options import Options
+from kraftwire.inspect.run.inputs import Inputs
+from kraftwire.inspect.run.run import Run
 from tests.support.captures import GOLDEN, golden
 
 DETAILS = ("none", "summary", "full")

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.pairing.conversations import Capture
-from kraftwire.decode.run.run import Totals
-from kraftwire.decode.run.summary import summary
-from kraftwire.decode.tls.ciphers import SUITES, Opener
-from kraftwire.decode.tls.hello import read_hello
-from kraftwire.decode.tls.keylog import KeyLog
+from kraftwire.capture.capture import Capture
+from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.tls.ciphers import SUITES, Opener
+from kraftwire.capture.tls.hello import read_hello
+from kraftwire.capture.tls.keylog import KeyLog
 from kraftwire.errors import StorageError
+from kraftwire.inspect.run.run import Totals
+from kraftwire.inspect.run.summary import summary
 from tests.support.pcap_builder import (
     Segment,
     block,

@@ -11,7 +11,7 @@ from kraftwire import messages
 from kraftwire.decode.body import layouts
 from kraftwire.decode.body.layouts import Span, spans
 from kraftwire.decode.body.walk import FieldWalk
-from kraftwire.decode.files.spans import _leaves
+from kraftwire.inspect.bytes.file_spans import _leaves
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.records.header import HEADER_SIZE

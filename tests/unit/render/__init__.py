@@ -1,1 +1,1 @@
-"""Tests of `kraftwire/decode/render`."""
+"""Tests of `kraftwire/inspect`."""

@@ -6,9 +6,9 @@ import random
 from collections.abc import Iterator
 
 from kraftwire import messages
+from kraftwire.capture.framing.frames import Frame, Request
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.framing.frames import Frame, Request
 from kraftwire.protocol.versions import request_header_version, response_header_version
 from tests.support.vectors import Vector, vectors
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from kraftwire.capture.capture import Capture
+from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.tls.keylog import KeyLog
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.layouts import Span
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.pairing.conversations import Capture
-from kraftwire.decode.render.frame_spans import FrameSpans
-from kraftwire.decode.render.hexdump import BytesWriter, hexdump
-from kraftwire.decode.tls.keylog import KeyLog
+from kraftwire.inspect.bytes.frame_spans import FrameSpans
+from kraftwire.inspect.bytes.hexdump import BytesWriter, hexdump
 from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest
 from tests.support.frames_made import FrameMaker

@@ -11,7 +11,7 @@ import pytest
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.records import RecordsForm
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.render.hexdump import BytesWriter
+from kraftwire.inspect.bytes.hexdump import BytesWriter
 from kraftwire.printable import printable_lines
 from tests.support.captures import decoded_frames
 from tests.unit.render.short_frames import damaged, decoded, of_vector, rpc_vectors

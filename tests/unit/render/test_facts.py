@@ -9,7 +9,7 @@ import pytest
 
 from kraftwire import messages
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.render.facts import request_facts, response_facts
+from kraftwire.inspect.facts import request_facts, response_facts
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftwire.messages.metadata_response import MetadataResponse, MetadataResponseTopic
 from kraftwire.wire.facts import StructFacts

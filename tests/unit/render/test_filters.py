@@ -6,12 +6,12 @@ import io
 
 import pytest
 
-from kraftwire.decode.body.memory import Memory
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.render.line import LineWriter
-from kraftwire.decode.run.filters import FilterOptions
-from kraftwire.decode.run.options import Options
-from kraftwire.decode.run.run import Run
+from kraftwire.capture.framing.frames import Frame
+from kraftwire.decode.body.capture_context import Memory
+from kraftwire.decode.filters.frame_filter import FilterOptions
+from kraftwire.decode.options import Options
+from kraftwire.inspect.lines.line import LineWriter
+from kraftwire.inspect.run.run import Run
 from kraftwire.messages.heartbeat_request import HeartbeatRequest
 from kraftwire.messages.heartbeat_response import HeartbeatResponse
 from kraftwire.protocol.error_codes import ErrorCode

@@ -7,11 +7,11 @@ import re
 
 import pytest
 
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.render.line import LineWriter
+from kraftwire.inspect.lines.line import LineWriter
 from kraftwire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftwire.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kraftwire.messages.envelope_request import EnvelopeRequest

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import RecordsForm, Settings
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.render.payload import payload_of
-from kraftwire.decode.render.payload.rows import Row
-from kraftwire.decode.render.payload.template import Template
-from kraftwire.decode.render.payload.writer import DataJsonWriter, DataWriter, TemplateWriter
-from kraftwire.decode.run.filters import FilterOptions, topic_test
+from kraftwire.decode.filters.frame_filter import FilterOptions, topic_test
 from kraftwire.errors import UsageError
+from kraftwire.inspect.payload import payload_of
+from kraftwire.inspect.payload.rows import Row
+from kraftwire.inspect.payload.template import Template
+from kraftwire.inspect.payload.writer import DataJsonWriter, DataWriter, TemplateWriter
 from kraftwire.messages.produce_request import (
     PartitionProduceData,
     ProduceRequest,

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kraftwire.decode.body.frame import DecodedFrame
-from kraftwire.decode.render.fields import FieldLines
-from kraftwire.decode.render.frame_spans import FrameSpans, _Payload
-from kraftwire.decode.render.tree import Tree, TreeWriter
+from kraftwire.inspect.bytes.frame_spans import FrameSpans, _Payload
+from kraftwire.inspect.trees.fields import FieldLines
+from kraftwire.inspect.trees.tree import Tree, TreeWriter
 from tests.support.captures import decoded_frames
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "captures"

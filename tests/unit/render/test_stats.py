@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.exchange.wait import wait_ms
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.render.stats import Collector, StatsJsonWriter, StatsWriter
-from kraftwire.decode.render.stats.exchanges import Row, RowKey
-from kraftwire.decode.render.stats.histogram import ERROR, Histogram
-from kraftwire.decode.render.stats.order import Sort, in_order
-from kraftwire.decode.render.stats.sizes import Sizes
+from kraftwire.inspect.stats import Collector, StatsJsonWriter, StatsWriter
+from kraftwire.inspect.stats.exchanges import Row, RowKey
+from kraftwire.inspect.stats.histogram import ERROR, Histogram
+from kraftwire.inspect.stats.order import Sort, in_order
+from kraftwire.inspect.stats.sizes import Sizes
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -178,7 +178,7 @@ def test_clients_are_known_by_their_software() -> None:
 
 def test_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that takes a new id for each connection must not fill the memory."""
-    monkeypatch.setattr("kraftwire.decode.render.stats.exchanges.STATS_ROWS_MAX", 3)
+    monkeypatch.setattr("kraftwire.inspect.stats.exchanges.STATS_ROWS_MAX", 3)
     maker = FrameMaker()
     frames = [
         maker.request(HeartbeatRequest(group_id="g", member_id="m"), 3, f"client-{n}")

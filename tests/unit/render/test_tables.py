@@ -9,9 +9,9 @@ import pytest
 
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.files import FileOptions, FileReport, decode_file
-from kraftwire.decode.render.line import LineWriter
-from kraftwire.decode.render.tables import Table, write_table
-from kraftwire.decode.render.text import count_text, duration_text, size_text, utc_text
+from kraftwire.decode.text import count_text, duration_text, size_text, utc_text
+from kraftwire.inspect.lines.line import LineWriter
+from kraftwire.inspect.tables import Table, write_table
 
 LOGS = Path(__file__).resolve().parents[2] / "golden" / "logs"
 

@@ -11,7 +11,7 @@ import pytest
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.render.tree import TreeWriter
+from kraftwire.inspect.trees.tree import TreeWriter
 from kraftwire.messages.metadata_response import MetadataResponse, MetadataResponseTopic
 from kraftwire.printable import printable_lines
 from tests.support.captures import decoded_frames

@@ -9,15 +9,12 @@ from typing import Any
 
 import pytest
 
+from kraftwire.capture.connections.frame_queue import Ending
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.pairing.outbox import Ending
-from kraftwire.decode.render.groups import members, offsets
-from kraftwire.decode.render.groups.assignment import assigned, of_consumer_protocol
-from kraftwire.decode.render.groups.writer import GroupsJsonWriter, GroupsWriter
-from kraftwire.decode.render.story import events
+from kraftwire.inspect.stories.groups.writer import GroupsJsonWriter, GroupsWriter
 from kraftwire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kraftwire.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kraftwire.messages.heartbeat_request import HeartbeatRequest
@@ -33,6 +30,9 @@ from kraftwire.messages.offset_commit_response import (
     OffsetCommitResponseTopic,
 )
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.story import events
+from kraftwire.story.groups import members, offsets
+from kraftwire.story.groups.assignment import assigned, of_consumer_protocol
 from tests.support.frames_made import FrameMaker
 
 GROUPS = Path(__file__).resolve().parents[2] / "golden" / "captures" / "groups.pcapng.xz"

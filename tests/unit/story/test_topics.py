@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.render.topics import story as story_module
-from kraftwire.decode.render.topics.writer import TopicsJsonWriter
+from kraftwire.inspect.stories.topics.writer import TopicsJsonWriter
 from kraftwire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftwire.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kraftwire.messages.envelope_request import EnvelopeRequest
@@ -38,6 +37,7 @@ from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.protocol.envelope import encode_request, encode_response
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.story.topics import story as story_module
 from kraftwire.wire.message import Message
 from tests.support.frames_made import FrameMaker
 

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.render.transactions import story as story_module
-from kraftwire.decode.render.transactions.writer import TransactionsJsonWriter
+from kraftwire.inspect.stories.transactions.writer import TransactionsJsonWriter
 from kraftwire.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -26,6 +25,7 @@ from kraftwire.messages.add_partitions_to_txn_response import (
 )
 from kraftwire.messages.end_txn_request import EndTxnRequest
 from kraftwire.messages.end_txn_response import EndTxnResponse
+from kraftwire.story.transactions import story as story_module
 from tests.support.frames_made import FrameMaker
 
 GROUPS = Path(__file__).resolve().parents[2] / "golden" / "captures" / "groups.pcapng.xz"

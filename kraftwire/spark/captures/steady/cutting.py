@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kraftwire.decode.framing.headers import HEADER_SIZE, PRODUCE, api_table, produce_acks
+from kraftwire.capture.framing.headers import HEADER_SIZE, PRODUCE, api_table, produce_acks
 from kraftwire.limits import FRAME_SIZE_MAX, PENDING_REQUESTS_MAX
 from kraftwire.spark.captures.headers import join_ranges
 from kraftwire.spark.captures.steady.packets import Ints, Segments

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kraftwire.decode.body.clues import TELLING
-from kraftwire.decode.framing.frames import Frame, Request
-from kraftwire.decode.pairing.exchanges import Conversation
+from kraftwire.capture.connections.kafka_connection import Conversation
+from kraftwire.capture.framing.frames import Frame, Request
+from kraftwire.decode.body.response_context import TELLING
 from kraftwire.spark.captures.headers import Flags
 from kraftwire.spark.captures.helpers import RAFT_APIS
 from kraftwire.spark.captures.quorum import is_of_metadata

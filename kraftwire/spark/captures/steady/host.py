@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kraftwire.decode.framing.frames import Frame
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.spark.captures.bodies import Bodies, Read
 from kraftwire.spark.captures.headers import Ints
 from kraftwire.spark.captures.helpers import RaftTalk

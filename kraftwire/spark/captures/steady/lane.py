@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from kraftwire.decode.capture.packets import PAUSE, Packet
-from kraftwire.decode.pairing.connection import Direction, reverse_key
-from kraftwire.decode.pairing.conversations import Capture
-from kraftwire.decode.pairing.exchanges import Conversation
+from kraftwire.capture.capture import Capture
+from kraftwire.capture.connections.connection import Direction, reverse_key
+from kraftwire.capture.connections.kafka_connection import Conversation
+from kraftwire.capture.packets.packet import PAUSE, Packet
 from kraftwire.spark.captures.reading import Held
 from kraftwire.spark.captures.steady.cutting import Run, cut
 from kraftwire.spark.captures.steady.harvest import Harvest, Known

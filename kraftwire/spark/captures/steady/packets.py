@@ -9,10 +9,10 @@ import struct
 
 import numpy as np
 
-from kraftwire.decode.capture.packets import Packet
-from kraftwire.decode.capture.pcap import read_packets
-from kraftwire.decode.capture.source import CaptureSource
-from kraftwire.decode.framing.health import Health
+from kraftwire.capture.framing.health import Health
+from kraftwire.capture.packets.packet import Packet
+from kraftwire.capture.packets.pcap import read_packets
+from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.spark.captures.headers import (
     FILE_HEADER_SIZE,
     RECORD_HEADER_SIZE,

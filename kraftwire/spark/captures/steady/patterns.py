@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from crc32c import crc32c
 
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.scan import topics
 from kraftwire.decode.body.topics import METADATA_TOPIC_ID
-from kraftwire.decode.framing.frames import Frame
 from kraftwire.errors import WireError
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.header import CRC_FIELD, CRC_START, STAMPED, fields

@@ -16,11 +16,11 @@ from typing import Any
 import cramjam
 import pytest
 
+from kraftwire.capture.framing.health import Health, TlsConnection
 from kraftwire.cli.main import main
-from kraftwire.decode.framing.health import Health, TlsConnection
-from kraftwire.decode.run import bare
-from kraftwire.decode.run.run import Totals
-from kraftwire.decode.run.summary import summary
+from kraftwire.inspect.run import raw_frames as bare
+from kraftwire.inspect.run.run import Totals
+from kraftwire.inspect.run.summary import summary
 from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.records import Record, build_batch

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kraftwire.decode.files import FileLine, FileOptions, FileReport, decode_file, walk
-from kraftwire.decode.files.spans import line_spans
 from kraftwire.errors import StorageError
+from kraftwire.inspect.bytes.file_spans import line_spans
 from tests.support.log_bytes import legacy_message
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden" / "logs"

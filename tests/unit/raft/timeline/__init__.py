@@ -1,1 +1,1 @@
-"""Tests of `kraftwire/decode/render/raft`."""
+"""Tests of `kraftwire/story/raft`."""

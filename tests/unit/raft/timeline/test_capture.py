@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from kraftwire.capture.capture import Capture
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.pairing.conversations import Capture
-from kraftwire.decode.render.raft.model import Event, Story
-from kraftwire.decode.render.raft.text import write_story
-from kraftwire.decode.render.raft.timeline import Timeline
-from kraftwire.decode.render.raft.writer import RaftWriter
+from kraftwire.inspect.stories.raft.text import write_story
+from kraftwire.inspect.stories.raft.writer import RaftWriter
 from kraftwire.records.reader import read_batches
+from kraftwire.story.raft.model import Event, Story
+from kraftwire.story.raft.timeline import Timeline
 
 ROOT = Path(__file__).resolve().parents[4]
 SHIPPED = ROOT / "tests" / "golden" / "captures" / "kraft_quorum.pcapng.xz"

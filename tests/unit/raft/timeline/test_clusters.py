@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from kraftwire.capture.connections.frame_queue import Ending
 from kraftwire.cli.main import main
-from kraftwire.decode.pairing.outbox import Ending
-from kraftwire.decode.render.raft import Sighting, write_story
-from kraftwire.decode.render.raft.clusters import Clusters
+from kraftwire.inspect.stories.raft.text import write_story
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest, Listener
 from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.story.raft.clusters import Clusters
+from kraftwire.story.raft.observation import Sighting
 from kraftwire.wire.message import Message
 
 _CONTROLLER = Path("tests/golden/logs/controller")
@@ -99,7 +100,7 @@ def test_a_misdirected_request_does_not_change_the_servers_cluster() -> None:
 
 def test_a_capture_full_of_ids_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each history takes memory, and senders choose the ids."""
-    monkeypatch.setattr("kraftwire.decode.render.raft.clusters.RAFT_CLUSTER_COUNT_MAX", 3)
+    monkeypatch.setattr("kraftwire.story.raft.clusters.RAFT_CLUSTER_COUNT_MAX", 3)
     clusters = Clusters()
     for number in range(10):
         clusters.see(_seen(number, "a:1", _vote(f"cluster {number}", 1, epoch=number)))

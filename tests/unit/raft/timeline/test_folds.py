@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 
-from kraftwire.decode.render.raft import story_to_json, write_story
-from kraftwire.decode.render.raft.folds import folded
-from kraftwire.decode.render.raft.model import Event, Story
-from kraftwire.decode.render.text import ids_text
+from kraftwire.decode.text import ids_text
+from kraftwire.inspect.stories.raft.json_form import story_to_json
+from kraftwire.inspect.stories.raft.text import write_story
 from kraftwire.messages import fetch_response
+from kraftwire.story.raft.folds import folded
+from kraftwire.story.raft.model import Event, Story
 from tests.support.quorum_talk import QuorumTalk
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 
-from kraftwire.decode.render.raft import write_story
-from kraftwire.decode.render.raft.model import Event, Story
+from kraftwire.inspect.stories.raft.text import write_story
 from kraftwire.messages.config_record import ConfigRecord
 from kraftwire.messages.fetch_response import EpochEndOffset
 from kraftwire.messages.leader_change_message import LeaderChangeMessage, Voter
@@ -13,6 +12,7 @@ from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftwire.messages.voters_record import Endpoint, VotersRecord
 from kraftwire.messages.voters_record import Voter as VoterRecord
+from kraftwire.story.raft.model import Event, Story
 from tests.support.quorum_talk import QuorumTalk, batch
 
 

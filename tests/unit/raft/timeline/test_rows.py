@@ -9,17 +9,12 @@ from typing import Any
 
 import pytest
 
+from kraftwire.capture.capture import Capture
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.quick import quick_payload
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.framing.frames import Frame
-from kraftwire.decode.pairing.conversations import Capture
-from kraftwire.decode.render.raft.metadata_log import Extent
-from kraftwire.decode.render.raft.model import Event
-from kraftwire.decode.render.raft.rows import BatchRow, ExchangeRow, QuorumRows, stories
-from kraftwire.decode.render.raft.sighting import QUORUM_APIS
-from kraftwire.decode.render.raft.timeline import Timeline
-from kraftwire.decode.render.raft.writer import RaftWriter
+from kraftwire.inspect.stories.raft.writer import RaftWriter
 from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.messages.leader_change_message import LeaderChangeMessage
@@ -28,6 +23,11 @@ from kraftwire.protocol.versions import response_header_version
 from kraftwire.records.decoded import Decoded
 from kraftwire.records.json_form import decode_record
 from kraftwire.records.reader import read_batches
+from kraftwire.story.raft.metadata_log import Extent
+from kraftwire.story.raft.model import Event
+from kraftwire.story.raft.observation import QUORUM_APIS
+from kraftwire.story.raft.table_rows import BatchRow, ExchangeRow, QuorumRows, stories
+from kraftwire.story.raft.timeline import Timeline
 
 ROOT = Path(__file__).resolve().parents[4]
 CAPTURES = (

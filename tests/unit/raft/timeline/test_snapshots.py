@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
-from kraftwire.decode.render.raft.json_form import story_to_json
-from kraftwire.decode.render.raft.model import Event
-from kraftwire.decode.render.raft.writer import RaftWriter
+from kraftwire.inspect.stories.raft.json_form import story_to_json
+from kraftwire.inspect.stories.raft.writer import RaftWriter
 from kraftwire.log.checkpoints import bootstrap_checkpoint
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.messages.fetch_response import SnapshotId
@@ -26,6 +25,7 @@ from kraftwire.messages.fetch_snapshot_response import (
 )
 from kraftwire.messages.fetch_snapshot_response import SnapshotId as ToldId
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.story.raft.model import Event
 from tests.support.quorum_talk import QuorumTalk
 
 KIB = 1024

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 
-from kraftwire.decode.pairing.outbox import Ending
-from kraftwire.decode.render.raft import Sighting, story_to_json, write_story
-from kraftwire.decode.render.raft.model import LEADS, Event, Story
+from kraftwire.capture.connections.frame_queue import Ending
+from kraftwire.inspect.stories.raft.json_form import story_to_json
+from kraftwire.inspect.stories.raft.text import write_story
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.story.raft.model import LEADS, Event, Story
+from kraftwire.story.raft.observation import Sighting
 from tests.support.quorum_talk import QuorumTalk, batch
 
 

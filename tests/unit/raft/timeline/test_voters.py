@@ -8,9 +8,8 @@ import pytest
 
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.render.raft.json_form import story_to_json
-from kraftwire.decode.render.raft.model import Event
-from kraftwire.decode.render.raft.writer import RaftWriter
+from kraftwire.inspect.stories.raft.json_form import story_to_json
+from kraftwire.inspect.stories.raft.writer import RaftWriter
 from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from kraftwire.messages.add_raft_voter_response import AddRaftVoterResponse
 from kraftwire.messages.describe_quorum_request import DescribeQuorumRequest
@@ -38,6 +37,7 @@ from kraftwire.messages.update_raft_voter_response import UpdateRaftVoterRespons
 from kraftwire.messages.voters_record import Endpoint, Voter, VotersRecord
 from kraftwire.protocol.envelope import encode_request, encode_response
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.story.raft.model import Event
 from kraftwire.wire.message import Message
 from tests.support.frames_made import FrameMaker
 from tests.support.quorum_talk import QuorumTalk, batch

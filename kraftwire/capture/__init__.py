@@ -1,0 +1,1 @@
+"""Captures of network traffic: packets become Kafka requests and responses, in order."""

@@ -1,0 +1,396 @@
+"""Frames of a capture: from packets to requests and responses that know each other.
+
+Owns the loop over packets and the table of connections. Reading a capture takes one pass and
+bounded memory; the README of this folder says what is done about damage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+
+from kraftwire import engine
+from kraftwire.capture.connections.connection import Connection, Direction, reverse_key
+from kraftwire.capture.connections.frame_queue import Ending, Outbox
+from kraftwire.capture.connections.in_order import LONG_BYTES, TOGETHER, Lane
+from kraftwire.capture.connections.memory_budget import Holdings
+from kraftwire.capture.connections.open_connections import OpenConnections
+from kraftwire.capture.connections.share import NotShared, Share
+from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.health import Health
+from kraftwire.capture.packets.inputs import CaptureInput
+from kraftwire.capture.packets.links import (
+    FIN,
+    MISSING,
+    RST,
+    SYN,
+    Segment,
+    SegmentReader,
+)
+from kraftwire.capture.packets.packet import PAUSE, Packet, own_packet
+from kraftwire.capture.packets.pcap import read_packets
+from kraftwire.capture.packets.source import CaptureSource
+from kraftwire.capture.tcp.recent_packets import History
+from kraftwire.capture.tcp.streams import Flow
+from kraftwire.capture.tls.ciphers import has_ciphers
+from kraftwire.capture.tls.keylog import KeyLog
+from kraftwire.errors import UsageError
+from kraftwire.limits import CLOSED_CONNECTIONS_MAX, CONNECTIONS_MAX, REVIEW_NS
+
+__all__ = ["Capture"]
+
+_MASK = 0xFFFFFFFF
+_UNUSUAL = FIN | SYN | RST
+_ACK = 16
+
+
+class Capture:
+    """The Kafka frames of a capture, or of several that each continue the one before.
+
+    A capture is a path (``-`` is standard input), a readable binary stream or an iterable of
+    pieces of bytes, compressed or not; a piece may be a pair of its position in the unpacked file
+    and whole packets of it. Captures in the order of time, as those of a rotated series, share
+    their connections. `name` stands for the path of a single one. Iterate once; `health` is
+    complete when the iterator is exhausted. `on_ending` is called for connections that end, before
+    the frames after that are returned. With `keys`, or where a capture has secrets of TLS in it,
+    encrypted connections are decrypted. A capture can be decoded in parts, one after the other: all
+    but the last one are not `is_last` and leave everything open, in `connections`, and each of them
+    continues `after` the one before. With a `share` other processes read some stretches of a single
+    file, see `adoption`. Raises: StorageError if a file cannot be opened or is not a capture; the
+    first one is opened at once.
+    """
+
+    def __init__(
+        self,
+        *captures: CaptureInput,
+        name: str | None = None,
+        on_ending: Callable[[Ending], None] | None = None,
+        keys: KeyLog | None = None,
+        after: OpenConnections | None = None,
+        is_last: bool = True,
+        share: Share | None = None,
+    ) -> None:
+        if not captures or (name is not None and len(captures) > 1):
+            raise UsageError("a name is for one capture" if captures else "there is no capture")
+        self.connections = after or OpenConnections(Outbox(Health()))
+        self.health = self.connections.health
+        self._is_last = is_last
+        self._source = CaptureSource(captures[0], name)
+        self._later = captures[1:]
+        self._outbox = outbox = self.connections.outbox
+        outbox.on_ending = on_ending
+        outbox.keys = keys or outbox.keys
+        self._share = share
+        if share is not None:
+            outbox.budget = share.budget
+        self._flows, self._open = self.connections.flows, self.connections.open
+        self._closed, self._troubled = self.connections.closed, self.connections.troubled
+        self._history = History()
+        self._holdings = Holdings(self._open)
+        core, flows, packets, out = engine.core, self._flows, self._history.packets, outbox.frames
+        self._fast_lane = Lane(flows, packets, out, share)
+        marks = share and share.marks
+        self._bypass = core and core.Lane(Flow, flows, packets.append, out, marks)
+        self._packed_before = 0
+
+    @property
+    def packed(self) -> int:
+        """How many bytes of the files were read, as they lie there."""
+        return self._packed_before + self._source.packed
+
+    @property
+    def place(self) -> int:
+        """The position after the last packet that was looked at; 0 before the first."""
+        packets = self._history.packets
+        return packets[-1][6] + packets[-1][8] if packets else 0
+
+    @property
+    def problem(self) -> str:
+        """Why the present file ends before it should, if it does."""
+        return self._source.problem
+
+    def replay(self, segment: Segment) -> None:
+        """Take a segment that the reader of another stretch has left."""
+        assert self._share is not None
+        if self._share.takes(segment, self._flows):
+            self.health.bytes.payload += segment[7] - segment[6]
+            self._handle(segment)
+        self._share.mark(self._outbox.frames, segment[0][2])
+
+    def review(self, place: int, time_ns: int) -> None:
+        """Let time pass, as the reader of another stretch did at a place."""
+        assert self._share is not None
+        self._review(time_ns)
+        self._share.mark(self._outbox.frames, place)
+
+    def join(self, connection: Connection, place: int) -> None:
+        """Add a connection that begins in a stretch that another reader has read."""
+        assert self._share is not None
+        self._share.place = place
+        key = connection.key
+        self._flows[key], self._flows[reverse_key(key)] = connection.flows
+        self._open[connection] = None
+        self._share.note_open(connection, len(self._open))
+        if len(self._open) > CONNECTIONS_MAX:
+            raise NotShared("there are too many connections")
+
+    def bury(self, connection: Connection) -> None:
+        """Note that a connection is over, by what another reader has seen."""
+        self._bury(connection)
+
+    def is_as_before(self, segment: Segment) -> bool:
+        """Whether bytes that come again do not differ from what they were in the last packets."""
+        return not self._history.conflict(segment, is_last=False)
+
+    def last_packets(self) -> list[Packet]:
+        """Return the last packets, each in a buffer of its own."""
+        return list(map(own_packet, self._history.packets))
+
+    def trouble(self, found: Iterable[tuple[Connection, int, int]]) -> None:
+        """Add connections in trouble, with places and times of the last reviews, in their order."""
+        assert self._share is not None
+        self.connections.add_troubled(found, self._share.reviewed)
+
+    def pass_by(self, size: int, packets: Iterable[Packet]) -> None:
+        """Count a stretch that another reader has read, whose last packets are given."""
+        self._source.pass_by(size)
+        self._history.packets.extend(packets)
+
+    def close(self) -> None:
+        """Close the first file, if no iteration began; an iteration closes what it opens."""
+        self._source.close()
+
+    def _files(self) -> Iterator[Iterator[Packet]]:
+        """The packets of one file after the other."""
+        source = self._source
+        for later in (*self._later, None):
+            self._source = source
+            self._outbox.begin_file(source.path, source.offset)
+            with source:
+                source.on_block = self._begin_block
+                source.on_secrets = self._learn_secrets
+                source.has_pauses = True
+                source.follow = (self._bypass or self._fast_lane).follow
+                yield read_packets(source, self.health)
+                source.read_on()
+            self.health.add_problem(source.problem, is_damaged=source.is_damaged)
+            self.health.bytes.file += source.size
+            self._packed_before += source.packed
+            if later is not None:
+                source = CaptureSource(later, offset=source.end)
+
+    def __iter__(self) -> Iterator[Frame]:
+        return chain.from_iterable(self.lists())
+
+    def lists(self) -> Iterator[list[Frame]]:
+        """Yield the same frames, some at a time: none waits for bytes that are not read yet.
+
+        The lists are never empty. To take one step for all frames of a list, then the next step,
+        is faster than to take all steps for each frame.
+        """
+        yield from self._complete()
+        if self._is_last:
+            self._finish()
+        if self._outbox.frames:
+            yield self._outbox.take()
+        if not self._is_last:
+            self._outbox.on_ending = None
+
+    def _complete(self) -> Iterator[list[Frame]]:
+        """The frames that are complete before the capture ends."""
+        out, take = self._outbox.frames, self._outbox.take
+        share, is_taken, payload = self._share, self._fast_lane.take, 0
+        remember = self._history.packets.append
+        read_segment = SegmentReader(self.health).read
+        for packet in chain.from_iterable(self._files()):
+            if packet is PAUSE:
+                if out:
+                    yield take()
+                continue
+            remember(packet)
+            if is_taken(packet):
+                if out and (len(out) >= TOGETHER or out[-1].size >= LONG_BYTES):
+                    yield take()
+                continue
+            segment = read_segment(packet)
+            if segment is None:
+                continue
+            if out:
+                yield take()
+            if share is None or share.takes(segment, self._flows):
+                payload += segment[7] - segment[6]
+                self._handle(segment)
+            if segment[4] & _UNUSUAL:
+                self._review(segment[0][0])
+            if share:
+                share.mark(out, self.place)
+            if out:
+                yield take()
+        self.health.bytes.payload += payload + self._fast_lane.payload
+        if self._bypass is not None:
+            self.health.bytes.payload += self._bypass.payload
+
+    def _learn_secrets(self, lines: bytes) -> None:
+        """Take the secrets that a capture carries, if the extra that decrypts is installed."""
+        if self._outbox.keys is None:
+            if not has_ciphers():
+                return
+            self._outbox.keys = KeyLog()
+        self._outbox.keys.add(lines.splitlines())
+
+    def _begin_block(self, source: CaptureSource) -> None:
+        if source.is_block_begun:
+            return
+        if self._history.packets:
+            self._review(self._history.packets[-1][0])
+        if self._share is not None:
+            self._share.mark(self._outbox.frames, self.place)
+            self._share.check(self._holdings, source.packed)
+        self._watch(source)
+
+    def _watch(self, source: CaptureSource) -> None:
+        """Make connections release what they hold if it is too much, the oldest first."""
+        packed = self._packed_before + source.packed
+        self._outbox.budget.packed = max(packed, source.file_size) if source.is_packed else None
+        read = self.health.bytes.file + source.size
+        if not self._holdings.see(self.health.connections, read, packed):
+            return
+        for connection in self._holdings.review(packed, self._close_idle):
+            held = connection.held_bytes
+            connection.give_up()
+            self.health.relieved_connections += connection.held_bytes < held
+
+    def _close_idle(self, connection: Connection) -> None:
+        self._close(connection)
+        self.health.relieved_connections += 1
+
+    def _handle(self, segment: Segment) -> None:
+        """Take a packet outside the fast lane."""
+        stamp, key, seq, _, flags, data, start, end, missing = segment
+        flow = self._flows.get(key)
+        if flow is not None and seq == flow.fast_seq and not flags & (_UNUSUAL | MISSING):
+            # Next in order after all, but captured on another link than the fast lane reads.
+            if start < end:
+                flow.fast_seq = (seq + end - start) & _MASK
+                flow.feed(data, start, end, stamp)
+            return
+        if flags & SYN:
+            self._open_by_syn(flow, segment)
+        else:
+            if flow is None or (flow.is_far_off(seq) and start < end):
+                if start == end and not missing:
+                    return
+                flow = self._open_midstream(flow, key)
+            if not flow.connection.is_closed:
+                self._compare(flow, segment)
+                self._follow(flow.connection, flow.connection.accept(flow, segment), stamp[0])
+            else:
+                self.health.bytes.duplicates += end - start
+
+    def _compare(self, flow: Direction, segment: Segment) -> None:
+        """Report bytes that came before, if they differ."""
+        if flow.is_repeated(segment[2], segment[7] - segment[6]):
+            count = self._history.conflict(segment)
+            if count:
+                self.health.conflicts += 1
+                flow.sink.disagree(count)
+
+    def _follow(self, connection: Connection, is_open: bool, time_ns: int) -> None:
+        """Keep the tables up to date after a review."""
+        self._troubled.pop(connection, None)
+        if is_open:
+            self._troubled[connection] = time_ns
+            if self._share is not None:
+                self._share.note_trouble(connection, self.place)
+        elif connection.is_closed:
+            self._bury(connection)
+
+    def _review(self, time_ns: int) -> None:
+        """Let time pass for the connections that were not looked at for long.
+
+        Order: wherever any connection begins or ends, and for each block of the file; all who read
+        some of the connections know these places.
+        """
+        if self._share is not None:
+            self._share.note_review(self.place, time_ns)
+        due = []
+        for connection, reviewed_ns in self._troubled.items():
+            if time_ns - reviewed_ns <= REVIEW_NS:
+                break
+            due.append(connection)
+        for connection in due:
+            self._follow(connection, connection.review(time_ns), time_ns)
+
+    def _open_by_syn(self, flow: Direction | None, segment: Segment) -> None:
+        stamp, key, seq, _, flags, data, start, end, missing = segment
+        if flow is not None:
+            is_over = flow.connection.is_ending or flow.connection.is_closed
+            if flow.syn_seq == seq and not is_over:
+                self.health.bytes.duplicates += end - start
+                return  # sent again
+            flow.leave_fast_lane()
+            is_new = flow.syn_seq >= 0 or is_over
+            if is_new or (flow.next_seq >= 0 and flow.is_far_off(seq)):
+                self._close(flow.connection)
+                flow = None
+        if flow is None:
+            flow = self._new_connection(key).flows[0]
+        flow.connection.open_by_syn(flow, seq, is_client=not flags & _ACK)
+        first = (seq + 1) & _MASK
+        rest = (stamp, key, first, 0, flags & ~(SYN | _ACK), data, start, end, missing)
+        self._follow(flow.connection, flow.connection.accept(flow, rest), stamp[0])
+
+    def _open_midstream(self, flow: Direction | None, key: bytes) -> Direction:
+        if flow is not None:
+            self._close(flow.connection)
+        connection = self._new_connection(key)
+        connection.open_midstream()
+        self.health.midstream_connections += 1
+        return connection.flows[0]
+
+    def _new_connection(self, key: bytes) -> Connection:
+        connection = Connection(key, self._outbox)
+        self._flows[key], self._flows[reverse_key(key)] = connection.flows
+        self._open[connection] = None
+        if self._share is not None:
+            self._share.note_open(connection, len(self._open))
+        self._watch(self._source)
+        if len(self._open) > CONNECTIONS_MAX:
+            self._make_room()
+        return connection
+
+    def _make_room(self) -> None:
+        """Give up a tenth of the connections, those that are not decoded first."""
+        by_use = sorted(self._open, key=lambda connection: connection.is_kafka)
+        for connection in by_use[: CONNECTIONS_MAX // 10]:
+            self._close(connection)
+
+    def _close(self, connection: Connection) -> None:
+        connection.close(at_capture_end=False)
+        self._bury(connection)
+
+    def _bury(self, connection: Connection) -> None:
+        """Remember a closed connection for a while, so that late copies of packets find it."""
+        self._troubled.pop(connection, None)
+        if self._open.pop(connection, connection) is None:
+            self._closed[connection] = None
+            if self._share is not None:
+                self._share.note_closed(connection)
+        while len(self._closed) > CLOSED_CONNECTIONS_MAX:
+            oldest = next(iter(self._closed))
+            del self._closed[oldest]
+            for key in (oldest.key, reverse_key(oldest.key)):
+                if self._flows[key].connection is oldest:
+                    del self._flows[key]
+
+    def _finish(self) -> None:
+        """Close everything: the capture ends."""
+        share = self._share
+        if share is not None:
+            share.check(self._holdings, self.packed)
+        for connection in list(self._open):
+            connection.close(at_capture_end=True)
+            if share is not None:
+                share.mark(self._outbox.frames, share.end_of(connection))
+        self._open.clear()
+        self.health.frames += self._outbox.count

@@ -1,0 +1,1 @@
+"""TCP connections: the protocol that each speaks, its requests and responses."""

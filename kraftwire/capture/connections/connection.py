@@ -1,0 +1,225 @@
+"""A TCP connection: its two directions, and the stage of decoding that it has reached.
+
+Owns opening, closing and the review after each unusual packet: whether a hole is hopeless, whether
+the connection is over, and whether its packets may take the fast lane again.
+"""
+
+from __future__ import annotations
+
+from kraftwire.capture.connections.frame_queue import Outbox
+from kraftwire.capture.connections.kafka_connection import Conversation
+from kraftwire.capture.connections.protocol_detection import Recogniser, Stage, end_name
+from kraftwire.capture.framing.health import Health
+from kraftwire.capture.limits import CONNECTION_OBJECT_BYTES
+from kraftwire.capture.packets.links import FIN, RST, Segment
+from kraftwire.capture.tcp.streams import Flow
+from kraftwire.limits import LINGER_NS, LINGER_PACKETS
+
+__all__ = ["Connection", "Direction", "reverse_key"]
+
+_MASK = 0xFFFFFFFF
+_ACK = 16
+
+
+def reverse_key(key: bytes) -> bytes:
+    """The key of the other direction: addresses and ports swapped."""
+    size = (len(key) - 4) // 2
+    return key[size : 2 * size] + key[:size] + key[-2:] + key[-4:-2]
+
+
+class Direction(Flow):
+    """A direction that knows its connection."""
+
+    __slots__ = ("connection",)
+
+    def __init__(self, health: Health, connection: Connection) -> None:
+        super().__init__(health)
+        self.connection = connection
+
+
+class Connection:
+    """One connection between two ends, from its first packet to its last.
+
+    `flows` are those of the packets with `key` and of the other direction. Unusual packets
+    come to `accept`; between them both flows are in the fast lane unless something is open.
+    `is_ending` from the first FIN or reset on, `is_closed` when nothing more is expected.
+    """
+
+    __slots__ = (
+        "_ending_at",
+        "_ending_ns",
+        "_packets",
+        "_recogniser",
+        "flows",
+        "is_closed",
+        "is_ending",
+        "key",
+    )
+
+    def __init__(self, key: bytes, outbox: Outbox) -> None:
+        self.key = key
+        self.is_closed = False
+        self.is_ending = False
+        self._packets = 0
+        self._ending_at = self._ending_ns = -1
+        size = (len(key) - 4) // 2
+        ends = (
+            end_name(key[:size], key[-4:-2]),
+            end_name(key[size : 2 * size], key[-2:]),
+        )
+        self.flows = (Direction(outbox.health, self), Direction(outbox.health, self))
+        self._recogniser = Recogniser(self.flows, ends, outbox)
+        outbox.health.connections += 1
+
+    @property
+    def name(self) -> str:
+        """Both ends, the client's first if it is known which that is."""
+        return self._recogniser.name
+
+    @property
+    def stage(self) -> Stage:
+        """The stage of decoding that takes the bytes at present."""
+        return self._recogniser.stage or self._recogniser
+
+    @property
+    def is_kafka(self) -> bool:
+        """Whether the connection is decoded as Kafka's."""
+        return self.stage.is_kafka
+
+    @property
+    def conversation(self) -> Conversation | None:
+        """The pairing of requests and responses, if the connection is decoded as Kafka's."""
+        stage = self.stage
+        return stage if isinstance(stage, Conversation) else None
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Whether this is a connection of Kafka in which nothing unusual is open."""
+        conversation = self.conversation
+        is_over = self.is_closed or self._ending_at >= 0
+        if conversation is None or is_over or self.is_ending or not conversation.is_ordinary:
+            return False
+        return all(flow.fast_seq >= 0 for flow in self.flows)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the connection has begun, and the client has said nothing yet."""
+        is_over = self.is_closed or self.is_ending or self._ending_at >= 0
+        return not is_over and self._recogniser.is_fresh and all(
+            flow.fast_seq >= 0 for flow in self.flows
+        )
+
+    def assume_kafka(self, client: Flow) -> None:
+        """Begin with requests, where it is not known what came before."""
+        self._recogniser.assume_kafka(client)
+
+    def become(self, other: Connection) -> None:
+        """Take over the state of another object for the same connection."""
+        known = self.flows if self.key == other.key else self.flows[::-1]
+        for flow, before in zip(other.flows, known, strict=True):
+            flow.syn_seq = before.syn_seq if flow.syn_seq < 0 else flow.syn_seq
+        for name in self.__slots__:
+            setattr(self, name, getattr(other, name))
+        for flow in self.flows:
+            flow.connection = self
+
+    @property
+    def held_bytes(self) -> int:
+        """Roughly the memory of the connection and of all that waits in it. Units: bytes."""
+        first, second = self.flows
+        held = first.held_bytes + second.held_bytes + self.stage.held_bytes
+        return CONNECTION_OBJECT_BYTES + held
+
+    def give_up(self) -> None:
+        """Drop what waits for packets that have not come."""
+        if self.is_closed:
+            return
+        for flow in self.flows:
+            is_fast = flow.fast_seq >= 0
+            flow.leave_fast_lane()
+            while flow.has_hole:
+                flow.give_up_hole(self._packets)
+            if is_fast:
+                flow.enter_fast_lane()
+        self.stage.give_up()
+
+    def open_by_syn(self, flow: Flow, seq: int, *, is_client: bool) -> None:
+        """Learn a direction's first sequence number."""
+        flow.syn_seq = seq
+        if flow.next_seq < 0:
+            flow.next_seq = (seq + 1) & _MASK
+        self._recogniser.know_client(flow if is_client else self.other(flow))
+
+    def open_midstream(self) -> None:
+        """Begin without a SYN: the ends' roles and the borders of frames are unknown."""
+        self._recogniser.begin_midstream()
+
+    def direction(self, key: bytes) -> Direction:
+        """The direction of the packets with a key."""
+        return self.flows[key != self.key]
+
+    def key_of(self, flow: Flow) -> bytes:
+        """The key of the packets of a direction."""
+        return self.key if flow is self.flows[0] else reverse_key(self.key)
+
+    def other(self, flow: Flow) -> Direction:
+        """The other direction."""
+        return self.flows[1] if flow is self.flows[0] else self.flows[0]
+
+    def accept(self, flow: Flow, segment: Segment) -> bool:
+        """Take a packet outside the fast lane; returns whether anything is still open."""
+        (time_ns, _, _), _, _, ack, flags, _, _, _, _ = segment
+        for each in self.flows:
+            each.leave_fast_lane()
+        self._packets += 1
+        if flags & _ACK:
+            self.other(flow).on_ack(ack, self._packets)
+        flow.accept(segment, self._packets)
+        if flags & RST and self._ending_at < 0:
+            self._ending_at, self._ending_ns = self._packets, time_ns
+        if flags & (FIN | RST) and not self.is_ending:
+            self.is_ending = True
+            self._recogniser.tell_ending(flow, time_ns, is_reset=bool(flags & RST))
+        return self.review(time_ns)
+
+    def review(self, time_ns: int) -> bool:
+        """Decide what can be decided by now; returns whether anything is still open."""
+        if self.is_closed:
+            return False
+        first, second = self.flows
+        stage = self.stage
+        for flow in self.flows:
+            is_answered = stage.is_waiting and stage.is_client(flow)
+            while flow.is_hole_hopeless(self._packets, time_ns, is_answered=is_answered):
+                flow.give_up_hole(self._packets)
+        stage = self.stage
+        stage.review(self._packets)
+        is_open = first.has_hole or second.has_hole or stage.is_waiting
+        if first.is_finished and second.is_finished:
+            if not is_open:
+                self.close(at_capture_end=False)
+                return False
+            if self._ending_at < 0:
+                self._ending_at, self._ending_ns = self._packets, time_ns
+        if self._ending_at >= 0:
+            # Captures may show the last data after the packet that ends the connection.
+            is_over = time_ns - self._ending_ns > LINGER_NS
+            if is_over or self._packets - self._ending_at > LINGER_PACKETS:
+                self.close(at_capture_end=False)
+                return False
+            return True
+        if not is_open:
+            first.enter_fast_lane()
+            second.enter_fast_lane()
+        return is_open
+
+    def close(self, *, at_capture_end: bool) -> None:
+        """Pass on what there is and forget the rest; later packets are late copies."""
+        if self.is_closed:
+            return
+        for flow in self.flows:
+            flow.leave_fast_lane()
+            flow.give_up_all_holes(self._packets)
+        self.stage.finish(at_capture_end=at_capture_end)
+        self.is_closed = True
+        self._recogniser.forget()

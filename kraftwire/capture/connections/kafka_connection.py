@@ -1,0 +1,233 @@
+"""A Kafka connection: its requests, and which response belongs to which of them.
+
+Owns pairing. A server answers the requests of a connection in their order, so responses are
+matched by correlation id, in order. A capture may show a response before its request, or lose
+either; a response that matches nothing waits until it is clear which of that happened.
+
+Source: Kafka's `SocketServer` (one request of a connection at a time).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from kraftwire.capture.connections.frame_queue import Budget, Outbox
+from kraftwire.capture.framing.frames import BEFORE_CAPTURE, Request
+from kraftwire.capture.framing.health import Health
+from kraftwire.capture.framing.requests import RequestReader
+from kraftwire.capture.framing.responses import ResponseReader
+from kraftwire.capture.limits import PENDING_REQUESTS_KEPT, PIECE_OBJECT_BYTES
+from kraftwire.capture.packets.packet import Stamp
+from kraftwire.capture.tcp.streams import Flow
+from kraftwire.limits import (
+    PARKED_BYTES_MAX,
+    PARKED_PACKETS_MAX,
+    PARKED_RESPONSES_MAX,
+    PENDING_REQUESTS_MAX,
+)
+
+__all__ = ["Conversation"]
+
+
+class _Parked:
+    """A response that waits for its request."""
+
+    __slots__ = ("correlation_id", "data", "missing", "packet", "size", "stamp")
+
+    def __init__(
+        self, data: bytes, size: int, stamp: Stamp, missing: tuple[tuple[int, int], ...]
+    ) -> None:
+        self.correlation_id = int.from_bytes(data[:4], "big", signed=True)
+        self.data = data
+        self.size = size
+        self.stamp = stamp
+        self.missing = missing
+        self.packet = 0
+
+
+class Conversation:
+    """Pairs requests with responses on one connection.
+
+    `pending` are the requests without a response, in order; `parked` the responses without
+    a request.
+    """
+
+    def __init__(self, name: str, client: Flow, server: Flow, outbox: Outbox) -> None:
+        self.name = name
+        self.outbox = outbox
+        self.health: Health = outbox.health
+        self.budget: Budget = outbox.budget
+        self.pending: deque[Request] = deque()
+        self.parked: deque[_Parked] = deque()
+        self._parked_bytes = 0
+        self._packet = 0
+        self._client = client
+        self.requests = RequestReader(self, client)
+        self.responses = ResponseReader(self, server)
+        self.health.kafka_connections += 1
+
+    is_kafka = True
+
+    def is_client(self, flow: Flow) -> bool:
+        """Whether the direction is the client's."""
+        return flow is self._client
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the next packets may settle something that is open."""
+        return bool(self.parked)
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Whether nothing unusual is open."""
+        requests, responses = self.requests, self.responses
+        is_early = requests.is_early or responses.is_early
+        is_cut = requests.is_cut and responses.is_cut
+        return is_cut and not is_early and not self.parked and not requests.has_token_turn
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether every byte of both directions was understood."""
+        return self.requests.is_sure and self.responses.is_sure
+
+    def come_after(self, other: Conversation) -> None:
+        """Learn what another object for this has found in earlier packets."""
+        self.requests.is_sure &= other.requests.is_sure
+        self.responses.is_sure &= other.responses.is_sure
+
+    def go_on_from(self, other: Conversation) -> None:
+        """Take over earlier requests and the unfinished response of another object for this."""
+        self.pending.extendleft(reversed(other.pending))
+        self.responses.go_on_from(other.responses)
+
+    @property
+    def held_bytes(self) -> int:
+        """Roughly the memory of what waits here."""
+        pieces = len(self.parked) + len(self.pending)
+        size = self._parked_bytes + pieces * PIECE_OBJECT_BYTES
+        return size + self.requests.held_bytes + self.responses.held_bytes
+
+    def give_up(self) -> None:
+        """Stop waiting for anything that may complete what is held."""
+        self.requests.give_up()
+        self.responses.give_up()
+        while self.parked:
+            self._release(self.responses.is_sure)
+        while len(self.pending) > PENDING_REQUESTS_KEPT:
+            self.pending.popleft()
+            self.health.unanswered_requests += 1
+
+    def register(self, request: Request) -> None:
+        """Remember a request that will be answered."""
+        self.pending.append(request)
+        if len(self.pending) > PENDING_REQUESTS_MAX:
+            self.pending.popleft()
+            self.health.unanswered_requests += 1
+        if self.responses.is_lost:
+            self.responses.look(request.correlation_id)
+
+    def is_parked(self, correlation_id: int) -> bool:
+        """Whether a response with this id waits for its request."""
+        return any(parked.correlation_id == correlation_id for parked in self.parked)
+
+    def respond(
+        self, data: bytes, size: int, stamp: Stamp, missing: tuple[tuple[int, int], ...]
+    ) -> None:
+        """Take a response that was not matched at once."""
+        parked = _Parked(data, size, stamp, missing)
+        parked.packet = self._packet
+        self.parked.append(parked)
+        self._parked_bytes += len(data)
+        self.match_parked()
+        while len(self.parked) > PARKED_RESPONSES_MAX or self._parked_bytes > PARKED_BYTES_MAX:
+            self._release(self.responses.is_sure)
+
+    def match_parked(self) -> None:
+        """Pass on every response whose request is known by now, and those before it."""
+        while self.parked:
+            found = self._first_match()
+            if found is None:
+                return
+            before, lost = found
+            for _ in range(before):
+                # A later response matches, so this one was cut right and its request is lost.
+                self._release(True)
+            self._answer(lost)
+
+    def _first_match(self) -> tuple[int, int] | None:
+        """Return how many parked responses and pending requests precede the first pair."""
+        for before, parked in enumerate(self.parked):
+            token = -1
+            for lost, request in enumerate(self.pending):
+                if request.time_ns < 0:
+                    break
+                if request.api_key < 0:
+                    token = lost if token < 0 else token
+                elif request.correlation_id == parked.correlation_id:
+                    return before, lost
+            if token >= 0:
+                return before, token
+        return None
+
+    def _answer(self, lost: int) -> None:
+        for _ in range(lost):
+            self.pending.popleft()
+        if lost:
+            self.health.unanswered_requests += lost
+            detail = f"{lost} requests before this one in order have no response"
+            self.responses.notes.append(("responses-lost", None, "", detail))
+        parked = self._unpark()
+        self._emit(self.pending.popleft(), parked)
+
+    def _emit(self, request: Request | None, parked: _Parked) -> None:
+        each = parked
+        self.responses.emit(request, each.data, each.size, each.stamp, each.missing)
+
+    def _unpark(self) -> _Parked:
+        parked = self.parked.popleft()
+        self._parked_bytes -= len(parked.data)
+        return parked
+
+    def _release(self, is_sure: bool) -> None:
+        """Give up waiting for the request of the first parked response.
+
+        Return it without a request if `is_sure`; bytes that merely were cut like a
+        response are better skipped than taken for one.
+        """
+        parked = self._unpark()
+        is_early = self.responses.is_early and not parked.missing
+        if is_early:
+            self.health.early_responses += 1
+        else:
+            self.health.unmatched_responses += 1
+        if len(parked.data) < 4 or not is_sure:
+            self.health.skipped_bytes += len(parked.data)
+            self.health.bytes.undecoded += 4 + parked.size
+            self.health.bytes.undecoded -= sum(size for _, size in parked.missing)
+            detail = f"{len(parked.data)} bytes were skipped: a response without a request"
+            self.responses.note_skipped(len(parked.data), detail)
+            return
+        detail = "no request with this correlation id is in the capture"
+        id = BEFORE_CAPTURE if is_early else "unmatched-response"
+        self.responses.notes.append((id, None, "", detail))
+        self._emit(None, parked)
+
+    def review(self, packet_number: int) -> None:
+        """Decide what has been open for long enough; called after each packet of the connection."""
+        self._packet = packet_number
+        is_open = self._client.has_hole or self.requests.is_lost
+        while (
+            self.parked
+            and not is_open
+            and packet_number - self.parked[0].packet > PARKED_PACKETS_MAX
+        ):
+            self._release(self.responses.is_sure)
+
+    def finish(self, *, at_capture_end: bool) -> None:
+        """Pass on what there is: the connection or the capture ended."""
+        self.requests.finish(at_capture_end=at_capture_end)
+        self.responses.finish(at_capture_end=at_capture_end)
+        while self.parked:
+            self._release(self.responses.is_sure)
+        self.health.unanswered_requests += len(self.pending)
+        self.pending.clear()

@@ -1,0 +1,374 @@
+"""What a connection speaks: Kafka on any port, TLS, or something of no interest.
+
+Owns the decision and the bytes that come before it. The first bytes of a client decide at once; of
+a connection that was open before the capture began, requests are searched for in both directions.
+"""
+
+from __future__ import annotations
+
+from kraftwire import messages
+from kraftwire.capture.connections.encrypted import Tls, is_tls
+from kraftwire.capture.connections.frame_queue import Ending, Outbox
+from kraftwire.capture.connections.kafka_connection import Conversation
+from kraftwire.capture.connections.tls_connection import Decrypted
+from kraftwire.capture.framing.frames import CaptureFinding, conflict_finding
+from kraftwire.capture.framing.headers import (
+    HEADER_SIZE,
+    Header,
+    is_controlled_shutdown_v0,
+    is_gssapi_token,
+    parse_header,
+)
+from kraftwire.capture.framing.health import ByteCounts
+from kraftwire.capture.framing.message_bomb import is_message_bomb
+from kraftwire.capture.framing.pieces import DATA, TRUNCATED
+from kraftwire.capture.framing.search import RequestSearch
+from kraftwire.capture.packets.packet import Stamp
+from kraftwire.capture.tcp.streams import Flow
+from kraftwire.errors import WireError
+from kraftwire.limits import FRAME_SIZE_MAX, RECOGNITION_BYTES_MAX, UNCONFIRMED_FRAME_SIZE_MAX
+from kraftwire.messages.request_header import RequestHeader
+from kraftwire.protocol.versions import request_header_version
+
+__all__ = ["Other", "Recogniser", "Stage", "end_name"]
+
+
+class Other:
+    """A connection that is not decoded."""
+
+    is_waiting = False
+    is_kafka = False
+
+    def __init__(self, counts: ByteCounts, *flows: Flow) -> None:
+        self._counts = counts
+        for flow in flows:
+            flow.sink = self
+            flow.feed = self.feed
+
+    held_bytes = 0
+
+    def give_up(self) -> None:
+        """Do nothing: no bytes are held."""
+
+    def feed(self, _data: bytes, start: int, end: int, _stamp: Stamp, /) -> None:
+        """Count bytes."""
+        self._counts.other += end - start
+
+    def skip(self, _count: int, _stamp: Stamp, _truncated: bool, /) -> None:
+        """Skip missing bytes."""
+
+    def disagree(self, _count: int, /) -> None:
+        """Ignore bytes that came again and differ."""
+
+    def is_client(self, _flow: Flow, /) -> bool:
+        """Return False: it is not known which side is the client's."""
+        return False
+
+    def review(self, packet_number: int) -> None:
+        """Do nothing: nothing waits for packets."""
+
+    def finish(self, *, at_capture_end: bool) -> None:
+        """Do nothing: nothing is held."""
+
+
+class Recogniser:
+    """Collects the bytes of both directions until their protocol is clear.
+
+    `flows` are the two directions, the client's first if `is_client_known`. `stage` is what
+    follows the recogniser, None until it is decided.
+    """
+
+    is_waiting = False
+    is_kafka = False
+
+    def __init__(
+        self, flows: tuple[Flow, Flow], ends: tuple[str, str], outbox: Outbox
+    ) -> None:
+        self.stage: Stage | None = None
+        self.is_client_known = False
+        self._outbox = outbox
+        self.sides = (_Side(flows[0], ends[0], self), _Side(flows[1], ends[1], self))
+        for side in self.sides:
+            side.flow.sink = side
+            side.flow.feed = side.feed
+
+    @property
+    def held_bytes(self) -> int:
+        """Roughly the memory of what was collected."""
+        return sum(side.search.pieces.held_bytes for side in self.sides)
+
+    def give_up(self) -> None:
+        """Decide with what there is."""
+        self._judge_midstream(final=True)
+        if self.stage is None:
+            self._become_other()
+            for side in self.sides:
+                side.search = RequestSearch()
+
+    def know_client(self, flow: Flow) -> None:
+        """Learn which direction is the client's."""
+        if self.stage is None:
+            self.is_client_known = True
+            if flow is not self.sides[0].flow:
+                self.sides = (self.sides[1], self.sides[0])
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it is known which side is the client's, and nothing else."""
+        is_new = self.stage is None and self.is_client_known
+        return is_new and all(side.is_fresh for side in self.sides)
+
+    def assume_kafka(self, client: Flow) -> None:
+        """Take a connection for one of Kafka's that was counted before."""
+        self.know_client(client)
+        flows = self.sides[0].flow, self.sides[1].flow
+        self.stage = Conversation(self.name, *flows, self._outbox)
+        self._outbox.health.connections -= 1
+        self._outbox.health.kafka_connections -= 1
+
+    def begin_midstream(self) -> None:
+        """Learn that the first bytes of the connection are missing."""
+        for side in self.sides:
+            side.is_whole = False
+            side.is_early = True
+            side.notes.append(
+                ("midstream-start", None, "", "the connection was open before the capture began")
+            )
+
+    def forget(self) -> None:
+        """Free what was collected; later bytes go nowhere."""
+        flows = self.sides[0].flow, self.sides[1].flow
+        self.stage = Other(self._outbox.health.bytes, *flows)
+        for side in self.sides:
+            side.search = RequestSearch()
+
+    def is_client(self, flow: Flow) -> bool:
+        """Whether the direction is known to be the client's."""
+        return self.is_client_known and flow is self.sides[0].flow
+
+    def judge(self, side: _Side) -> None:
+        """Decide, if the bytes suffice."""
+        buffer = side.search.pieces.buffer
+        if side.count == len(buffer) and is_tls(buffer):
+            self._become_tls()
+        elif self.is_client_known and self.sides[0].is_whole:
+            self._judge_start()
+        else:
+            self._judge_midstream(final=False)
+        if self.stage is None and side.count > RECOGNITION_BYTES_MAX:
+            self._become_other()
+
+    def _judge_start(self) -> None:
+        """Decide by the first bytes of the client."""
+        data = bytes(self.sides[0].search.pieces.buffer)
+        if len(data) < 4:
+            return
+        size = int.from_bytes(data[:4], "big", signed=True)
+        if not 0 < size <= FRAME_SIZE_MAX:
+            self._become_other()
+        elif is_controlled_shutdown_v0(data, 0) or is_gssapi_token(data[4:]):
+            self._become_kafka(self.sides[0], 0)
+        elif len(data) >= HEADER_SIZE:
+            verdict = _is_first_request(data)
+            if verdict is None and not self.sides[1].count:
+                # A server that waits for the rest may speak Kafka.
+                if len(data) <= RECOGNITION_BYTES_MAX // 2:
+                    return
+                verdict = True
+            if verdict:
+                self._become_kafka(self.sides[0], 0)
+            else:
+                self._become_other()
+
+    def _judge_midstream(self, *, final: bool) -> None:
+        """Decide by a request in the middle of the client's bytes, whichever side that is."""
+        for side in self.sides[: 1 if self.is_client_known else 2]:
+            other = self.sides[1] if side is self.sides[0] else self.sides[0]
+            at = side.search.find(other.has_answer)
+            if at < 0 and final:
+                at = side.search.find_last()
+            if at >= 0:
+                self._become_kafka(side, at)
+                return
+
+    def review(self, packet_number: int) -> None:
+        """Do nothing: nothing waits for packets to pass."""
+
+    def finish(self, *, at_capture_end: bool) -> None:
+        """Decide with what there is."""
+        self._judge_midstream(final=True)
+        if self.stage is None:
+            self._become_other()
+        else:
+            self.stage.finish(at_capture_end=at_capture_end)
+
+    def tell_ending(self, flow: Flow, time_ns: int, *, is_reset: bool) -> None:
+        """Report that a Kafka connection ends."""
+        stage, tell = self.stage, self._outbox.on_ending
+        if tell is not None and stage is not None and stage.is_kafka:
+            is_by_client = stage.is_client(flow)
+            tell(Ending(self.name, time_ns, is_by_client=is_by_client, is_reset=is_reset))
+
+    def _become_kafka(self, client: _Side, at: int) -> None:
+        """Read both directions again, this time as Kafka."""
+        server = self.sides[1] if client is self.sides[0] else self.sides[0]
+        self.sides = (client, server)
+        conversation = Conversation(self.name, client.flow, server.flow, self._outbox)
+        self.stage = conversation
+        conversation.requests.notes.extend(client.notes)
+        conversation.responses.notes.extend(server.notes)
+        counts = self._outbox.health.bytes
+        counts.undecoded += server.search.pieces.dropped
+        if client.is_whole:
+            counts.undecoded += client.search.pieces.dropped
+            _replay(client)
+        else:
+            conversation.requests.begin_lost(client.search, is_early=client.is_early)
+            conversation.requests.resume(at)
+            conversation.requests.is_early = False
+        if not server.is_whole:
+            conversation.responses.begin_lost(None, is_early=server.is_early)
+        _replay(server)
+
+    def _become_tls(self) -> None:
+        if not self.is_client_known and self.sides[0].port < self.sides[1].port:
+            self.sides = (self.sides[1], self.sides[0])
+        client, server = self.sides
+        health, keys = self._outbox.health, self._outbox.keys
+        if keys is None or not (client.is_whole and server.is_whole):
+            self.stage = Tls(self.name, client.flow, server.flow, health)
+        else:
+            texts = Flow(health), Flow(health)
+            inner = Recogniser(texts, (client.name, server.name), self._outbox)
+            inner.know_client(texts[0])
+            flows = (client.flow, server.flow), texts
+            self.stage = Decrypted(self.name, flows, health, keys, inner)
+        dropped = client.search.pieces.dropped + server.search.pieces.dropped
+        self._outbox.health.bytes.tls += dropped
+        _replay(client)
+        _replay(server)
+
+    def _become_other(self) -> None:
+        counts = self._outbox.health.bytes
+        counts.other += self.sides[0].count + self.sides[1].count
+        self.stage = Other(counts, self.sides[0].flow, self.sides[1].flow)
+        # A connection that was refused carried no data.
+        if self.sides[0].count or self.sides[1].count:
+            self._outbox.health.other_connections += 1
+
+    @property
+    def name(self) -> str:
+        """Both ends, the client's first if it is known which that is."""
+        return f"{self.sides[0].name}-{self.sides[1].name}"
+
+
+class _Side:
+    """One direction of a connection whose protocol is not known yet.
+
+    `is_whole` if nothing is missing since the first byte of the connection; `is_early` if only
+    bytes from before the capture are missing.
+    """
+
+    def __init__(self, flow: Flow, name: str, recogniser: Recogniser) -> None:
+        self.flow = flow
+        self.name = name
+        self.notes: list[CaptureFinding] = []
+        self.search = RequestSearch()
+        self.count = 0
+        self.is_whole = True
+        self.is_early = False
+        self._recogniser = recogniser
+
+    def feed(self, data: bytes, start: int, end: int, stamp: Stamp) -> None:
+        """Keep bytes and try to decide."""
+        self.count += end - start
+        self.search.pieces.add(data[start:end], stamp)
+        self._recogniser.judge(self)
+
+    def skip(self, count: int, stamp: Stamp, truncated: bool, /) -> None:
+        """Continue after missing bytes."""
+        self.is_whole = self.is_early = False
+        if not self.search.pieces.add_hole(count, stamp, truncated=truncated):
+            self.search.clear()
+            id = "truncated-packet" if truncated else "gap"
+            self.notes.append((id, None, "", f"{count} bytes are missing"))
+
+    def disagree(self, count: int, /) -> None:
+        """Note that bytes came again and differ."""
+        self.notes.append(conflict_finding(count))
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether nothing was sent or lost since the connection began."""
+        return self.is_whole and not self.count and not self.notes
+
+    @property
+    def port(self) -> int:
+        """The port at this end."""
+        return int(self.name.rpartition(":")[2])
+
+    def has_answer(self, correlation_id: int) -> bool:
+        """Whether a packet of this direction starts like a response with this id."""
+        buffer = self.search.pieces.buffer
+        needle = correlation_id.to_bytes(4, "big", signed=True)
+        for start in self.search.pieces.starts:
+            if buffer.startswith(needle, start + 4):
+                size = int.from_bytes(buffer[start : start + 4], "big")
+                if 4 <= size <= UNCONFIRMED_FRAME_SIZE_MAX:
+                    return True
+        return False
+
+
+def _replay(side: _Side) -> None:
+    for data, stamp, kind in side.search.pieces.split(0):
+        if kind == DATA:
+            side.flow.feed(data, 0, len(data), stamp)
+        else:
+            side.flow.sink.skip(len(data), stamp, kind == TRUNCATED)
+
+
+def _is_first_request(data: bytes) -> bool | None:
+    """Whether a connection can start with these bytes, if it speaks Kafka; None without the rest
+    of them.
+    """
+    header = parse_header(data, 0, strict=False)
+    if header is None or header[2] not in messages.API_VERSIONS:
+        return False
+    if header[5] is not None and not header[5].decode("utf-8", "replace").isprintable():
+        # The first message of another protocol may look like a header with such a client id.
+        return _is_request(data, header)
+    # ZooKeeper's first frame is mostly zeros: a Produce request without a client id.
+    return not (header[2] == 0 and header[4] == 0 and not header[5])
+
+
+def _is_request(data: bytes, header: Header) -> bool | None:
+    """Whether the body of a request follows a header; None if it has not come yet."""
+    _, size, api_key, api_version, _, _ = header
+    low, high = messages.API_VERSIONS[api_key]
+    if not low <= api_version <= high:
+        return True
+    if len(data) < 4 + size:
+        return None
+    payload = data[4 : 4 + size]
+    cls = messages.request_class(api_key)
+    try:
+        _, start = RequestHeader.decode(payload, request_header_version(api_key, api_version))
+        if is_message_bomb(cls, payload, api_version, start):
+            return False
+        cls.decode(payload, api_version, start)
+    except WireError:
+        return False
+    return True
+
+
+Stage = Recogniser | Conversation | Decrypted | Tls | Other
+
+
+def end_name(address: bytes, port: bytes) -> str:
+    """Return an end of a connection as text, with brackets around an IPv6 address."""
+    number = int.from_bytes(port, "big")
+    if len(address) == 4:
+        return f"{address[0]}.{address[1]}.{address[2]}.{address[3]}:{number}"
+    from ipaddress import IPv6Address
+
+    return f"[{IPv6Address(address)}]:{number}"

@@ -1,0 +1,299 @@
+"""One direction of an encrypted connection: from packets to records, and from records to text.
+
+Owns what happens where packets are missing: where a record is lost its text is a hole of the same
+size, and a record after a hole is found by its key and number, which are right for no other bytes.
+
+Source: RFC 8446, sections 4.6.3 (key update), 5.1 and 5.2; RFC 5246, section 6.2.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kraftwire.capture.framing.health import TlsConnection
+from kraftwire.capture.packets.packet import Stamp
+from kraftwire.capture.tcp.streams import Flow
+from kraftwire.capture.tls.ciphers import Opener
+
+__all__ = ["Side", "Whole"]
+
+_CHANGE_CIPHER, _HANDSHAKE, _TEXT = 20, 22, 23
+_FINISHED, _KEY_UPDATE = 20, 24
+_KINDS = range(20, 25)
+_HEAD_SIZE = 5
+_RECORD_SIZE_MAX = 16_384 + 2048
+
+# Records that wait for the hello of the other side, which a capture may show later.
+_WAITING_MAX = 64
+# Handshake messages are looked through up to this size.
+_HANDSHAKE_BYTES_MAX = 1024 * 1024
+# After a hole that hides where records begin, the next record is searched for in this many bytes,
+# and tried under this many numbers.
+_SEARCH_BYTES_MAX = 256 * 1024
+_NUMBERS_MAX = 256
+
+
+class Whole(Protocol):
+    """The connection that a direction belongs to."""
+
+    summary: TlsConnection
+
+    def take_hello(self, data: bytes) -> None:
+        """Read a hello."""
+
+    def fail(self, reason: str) -> None:
+        """Stop decrypting, for a reason."""
+
+    def count(self, wire: int, text: int) -> None:
+        """Count a record's captured bytes, of which some are text."""
+
+    def count_lost(self, wire: int) -> None:
+        """Count captured bytes of records that stay closed."""
+
+
+class Side:
+    """One direction of a connection: its records, and the key that opens the next one.
+
+    `later` are openers that come after the present one. `is_late` if records of the
+    handshake come first, whose key is not known. `closed_bytes` count what was not decrypted.
+    """
+
+    def __init__(self, flow: Flow, text: Flow, tls: Whole) -> None:
+        self.flow = flow
+        self.text = text
+        self.later: list[Opener] = []
+        self.is_late = False
+        self.closed_bytes = 0
+        self._tls = tls
+        self._opener: Opener | None = None
+        self._number = 0
+        self._handshakes = 0
+        self._is_closed = False
+        self._buffer = bytearray()
+        self._begin = 0
+        self._missing = 0
+        self._lost_at = -1
+        self._handshake = bytearray()
+        self._waiting: list[tuple[bytes, bytes, Stamp]] = []
+        flow.sink = self
+        flow.feed = self.feed
+
+    @property
+    def held_bytes(self) -> int:
+        """Roughly the memory of what waits here."""
+        waiting = sum(len(each[1]) for each in self._waiting)
+        return len(self._buffer) + len(self._handshake) + waiting
+
+    # -- bytes ---------------------------------------------------------------------------------
+
+    def feed(self, data: bytes, start: int, end: int, stamp: Stamp, /) -> None:
+        """Take bytes in order."""
+        if self._is_closed:
+            self._count_closed(end - start)
+            return
+        if not self._buffer:
+            self._begin = stamp[1]
+        self._buffer += data[start:end]
+        if self._lost_at >= 0 and not self._search():
+            return
+        self._cut(stamp)
+
+    def _cut(self, stamp: Stamp) -> None:
+        """Take the records that are complete."""
+        buffer, at = self._buffer, 0
+        while len(buffer) - at >= _HEAD_SIZE and not self._is_closed:
+            size = _record_size(buffer, at)
+            if not size:
+                self._buffer = buffer[at:]
+                self._tls.fail("what follows is not a TLS record")
+                return
+            if len(buffer) - at < size:
+                break
+            whole = bytes(buffer[at : at + size])
+            missing, self._missing = self._missing, 0
+            at += size
+            record = whole[:_HEAD_SIZE], whole[_HEAD_SIZE:], (stamp[0], self._begin, stamp[2])
+            self._begin = stamp[1]
+            if missing:
+                self._lose_record(len(record[1]), size - missing)
+            else:
+                self._take(*record)
+        if self._is_closed:
+            self._count_closed(len(buffer) - at)
+            self._buffer = bytearray()
+        else:
+            self._buffer = buffer[at:]
+
+    def skip(self, count: int, stamp: Stamp, _truncated: bool, /) -> None:
+        """Continue after missing bytes: inside a record, or where one has to be found again."""
+        if self._is_closed:
+            return
+        if self._opener is None:
+            self._tls.fail("bytes of its handshake are missing")
+            return
+        if self._lost_at >= 0:
+            self._lost_at += count + len(self._buffer)
+            self._tls.count_lost(len(self._buffer))
+            self._buffer.clear()
+            return
+        size = _record_size(self._buffer, 0) if len(self._buffer) >= _HEAD_SIZE else 0
+        if size:
+            inside = min(count, size - len(self._buffer))
+            self._buffer += bytes(inside)
+            self._missing += inside
+            count -= inside
+            if len(self._buffer) == size:
+                self._cut(stamp)
+        if count:
+            self._lost_at = count + len(self._buffer)
+            self._tls.count_lost(len(self._buffer))
+            self._buffer.clear()
+
+    def disagree(self, count: int, /) -> None:
+        """Note that bytes came again and differ."""
+        if not self._is_closed:
+            self.text.sink.disagree(count)
+
+    def _search(self) -> bool:
+        """Find a record again after a hole; only the right key and number open it."""
+        opener, buffer = self._opener, self._buffer
+        assert opener is not None
+        for at in range(len(buffer) - _HEAD_SIZE + 1):
+            size = _record_size(buffer, at) if buffer[at] == _TEXT else 0
+            if not size or len(buffer) - at < size:
+                continue
+            head, body = bytes(buffer[at : at + 5]), bytes(buffer[at + 5 : at + size])
+            lost = self._lost_at + at
+            least = _HEAD_SIZE + opener.overhead
+            for count in range(min(lost // least, _NUMBERS_MAX) + 1):
+                if opener.open(head, body, self._number + count) is not None:
+                    self._number += count
+                    self._lost_at = -1
+                    self._tls.summary.damaged_records += count
+                    self._tls.count_lost(at)
+                    del buffer[:at]
+                    self._lose_text(lost - count * least)
+                    return True
+        if len(buffer) > _SEARCH_BYTES_MAX:
+            self._tls.fail("no record is recognised after missing packets")
+        return False
+
+    # -- records -------------------------------------------------------------------------------
+
+    def _take(self, head: bytes, body: bytes, stamp: Stamp) -> None:
+        size = _HEAD_SIZE + len(body)
+        if self._opener is not None and (head[0] != _CHANGE_CIPHER):
+            self._open(head, body, stamp)
+        elif head[0] == _TEXT:
+            # In TLS 1.3 what the server answers may come later in the capture.
+            self._waiting.append((head, body, stamp))
+            if len(self._waiting) > _WAITING_MAX:
+                self._tls.fail("the server's hello is missing")
+        else:
+            self._tls.count(size, 0)
+            if head[0] == _HANDSHAKE:
+                self._tls.take_hello(body)
+            elif head[0] == _CHANGE_CIPHER and self._opener is None and self.later:
+                self.begin_next()
+
+    def begin_next(self) -> None:
+        """Take the next key; records count from 0 again."""
+        self._opener = self.later.pop(0)
+        self._number = 0
+        self._handshake.clear()
+
+    def go_on(self) -> None:
+        """Take the records that have waited for a key."""
+        waiting, self._waiting = self._waiting, []
+        for record in waiting:
+            if self._is_closed:
+                self._count_closed(_HEAD_SIZE + len(record[1]))
+            else:
+                self._take(*record)
+
+    def _open(self, head: bytes, body: bytes, stamp: Stamp) -> None:
+        assert self._opener is not None
+        found = self._opener.open(head, body, self._number)
+        if found is None and self.later:
+            # The key of the handshake may be the one that is not known.
+            found = self.later[0].open(head, body, 0)
+            if found is not None:
+                self.begin_next()
+        size = _HEAD_SIZE + len(body)
+        if found is None and self.is_late:
+            self._tls.count(size, 0)
+            self._handshakes += 1
+            if self._handshakes > _WAITING_MAX:
+                self._tls.fail("its secrets do not open what it says")
+            return
+        if found is None:
+            self._lose_record(len(body), size)
+            return
+        self.is_late = False
+        self._number += 1
+        kind, text = found
+        self._tls.count(size, len(text) if kind == _TEXT else 0)
+        if kind == _TEXT:
+            if text:
+                self.text.feed(text, 0, len(text), stamp)
+        elif kind == _HANDSHAKE and head[0] == _TEXT:
+            self._shake(text)
+
+    def _shake(self, text: bytes) -> None:
+        """Read handshake messages of TLS 1.3: some of them end the use of a key."""
+        self._handshake += text
+        while len(self._handshake) >= 4:
+            size = 4 + int.from_bytes(self._handshake[1:4], "big")
+            if size > _HANDSHAKE_BYTES_MAX:
+                self._handshake.clear()
+            if len(self._handshake) < size:
+                return
+            kind = self._handshake[0]
+            del self._handshake[:size]
+            if kind == _FINISHED and self.later:
+                self.begin_next()
+            elif kind == _KEY_UPDATE and self._opener is not None:
+                self.later = [self._opener.next()]
+                self.begin_next()
+
+    def _lose_record(self, size: int, captured: int) -> None:
+        """Skip a record that cannot be opened; its length gives that of its text."""
+        assert self._opener is not None
+        self._number += 1
+        self._tls.summary.damaged_records += 1
+        self._tls.count_lost(captured)
+        if not self.later:
+            self._lose_text(size - self._opener.overhead)
+
+    def _lose_text(self, count: int) -> None:
+        if count > 0:
+            self.text.sink.skip(count, self.flow.stamp, False)
+
+    # -- the end -------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Only count from now on."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._count_closed(sum(_HEAD_SIZE + len(each[1]) for each in self._waiting))
+        self._waiting = []
+
+    def finish(self) -> None:
+        """Count what is left over."""
+        self._count_closed(len(self._buffer) - self._missing)
+        self._buffer.clear()
+        self._missing = 0
+        self.close()
+
+    def _count_closed(self, count: int) -> None:
+        self.closed_bytes += count
+        self._tls.count(count, 0)
+
+
+def _record_size(buffer: bytearray, at: int) -> int:
+    """The size of the record that begins here, its head included; 0 if none does."""
+    if buffer[at] not in _KINDS or buffer[at + 1] != 3 or buffer[at + 2] > 4:
+        return 0
+    size = int.from_bytes(buffer[at + 3 : at + 5], "big")
+    return _HEAD_SIZE + size if 0 < size <= _RECORD_SIZE_MAX else 0

@@ -1,0 +1,201 @@
+"""The client's direction: requests, and the bare SASL tokens of old clients.
+
+Owns the hot loop over request headers. A request is registered as soon as its header is there, so
+that a response finds it whatever happens to its body.
+"""
+
+from __future__ import annotations
+
+from kraftwire.capture.framing.frames import Request
+from kraftwire.capture.framing.headers import (
+    HEADER,
+    HEADER_SIZE,
+    PRODUCE,
+    api_table,
+    client_id,
+    is_controlled_shutdown_v0,
+    is_gssapi_token,
+    parse_header,
+    produce_acks,
+)
+from kraftwire.capture.framing.matching import Pairing
+from kraftwire.capture.framing.reader import FrameReader
+from kraftwire.capture.framing.search import RequestSearch
+from kraftwire.capture.packets.packet import Stamp
+from kraftwire.capture.tcp.streams import Flow
+from kraftwire.limits import FRAME_SIZE_MAX
+
+__all__ = ["RequestReader"]
+
+_NO_API = -1
+_STOP_MAX = 4 + FRAME_SIZE_MAX
+
+
+class RequestReader(FrameReader):
+    """Cuts a client's bytes into requests."""
+
+    __slots__ = ("_client", "_has_tokens", "_last_id", "_raw_client", "_table", "_tokens_after")
+
+    DIRECTION = "request"
+
+    def __init__(self, conversation: Pairing, flow: Flow) -> None:
+        self._table = api_table()
+        self._raw_client: bytes | None = None
+        self._client: str | None = None
+        self._last_id: int | None = None
+        # Bare tokens come until the next real request.
+        self._has_tokens = False
+        self._tokens_after: int | None = None
+        super().__init__(conversation, flow)
+
+    @property
+    def raw_client(self) -> bytes | None:
+        """The bytes of the client id in the last request, none for null; None before the first."""
+        return self._raw_client
+
+    @property
+    def client(self) -> str | None:
+        """The client id in the last request, as text."""
+        return self._client
+
+    @property
+    def has_token_turn(self) -> bool:
+        """Whether bare tokens may come now."""
+        return self._has_tokens and self._last_id == self._tokens_after
+
+    def pass_by(self, correlation_id: int) -> None:
+        """Note the last one of some requests that were cut elsewhere."""
+        self._last_id = correlation_id
+
+    def _cut(self, data: bytes, start: int, end: int, first: Stamp, stamp: Stamp) -> None:
+        table = self._table
+        unpack = HEADER.unpack_from
+        while end - start >= HEADER_SIZE:
+            size, kind, correlation_id, id_size = unpack(data, start)
+            stop = start + 4 + size
+            api = table.get(kind)
+            body = start + HEADER_SIZE + (id_size if id_size > 0 else 0)
+            raw = data[start + HEADER_SIZE : body]
+            if api is not None and raw == self._raw_client and body <= stop <= start + _STOP_MAX:
+                request = Request(api[0], api[1], correlation_id, self._client)
+                self._last_id = correlation_id
+                if api[2]:
+                    self._apply_rules(request, api[2], data, body, stop)
+            else:
+                unusual = self._unusual(data, start, end)
+                if unusual is None:
+                    self._lose()
+                    self.flow.feed(data, start, end, first)
+                    return
+                request = unusual
+            if request.has_response:
+                self.conversation.register(request)
+            if stop > end:
+                self._begin(size, data[start + 4 : end], request, first)
+                return
+            self._emit(request, data[start + 4 : stop], size, first, ())
+            first = stamp
+            start = stop
+        if start < end:
+            self._keep_short(data, start, end, first, stamp)
+
+    def _keep_short(
+        self, data: bytes, start: int, end: int, first: Stamp, stamp: Stamp
+    ) -> None:
+        """Deal with bytes that are too few for a header: the start of one, or a short token."""
+        size = int.from_bytes(data[start : start + 4], "big", signed=True)
+        stop = start + 4 + size
+        if end - start < 4 or stop > end:
+            self._keep(data[start:end], first)
+        elif size >= 0 and (request := self._token(data, start, end)) is not None:
+            self.conversation.register(request)
+            self._emit(request, data[start + 4 : stop], size, first, ())
+            self._cut(data, stop, end, stamp, stamp)
+        else:
+            self._lose()
+            self.flow.feed(data, start, end, first)
+
+    def _unusual(self, data: bytes, start: int, end: int) -> Request | None:
+        """A request from another client than the last, of an unknown API or version, or cut in
+        its header; a token; None if it is none of them.
+        """
+        header = parse_header(data[start:end], 0, strict=False)
+        if header is None:
+            if is_controlled_shutdown_v0(data, start):
+                return Request(7, 0, int.from_bytes(data[start + 8 : start + 12], "big"), None)
+            return self._token(data, start, end)
+        _, _, api_key, api_version, correlation_id, raw = header
+        request = Request(api_key, api_version, correlation_id, None)
+        self._last_id = correlation_id
+        id_size = int.from_bytes(data[start + 12 : start + 14], "big", signed=True)
+        body = start + HEADER_SIZE + max(id_size, 0)
+        if raw is None or len(raw) == id_size:
+            request.client_id = None if raw is None else client_id(raw)
+            # A null client id has no bytes either, and no client uses both null and empty ones.
+            self._raw_client, self._client = raw or b"", request.client_id
+        api = self._table.get(api_key << 16 | api_version)
+        if api is not None and api[2]:
+            self._apply_rules(request, api[2], data, body, min(end, start + 4 + header[1]))
+        return request
+
+    def _token(self, data: bytes, start: int, end: int) -> Request | None:
+        """Return a bare SASL token, if one may come now."""
+        size = int.from_bytes(data[start : start + 4], "big", signed=True)
+        if not 0 <= size <= FRAME_SIZE_MAX:
+            return None
+        if self._last_id is None and is_gssapi_token(data[start + 4 : end]):
+            self._has_tokens = True
+        if not self.has_token_turn:
+            return None
+        return Request(_NO_API, _NO_API, _NO_API, None)
+
+    def _apply_rules(self, request: Request, kind: int, data: bytes, body: int, stop: int) -> None:
+        """Apply what a request changes for the frames that follow it."""
+        if kind == PRODUCE:
+            request.has_response = produce_acks(data, body, stop, request.api_version) != 0
+        else:
+            self._has_tokens = True
+            self._tokens_after = request.correlation_id
+
+    def _emit(
+        self,
+        request: Request,
+        data: bytes,
+        size: int,
+        stamp: Stamp,
+        missing: tuple[tuple[int, int], ...],
+    ) -> None:
+        frame = self.new_frame(request, data, size, stamp, missing)
+        request.time_ns = frame.time_ns
+        request.position = frame.position
+        conversation = self.conversation
+        conversation.outbox.frames.append(frame)
+        if conversation.parked:
+            conversation.match_parked()
+
+    def _hand_out(self, data: bytes, stamp: Stamp, missing: tuple[tuple[int, int], ...]) -> None:
+        request = self._request
+        self._request = None
+        if request is not None:
+            if request.client_id is None and request.api_key >= 0:
+                self._complete_client_id(request, data)
+            self._emit(request, data, self._size, stamp, missing)
+
+    def _complete_client_id(self, request: Request, data: bytes) -> None:
+        """Read the client id of a request whose header came in two packets."""
+        id_size = int.from_bytes(data[8:10], "big", signed=True)
+        if id_size > 0 and len(data) >= 10 + id_size:
+            request.client_id = client_id(data[10 : 10 + id_size])
+
+    def _new_search(self) -> RequestSearch:
+        return RequestSearch(self._raw_client, self._last_id)
+
+    def _find(self, _fresh: int | None, /) -> int:
+        search = self._search
+        if not isinstance(search, RequestSearch):
+            return -1
+        return search.find(self.conversation.is_parked)
+
+    def _find_last(self) -> int:
+        search = self._search
+        return search.find_last() if isinstance(search, RequestSearch) else -1

@@ -1,0 +1,134 @@
+"""The server's direction: responses, told apart by the requests they answer.
+
+Owns the hot loop over correlation ids; what does not match at once is paired by the conversation.
+"""
+
+from __future__ import annotations
+
+import struct
+from itertools import islice
+
+from kraftwire.capture.framing.frames import Request
+from kraftwire.capture.framing.reader import FrameReader
+from kraftwire.capture.framing.search import ResponseSearch
+from kraftwire.capture.packets.packet import Stamp
+from kraftwire.limits import FRAME_SIZE_MAX
+
+__all__ = ["ResponseReader"]
+
+_HEAD = struct.Struct(">ii")
+_HEAD_SIZE = _HEAD.size
+# Responses come in order, so only those to the first requests in flight are looked for.
+_PENDING_SOUGHT = 64
+_MILLISECOND_NS = 1_000_000
+
+
+class ResponseReader(FrameReader):
+    """Cuts a server's bytes into responses."""
+
+    __slots__ = ()
+
+    DIRECTION = "response"
+
+    def _cut(self, data: bytes, start: int, end: int, first: Stamp, stamp: Stamp) -> None:
+        conversation = self.conversation
+        pending = conversation.pending
+        while end - start >= _HEAD_SIZE:
+            size, correlation_id = _HEAD.unpack_from(data, start)
+            stop = start + 4 + size
+            if not 4 <= size <= FRAME_SIZE_MAX and not (0 <= size < 4 and self._has_token_turn()):
+                self._lose()
+                self.flow.feed(data, start, end, first)
+                return
+            if stop > end:
+                self._begin(size, data[start + 4 : end], None, first)
+                return
+            payload = data[start + 4 : stop]
+            start = stop
+            if pending:
+                request = pending[0]
+                is_next = request.correlation_id == correlation_id and request.time_ns >= 0
+                if is_next and not conversation.parked:
+                    pending.popleft()
+                    self.emit(request, payload, size, first, ())
+                    first = stamp
+                    continue
+            conversation.respond(payload, size, first, ())
+            first = stamp
+        if start < end:
+            self._keep_short(data, start, end, first, stamp)
+
+    def _keep_short(
+        self, data: bytes, start: int, end: int, first: Stamp, stamp: Stamp
+    ) -> None:
+        """Deal with bytes that are too few for a header: the start of one, or a short token."""
+        size = int.from_bytes(data[start : start + 4], "big", signed=True)
+        stop = start + 4 + size
+        if end - start >= 4 and 0 <= size < 4 and stop <= end and self._has_token_turn():
+            self.conversation.respond(data[start + 4 : stop], size, first, ())
+            self._keep_short(data, stop, end, stamp, stamp)
+        elif start < end:
+            self._keep(data[start:end], first)
+
+    def ids_in(self, data: bytes) -> tuple[list[int], bool]:
+        """Return the correlation ids of the responses that bytes would complete, and whether they
+        would end with one of them. Order: while frames are cut.
+        """
+        need, ids = self.flow.need, []
+        if need:
+            if len(data) < need:
+                return [], False
+            ids.append(int.from_bytes(self.flow.parts[0][:4], "big", signed=True))
+        else:
+            data = self._prefix + data
+        at = need
+        while len(data) - at >= _HEAD_SIZE:
+            size, correlation_id = _HEAD.unpack_from(data, at)
+            if not 4 <= size <= len(data) - at - 4:
+                break
+            ids.append(correlation_id)
+            at += 4 + size
+        return ids, at == len(data)
+
+    def _has_token_turn(self) -> bool:
+        """Whether the next response answers a bare SASL token."""
+        pending = self.conversation.pending
+        return bool(pending) and pending[0].api_key < 0
+
+    def emit(
+        self,
+        request: Request | None,
+        data: bytes,
+        size: int,
+        stamp: Stamp,
+        missing: tuple[tuple[int, int], ...],
+    ) -> None:
+        """Pass on a response; without its request if that is not in the capture."""
+        frame = self.new_frame(request, data, size, stamp, missing)
+        if request is not None and self.is_early:
+            self.is_early = False
+        if request is not None and request.time_ns >= 0:
+            frame.latency_ms = (stamp[0] - request.time_ns) / _MILLISECOND_NS
+        self.conversation.outbox.frames.append(frame)
+
+    def _hand_out(self, data: bytes, stamp: Stamp, missing: tuple[tuple[int, int], ...]) -> None:
+        conversation = self.conversation
+        pending = conversation.pending
+        if pending and not missing and not conversation.parked:
+            request = pending[0]
+            correlation_id = int.from_bytes(data[:4], "big", signed=True)
+            if request.correlation_id == correlation_id and request.time_ns >= 0:
+                pending.popleft()
+                self.emit(request, data, self._size, stamp, ())
+                return
+        conversation.respond(data, self._size, stamp, missing)
+
+    def _new_search(self) -> ResponseSearch:
+        return ResponseSearch()
+
+    def _find(self, fresh: int | None, /) -> int:
+        search = self._search
+        if not isinstance(search, ResponseSearch):
+            return -1
+        pending = islice(self.conversation.pending, _PENDING_SOUGHT)
+        return search.find([request.correlation_id for request in pending], fresh)

@@ -1,0 +1,274 @@
+"""One direction of a TCP connection: its bytes in order, each once, and the holes among them.
+
+Owns sequence numbers. Where the bytes go is up to the sink; when a hole is hopeless is decided
+here, from the packets of both directions.
+
+Source: RFC 9293.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable
+from typing import Protocol
+
+from kraftwire.capture.framing.health import Health
+from kraftwire.capture.limits import (
+    HELD_BYTES_MAX,
+    HELD_BYTES_WAITING_MAX,
+    HOLE_PACKETS,
+    HOLE_WAIT_NS,
+    HOLE_WAIT_RETRANSMISSION_NS,
+    PIECE_OBJECT_BYTES,
+)
+from kraftwire.capture.packets.links import FIN, Segment
+from kraftwire.capture.packets.packet import NO_STAMP, Stamp
+
+__all__ = ["Flow", "Sink"]
+
+_MASK = 0xFFFFFFFF
+_HALF = 0x80000000
+_UNKNOWN = -1
+
+# Sequence number, payload, how many bytes the capture cut off its end, stamp of the packet.
+_Held = tuple[int, bytes, int, Stamp]
+
+
+class Sink(Protocol):
+    """Takes a direction's bytes in order."""
+
+    def feed(self, data: bytes, start: int, end: int, stamp: Stamp, /) -> None:
+        """Take bytes of a packet."""
+
+    def skip(self, count: int, stamp: Stamp, truncated: bool, /) -> None:
+        """Learn that bytes are missing, because a packet is, or because it is truncated."""
+
+    def disagree(self, count: int, /) -> None:
+        """Learn that bytes came again and differ."""
+
+
+class Flow:
+    """A direction of a connection.
+
+    `fast_seq` is the sequence number of the next byte, or -1 while anything is unusual;
+    only then does `accept` get packets, between `leave_fast_lane` and `enter_fast_lane`. `feed`
+    is the sink's method for bytes in order; sinks replace it as their state changes. Of a frame
+    that continues in later packets, `parts` are the pieces so far, `need` counts the bytes that are
+    missing and `stamp` is that of the last piece: a packet with fewer bytes than that is appended
+    in the fast lane, without a call of `feed`.
+    """
+
+    __slots__ = (
+        "_acked_at",
+        "_health",
+        "_held",
+        "_held_bytes",
+        "_hole_at",
+        "_hole_ns",
+        "_is_waiting",
+        "fast_seq",
+        "feed",
+        "fin_seq",
+        "is_finished",
+        "need",
+        "next_seq",
+        "parts",
+        "sink",
+        "stamp",
+        "syn_seq",
+    )
+
+    sink: Sink
+    feed: Callable[[bytes, int, int, Stamp], None]
+
+    def __init__(self, health: Health) -> None:
+        self.fast_seq = _UNKNOWN
+        self.next_seq = _UNKNOWN
+        self.syn_seq = _UNKNOWN
+        self.fin_seq = _UNKNOWN
+        self.is_finished = False
+        self.need = 0
+        self.parts: list[bytes] = []
+        self.stamp = NO_STAMP
+        self._health = health
+        self._held: list[_Held] = []
+        self._held_bytes = 0
+        self._hole_at = self._hole_ns = self._acked_at = _UNKNOWN
+        self._is_waiting = False
+
+    @property
+    def has_hole(self) -> bool:
+        """Whether later bytes wait for earlier ones."""
+        return bool(self._held)
+
+    @property
+    def held_bytes(self) -> int:
+        """Roughly the memory of what waits here: pieces of a frame, and bytes after holes."""
+        size = self._held_bytes + sum(map(len, self.parts))
+        return size + (len(self._held) + len(self.parts)) * PIECE_OBJECT_BYTES
+
+    def leave_fast_lane(self) -> None:
+        """Leave the fast lane: the next packets come to `accept`."""
+        if self.fast_seq >= 0:
+            self.next_seq = self.fast_seq
+            self.fast_seq = _UNKNOWN
+
+    def enter_fast_lane(self) -> None:
+        """Return to the fast lane, because nothing is unusual any more."""
+        self.fast_seq = self.next_seq
+
+    def go_on_from(self, other: Flow) -> None:
+        """Continue where another object for this direction is, which has no hole."""
+        self.fast_seq, self.next_seq = other.fast_seq, other.next_seq
+        self.need, self.parts, self.stamp = other.need, other.parts, other.stamp
+
+    def is_far_off(self, seq: int) -> bool:
+        """Whether a sequence number cannot belong to this connection any more."""
+        next_seq = self.next_seq if self.fast_seq < 0 else self.fast_seq
+        if next_seq < 0:
+            return False
+        ahead = (seq - next_seq) & _MASK
+        return min(ahead, _MASK + 1 - ahead) > HELD_BYTES_WAITING_MAX * 4
+
+    def is_repeated(self, seq: int, size: int) -> bool:
+        """Whether bytes of a packet may have come before.
+
+        A single byte before the next one does not count: it keeps a connection alive, and
+        may have any value.
+        """
+        next_seq = self.next_seq if self.fast_seq < 0 else self.fast_seq
+        ahead = (seq - next_seq) & _MASK
+        if next_seq < 0 or not size or (ahead == _MASK and size == 1):
+            return False
+        return ahead >= _HALF or any(
+            (held[0] - seq) & _MASK < size or (seq - held[0]) & _MASK < len(held[1])
+            for held in self._held
+        )
+
+    def accept(self, segment: Segment, packet_number: int) -> None:
+        """Take a packet of any kind but SYN; `packet_number` counts those of the connection."""
+        stamp, _, seq, _, flags, data, start, end, missing = segment
+        size = end - start + missing
+        if self.next_seq < 0 and size:
+            self.next_seq = seq
+        if flags & FIN and self.fin_seq < 0:
+            self.fin_seq = (seq + size) & _MASK
+        if size:
+            ahead = (seq - self.next_seq) & _MASK
+            if not ahead:
+                self._take(data, start, end, missing, stamp)
+            elif ahead < _HALF:
+                self._hold((seq, data[start:end], missing, stamp), packet_number)
+            else:
+                self._take_rest((seq, data[start:end], missing, stamp))
+            if self._held:
+                self._drain()
+        self._check_finished()
+
+    def _check_finished(self) -> None:
+        if self.fin_seq >= 0 and self.next_seq == self.fin_seq and not self._held:
+            self.is_finished = True
+
+    def _take(self, data: bytes, start: int, end: int, missing: int, stamp: Stamp) -> None:
+        """Pass bytes on that are next in order."""
+        self.next_seq = (self.next_seq + end - start + missing) & _MASK
+        if start < end:
+            self.feed(data, start, end, stamp)
+        if missing:
+            self._lose(missing, stamp, truncated=True)
+
+    def _take_rest(self, held: _Held) -> None:
+        """Pass on the new part of bytes that begin before the next one."""
+        seq, data, missing, stamp = held
+        known = (self.next_seq - seq) & _MASK
+        if known >= len(data) + missing:
+            self._health.retransmissions += 1
+            self._health.bytes.duplicates += len(data)
+            return
+        start = min(known, len(data))
+        if known:
+            self._health.overlaps += 1
+            self._health.bytes.duplicates += start
+        missing -= known - start
+        self._take(data, start, len(data), missing, stamp)
+
+    def _hold(self, held: _Held, packet_number: int) -> None:
+        """Keep bytes until those before them come."""
+        next_seq = self.next_seq
+        if any(held[0] == other[0] and len(held[1]) == len(other[1]) for other in self._held):
+            self._health.retransmissions += 1
+            self._health.bytes.duplicates += len(held[1])
+            return
+        if not self._held:
+            self._hole_at, self._hole_ns = packet_number, held[3][0]
+            self._acked_at, self._is_waiting = _UNKNOWN, False
+        self._health.out_of_order += 1
+        insort(self._held, held, key=lambda other: (other[0] - next_seq) & _MASK)
+        self._held_bytes += len(held[1])
+
+    def _drain(self) -> None:
+        """Pass on held bytes as far as there is no hole before them."""
+        while self._held:
+            held = self._held[0]
+            if 0 < (held[0] - self.next_seq) & _MASK < _HALF:
+                return
+            del self._held[0]
+            self._held_bytes -= len(held[1])
+            self._take_rest(held)
+
+    def _lose(self, count: int, stamp: Stamp, *, truncated: bool) -> None:
+        self._health.gaps += 1
+        self._health.missing_bytes += count
+        self.sink.skip(count, stamp, truncated)
+
+    def on_ack(self, ack: int, packet_number: int) -> None:
+        """Learn from the other direction how far its end has received this one."""
+        if not self._held:
+            return
+        ahead = (ack - self.next_seq) & _MASK
+        last = self._held[-1]
+        hole = (self._held[0][0] - self.next_seq) & _MASK
+        known = (last[0] + len(last[1]) + last[2] - self.next_seq) & _MASK
+        if hole <= ahead <= known and self._acked_at < 0:
+            self._acked_at = packet_number
+        elif not ahead:
+            self._is_waiting = True
+
+    def is_hole_hopeless(self, packet_number: int, time_ns: int, *, is_answered: bool) -> bool:
+        """Whether what is missing will not come any more.
+
+        `is_answered`: the other direction has reacted to missing bytes. Order of
+        evidence: the receiver has the bytes, so they are not sent again; or memory or time
+        is used up, both of which are short unless the receiver is seen asking for the bytes.
+        """
+        if not self._held:
+            return False
+        if self._acked_at >= 0 and packet_number - self._acked_at >= HOLE_PACKETS:
+            return True
+        if is_answered and packet_number - self._hole_at >= HOLE_PACKETS:
+            return True
+        waited = time_ns - self._hole_ns
+        if self._is_waiting and self._acked_at < 0:
+            return self._held_bytes > HELD_BYTES_WAITING_MAX or waited > HOLE_WAIT_RETRANSMISSION_NS
+        return self._held_bytes > HELD_BYTES_MAX or waited > HOLE_WAIT_NS
+
+    def give_up_hole(self, packet_number: int) -> None:
+        """Report the first hole as lost and pass on what comes after it."""
+        if self._held:
+            seq, _, _, stamp = self._held[0]
+            count = (seq - self.next_seq) & _MASK
+            self.next_seq = seq
+            self._lose(count, stamp, truncated=False)
+            self._drain()
+            self._hole_at, self._hole_ns = packet_number, stamp[0]
+            self._acked_at, self._is_waiting = _UNKNOWN, False
+            self._check_finished()
+
+    def give_up_all_holes(self, packet_number: int) -> None:
+        """Report every hole as lost, because nothing more will come."""
+        while self._held:
+            self.give_up_hole(packet_number)
+        if self.fin_seq >= 0 and not self.is_finished and self.next_seq >= 0:
+            count = (self.fin_seq - self.next_seq) & _MASK
+            if 0 < count < _HALF:
+                self._lose(count, NO_STAMP, truncated=False)

@@ -1,0 +1,310 @@
+"""A payload as it is shown: its JSON form, the batches and messages inside it, all its findings.
+
+Everything here is computed on request, so that a program that prints one line for a frame
+does not pay for its JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from kraftwire import messages
+from kraftwire.decode.body.bodies import Payload, decode_payload
+from kraftwire.decode.body.findings import Finding, finding_of, json_path
+from kraftwire.decode.body.lazy import lazy
+from kraftwire.decode.body.nested import HAS_NESTED, Around, Inner, Nested, is_plain, nested_in
+from kraftwire.decode.body.partial_body import Part, annotated, partial_json
+from kraftwire.decode.body.records import (
+    FieldBatches,
+    Settings,
+    batches_in,
+    json_with_batches,
+    read_into,
+)
+from kraftwire.decode.body.redact import REDACTED, holds_secrets, may_carry_secrets, redact
+from kraftwire.decode.body.scan import RecordsField, error_codes, has_records
+from kraftwire.decode.body.secret_records import SECRET_HEADS
+from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.errors import WireError
+from kraftwire.wire.reader import Annotation
+
+__all__ = ["Clue", "PayloadView", "records_starts"]
+
+# How secret records of the metadata log begin, of whatever topic they are said to be.
+_SECRET_RECORD = re.compile(
+    b"|".join(re.escape(head) + b"[\\x00-\\x03]" for head in SECRET_HEADS if head[0])
+)
+# A request in an envelope is never an envelope itself; damaged or hostile bytes may say so.
+_DEPTH_MAX = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Clue:
+    """What earlier frames reveal about the inside of this one; see `nested.Around`."""
+
+    mechanism: str | None = None
+    protocol_type: str | None = None
+    embedded_api: tuple[int, int] | None = None
+
+
+_NO_CLUE = Clue()
+
+
+class PayloadView:
+    """A payload and everything that can be derived from it."""
+
+    def __init__(
+        self,
+        payload: Payload,
+        settings: Settings,
+        clue: Clue = _NO_CLUE,
+        *,
+        file: str | None = None,
+        depth: int = 0,
+    ) -> None:
+        """Prepare a view. `file` is the name that batches carry."""
+        self.payload = payload
+        self.settings = settings
+        self.file = file
+        self._clue = clue
+        self._depth = depth
+
+    @lazy
+    def part(self) -> Part:
+        """The annotations of the body, up to where it stops.
+
+        Order: only for a payload whose `body_class` is known.
+        """
+        payload = self.payload
+        if payload.part is not None:
+            return payload.part
+        assert payload.body_class is not None
+        return annotated(
+            payload.body_class, payload.data, payload.body_version, payload.header_end
+        )
+
+    @lazy
+    def batches(self) -> list[FieldBatches]:
+        """The batches in the body's fields of type records, one element for each field."""
+        body = self.payload.body
+        if body is None:
+            return []
+        return batches_in(body, self.payload.body_version, self.settings, self.file)
+
+    @lazy
+    def has_records(self) -> bool:
+        """Whether there is any byte of a batch in the body."""
+        body = self.payload.body
+        return body is not None and has_records(body, self.payload.body_version)
+
+    @lazy
+    def nested(self) -> Nested:
+        """What is inside the body's fields of type bytes."""
+        body = self.payload.body
+        if body is None or body.NAME not in HAS_NESTED:
+            return Nested()
+        around = Around(
+            self.payload.data,
+            self._unwrap,
+            self._clue.mechanism,
+            self._clue.protocol_type,
+            self._clue.embedded_api,
+            self.settings.show_secrets,
+        )
+        return nested_in(body, around)
+
+    def _unwrap(self, data: bytes, is_request: bool, api: tuple[int, int] | None) -> Inner:
+        payload = decode_payload(data, is_request=is_request, api=api)
+        depth = self._depth + 1
+        if depth > _DEPTH_MAX:
+            payload.body = payload.body_class = None
+        view = PayloadView(payload, self.settings, file=self.file, depth=depth)
+        return Inner(view.to_json(), view.findings, view.has_secrets)
+
+    @lazy
+    def inner(self) -> Payload | None:
+        """The request or response in an envelope; None if there is none, or it cannot be read."""
+        body: Any = self.payload.body
+        if self._depth == _DEPTH_MAX or body is None:
+            return None
+        if body.NAME == "EnvelopeRequest":
+            return decode_payload(body.request_data, is_request=True)
+        if body.NAME != "EnvelopeResponse" or not body.response_data:
+            return None
+        return decode_payload(body.response_data, is_request=False, api=self._clue.embedded_api)
+
+    @lazy
+    def findings(self) -> list[Finding]:
+        """Everything that was found in the payload."""
+        found = self.payload.findings + self._of_form()
+        batches = [each for each in self.batches if each.findings] if self.has_records else []
+        if not batches and not self.nested.findings:
+            return found
+        return [*found, *self._of_batches(batches), *self.nested.findings]
+
+    def _of_form(self) -> list[Finding]:
+        """Report the first field, if any, that Kafka would write in other bytes."""
+        payload = self.payload
+        body = payload.body
+        if body is None or payload.is_assumed:
+            return []
+        read = payload.data[payload.header_end : payload.end]
+        try:
+            written = body.encode(payload.body_version)
+        except WireError as error:
+            return [finding_of(error, "not-canonical")]
+        if written == read:
+            return []
+        at = payload.header_end + _same_size(read, written)
+        path = json_path(_innermost(self.part.root, at).path)
+        detail = f"Kafka writes the same message in {len(written)} bytes, here are {len(read)}"
+        return [Finding("not-canonical", at, path, detail)]
+
+    def _of_batches(self, batches: list[FieldBatches]) -> list[Finding]:
+        """The findings in batches, their offsets counted from the start of the payload."""
+        starts = records_starts(self.part.root)
+        return [
+            Finding(
+                each.id,
+                None if each.offset is None else each.offset + starts.get(of.where.path, 0),
+                each.path,
+                each.detail,
+                each.rest,
+            )
+            for of in batches
+            for each in of.findings
+        ]
+
+    @lazy
+    def error_codes(self) -> list[int]:
+        """The error codes other than 0 in the body and in an envelope's response, each once."""
+        body = self.payload.body
+        codes = error_codes(body, self.payload.body_version) if body is not None else []
+        inner = self.inner
+        if inner is not None and inner.body is not None and not inner.is_request:
+            codes += error_codes(inner.body, inner.body_version)
+        return list(dict.fromkeys(codes))
+
+    @property
+    def hides_bytes(self) -> bool:
+        """Whether raw bytes of the payload must not be shown because of what may be in them."""
+        if self.settings.show_secrets:
+            return False
+        payload = self.payload
+        if payload.body is None:
+            # A response without a request, or bytes that are not a header, may belong to a login.
+            is_unknown = payload.api_key is None or payload.header is None
+            return is_unknown or may_carry_secrets(payload.name) or _may_be_metadata(payload.data)
+        return holds_secrets(payload.name) or bool(self.nested.secret_paths)
+
+    @lazy
+    def _json(self) -> tuple[dict[str, Any] | None, list[str]]:
+        """The body's JSON form, and the paths of what was redacted in it."""
+        payload = self.payload
+        if payload.body is not None:
+            json: dict[str, Any] | None = json_with_batches(
+                payload.body, payload.body_version, self.batches
+            )
+        elif payload.body_class is not None:
+            json = partial_json(self.part, self._partial_batches)
+        else:
+            json = None
+        if json is None or self.settings.show_secrets:
+            return json, []
+        paths = redact(payload.name, json)
+        for path in self.nested.secret_paths:
+            json[path] = REDACTED
+        return json, paths + self.nested.secret_paths
+
+    @property
+    def body_json(self) -> dict[str, Any] | None:
+        """The body in the form of Kafka's converters, with batches and without secrets.
+
+        The leading fields if the body cannot be decoded as a whole, None if there are none.
+        """
+        return self._json[0]
+
+    @property
+    def secret_paths(self) -> list[str]:
+        """Paths of the fields that are redacted in the body."""
+        name = self.payload.name
+        if self.payload.body is not None and is_plain(name):
+            return []
+        return self._json[1]
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether the payload holds secrets, or may hold them where it was not decoded."""
+        if self.payload.body is None:
+            return not self.payload.name or may_carry_secrets(self.payload.name)
+        return bool(self.secret_paths)
+
+    def _partial_batches(self, node: Annotation, start: int, end: int) -> Any:
+        """The batches of a field of type records in a body that was not decoded as a whole."""
+        topic = METADATA_TOPIC if _may_be_metadata(self.payload.data) else None
+        where = RecordsField((), node.name, None, "", topic, None)
+        result = FieldBatches(where, topic, self.file, [])
+        read_into(result, self.payload.data[start:end], self.settings.records)
+        return result.batches
+
+    def findings_json(self) -> list[dict[str, Any]]:
+        """The findings as JSON."""
+        show = not self.hides_bytes
+        return [each.to_json(show_bytes=show) for each in self.findings]
+
+    def to_json(self) -> dict[str, Any]:
+        """A payload inside another one as JSON."""
+        payload = self.payload
+        key = payload.api_key
+        return {
+            "direction": "request" if payload.is_request else "response",
+            "apiKey": key,
+            "apiName": None if key is None else messages.API_NAMES.get(key),
+            "apiVersion": payload.api_version,
+            "correlationId": payload.header.correlation_id if payload.header else None,
+            "size": payload.size,
+            "remaining": payload.remaining,
+            "header": payload.header_json(),
+            "body": self.body_json,
+            "nested": self.nested.objects,
+        }
+
+
+def _may_be_metadata(data: bytes) -> bool:
+    """Whether records of the metadata log may be in a payload that was not decoded."""
+    if METADATA_TOPIC_ID in data or METADATA_TOPIC.encode() in data:
+        return True
+    return _SECRET_RECORD.search(data) is not None
+
+
+def _same_size(one: bytes, other: bytes) -> int:
+    """Return how many leading bytes are the same."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _innermost(node: Annotation, at: int) -> Annotation:
+    """Return the innermost annotation that holds a position."""
+    while inner := next((each for each in node.children if each.start <= at < each.end), None):
+        node = inner
+    return node
+
+
+def records_starts(root: Annotation) -> dict[str, int]:
+    """Where the data of each field of type records begins, by the field's path."""
+    starts: dict[str, int] = {}
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node.type == "records" and node.children:
+            starts[json_path(node.path)] = node.children[0].end
+        stack += node.children
+    return starts

@@ -1,0 +1,1 @@
+"""Which frames, batches, records and entries a run shows."""

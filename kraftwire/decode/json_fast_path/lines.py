@@ -1,0 +1,144 @@
+"""The JSON lines of ordinary frames.
+
+Owns what stands before the body: whole frames of APIs and versions that the schemas know, with
+nothing unusual in their headers, nothing nested and no secrets. All other frames have to be decoded
+on the slow path; both write the same, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Any
+
+from kraftwire import messages
+from kraftwire.capture.framing.frames import Frame
+from kraftwire.decode.body.nested import is_plain
+from kraftwire.decode.body.quick import find_way
+from kraftwire.decode.body.records import Settings
+from kraftwire.decode.json_fast_path.bodies import Bodies
+
+__all__ = ["ShortLines"]
+
+# The path of the body, whether the header ends with tagged fields, name of the API; None: none.
+_Way = tuple[Any, bool, str] | None
+
+_END = b',"nested":{},"findings":[]}\n'
+_NO_TAGS = b"\0"
+# API key and version, correlation id, length of the client id, which is -1 for null.
+_HEADER = Struct(">hhih")
+_NULL = -1
+# Names and client ids that are kept as text.
+_TEXTS_MAX = 20_000
+
+
+class ShortLines:
+    """Writes frames as JSON lines, if they are ordinary.
+
+    `encode` makes text of objects. Raises: that function TypeError for what is too long to
+    be text at once.
+    """
+
+    def __init__(self, settings: Settings, encode: Callable[[object], str]) -> None:
+        self._encode = encode
+        self._bodies = Bodies(settings, encode)
+        self._ways: dict[tuple[str, int | None, int | None], _Way] = {}
+        self._texts = _Texts(encode)
+        self._clients: dict[bytes | None, str] = {}
+
+    def line(self, frame: Frame, number: int) -> bytes | None:
+        """The line of a frame, None if it is not ordinary. `number` is that in the run."""
+        key = frame.direction, frame.api_key, frame.api_version
+        if key not in self._ways:
+            self._ways[key] = self._find_way(*key)
+        way = self._ways[key]
+        if way is None or frame.findings or frame.missing or frame.time_ns < 0:
+            return None
+        body_way, has_tags, name = way
+        header, position = self._header(frame, has_tags)
+        is_ordinary = header and frame.worth == frame.size
+        body = self._bodies.text(frame, body_way, position) if is_ordinary else None
+        if body is None:
+            return None
+        head = self._head(frame, number, name, header)
+        return b"".join((head.encode("ascii"), body, _END))
+
+    def _find_way(self, direction: str, key: int | None, version: int | None) -> _Way:
+        way = find_way(direction == "request", key, version)
+        if way is None or key is None or version is None:
+            return None
+        cls, has_tags = way
+        if not is_plain(cls.NAME):
+            return None
+        body_way = self._bodies.way(cls, version)
+        return None if body_way is None else (body_way, has_tags, messages.API_NAMES[key])
+
+    def _head(self, frame: Frame, number: int, name: str, header: str) -> str:
+        latency = frame.latency_ms
+        return (
+            f'{{"file":{self._texts[frame.file]},"frame":{number},"time":{frame.time!r},'
+            f'"connection":{self._texts[frame.connection or None]},'
+            f'"direction":"{frame.direction}","apiKey":{frame.api_key},"apiName":"{name}",'
+            f'"apiVersion":{frame.api_version},"correlationId":{frame.correlation_id},'
+            f'"size":{frame.size},"remaining":0,'
+            f'"latencyMs":{"null" if latency is None else repr(latency)},'
+            f'"header":{header},"body":'
+        )
+
+    def _header(self, frame: Frame, has_tags: bool) -> tuple[str, int]:
+        """The header's text, empty if it is not ordinary, and where the body begins."""
+        data = frame.data
+        if frame.direction == "request":
+            header, position = self._request_header(data)
+        else:
+            correlation_id = int.from_bytes(data[:4], "big", signed=True)
+            header, position = f'{{"correlationId":{correlation_id}}}', 4
+        if has_tags:
+            if data[position : position + 1] != _NO_TAGS:
+                return "", 0
+            position += 1
+        return (header, position) if position <= len(data) else ("", 0)
+
+    def _request_header(self, data: bytes) -> tuple[str, int]:
+        if len(data) < _HEADER.size:
+            return "", 0
+        key, version, correlation_id, size = _HEADER.unpack_from(data)
+        position = _HEADER.size
+        raw = None
+        if size != _NULL:
+            raw = data[position : position + size]
+            position += size
+        client = self._clients.get(raw)
+        if client is None:
+            if size < _NULL or (raw is not None and len(raw) < size):
+                return "", 0
+            client = self._client(raw)
+        return (
+            f'{{"requestApiKey":{key},"requestApiVersion":{version},'
+            f'"correlationId":{correlation_id},"clientId":{client}}}'
+        ), position
+
+    def _client(self, raw: bytes | None) -> str:
+        """Return the text of a client id that is new; empty if the bytes are not a client id."""
+        try:
+            text = "null" if raw is None else self._encode(raw.decode("utf-8"))
+        except UnicodeDecodeError:
+            return ""
+        if len(self._clients) > _TEXTS_MAX:
+            self._clients.clear()
+        self._clients[raw] = text
+        return text
+
+
+class _Texts(dict[str | None, str]):
+    """The JSON texts of names, kept for the next time."""
+
+    def __init__(self, encode: Callable[[object], str]) -> None:
+        super().__init__()
+        self._encode = encode
+
+    def __missing__(self, name: str | None) -> str:
+        if len(self) > _TEXTS_MAX:
+            self.clear()
+        text = self[name] = self._encode(name)
+        return text

@@ -1,0 +1,49 @@
+"""The options of a decode run, as one value: for the command line, Python programs and workers.
+
+Owns nothing but the choice; each part of the decoder takes from it what it needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kraftwire.capture.tls.keylog import KeyLog
+from kraftwire.decode.body.capture_context import Memory
+from kraftwire.decode.body.records import RecordsForm, Settings
+from kraftwire.decode.body.size_limits import Shown
+from kraftwire.decode.files.segment import FileOptions
+from kraftwire.decode.filters.frame_filter import FilterOptions, FrameFilter
+from kraftwire.records.json_form import Detail
+
+__all__ = ["Options"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How frames and files are decoded; picklable.
+
+    `records` says how much of records JSON shows: ``none``, ``summary`` or ``full``.
+    `family` overrides what the folder of a log file shows of its records. `keys` are the secrets of
+    encrypted connections. `filters` choose frames. `shown` bounds what one frame may take; None
+    cuts nothing.
+    """
+
+    records: Detail = "full"
+    show_secrets: bool = False
+    family: str | None = None
+    keys: KeyLog | None = None
+    filters: FilterOptions = field(default_factory=FilterOptions)
+    shown: Shown | None = None
+
+    def settings(self, memory: Memory) -> Settings:
+        """Return the settings for decoding frames; names of topics are those of a memory."""
+        form = RecordsForm(self.records, self.show_secrets)
+        return Settings(form, memory.topics, self.shown)
+
+    def files(self) -> FileOptions:
+        """Return the options for decoding log directories."""
+        return FileOptions(self.records, self.show_secrets, self.family)
+
+    def frame_filter(self) -> FrameFilter:
+        """Return the filter of frames. Raises: UsageError for a value that makes no sense."""
+        return FrameFilter(self.filters)

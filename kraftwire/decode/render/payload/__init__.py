@@ -1,7 +1,0 @@
-"""Keys, values and headers of records as text; see README.md."""
-
-from __future__ import annotations
-
-from kraftwire.decode.render.payload.text import Payload, payload_of
-
-__all__ = ["Payload", "payload_of"]

@@ -1,0 +1,1 @@
+"""What people see of captures and logs: lines, trees, bytes, statistics, stories, comparisons."""

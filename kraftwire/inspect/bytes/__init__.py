@@ -1,0 +1,1 @@
+"""Every byte with its range, its field and its value."""

@@ -1,0 +1,300 @@
+"""The common base of writers that show a request together with its response: tree and byte view.
+
+Owns the block of an exchange; subclasses make the text of each frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count, islice
+from typing import TextIO
+
+from kraftwire import messages
+from kraftwire.capture.framing.frames import Frame
+from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.records import RecordsForm
+from kraftwire.decode.body.topics import TopicNames
+from kraftwire.decode.exchange.decoded_cache import Fresh
+from kraftwire.decode.exchange.paired import Passed
+from kraftwire.decode.exchange.relayed import RelayedPaired
+from kraftwire.decode.files.report import FileLine
+from kraftwire.decode.text import BOLD, RED, YELLOW, paint, utc_text
+from kraftwire.printable import printable, printable_lines, printable_text
+from kraftwire.protocol.error_codes import error_name
+from kraftwire.wire.message import Message
+
+__all__ = ["ExchangeWriter"]
+
+_NS_PER_MS = 1_000_000
+# Lines are made printable in groups of this size; a frame may have millions.
+_LINES_TOGETHER = 256
+# Blocks are written together up to this many characters, unless the output is live.
+_TEXT_TOGETHER = 64 * 1024
+# A request keeps a text of up to this many characters; a longer one is made again for its block.
+_TEXT_KEPT_MAX = 4 * 1024
+_NAMES_KEPT_MAX = 1000
+
+
+@dataclass(slots=True)
+class _Ready:
+    """A frame that took the fast path.
+
+    `text` has the lines below the frame's own; `changes` is the number of changes to the names of
+    topics when it was made.
+    """
+
+    frame: Frame
+    number: int
+    text: str
+    changes: int
+
+
+_Shown = DecodedFrame | _Ready
+
+
+class ExchangeWriter(RelayedPaired[_Shown]):
+    """Writes a block per exchange; subclasses make what comes below the heads of the block."""
+
+    def __init__(
+        self, stream: TextIO, *, topics: TopicNames, is_coloured: bool = False,
+        is_full: bool = False, is_live: bool = False, records: RecordsForm | None = None,
+        **_options: object,
+    ) -> None:
+        """Write to a stream.
+
+        `is_full` cuts nothing off, `is_live` flushes each block, `records` says how records are
+        decoded and whether secrets are shown.
+        """
+        super().__init__(kept_whole=True)
+        self._stream = stream
+        self._topics = topics
+        self._is_coloured = is_coloured
+        self._is_full = is_full
+        self._is_live = is_live
+        self._form = records or RecordsForm()
+        self._fresh = Fresh()
+        self._ready: _Ready | None = None
+        self._texts: list[str] = []
+        self._size = 0
+        self._names: dict[tuple[int | None, int | None], str] = {}
+        self._clients: dict[str, str] = {}
+
+    def frame(self, decoded: DecodedFrame) -> None:
+        """Take the next frame; its body is decoded only when it is needed."""
+        self.take(decoded.frame, None, decoded)
+
+    def quickly(self, frames: Sequence[Frame], number: int = 0, /) -> Iterator[bool]:
+        """Take frames one by one, without decoding their bodies, which the texts do not need.
+
+        Texts of the fast path are printable, but have no colours.
+        """
+        return map(self._quick, frames, count(number))
+
+    def _quick(self, frame: Frame, number: int) -> bool:
+        text = None if self._is_full or self._is_coloured else self.frame_text(frame)
+        if text is None:
+            return False
+        self._ready = _Ready(frame, number, text, self._topics.changes)
+        self.take(frame, None, None)
+        return True
+
+    def ask(
+        self, _frame: Frame, _body: Message | None, decoded: DecodedFrame | None, /
+    ) -> _Shown | None:
+        """Keep a request until its response comes."""
+        if decoded is not None:
+            self._fresh.hold(decoded)
+            return decoded
+        ready = self._ready
+        if ready is not None and len(ready.text) > _TEXT_KEPT_MAX:
+            ready.changes = -1
+            ready.text = ""
+        return ready
+
+    def answer(
+        self,
+        asked: _Shown | None,
+        _frame: Frame,
+        _body: Message | None,
+        decoded: DecodedFrame | None,
+        /,
+    ) -> None:
+        """Write the block of a response with its request."""
+        self._release(asked)
+        self._write(asked, decoded or self._ready)
+
+    def unanswered(self, asked: _Shown, _is_awaited: bool, /) -> None:
+        """Write the block of a request that gets no response."""
+        self._release(asked)
+        self._write(asked, None)
+
+    def _release(self, asked: _Shown | None) -> None:
+        if isinstance(asked, DecodedFrame):
+            self._fresh.release(asked)
+
+    def settle(self, passed: Passed, /) -> _Shown:
+        """Return what is kept of a request that was passed over."""
+        frame = passed.frame
+        text = None if self._is_full or self._is_coloured else self.frame_text(frame)
+        if text is not None:
+            return _Ready(frame, passed.number, text, self._topics.changes)
+        decoded = self.decode_passed(passed)
+        self._fresh.hold(decoded)
+        return decoded
+
+    def time_of(self, asked: _Shown, /) -> int:
+        """Return the time of a request. Units: nanoseconds since the epoch."""
+        return asked.frame.time_ns
+
+    def drop(self, asked: _Shown, /) -> None:
+        """Forget a request that another process shows."""
+        self._release(asked)
+
+    def hand_over(self) -> None:
+        """Write the blocks that are ready but not written yet."""
+        self._flush()
+
+    def file_line(self, line: FileLine) -> None:
+        """Write a line of a file."""
+        self._put(self.file_lines(line))
+        if self._is_live:
+            self._flush()
+
+    def finish(self) -> None:
+        """Write the requests that never got an answer."""
+        super().finish()
+        self._flush()
+
+    def frame_text(self, _frame: Frame) -> str | None:
+        """Return the text of a frame on the fast path; None if it has to take the slow path.
+
+        The text consists of printable lines with their ends. It depends only on the frame and on
+        the names of topics.
+        """
+        return None
+
+    def frame_lines(self, decoded: DecodedFrame) -> list[str] | Iterator[str]:
+        """Return the lines of a frame that a subclass shows; as a list only if it is short."""
+        raise NotImplementedError
+
+    def file_lines(self, line: FileLine) -> Iterator[str]:
+        """Return the lines that a subclass shows for a line of a file."""
+        raise NotImplementedError
+
+    # -- blocks --------------------------------------------------------------------------------
+
+    def _write(self, request: _Shown | None, response: _Shown | None) -> None:
+        first = request or response
+        if first is None:
+            return
+        self._add(self._head(first, response))
+        for shown in (request, response):
+            if isinstance(shown, _Ready):
+                self._write_ready(shown)
+            elif shown is not None:
+                self._write_decoded(shown)
+        self._add("\n")
+        if self._is_live:
+            self._flush()
+
+    def _write_ready(self, ready: _Ready) -> None:
+        self._add(f"{self._side(ready.frame, ready.number)}\n")
+        text: str | None = ready.text
+        if ready.changes != self._topics.changes:
+            text = self.frame_text(ready.frame)
+            assert text is not None
+        self._add(text or "")
+
+    def _write_decoded(self, decoded: DecodedFrame) -> None:
+        lines = self.frame_lines(decoded)
+        side = self._decoded_side(decoded)
+        if isinstance(lines, list):
+            self._put(iter([side, *lines]))
+        else:
+            self._put(iter([side]))
+            self._put(lines)
+        if decoded.findings:
+            self._put(self._findings(decoded))
+
+    def _head(self, first: _Shown, response: _Shown | None) -> str:
+        frame = first.frame
+        is_token = isinstance(first, DecodedFrame) and first.is_token
+        parts = []
+        if frame.connection:
+            parts = [utc_text(frame.time_ns // _NS_PER_MS), frame.connection]
+        parts.append("SASL token" if is_token else self._name(frame))
+        if frame.correlation_id is not None:
+            parts.append(f"correlation {frame.correlation_id}")
+        if response is not None and response.frame.latency_ms is not None:
+            parts.append(f"{response.frame.latency_ms:.3f} ms")
+        if response is None and frame.connection and not is_token:
+            wants = frame.request is not None and frame.request.has_response
+            parts.append("no response" if wants else "wants no response")
+        text = paint("  ".join(parts), BOLD, is_wanted=self._is_coloured)
+        return printable_lines([text], is_painted=self._is_coloured)
+
+    def _name(self, frame: Frame) -> str:
+        """Return the name of the API, and its version."""
+        key = frame.api_key, frame.api_version
+        name = self._names.get(key)
+        if name is None:
+            api = None if frame.api_key is None else messages.API_NAMES.get(frame.api_key)
+            name = f"{api or f'API {frame.api_key}'} v{frame.api_version}"
+            if len(self._names) >= _NAMES_KEPT_MAX:
+                self._names.clear()
+            self._names[key] = name
+        return name
+
+    def _side(self, frame: Frame, number: int) -> str:
+        """Return the head of a frame: its direction, size, frame number and client id."""
+        text = f"  {frame.direction}: {frame.size:,} bytes, frame {number}"
+        request = frame.request
+        if request is None or request.client_id is None or not frame.is_request:
+            return text
+        client = self._clients.get(request.client_id)
+        if client is None:
+            client = f", client id {printable(request.client_id)}"
+            if len(self._clients) >= _NAMES_KEPT_MAX:
+                self._clients.clear()
+            self._clients[request.client_id] = client
+        return text + client
+
+    def _decoded_side(self, decoded: DecodedFrame) -> str:
+        text = self._side(decoded.frame, decoded.number)
+        if decoded.is_assumed:
+            text += f", read as v{decoded.body_version}"
+        if codes := decoded.error_codes:
+            names = ", ".join(map(error_name, codes))
+            text += "  " + paint(names, RED, is_wanted=self._is_coloured)
+        return text
+
+    def _findings(self, decoded: DecodedFrame) -> Iterator[str]:
+        show = not decoded.is_token and not decoded.view.hides_bytes
+        for finding in decoded.findings:
+            at = "" if finding.offset is None else f" at byte {finding.offset}"
+            path = f" {finding.path}" if finding.path else ""
+            detail = f"    finding {finding.id}{at}{path}: {finding.text(show_bytes=show)}"
+            yield paint(detail, YELLOW, is_wanted=self._is_coloured)
+
+    # -- output --------------------------------------------------------------------------------
+
+    def _put(self, lines: Iterator[str]) -> None:
+        while shown := list(islice(lines, _LINES_TOGETHER)):
+            self._add(printable_lines(shown, is_painted=self._is_coloured))
+
+    def _add(self, text: str) -> None:
+        """Add printable lines with their ends to the output."""
+        self._texts.append(text)
+        self._size += len(text)
+        if self._size >= _TEXT_TOGETHER:
+            self._send()
+
+    def _send(self) -> None:
+        texts, self._texts, self._size = self._texts, [], 0
+        self._stream.write(printable_text("".join(texts), is_painted=self._is_coloured))
+
+    def _flush(self) -> None:
+        if self._texts:
+            self._send()
+        self._stream.flush()

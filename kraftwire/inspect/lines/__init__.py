@@ -1,0 +1,1 @@
+"""One line per exchange, batch, index entry or state file."""

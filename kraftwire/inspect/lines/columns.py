@@ -1,0 +1,96 @@
+"""One line per exchange in columns that the user chooses.
+
+Owns the names and widths of the columns, and times that count from the first frame or from the line
+before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TextIO
+
+from kraftwire import messages
+from kraftwire.capture.framing.frames import Frame
+from kraftwire.decode.body.topics import TopicNames
+from kraftwire.decode.sinks import HearsStart
+from kraftwire.inspect.lines.headings import COLUMNS
+from kraftwire.inspect.lines.line import LineWriter
+
+__all__ = ["ColumnWriter"]
+
+_RIGHT = frozenset({"relative", "delta", "correlation", "size", "latency"})
+_PLACES = ("connection", "api", "correlation", "client")
+_BETWEEN = "\x1f"
+_NS = 1_000_000_000
+_MICROSECOND_NS = 1000
+
+
+class ColumnWriter(LineWriter, HearsStart):
+    """Writes some columns of lines, in the order in which they are named."""
+
+    def __init__(
+        self, stream: TextIO, *, columns: Sequence[str], topics: TopicNames,
+        is_coloured: bool = False, is_live: bool = False, **_options: object,
+    ) -> None:
+        """Write to a stream. `columns` are keys of `COLUMNS`."""
+        super().__init__(stream, topics=topics, is_coloured=is_coloured, is_live=is_live)
+        self._columns = [each for each in columns if each != "facts"]
+        self._has_facts = "facts" in columns
+        self._start_ns = self._before_ns = -1
+        self._is_headed = False
+
+    def begin(self, time_ns: int) -> None:
+        """Note the time from which relative times count."""
+        self._start_ns = time_ns
+
+    def _place(self, frame: Frame) -> str:
+        name = "?"
+        if frame.api_key is not None:
+            name = messages.API_NAMES.get(frame.api_key, f"API {frame.api_key}")
+            name = name if frame.api_version is None else f"{name} v{frame.api_version}"
+        number = "-" if frame.correlation_id is None else str(frame.correlation_id)
+        client = frame.request.client_id if frame.request is not None else None
+        return _BETWEEN.join((frame.connection or "-", name, number, client or "-"))
+
+    def _line(self, time_ns: int, place: str, rest: tuple[str, str, str, str]) -> str:
+        sizes, latency, error, facts = rest
+        values = dict(zip(_PLACES, place.split(_BETWEEN, 3), strict=True))
+        values |= {"size": sizes, "latency": latency.strip(), "error": error}
+        if "time" in self._columns:
+            values["time"] = self._time(time_ns)
+        else:
+            self._write_head()
+        values["epoch"] = _seconds(time_ns, sign="")
+        values["relative"] = _seconds(time_ns - self._start_ns)
+        values["delta"] = _seconds(time_ns - self._before_ns if self._before_ns >= 0 else 0)
+        if time_ns < 0:
+            values |= dict.fromkeys(("epoch", "relative", "delta"), "-")
+        self._before_ns = time_ns
+        line = " ".join(_cell(each, values[each]) for each in self._columns)
+        return f"{line} {facts}" if facts and self._has_facts else line.rstrip()
+
+    def _write_head(self) -> None:
+        """Write the heading once, where the headings of days do not bring it."""
+        if not self._is_headed:
+            self._is_headed = True
+            self._put(self._painted_head())
+
+    def _head(self) -> str:
+        names = [*self._columns, "facts"] if self._has_facts else self._columns
+        cells = [_cell(each, COLUMNS[each][1]) for each in names]
+        first = cells[0].strip()
+        width = len(cells[0]) - 2
+        cells[0] = first.rjust(width) if names[0] in _RIGHT else first.ljust(width)
+        return f"# {' '.join(cells)}".rstrip()
+
+
+def _cell(column: str, text: str) -> str:
+    width = COLUMNS[column][0]
+    return text.rjust(width) if column in _RIGHT else text.ljust(width)
+
+
+def _seconds(time_ns: int, sign: str = "+") -> str:
+    """Return nanoseconds as seconds with six decimals, exactly."""
+    mark = "-" if time_ns < 0 else sign
+    seconds, rest = divmod(abs(time_ns), _NS)
+    return f"{mark}{seconds}.{rest // _MICROSECOND_NS:06}"

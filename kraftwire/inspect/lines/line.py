@@ -1,0 +1,296 @@
+"""One line per exchange: time, connection, API, sizes, latency, errors and facts.
+
+Owns the columns. A line takes a few microseconds, so repeated texts are kept, and records are never
+decoded.
+"""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from kraftwire import messages
+from kraftwire.capture.framing.frames import Frame
+from kraftwire.decode.body.frame import DecodedFrame
+from kraftwire.decode.body.quick import quick_body
+from kraftwire.decode.body.scan import error_codes
+from kraftwire.decode.body.topics import TopicNames
+from kraftwire.decode.exchange.paired import Passed
+from kraftwire.decode.exchange.relayed import RelayedPaired
+from kraftwire.decode.files.report import FileLine
+from kraftwire.decode.text import BOLD, DIM, RED, YELLOW, paint, utc_text
+from kraftwire.inspect.facts import request_facts, response_facts
+from kraftwire.inspect.lines.file_lines import FileLines
+from kraftwire.printable import printable, printable_lines
+from kraftwire.protocol.error_codes import error_name
+from kraftwire.wire.message import Message
+
+__all__ = ["CONNECTION_WIDTH", "PLACES_MAX", "LineWriter", "date_heading", "day_of", "head_text"]
+
+CONNECTION_WIDTH = 31
+_API_WIDTH = 22
+_CORRELATION_WIDTH = 6
+_SIZES_WIDTH = 13
+_LATENCY_WIDTH = 9
+
+# Frames from input without packets have neither time nor connection.
+_NO_TIME = "-".ljust(15)
+_NO_LATENCY = "-".rjust(9)
+
+_NS = 1_000_000_000
+_DAY_S = 86_400
+_DAY_NS = _DAY_S * _NS
+_CACHE_MAX = 20_000
+# The columns of so many connections, each with an API and a version, are kept.
+PLACES_MAX = 20_000
+# Lines are written in groups of this size, unless the output is live.
+_LINES_TOGETHER = 256
+
+
+# The kept part of a request: time, the columns from connection to correlation id, size, facts with
+# findings, connection. A plain tuple, as every other frame needs one.
+_Asked = tuple[int, str, int, str, str]
+
+
+class LineWriter(RelayedPaired[_Asked]):
+    """Writes a line per exchange to a stream; a request waits for its response."""
+
+    def __init__(
+        self, stream: TextIO, *, topics: TopicNames, is_coloured: bool = False,
+        is_live: bool = False, **_options: object,
+    ) -> None:
+        """Write to a stream.
+
+        `is_live` writes each line at once; options of other writers are ignored.
+        """
+        super().__init__()
+        self._stream = stream
+        self._topics = topics
+        self._is_coloured = is_coloured
+        self._file_lines = FileLines()
+        self._lines: list[str] = []
+        self._is_live = is_live or stream.isatty()
+        self._second_ns, self._day = -2 * _NS, -1
+        self._clock = ""
+        self._width = CONNECTION_WIDTH
+        self._places: dict[tuple[str, int | None, int | None], str] = {}
+        self._errors: dict[tuple[int, ...], str] = {}
+
+    def file_line(self, line: FileLine) -> None:
+        """Write a line of a file."""
+        for each in self._file_lines.lines(line):
+            self._put(each)
+
+    def finish(self) -> None:
+        """Write the requests that never got an answer, and all lines that are not written yet."""
+        super().finish()
+        self._flush()
+
+    def ask(
+        self, frame: Frame, body: Message | None, decoded: DecodedFrame | None, /
+    ) -> _Asked:
+        """Return what the line of an exchange needs of its request."""
+        findings = "" if decoded is None else self._findings(decoded)
+        facts = findings
+        if body is not None:
+            facts = self._facts(self._request_text(body, decoded)) + findings
+        return frame.time_ns, self._place(frame), frame.size, facts, frame.connection
+
+    def answer(
+        self,
+        asked: _Asked | None,
+        frame: Frame,
+        body: Message | None,
+        decoded: DecodedFrame | None,
+        /,
+    ) -> None:
+        """Write the line of a response and its request."""
+        if decoded is None:
+            codes, findings = error_codes(body, frame.api_version or 0) if body else [], ""
+        else:
+            codes, findings = decoded.error_codes, self._findings(decoded)
+        facts = findings
+        if body is not None:
+            facts = self._facts(self._response_text(body, decoded)) + findings
+        if asked is None:
+            place, sizes = self._place(frame), f"-/{frame.size}"
+        else:
+            _, place, size, before, _ = asked
+            sizes = f"{size}/{frame.size}"
+            if before:
+                facts = f"{before}; {facts}" if facts else before
+        latency = frame.latency_ms
+        latency_text = _NO_LATENCY if latency is None else f"{latency:9.3f}"
+        error = self._error(codes) if codes else "-"
+        self._put(self._line(frame.time_ns, place, (sizes, latency_text, error, facts)))
+
+    def unanswered(self, asked: _Asked, is_awaited: bool, /) -> None:
+        """Write the line of a request that gets no response."""
+        self._write_request(asked, " [no response]" if is_awaited and asked[-1] else "")
+
+    def _write_request(self, asked: _Asked, remark: str) -> None:
+        time_ns, place, size, facts, _ = asked
+        remark = paint(remark, YELLOW, is_wanted=self._is_coloured and bool(remark))
+        line = self._line(time_ns, place, (f"{size}/-", _NO_LATENCY, "-", facts + remark))
+        self._put(line.rstrip())
+
+    def _line(self, time_ns: int, place: str, rest: tuple[str, str, str, str]) -> str:
+        """Return the columns as one line; `rest` are sizes, latency, error and facts."""
+        sizes, latency, error, facts = rest
+        line = f"{self._time(time_ns)} {place} {sizes:>13} {latency} {error}"
+        return f"{line} {facts}" if facts else line
+
+    # -- what other processes show ---------------------------------------------------------------
+
+    def settle(self, passed: Passed, /) -> _Asked:
+        """Return what is kept of a request that was passed over."""
+        frame, decoded = passed.frame, None
+        body = quick_body(frame)
+        if body is None:
+            decoded = self.decode_passed(passed)
+            body = decoded.body
+        return self.ask(frame, body, decoded)
+
+    def time_of(self, asked: _Asked, /) -> int:
+        """Return the time of a request. Units: nanoseconds since the epoch."""
+        return asked[0]
+
+    def see(self, frame: Frame, /) -> None:
+        """Note a connection; it may widen the column for the lines that follow."""
+        if (frame.connection, frame.api_key, frame.api_version) not in self._places:
+            self._place(frame)
+
+    def note_shown(self, time_ns: int, /) -> None:
+        """Note the time of a line that another process writes, with the heading of its day."""
+        if day_of(time_ns) not in (self._day, -1):
+            self._day = day_of(time_ns)
+            self._second_ns = -2 * _NS
+
+    def hand_over(self) -> None:
+        """Write the lines that are ready but not written yet."""
+        self._flush()
+
+    # -- columns -------------------------------------------------------------------------------
+
+    def _time(self, time_ns: int) -> str:
+        rest = time_ns - self._second_ns
+        if not 0 <= rest < _NS:
+            if time_ns < 0:
+                return _NO_TIME
+            rest = time_ns % _NS
+            self._begin_second(time_ns - rest)
+        return f"{self._clock}{rest // 1000:06}"
+
+    def _begin_second(self, second_ns: int) -> None:
+        self._second_ns = second_ns
+        second = second_ns // _NS
+        self._clock = f"{utc_text(second * 1000)[11:19]}."
+        if second // _DAY_S != self._day:
+            self._begin_day(second // _DAY_S)
+
+    def _begin_day(self, day: int) -> None:
+        if self._day < 0:
+            self._put(self._painted_head())
+        self._day = day
+        self._put(date_heading(day, is_coloured=self._is_coloured))
+
+    def _painted_head(self) -> str:
+        return paint(self._head(), BOLD, is_wanted=self._is_coloured)
+
+    def _head(self) -> str:
+        return head_text(self._width)
+
+    def _place(self, frame: Frame) -> str:
+        """Return the columns connection, API and correlation id."""
+        key = frame.connection, frame.api_key, frame.api_version
+        text = self._places.get(key)
+        if text is None:
+            if len(self._places) > PLACES_MAX:
+                self.settle_all()
+                self._places.clear()
+            self._width = max(self._width, len(frame.connection))
+            connection = (frame.connection or "-").ljust(self._width)
+            name = "?"
+            if frame.api_key is not None:
+                name = messages.API_NAMES.get(frame.api_key, f"API {frame.api_key}")
+            api = name if frame.api_version is None else f"{name} v{frame.api_version}"
+            text = self._places[key] = f"{connection} {api:{_API_WIDTH}}"
+        if frame.correlation_id is None:
+            return f"{text} {'-':>6}"
+        return f"{text} {frame.correlation_id:6}"
+
+    def _error(self, codes: list[int]) -> str:
+        key = tuple(codes)
+        text = self._errors.get(key)
+        if text is None:
+            if len(self._errors) > _CACHE_MAX:
+                self._errors.clear()
+            names = ",".join(map(error_name, codes))
+            text = self._errors[key] = paint(names, RED, is_wanted=self._is_coloured)
+        return text
+
+    def _facts(self, text: str) -> str:
+        """Escape facts next to colours; without colours, the whole output is escaped later."""
+        return printable(text) if self._is_coloured else text
+
+    def _request_text(self, body: Message, decoded: DecodedFrame | None) -> str:
+        """Return the facts of a request; for an envelope, also those of the request inside."""
+        text = request_facts(body.API_KEY, body, self._topics)
+        inner = None if decoded is None else decoded.view.inner
+        if inner is None or inner.body is None:
+            return text
+        return f"{text}: {request_facts(inner.body.API_KEY, inner.body, self._topics)}"
+
+    def _response_text(self, body: Message, decoded: DecodedFrame | None) -> str:
+        """Return the facts of a response; for an envelope, those of the response inside."""
+        inner = None if decoded is None else decoded.view.inner
+        if inner is not None and inner.body is not None:
+            body = inner.body
+        return response_facts(body.API_KEY, body, self._topics)
+
+    def _findings(self, decoded: DecodedFrame) -> str:
+        """Return the ids of findings, in brackets; records are not decoded for that."""
+        if decoded.is_token:
+            return " [sasl-token]"
+        found = decoded.payload.findings
+        if not found and not decoded.frame.findings:
+            return ""
+        ids = [each[0] for each in decoded.frame.findings] + [each.id for each in found]
+        text = f" [{', '.join(dict.fromkeys(ids))}]"
+        return paint(text, YELLOW, is_wanted=self._is_coloured)
+
+    # -- output --------------------------------------------------------------------------------
+
+    def _put(self, line: str) -> None:
+        self._lines.append(line)
+        if self._is_live:
+            self._flush()
+        elif len(self._lines) >= _LINES_TOGETHER:
+            self._write()
+
+    def _write(self) -> None:
+        if self._lines:
+            self._stream.write(printable_lines(self._lines, is_painted=self._is_coloured))
+            self._lines = []
+
+    def _flush(self) -> None:
+        self._write()
+        self._stream.flush()
+
+
+def day_of(time_ns: int) -> int:
+    """Return the days since the epoch at a time, -1 where the time is not known."""
+    return time_ns // _DAY_NS if time_ns >= 0 else -1
+
+
+def date_heading(day: int, *, is_coloured: bool) -> str:
+    """Return the heading of a day since the epoch."""
+    return paint(f"# {utc_text(day * _DAY_S * 1000)[:10]} UTC", DIM, is_wanted=is_coloured)
+
+
+def head_text(width: int) -> str:
+    """Return the names of the columns; `width` is that of the column of connections."""
+    return (
+        f"# {'time':13} {'connection':{width}} {'API':{_API_WIDTH}} "
+        f"{'corr':>{_CORRELATION_WIDTH}} {'request/resp.':>{_SIZES_WIDTH}} "
+        f"{'ms':>{_LATENCY_WIDTH}} error facts"
+    )

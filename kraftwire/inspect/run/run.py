@@ -1,0 +1,325 @@
+"""A run of the decode tool: frames and file lines pass the filter, go to a sink, and are counted.
+
+Owns the totals that set the exit code. Where frames and lines come from is
+up to `inputs`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, repeat
+
+from kraftwire.capture.connections.frame_queue import Ending
+from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.health import Health
+from kraftwire.decode.body.capture_context import Memory
+from kraftwire.decode.body.findings import LOSSES
+from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
+from kraftwire.decode.body.response_context import needs_learning
+from kraftwire.decode.exchange.paired import Paired, WholePaired
+from kraftwire.decode.exchange.relayed import RelayedPaired
+from kraftwire.decode.files.report import ExitCode, FileLine, FileReport
+from kraftwire.decode.filters.line_filter import LineFilter
+from kraftwire.decode.options import Options
+from kraftwire.decode.sinks import (
+    CapturesOnly,
+    HearsEndings,
+    HearsStart,
+    Relays,
+    Sink,
+    TakesInOrder,
+    TakesQuickly,
+)
+from kraftwire.errors import StorageError, UsageError
+from kraftwire.inspect.run.filter_hints import Offered
+from kraftwire.inspect.run.pending_filter import Held, HeldInOrder
+from kraftwire.inspect.run.relay import Relay
+
+__all__ = ["Run", "Totals"]
+
+
+@dataclass(slots=True)
+class Totals:
+    """The totals of a run.
+
+    `frames` counts all frames, `shown` those that passed the filter, and `findings` is of
+    these by id; `captures` has the health of each capture by its name; `lines_shown` counts the
+    lines of files that passed, of all those in `files`, and
+    `passed_over` files of other topics and partitions than the filter's, which were not read.
+    """
+
+    frames: int = 0
+    shown: int = 0
+    findings: Counter[str] = field(default_factory=Counter)
+    captures: dict[str, Health] = field(default_factory=dict)
+    files: FileReport = field(default_factory=FileReport)
+    lines_shown: int = 0
+    passed_over: int = 0
+    unreadable: int = 0
+
+    @property
+    def has_shown(self) -> bool:
+        """Whether anything passed the filters."""
+        return bool(self.shown or self.lines_shown)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether anything did not pass the filters."""
+        hidden_lines = self.files.line_count > self.lines_shown
+        return self.frames > self.shown or hidden_lines or bool(self.passed_over)
+
+    @property
+    def has_losses(self) -> bool:
+        """Whether bytes of Kafka's stayed undecoded."""
+        return (
+            bool(self.unreadable or self.files.loss_count)
+            or not LOSSES.isdisjoint(self.findings)
+            or any(health.is_undecoded or health.is_damaged for health in self.captures.values())
+        )
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code of the run."""
+        is_known_file = self.files.exit_code is not ExitCode.NOTHING
+        is_known_file |= bool(self.passed_over)
+        if not self.frames and not self.files.line_count and not is_known_file:
+            return ExitCode.NOTHING
+        return ExitCode.PARTIAL if self.has_losses else ExitCode.CLEAN
+
+
+# Shows some frames; yields for each, when it is its turn, whether it was shown.
+_Quickly = Callable[[Sequence[Frame], int], Iterator[bool]]
+
+# Frames that were shown, findings in them by id, and the values that filters test.
+Counts = tuple[int, Counter[str], Offered]
+
+
+class Run:
+    """Takes frames and lines of all inputs, one after the other."""
+
+    def __init__(
+        self,
+        options: Options,
+        sink: Sink,
+        memory: Memory | None = None,
+        *,
+        relay: Relay | None = None,
+    ) -> None:
+        """Begin a run.
+
+        `memory` is what it starts from, and what it learns more in. With a `relay` several
+        processes show the frames; the sink `Relays`, and writes to the relay's stream.
+
+        Raises: UsageError for filters that make no sense.
+        """
+        self.options = options
+        self.memory = Memory() if memory is None else memory
+        self.totals = Totals()
+        self._decoder = FrameDecoder(options.settings(self.memory), self.memory)
+        self._filter = options.frame_filter()
+        self.line_filter = LineFilter(options.filters)
+        self.offered = Offered(options.filters)
+        self._sink = sink
+        self._in_order: HeldInOrder | None = None
+        self._is_refused = False
+        self._relay = relay
+        if relay is not None and isinstance(sink, Relays):
+            relay.hand_over, relay.take = sink.hand_over, self._take_counts
+        if relay is not None and isinstance(sink, RelayedPaired):
+            sink.relay(self._decoder.later, self.memory.topics)
+
+    @property
+    def passes_all(self) -> bool:
+        """Whether no frame is left out."""
+        return self._filter.passes_all
+
+    @property
+    def on_ending(self) -> Callable[[Ending], None] | None:
+        """Return the callback for connections that end, if there is one."""
+        return self._hear_ending if isinstance(self._sink, HearsEndings) else None
+
+    def _hear_ending(self, ending: Ending) -> None:
+        hears = self._in_order or self._sink
+        assert isinstance(hears, HearsEndings | HeldInOrder)
+        hears.ending(ending)
+
+    def ensure_for_files(self, file: object) -> None:
+        """Refuse what no file but a capture can answer.
+
+        Raises: UsageError for an output, or a filter, of requests and responses.
+        """
+        if isinstance(self._sink, CapturesOnly):
+            self._is_refused = True
+            raise UsageError(f"{self._sink.option} is for captures; {file} holds no requests")
+        self.line_filter.ensure_for_files(file)
+
+    def frames(self, frames: Iterable[Frame], part_read: Callable[[], float] = lambda: 0.0) -> None:
+        """Decode frames and show those that pass the filter; see `lists`."""
+        self.lists(((frame,) for frame in frames), part_read)
+
+    def lists(
+        self, lists: Iterable[Sequence[Frame]], part_read: Callable[[], float] = lambda: 0.0
+    ) -> None:
+        """Decode and show frames that come some at a time, which takes less time.
+
+        `part_read` is the part of the input that was read so far, from 0 to 1.
+        """
+        lists = self._begun(lists)
+        frames = chain.from_iterable(lists)
+        if self._relay is not None:
+            self._show_relayed(lists, self._relay, part_read)
+        elif self._filter.passes_all:
+            self._show_all(lists)
+        elif isinstance(self._sink, Paired):
+            self._show_exchanges(frames)
+        else:
+            for frame in frames:
+                self._show_alone(self._decode(frame))
+
+    def _begun(self, lists: Iterable[Sequence[Frame]]) -> Iterable[Sequence[Frame]]:
+        """The frames; the time of the run's first one is where relative times count from."""
+        if self.totals.frames:
+            return lists
+        rest = iter(lists)
+        first = next(rest, None)
+        if first is None:
+            return ()
+        time_ns = first[0].time_ns
+        self._filter.begin(time_ns)
+        if isinstance(self._sink, HearsStart):
+            self._sink.begin(time_ns)
+        return chain((first,), rest)
+
+    def _show_all(self, lists: Iterable[Sequence[Frame]]) -> None:
+        quickly = self._quickly
+        for frames in lists:
+            self._show_list(frames, quickly)
+
+    @property
+    def _quickly(self) -> _Quickly:
+        sink = self._sink
+        return sink.quickly if isinstance(sink, TakesQuickly) else _not_shown
+
+    def _show_list(self, frames: Sequence[Frame], quickly: _Quickly) -> None:
+        totals, decode = self.totals, self._decoder.decode
+        # Not strict: whether a frame was shown is asked when it is its turn.
+        for frame, is_shown in zip(frames, quickly(frames, totals.frames)):  # noqa: B905
+            number = totals.frames
+            totals.frames = number + 1
+            if is_shown:
+                totals.shown += 1
+            else:
+                self._show(decode(frame, number))
+
+    def _show_relayed(
+        self, lists: Iterable[Sequence[Frame]], relay: Relay, part_read: Callable[[], float]
+    ) -> None:
+        """Show some frames; learn from the others, which copies of this process show."""
+        try:
+            self._show_or_pass_over(lists, relay, part_read)
+        except BaseException as error:
+            # The process that reads all of an input reports what is wrong with it.
+            if not isinstance(error, StorageError):
+                relay.fail(error)
+            relay.end()
+            raise
+        relay.end()
+
+    def _show_or_pass_over(
+        self, lists: Iterable[Sequence[Frame]], relay: Relay, part_read: Callable[[], float]
+    ) -> None:
+        totals, passes_all, quickly = self.totals, self._filter.passes_all, self._quickly
+        is_passing, until = False, relay.begin(totals.frames, part_read)
+        for frames in lists:
+            at = 0
+            while at < len(frames):
+                if totals.frames >= until:
+                    is_passing, until = relay.turn(totals.frames)
+                some = frames[at : at + until - totals.frames]
+                at += len(some)
+                if is_passing:
+                    self._pass_over(some)
+                elif passes_all:
+                    self._show_list(some, quickly)
+                else:
+                    for frame in some:
+                        self._show_alone(self._decode(frame))
+
+    def _pass_over(self, frames: Sequence[Frame]) -> None:
+        totals, decode, sink = self.totals, self._decoder.decode, self._sink
+        assert isinstance(sink, Relays)
+        pass_over = sink.pass_over
+        for frame in frames:
+            number = totals.frames
+            totals.frames = number + 1
+            is_telling = needs_learning(frame.api_key)
+            pass_over(frame, number, decode(frame, number) if is_telling else None)
+
+    def _take_counts(self) -> Counts:
+        """Return what was counted of the frames that were shown since the last time."""
+        totals, counts = self.totals, (self.totals.shown, self.totals.findings, self.offered)
+        totals.shown, totals.findings = 0, Counter()
+        self.offered = Offered(self.options.filters)
+        return counts
+
+    def _show_exchanges(self, frames: Iterable[Frame]) -> None:
+        """Hold requests back: whether an exchange is wanted may depend on its response."""
+        sink = self._sink
+        held: WholePaired = Held(self._filter, self._show)
+        if isinstance(sink, TakesInOrder):
+            held = self._in_order = HeldInOrder(self._filter, self._show, sink)
+        for frame in frames:
+            held.frame(self._decode(frame))
+        held.finish()
+        self._in_order = None
+
+    def _decode(self, frame: Frame) -> DecodedFrame:
+        number = self.totals.frames
+        self.totals.frames = number + 1
+        decoded = self._decoder.decode(frame, number)
+        if not self.totals.shown:
+            self.offered.see_frame(decoded)
+        return decoded
+
+    def _show_alone(self, decoded: DecodedFrame) -> None:
+        if self._filter.passes(decoded):
+            self._show(decoded)
+
+    def _show(self, decoded: DecodedFrame) -> None:
+        self.totals.shown += 1
+        for finding in decoded.findings:
+            self.totals.findings[finding.id] += 1
+        self._sink.frame(decoded)
+
+    def file_lines(self, lines: Iterable[FileLine]) -> None:
+        """Show the lines of a file that pass the filter; `totals.files` counts all of them."""
+        show = self._sink.file_line
+        keep = self.line_filter.apply
+        for line in lines:
+            kept = keep(line)
+            if kept is None:
+                self.offered.see_line(line)
+            else:
+                self.totals.lines_shown += 1
+                show(kept)
+
+    def finish(self) -> None:
+        """End the output, unless it was refused. Order: once, whatever ended the run."""
+        if not self._is_refused:
+            self._sink.finish()
+
+    def finish_relay(self) -> None:
+        """Wait for the processes of a relay, and add what they counted. Order: after `finish`."""
+        if self._relay is None:
+            return
+        for shown, findings, offered in self._relay.finish():
+            self.totals.shown += shown
+            self.totals.findings.update(findings)
+            self.offered.merge(offered)
+
+
+def _not_shown(_frames: Sequence[Frame], _number: int) -> Iterator[bool]:
+    """Answer for a sink without a fast path: no frame was shown."""
+    return repeat(False)

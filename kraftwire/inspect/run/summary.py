@@ -1,0 +1,121 @@
+"""The totals of a run, in a few lines for standard error."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from kraftwire.capture.framing.health import Health, TlsConnection
+from kraftwire.inspect.run.run import Totals
+
+__all__ = ["summary"]
+
+# So many encrypted connections of a capture are named for each reason.
+_TLS_NAMED_MAX = 3
+_KEYLOG_HINT = (
+    "--keylog FILE decodes encrypted connections, with the secrets that a client or server writes "
+    "for SSLKEYLOGFILE"
+)
+
+# Attribute of a capture's health -> words for it; only what is not zero is shown.
+_HEALTH = (
+    ("midstream_connections", "connections open before the capture began"),
+    ("relieved_connections", "times that connections gave up what they held, for want of memory"),
+    ("other_connections", "connections of something else"),
+    ("partial_frames", "frames with missing bytes"),
+    ("early_responses", "responses to requests from before the capture"),
+    ("unmatched_responses", "responses without request"),
+    ("unanswered_requests", "requests without response"),
+    ("gaps", "gaps"),
+    ("missing_bytes", "bytes missing"),
+    ("skipped_bytes", "bytes passed over"),
+    ("resyncs", "new starts after damage"),
+    ("truncated_packets", "truncated packets"),
+    ("retransmissions", "retransmissions"),
+    ("overlaps", "overlaps"),
+    ("conflicts", "packets that say again what came before, and something else"),
+    ("out_of_order", "packets out of order"),
+    ("fragments", "IP fragments"),
+    ("skipped_packets", "packets of other protocols"),
+)
+
+
+def summary(totals: Totals) -> Iterator[str]:
+    """Yield the lines of a summary."""
+    if totals.captures or totals.frames:
+        shown = "" if totals.shown == totals.frames else f", {totals.shown:,} of them shown"
+        yield f"{_count(totals.frames, 'frame')}{shown}{_found(totals.findings)}"
+    for name, health in totals.captures.items():
+        yield from _capture(name, health)
+    if any(_is_locked(tls) for health in totals.captures.values() for tls in health.tls):
+        yield _KEYLOG_HINT
+    files = totals.files
+    if files.files or totals.passed_over:
+        count = _count(sum(files.files.values()), "file")
+        lines = _count(files.line_count, "line")
+        if totals.lines_shown != files.line_count:
+            lines += f", {totals.lines_shown:,} of them shown"
+        if totals.passed_over:
+            lines += f", {_count(totals.passed_over, 'file')} of other partitions passed over"
+        yield f"{count}, {lines}{_found(files.findings)}"
+
+
+def _capture(name: str, health: Health) -> Iterator[str]:
+    parts = [
+        _count(health.packets, "packet"),
+        _count(health.kafka_connections, "connection") + " of Kafka",
+    ]
+    for attribute, words in _HEALTH:
+        if number := getattr(health, attribute):
+            parts.append(f"{words} {number:,}")
+    for link, number in health.unsupported_links.items():
+        parts.append(f"{number:,} packets of the unsupported link type {link}")
+    yield f"{name}: {', '.join(parts)}"
+    if health.problem:
+        yield f"{name}: {health.problem}"
+    for text in _encrypted(health.tls):
+        yield f"{name}: {text}"
+    if health.tls_connections > len(health.tls):
+        yield f"{name}: {health.tls_connections:,} TLS connections in all"
+
+
+def _encrypted(connections: Iterable[TlsConnection]) -> Iterator[str]:
+    """Name the first few connections for each reason why they are not decoded, count the others."""
+    by_reason: dict[tuple[str, bool], list[TlsConnection]] = {}
+    for tls in connections:
+        by_reason.setdefault((tls.reason, bool(tls.damaged_records)), []).append(tls)
+    for alike in by_reason.values():
+        yield from map(_tls, alike[:_TLS_NAMED_MAX])
+        more = alike[_TLS_NAMED_MAX:]
+        if more:
+            count = sum(tls.client_bytes + tls.server_bytes for tls in more)
+            yield f"and {len(more):,} more, of {count:,} bytes"
+
+
+def _is_locked(tls: TlsConnection) -> bool:
+    """Whether nobody tried to decrypt a connection, as there were no secrets at all."""
+    return not tls.reason and not tls.damaged_records
+
+
+def _tls(tls: TlsConnection) -> str:
+    version = tls.version or "TLS of an unknown version"
+    server = f" to {tls.server_name}" if tls.server_name else ""
+    if tls.damaged_records and not tls.reason:
+        records = _count(tls.damaged_records, "record")
+        return f"{tls.connection} is encrypted ({version}{server}): {records} could not be opened"
+    return (
+        f"{tls.connection} is encrypted ({version}{server}): {tls.client_bytes:,} bytes from the "
+        f"client and {tls.server_bytes:,} from the server are not decoded"
+        + (f", as {tls.reason}" if tls.reason else "")
+    )
+
+
+def _found(findings: Counter[str]) -> str:
+    """Describe the findings by id, most frequent first, then by name."""
+    by_count = sorted(findings.items(), key=lambda each: (-each[1], each[0]))
+    listed = ", ".join(f"{id} {count:,}" for id, count in by_count)
+    return f"; findings: {listed}" if listed else "; no findings"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

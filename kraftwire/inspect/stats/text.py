@@ -1,0 +1,220 @@
+"""Statistics as tables of 80 columns, or of a terminal's width."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+from typing import TextIO
+
+from kraftwire.decode.text import (
+    count_text,
+    duration_text,
+    listed,
+    size_text,
+    utc_text,
+)
+from kraftwire.inspect.stats.collect import Collector
+from kraftwire.inspect.stats.exchanges import Row, RowKey
+from kraftwire.inspect.stats.histogram import ERROR, Histogram
+from kraftwire.inspect.stats.order import Sort, in_order, slowest_first
+from kraftwire.inspect.stats.sizes import LEGEND, Sizes
+from kraftwire.inspect.stats.text_logs import partitions_table
+from kraftwire.inspect.stories.fitting import write_fitted
+from kraftwire.inspect.stories.text import width_of
+from kraftwire.inspect.tables import Table
+from kraftwire.printable import printable_lines
+
+__all__ = ["write_stats"]
+
+_NS = 1_000_000_000
+_NS_PER_MS = 1_000_000
+
+# The largest numbers of rows of clients crossed with APIs, and of sizes.
+_PAIRS_SHOWN = 20
+_SIZES_SHOWN = 20
+
+_ORDERS: dict[Sort, str] = {
+    "p99": "longest p99 first",
+    "p50": "longest p50 first",
+    "max": "longest max first",
+    "waited": "longest wait in all first",
+    "requests": "most requests first",
+    "errors": "most errors first",
+    "sent": "most bytes sent first",
+    "received": "most bytes received first",
+    "name": "by name",
+}
+_NAMES_SHOWN = 3
+
+_NUMBER_HEADS = ("requests", "errors", "p50", "p99", "max", "waited")
+
+
+def write_stats(
+    found: Collector, stream: TextIO, sort: Sort = "p99", *, top: int | None = None
+) -> None:
+    """Write all tables that have rows, each with at most `top` rows."""
+    width = width_of(stream)
+    if not found.exchanges.rows and not found.logs.rows:
+        stream.write("nothing to count\n")
+        return
+    if found.exchanges.rows:
+        lines = [part for line in _head(found) for part in textwrap.wrap(line, width)]
+        stream.write(printable_lines([*lines, ""]))
+    for table, rows_max, legend in (
+        (_clients(found, sort), None, ""),
+        (_pairs(found, sort), _PAIRS_SHOWN, ""),
+        (_apis(found, sort), None, ""),
+        (_errors(found), None, ""),
+        (_sizes(found, "requests"), _SIZES_SHOWN, LEGEND),
+        (_sizes(found, "responses"), _SIZES_SHOWN, LEGEND),
+        (_software(found), None, ""),
+        (partitions_table(found.logs), None, ""),
+    ):
+        if table.rows:
+            write_fitted(table, stream, width, rows_max=top or rows_max, legend=legend)
+
+
+def _head(found: Collector) -> list[str]:
+    first = found.first_ns or 0
+    span = (found.last_ns - first) / _NS
+    total = sum(row.requests for row in found.exchanges.rows.values())
+    rate = f", {total / span:,.1f} a second" if span > 0 else ""
+    lines = [
+        f"{count_text(total, 'request')} in {duration_text(span)} from "
+        f"{utc_text(first // _NS_PER_MS)}{rate}",
+        f"times: p50, p99 and max are milliseconds of service (quantiles within {ERROR:.1%}); "
+        "waited is the p50 of what requests waited for records (Fetch, ShareFetch), for other "
+        "members (JoinGroup, SyncGroup), or after another request of their connection",
+    ]
+    return lines + _slowest(found)
+
+
+def _slowest(found: Collector) -> list[str]:
+    """Describe which client waits longest for its answers, and for which API."""
+    clients = slowest_first(found.exchanges.by_client().items())
+    name, row = clients[0]
+    if len(clients) < 2 or not row.clear_service.count:
+        return []
+    pairs = slowest_first(found.exchanges.rows.items())
+    worst, pair = next(each for each in pairs if each[0].client_id == name)
+    requests = count_text(pair.requests, "request")
+    unclear = sum(each.unclear.count for _, each in clients)
+    left_out = (
+        f" (without {count_text(unclear, 'answer')} to Fetch or ShareFetch whose records are older "
+        "than the request: they may have waited)"
+    )
+    return [
+        f"slowest client: {name}, p99 {_ms(row.clear_service, 0.99)} ms; its slowest API is "
+        f"{_api(worst)}, p99 {_ms(pair.clear_service, 0.99)} ms in {requests}"
+        f"{left_out if unclear else ''}"
+    ]
+
+
+def _ms(histogram: Histogram, share: float | None = None) -> str:
+    value = histogram.largest if share is None else histogram.quantile(share)
+    if value is None or not histogram.count:
+        return ""
+    return f"{value:,.1f}" if value >= 100 else f"{value:.3g}"
+
+
+def _api(key: RowKey) -> str:
+    return key.api if key.version < 0 else f"{key.api} v{key.version}"
+
+
+def _numbers(row: Row) -> tuple[str, ...]:
+    """Return the columns that all tables of exchanges have."""
+    errors = sum(row.errors.values())
+    return (
+        f"{row.requests:,}",
+        f"{errors:,}" if errors else "",
+        _ms(row.service, 0.5),
+        _ms(row.service, 0.99),
+        _ms(row.service),
+        _ms(row.wait, 0.5),
+    )
+
+
+def _clients(found: Collector, sort: Sort) -> Table:
+    head = ("client id", *_NUMBER_HEADS)
+    table = Table(_title("By client", sort), head, right=range(1, 7), optional=(0,))
+    for client_id, row in in_order(found.exchanges.by_client().items(), sort):
+        table.rows.append((client_id, *_numbers(row)))
+    return table
+
+
+def _pairs(found: Collector, sort: Sort) -> Table:
+    head = ("client id", "API", *_NUMBER_HEADS)
+    title = _title("By client and API", sort)
+    table = Table(title, head, right=range(2, 8), optional=(0, 1))
+    named = [((key.client_id, _api(key)), row) for key, row in found.exchanges.rows.items()]
+    for (client_id, api), row in in_order(named, sort):
+        table.rows.append((client_id, api, *_numbers(row)))
+    return table
+
+
+def _apis(found: Collector, sort: Sort) -> Table:
+    head = ("API", *_NUMBER_HEADS)
+    table = Table(_title("By API", sort), head, right=range(1, 7), optional=(0,))
+    for name, row in in_order(_by_api(found), sort):
+        table.rows.append((name, *_numbers(row)))
+    return table
+
+
+def _by_api(found: Collector) -> list[tuple[str, Row]]:
+    merged = found.exchanges.by_api().items()
+    return [(_api(RowKey(api, version, "")), row) for (api, version), row in merged]
+
+
+def _title(text: str, sort: Sort) -> str:
+    return f"{text}, {_ORDERS[sort]}"
+
+
+def _errors(found: Collector) -> Table:
+    head = ("error", "API", "client id", "count")
+    title = "Errors, and requests without an answer"
+    table = Table(title, head, right=(3,), optional=(0, 1, 2))
+    rows: list[tuple[str, str, str, int]] = []
+    for key, row in found.exchanges.rows.items():
+        rows += [(name, _api(key), key.client_id, count) for name, count in row.errors.items()]
+        if row.without_response:
+            rows.append(("(no answer)", _api(key), key.client_id, row.without_response))
+    for name, api, client_id, count in sorted(rows, key=lambda each: (-each[3], each[:3])):
+        table.rows.append((name, api, client_id, f"{count:,}"))
+    return table
+
+
+def _sizes(found: Collector, which: str) -> Table:
+    head = ("API", "total", "p50", "p99", "max", "sizes")
+    title = f"Sizes of {which}, most bytes first"
+    table = Table(title, head, right=(1, 2, 3, 4), optional=(0,))
+    rows = [
+        (name, row.request_sizes if which == "requests" else row.response_sizes)
+        for name, row in _by_api(found)
+    ]
+    for name, sizes in sorted(rows, key=lambda each: (-each[1].total, each[0])):
+        if sizes.total:
+            table.rows.append((name, *_size_cells(sizes)))
+    return table
+
+
+def _size_cells(sizes: Sizes) -> Sequence[str]:
+    shares = [sizes.histogram.quantile(share) or 0 for share in (0.5, 0.99)]
+    texts = [size_text(round(each)) for each in (*shares, sizes.histogram.largest)]
+    return (size_text(sizes.total), *texts, sizes.bars())
+
+
+def _software(found: Collector) -> Table:
+    head = ("client id", "connections", "software", "APIs")
+    table = Table("Clients", head, right=(1,), optional=(0, 2, 3))
+    apis: dict[str, Counter[str]] = {}
+    for key, row in found.exchanges.rows.items():
+        apis.setdefault(key.client_id, Counter())[key.api] += row.requests
+    for client_id, used in sorted(apis.items()):
+        client = found.exchanges.clients.get(client_id)
+        connections = f"{len(client.connections):,}" if client else ""
+        software = listed(sorted(client.software)) if client and client.software else ""
+        names = [name for name, _ in used.most_common(_NAMES_SHOWN)]
+        names += [f"{len(used) - len(names)} more"] if len(used) > len(names) else []
+        table.rows.append((client_id, connections, software, listed(names)))
+    return table

@@ -1,0 +1,1 @@
+"""Stories in print: for people and as JSON."""

@@ -1,0 +1,1 @@
+"""The timeline of a quorum in print."""

@@ -1,0 +1,253 @@
+"""The story of a quorum for people: the timeline, leaders by epoch, the replicas, the log."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import TextIO
+
+from kraftwire.decode.text import (
+    BOLD,
+    DIM,
+    GREEN,
+    RED,
+    YELLOW,
+    count_text,
+    duration_text,
+    ids_text,
+    paint,
+    utc_text,
+)
+from kraftwire.inspect.tables import Table, wants_colour, write_table
+from kraftwire.printable import printable, printable_lines
+from kraftwire.story.raft.folds import folded
+from kraftwire.story.raft.model import (
+    LEADS,
+    Event,
+    Highlight,
+    LeaderOfEpoch,
+    Replica,
+    Story,
+)
+from kraftwire.story.raft.observation import NodeId
+
+__all__ = ["timeline_lines", "write_story"]
+
+_STYLES = {
+    "conflict": RED,
+    "fenced": YELLOW,
+    "leader": GREEN,
+    "pre-vote": DIM,
+    "resign": YELLOW,
+    "silence": RED,
+    "stuck": RED,
+    "truncation": RED,
+    "voters-undone": RED,
+}
+_BARS = " ▁▂▃▄▅▆▇█"
+_UNKNOWN_BAR = "·"
+_LEADS_BAR = "L"
+
+# The largest number of highlights that are shown; the JSON form has all that are kept.
+HIGHLIGHT_LINES_MAX = 24
+# The largest number of observers that are shown; in a large cluster, hundreds of brokers are
+# observers.
+OBSERVER_ROWS_MAX = 20
+# Records of one kind within this time share a line.
+_TOGETHER_S = 0.5
+_TOGETHER_MAX = 8
+_WRAP = 110
+
+
+def write_story(
+    story: Story, stream: TextIO | None = None, *, is_one_of_many: bool = False
+) -> None:
+    """Write all sections of a story.
+
+    With `is_one_of_many`, the cluster's id comes first.
+    """
+    stream = stream or sys.stdout
+    is_coloured = wants_colour(stream)
+
+    def write(lines: Sequence[str]) -> None:
+        stream.write(printable_lines([*lines, ""], is_painted=is_coloured))
+
+    write(_head(story, is_coloured=is_coloured, is_one_of_many=is_one_of_many))
+    if story.events:
+        write(timeline_lines(story, is_coloured=is_coloured))
+    for table in (_leaders_table(story), _replicas_table(story)):
+        if table.rows:
+            write_table(table, stream)
+            stream.write("\n")
+    write(log_lines(story, is_coloured=is_coloured))
+
+
+def _head(story: Story, *, is_coloured: bool, is_one_of_many: bool) -> list[str]:
+    name = "Raft timeline"
+    if is_one_of_many:
+        name = f"{name} of cluster {story.cluster or 'unknown'}"
+    title = paint(name, BOLD, is_wanted=is_coloured)
+    if story.is_empty:
+        return [f"{title}: nothing of a KRaft quorum was seen"]
+    span = duration_text(story.end - story.start)
+    kinds: dict[str, list[NodeId]] = {}
+    for node, kind in story.labels.items():
+        kinds.setdefault(kind, []).append(node)
+    parts = [f"{span} from {utc_text(round(story.start * 1000))}"]
+    for kind in sorted(kinds, reverse=True):
+        nodes = kinds[kind]
+        parts.append(f"{kind}{'s' * (len(nodes) > 1)} {ids_text(nodes)}")
+    return [f"{title}: {'; '.join(parts)}"]
+
+
+def timeline_lines(story: Story, *, is_coloured: bool = False) -> list[str]:
+    """Return a line for each event: seconds since the start, epoch, node, and a description."""
+    events = folded(story.events)
+    rows = [tuple(map(printable, _row(event, story.start))) for event in events]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for event, (time, epoch, node, text) in zip(events, rows, strict=True):
+        place = f"{time.rjust(widths[0])}  {epoch.ljust(widths[1])}  {node.ljust(widths[2])}"
+        style = _STYLES.get(event.kind)
+        lines.append(f"{place}  {paint(text, style or '', is_wanted=is_coloured and bool(style))}")
+    if story.event_overflow:
+        lines.append(f"and {count_text(story.event_overflow, 'more event')}")
+    return lines
+
+
+def _row(event: Event, start: float) -> tuple[str, str, str, str]:
+    return (
+        f"{event.time - start:+.3f}",
+        "" if event.epoch is None else f"epoch {event.epoch}",
+        "" if event.node is None else f"node {event.node}",
+        event.text,
+    )
+
+
+def _leaders_table(story: Story) -> Table:
+    head = ("epoch", "leader", "from", "to", "votes of", "log from offset", "how it ended")
+    table = Table("Who led when", head, right=(0, 1, 2, 3, 5))
+    for each in story.leaders:
+        table.rows.append(_leader_row(each, story))
+    return table
+
+
+def _leader_row(each: LeaderOfEpoch, story: Story) -> tuple[str, ...]:
+    votes: Sequence[NodeId] = each.granting
+    if not votes:
+        rounds = (r for r in story.rounds if r.epoch == each.epoch and not r.is_pre_vote)
+        votes = next(([r.candidate, *r.granted] for r in rounds if r.candidate == each.leader), [])
+    return (
+        str(each.epoch),
+        str(each.leader),
+        f"{each.time - story.start:+.3f}",
+        "" if each.end is None else f"{each.end - story.start:+.3f}",
+        ", ".join(map(str, sorted(votes, key=str))),
+        "" if each.start_offset is None else str(each.start_offset),
+        each.ending or "leads to the end",
+    )
+
+
+def _replicas_table(story: Story) -> Table:
+    head = (
+        "replica", "kind", "fetches", "from", "to", "at offset", "largest lag", "longest pause",
+        "lag over time",
+    )
+    right, optional = (0, 2, 3, 4, 5, 6, 7), (2, 5, 3, 7)
+    shown, hidden = _shown_replicas(story)
+    title = "Replicas and their lag, in records"
+    if hidden:
+        worst = max(each.lag_max for each in hidden)
+        title += f" ({len(hidden):,} observers more, with a lag of at most {worst:,})"
+    table = Table(title, head, right=right, optional=optional)
+    for each in shown:
+        table.rows.append(
+            (
+                str(each.node),
+                story.labels.get(each.node, ""),
+                f"{each.fetch_count:,}",
+                f"{each.first_fetch - story.start:+.1f}",
+                f"{each.last_fetch - story.start:+.1f}",
+                str(each.offset),
+                f"{each.lag_max:,}",
+                duration_text(each.gap_max),
+                _spark(each),
+            )
+        )
+    return table
+
+
+def _shown_replicas(story: Story) -> tuple[list[Replica], list[Replica]]:
+    """Return the replicas that get a row, and the others.
+
+    All voters get one, and the observers that lagged most.
+    """
+    others = [each for each in story.replicas if "voter" not in story.labels.get(each.node, "")]
+    others.sort(key=lambda each: each.lag_max, reverse=True)
+    hidden = others[OBSERVER_ROWS_MAX:]
+    unseen = {each.node for each in hidden}
+    return [each for each in story.replicas if each.node not in unseen], hidden
+
+
+def _spark(replica: Replica) -> str:
+    """Draw a bar per span of time, on a square-root scale that makes small lags visible."""
+    top, peak = len(_BARS) - 1, replica.lag_max
+    bars = []
+    for lag in replica.lags:
+        if lag is None or lag == LEADS:
+            bars.append(_UNKNOWN_BAR if lag is None else _LEADS_BAR)
+        else:
+            height = (lag / peak) ** 0.5 * top if peak else 0
+            bars.append(_BARS[min(top, max(int(lag > 0), round(height)))])
+    return "".join(bars).rstrip(_UNKNOWN_BAR + " ")
+
+
+def log_lines(story: Story, *, is_coloured: bool = False) -> list[str]:
+    """Return the lines about the metadata log."""
+    log = story.log
+    title = paint("What the metadata log said", BOLD, is_wanted=is_coloured)
+    if log.first_offset is None or log.end_offset is None:
+        return [f"{title}: no records of it were seen"]
+    span = f"offsets {log.first_offset} to {log.end_offset - 1} in {log.batches:,} batches"
+    lines = [f"{title}: {span}"]
+    counts = [f"{count:,} {name.removesuffix('Record')}" for name, count in log.counts.items()]
+    lines += textwrap.wrap(f"records: {', '.join(counts)}", _WRAP, subsequent_indent=" " * 9)
+    lines += _highlights(story)
+    lines += [f"problem: {text}" for text in log.problems]
+    return lines
+
+
+def _highlights(story: Story) -> Iterator[str]:
+    """Yield lines of highlights; records of one kind and moment share a line."""
+    groups: dict[tuple[str, int], list[Highlight]] = {}
+    moment, number = float("-inf"), 0
+    for each in story.log.highlights:
+        if each.time - moment > _TOGETHER_S:
+            moment, number = each.time, number + 1
+        groups.setdefault((each.kind, number), []).append(each)
+    shown = list(groups.values())[:HIGHLIGHT_LINES_MAX]
+    width = max((len(str(group[0].offset)) for group in shown), default=0)
+    for group in shown:
+        first = group[0]
+        place = f"{first.time - story.start:+10.3f}  offset {first.offset:>{width}}  {first.kind} "
+        yield from textwrap.wrap(
+            _group_text(group), _WRAP, initial_indent=place, subsequent_indent=" " * len(place),
+            break_long_words=False, break_on_hyphens=False,
+        )
+    hidden = story.log.hidden + len(story.log.highlights) - sum(map(len, shown))
+    if hidden:
+        yield f"and {hidden:,} more, --json has them"
+
+
+def _group_text(group: list[Highlight]) -> str:
+    subjects: dict[str, list[str]] = {}
+    for each in group[:_TOGETHER_MAX]:
+        subjects.setdefault(each.subject, []).append(each.text)
+    parts = [
+        f"{subject}: {', '.join(texts)}" if subject else ", ".join(texts)
+        for subject, texts in subjects.items()
+    ]
+    if len(group) > _TOGETHER_MAX:
+        parts.append(f"and {len(group) - _TOGETHER_MAX} more")
+    return "; ".join(parts)

@@ -1,0 +1,1 @@
+"""The story of topics in print."""

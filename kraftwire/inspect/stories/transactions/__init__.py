@@ -1,0 +1,1 @@
+"""The story of transactions in print."""

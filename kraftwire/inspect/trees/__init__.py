@@ -1,0 +1,1 @@
+"""The fields of messages as indented trees."""

@@ -1,0 +1,1 @@
+"""What is concluded from evidence: timelines of quorums, groups, transactions and topics."""

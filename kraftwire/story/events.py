@@ -1,0 +1,66 @@
+"""The events of a story: limited in number, with repetitions folded, in order of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from kraftwire.capture.limits import STORY_EVENTS_MAX
+
+__all__ = ["Event", "Events"]
+
+# Kinds of events that may repeat many times for a member.
+_REMARKS = frozenset({"error", "status"})
+
+
+@dataclass(slots=True)
+class Event:
+    """An event: a line of a story.
+
+    `kind` is a stable word for programs; `text` describes the event for people; `subject` is the
+    group, transactional id or topic; `who` is the member or client; `number` is the generation or
+    epoch. The event happened `count` times, the last time at `last`.
+    """
+
+    time: float
+    kind: str
+    subject: str
+    text: str
+    who: str = ""
+    number: int | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+    count: int = 1
+    last: float = 0.0
+
+
+class Events:
+    """Gathers the events of a story; beyond a limit they are only counted."""
+
+    def __init__(self) -> None:
+        self._all: list[Event] = []
+        # Subject and member -> remarks since its last event of another kind.
+        self._said: dict[tuple[str, str], dict[tuple[str, str], Event]] = {}
+        self.overflow = 0
+
+    def add(self, event: Event) -> None:
+        """Add an event; a repeated refusal or remark is folded into the earlier one."""
+        event.last = event.time
+        key = event.subject, event.who
+        said = self._said.get(key)
+        before = said.get((event.kind, event.text)) if said else None
+        if before is not None:
+            before.count += 1
+            before.last = event.time
+            return
+        if len(self._all) >= STORY_EVENTS_MAX:
+            self.overflow += 1
+            return
+        if event.kind not in _REMARKS:
+            self._said.pop(key, None)
+        else:
+            self._said.setdefault(key, {})[event.kind, event.text] = event
+        self._all.append(event)
+
+    def in_order(self) -> list[Event]:
+        """Return the events in order of time."""
+        return sorted(self._all, key=lambda each: each.time)

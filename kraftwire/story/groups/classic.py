@@ -1,0 +1,218 @@
+"""Groups of the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
+
+A generation begins with the first sign that the group rebalances: a member that joins or leaves, or
+is told to join again. It ends when the last member has received its assignment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kraftwire.decode.text import count_text, duration_text, listed, words
+from kraftwire.protocol.error_codes import ErrorCode, error_name
+from kraftwire.story.events import Event
+from kraftwire.story.groups.assignment import (
+    assigned,
+    of_consumer_protocol,
+    subscribed,
+)
+from kraftwire.story.groups.members import REASONS_MAX, Groups, because
+from kraftwire.story.groups.model import Generation, Group, Member
+from kraftwire.story.talk import Talk
+
+__all__ = ["Classic"]
+
+# Answers that are steps of the protocol, not refusals.
+_STEPS = frozenset({ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.REBALANCE_IN_PROGRESS})
+_CONSUMER = "consumer"
+
+
+@dataclass(slots=True)
+class _Rebalance:
+    """A rebalance that has begun, before its generation is known."""
+
+    start: float
+    reasons: list[str] = field(default_factory=list)
+
+
+class Classic:
+    """Gathers the members and generations of classic groups."""
+
+    def __init__(self, groups: Groups) -> None:
+        self._groups = groups
+        self._begun: dict[str, _Rebalance] = {}
+
+    def see_join_request(self, talk: Talk) -> None:
+        """Add the request of a member that joins, for the first time or again."""
+        body = talk.request
+        group = self._groups.group(body.group_id, "classic")
+        if group is None or not body.member_id:
+            return
+        if self._groups.present(group, body.member_id, talk) is not None:
+            self._begin(group, talk.asked)
+
+    def see_join_response(self, talk: Talk) -> None:
+        """Add the answer to JoinGroup: the member's id, or its place in a new generation."""
+        body, told = talk.request, talk.response
+        if body is None:
+            return
+        group = self._groups.group(body.group_id, "classic")
+        if group is None or told.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            return
+        member = self._groups.present(group, body.member_id or told.member_id, talk)
+        if told.error_code:
+            self._refused(group, member, talk, told.error_code)
+            return
+        if member is None:
+            member = self._join(group, talk)
+        if member is None:
+            return
+        generation = self._generation(group, told.generation_id, talk)
+        generation.protocol = told.protocol_name or ""
+        leader = group.members.get(told.leader)
+        generation.leader = leader.label if leader else told.leader
+        generation.members.add(told.member_id)
+        generation.end = max(generation.end, talk.answered)
+        member.number = told.generation_id
+        if told.members:
+            self._miss(group, {each.member_id for each in told.members}, generation)
+
+    def _join(self, group: Group, talk: Talk) -> Member | None:
+        body, told = talk.request, talk.response
+        topics: set[str] = set()
+        if body.protocol_type == _CONSUMER:
+            topics = {name for each in body.protocols for name in subscribed(each.metadata)}
+        protocols = listed(each.name for each in body.protocols)
+        remarks = [f"{body.protocol_type} with {protocols}"]
+        remarks += [f"wants {listed(sorted(topics))}"] if topics else []
+        member = self._groups.join(
+            group, told.member_id, talk, time=talk.asked,
+            instance_id=body.group_instance_id, remarks=remarks,
+        )
+        if member is not None:
+            self._begin(group, talk.asked, f"{member.label} joins")
+        return member
+
+    def _miss(self, group: Group, ids: set[str], generation: Generation) -> None:
+        """Mark the members as gone that the generation's leader is not told about."""
+        for each in group.present:
+            # A member that joined after the generation was formed is not in it.
+            if each.id not in ids and each.number < generation.number:
+                if len(generation.reasons) < REASONS_MAX:
+                    generation.reasons.append(f"{each.label} is missing")
+                self._groups.vanish(group, each, generation.start)
+        generation.members |= ids
+
+    def see_sync_response(self, talk: Talk) -> None:
+        """Add the answer to SyncGroup, which gives a member its assignment."""
+        body, told = talk.request, talk.response
+        group = None if body is None else self._groups.group(body.group_id, "classic")
+        if group is None:
+            return
+        member = self._groups.present(group, body.member_id, talk)
+        if told.error_code:
+            self._refused(group, member, talk, told.error_code)
+            return
+        generation = _known(group, body.generation_id)
+        if generation is not None:
+            generation.end = max(generation.end, talk.answered)
+        if member is None:
+            return
+        assignment = of_consumer_protocol(told.assignment)
+        if assignment != member.assignment or assignment is None:
+            member.assignment = assignment
+            member.number = body.generation_id
+            text = f"is assigned {assigned(assignment)}"
+            self._groups.say(
+                group, member, talk.answered, "assign", text, assignment=assignment
+            )
+
+    def see_heartbeat_response(self, talk: Talk) -> None:
+        """Add the answer to a heartbeat, which may tell the member to join again."""
+        body, told = talk.request, talk.response
+        group = None if body is None else self._groups.group(body.group_id, "classic")
+        if group is None:
+            return
+        member = self._groups.present(group, body.member_id, talk)
+        if told.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
+            self._begin(group, talk.answered)
+        elif told.error_code:
+            self._refused(group, member, talk, told.error_code)
+        elif member is None:
+            member = self._groups.find(group, body.member_id, talk)
+        if member is not None and member.number < 0:
+            member.number = body.generation_id
+
+    def see_leave_request(self, talk: Talk) -> None:
+        """Add the request of members that leave."""
+        body = talk.request
+        group = self._groups.group(body.group_id, "classic")
+        if group is None:
+            return
+        left = [(each.member_id, each.group_instance_id, each.reason) for each in body.members]
+        for id, instance_id, reason in left or [(body.member_id, None, None)]:
+            member = group.members.get(id)
+            if member is None and instance_id:
+                member = group.instances.get(instance_id)
+            if member is None or not member.is_there:
+                continue
+            text = words("leaves", [reason] if reason else [])
+            self._groups.leave(group, member, talk.asked, reason or "left", text)
+            self._begin(group, talk.asked, f"{member.label} leaves")
+
+    def finish(self) -> None:
+        """Report all generations. Order: after all requests and responses."""
+        for group in self._groups.by_id.values():
+            for each in group.generations if group.kind == "classic" else ():
+                self._tell(group, each)
+
+    # -- generations ---------------------------------------------------------------------------
+
+    def _begin(self, group: Group, time: float, reason: str = "") -> None:
+        begun = self._begun.get(group.id)
+        if begun is None:
+            begun = self._begun[group.id] = _Rebalance(time)
+        begun.start = min(begun.start, time)
+        if reason and reason not in begun.reasons and len(begun.reasons) < REASONS_MAX:
+            begun.reasons.append(reason)
+
+    def _generation(self, group: Group, number: int, talk: Talk) -> Generation:
+        found = _known(group, number)
+        if found is not None:
+            # A member that joins while others already have their answers is a reason as well.
+            late = self._begun.pop(group.id, None)
+            if late is not None:
+                found.reasons += late.reasons
+                found.start = min(found.start, late.start)
+            return found
+        begun = self._begun.pop(group.id, None) or _Rebalance(talk.asked)
+        generation = Generation(
+            number, begun.start, talk.answered, talk.answered, begun.reasons
+        )
+        self._groups.add_generation(group, generation)
+        return generation
+
+    def _tell(self, group: Group, each: Generation) -> None:
+        remarks = [count_text(each.size, "member")]
+        remarks += [f"leader {each.leader}"] if each.leader else []
+        remarks += [each.protocol] if each.protocol else []
+        # In a log, all steps may have the same time.
+        took = f" in {duration_text(each.seconds)}" if each.seconds else ""
+        text = f"generation {each.number} is reached{took}{because(each.reasons)}"
+        details = {
+            "seconds": each.seconds, "reasons": each.reasons, "members": each.size,
+            "leader": each.leader, "protocol": each.protocol,
+        }
+        event = Event(
+            each.start, "rebalance", group.id, words(text, remarks), "", each.number, details
+        )
+        self._groups.events.add(event)
+
+    def _refused(self, group: Group, member: Member | None, talk: Talk, code: int) -> None:
+        if code not in _STEPS:
+            self._groups.refuse(group, member, talk, error_name(code))
+
+
+def _known(group: Group, number: int) -> Generation | None:
+    """Return a generation by its number, if it is one of the latest."""
+    return next((each for each in reversed(group.generations[-3:]) if each.number == number), None)

@@ -1,0 +1,191 @@
+"""Groups that the broker leads: consumer (KIP-848), share (KIP-932) and streams (KIP-1071) groups.
+
+All three work by heartbeats. A request has the member's epoch: 0 to join, -1 to leave, -2 for a
+static member that may come back. An answer has the epoch of the group that the member has reached,
+and its assignment if that has changed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftwire.decode.body.topics import TopicNames
+from kraftwire.decode.text import count_text, duration_text, listed, words
+from kraftwire.protocol.error_codes import error_name
+from kraftwire.story.events import Event
+from kraftwire.story.groups.assignment import assigned, of_tasks, of_topics
+from kraftwire.story.groups.members import REASONS_MAX, Groups, because
+from kraftwire.story.groups.model import Assignment, Generation, Group, Kind, Member
+from kraftwire.story.talk import Talk
+
+__all__ = ["HEARTBEATS", "Epochs"]
+
+HEARTBEATS: dict[str, Kind] = {
+    "ConsumerGroupHeartbeat": "consumer",
+    "ShareGroupHeartbeat": "share",
+    "StreamsGroupHeartbeat": "streams",
+}
+
+_JOINS, _LEAVES, _PAUSES = 0, -1, -2
+# A member that has been silent for this many of its heartbeat intervals is taken to be gone when
+# the group moves to another epoch.
+_INTERVALS = 2.5
+_MS = 1000
+
+
+class Epochs:
+    """Gathers the members and epochs of groups of the three kinds."""
+
+    def __init__(self, groups: Groups, names: TopicNames) -> None:
+        self._groups = groups
+        self._names = names
+        # Group -> its epoch when the first of its members was seen.
+        self._before: dict[str, int] = {}
+        # Group -> times and reasons of changes since its last epoch began.
+        self._reasons: dict[str, list[tuple[float, str]]] = {}
+
+    def see_response(self, talk: Talk) -> None:
+        """Add a heartbeat and its answer."""
+        body, told = talk.request, talk.response
+        group = None if body is None else self._groups.group(body.group_id, HEARTBEATS[talk.api])
+        if body is None or group is None:
+            return
+        member = self._groups.present(group, body.member_id, talk)
+        if told.error_code:
+            remark = f" ({told.error_message})" if told.error_message else ""
+            self._groups.refuse(group, member, talk, error_name(told.error_code) + remark)
+            return
+        if body.member_epoch in (_LEAVES, _PAUSES):
+            self._leave(group, member, talk)
+            return
+        if member is None:
+            id = told.member_id or body.member_id
+            is_new = body.member_epoch == _JOINS
+            member = self._join(group, talk, id) if is_new else self._groups.find(group, id, talk)
+        if member is None:
+            return
+        member.interval = told.heartbeat_interval_ms / _MS
+        self._reach(group, member, told.member_epoch, talk)
+        self._assign(group, member, talk)
+        for status in getattr(told, "status", None) or ():
+            text = f"is told: {status.status_detail}"
+            code = status.status_code
+            self._groups.say(group, member, talk.answered, "status", text, code=code)
+
+    def _join(self, group: Group, talk: Talk, id: str) -> Member | None:
+        member = self._groups.join(
+            group, id, talk, time=talk.asked,
+            instance_id=getattr(talk.request, "instance_id", None),
+            remarks=[f"wants {each}" for each in _wishes(talk.request)],
+        )
+        if member is not None:
+            self._note_join(group, talk, f"{member.label} joins")
+        return member
+
+    def _note_join(self, group: Group, talk: Talk, reason: str) -> None:
+        """Note a join as a reason for the latest epoch if it came before, else for the next."""
+        latest = group.generations[-1] if group.generations else None
+        is_in_time = latest is not None and talk.asked < latest.known
+        if latest is not None and latest.reasons and is_in_time:
+            latest.reasons.append(reason)
+            latest.start = min(latest.start, talk.asked)
+        else:
+            self._note(group, talk.asked, reason)
+
+    def _leave(self, group: Group, member: Member | None, talk: Talk) -> None:
+        if member is None:
+            return
+        is_pause = talk.request.member_epoch == _PAUSES
+        text = "leaves and keeps its place for a while" if is_pause else "leaves"
+        why = "left, keeping its place" if is_pause else "left"
+        self._groups.leave(group, member, talk.asked, why, text)
+        self._note(group, talk.asked, f"{member.label} leaves")
+
+    def _note(self, group: Group, time: float, reason: str) -> None:
+        reasons = self._reasons.setdefault(group.id, [])
+        if len(reasons) < REASONS_MAX:
+            reasons.append((time, reason))
+
+    def _reach(self, group: Group, member: Member, epoch: int, talk: Talk) -> None:
+        """Note that a member is in an epoch; the first such member shows that it has begun."""
+        latest = group.generations[-1] if group.generations else None
+        member.number = epoch
+        if latest is None and talk.request.member_epoch == epoch:
+            # The member joined before the capture began.
+            self._before[group.id] = epoch
+        known = self._before.get(group.id, -1) if latest is None else latest.number
+        if epoch > known:
+            reasons = self._reasons.pop(group.id, [])
+            start = min((time for time, _ in reasons), default=talk.asked)
+            texts = [text for _, text in reasons]
+            latest = Generation(epoch, start, talk.answered, talk.answered, texts)
+            self._groups.add_generation(group, latest)
+            self._miss(group, latest, talk.answered)
+        is_here = latest is not None and epoch == latest.number
+        if latest is not None and is_here and member.id not in latest.members:
+            latest.members.add(member.id)
+            latest.end = max(latest.end, talk.answered)
+
+    def _miss(self, group: Group, generation: Generation, now: float) -> None:
+        """Mark members as gone that have been silent for too long."""
+        for each in group.present:
+            if each.interval and now - each.last_seen > _INTERVALS * each.interval:
+                if len(generation.reasons) < REASONS_MAX:
+                    generation.reasons.append(f"{each.label} is missing")
+                self._groups.vanish(group, each, now)
+
+    def _assign(self, group: Group, member: Member, talk: Talk) -> None:
+        told = talk.response
+        is_streams = group.kind == "streams"
+        found = self._told(told, member.assignment, is_streams=is_streams)
+        if found is None or found == (member.assignment or {}):
+            member.assignment = member.assignment if found is None else found
+            return
+        member.assignment = found
+        for generation in group.generations[-1:]:
+            if member.number >= generation.number - 1:
+                generation.end = max(generation.end, talk.answered)
+        text = f"is assigned {assigned(found, is_tasks=is_streams)}"
+        self._groups.say(group, member, talk.answered, "assign", text, assignment=found)
+
+    def _told(
+        self, told: Any, before: Assignment | None, *, is_streams: bool
+    ) -> Assignment | None:
+        """Return the assignment in an answer; None if it has not changed."""
+        if is_streams:
+            return of_tasks(told, before)
+        if told.assignment is None:
+            return None
+        return of_topics(told.assignment.topic_partitions, self._names)
+
+    def finish(self) -> None:
+        """Report all epochs. Order: after all heartbeats."""
+        for group in self._groups.by_id.values():
+            for each in group.generations if group.kind in HEARTBEATS.values() else ():
+                self._tell(group, each)
+
+    def _tell(self, group: Group, each: Generation) -> None:
+        remarks = [count_text(each.size, "member")]
+        # In a log, all steps may have the same time.
+        took = f" in {duration_text(each.seconds)}" if each.seconds else ""
+        text = f"epoch {each.number} is reached{took}{because(each.reasons)}"
+        details = {"seconds": each.seconds, "reasons": each.reasons, "members": each.size}
+        event = Event(
+            each.start, "rebalance", group.id, words(text, remarks), "", each.number, details
+        )
+        self._groups.events.add(event)
+
+
+def _wishes(body: Any) -> list[str]:
+    topics = getattr(body, "subscribed_topic_names", None)
+    found = [listed(sorted(topics))] if topics else []
+    pattern = getattr(body, "subscribed_topic_regex", None)
+    if pattern:
+        found.append(f"topics like {pattern}")
+    topology = getattr(body, "topology", None)
+    if topology is not None:
+        sources = {name for each in topology.subtopologies for name in each.source_topics}
+        count = len(topology.subtopologies)
+        noun = "subtopology" if count == 1 else "subtopologies"
+        found.append(f"{listed(sorted(sources))} for {count:,} {noun}")
+    return found

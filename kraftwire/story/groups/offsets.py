@@ -1,0 +1,196 @@
+"""The progress of groups: their committed offsets, and the ends of partitions in any frame.
+
+Ends come from Fetch and ListOffsets answers (the high watermark), and from acknowledged Produce
+requests, which are ahead of it for a moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kraftwire.capture.limits import GROUP_OFFSETS_MAX
+from kraftwire.decode.body.topics import TopicNames
+from kraftwire.protocol.error_codes import error_name
+from kraftwire.story.groups.members import Groups
+from kraftwire.story.groups.model import Group, Offsets, Place
+from kraftwire.story.produced import carried
+from kraftwire.story.talk import Talk
+
+__all__ = ["Lag"]
+
+_LATEST = -1
+
+
+class Lag:
+    """Gathers committed offsets, ends of partitions, and the lag between them."""
+
+    def __init__(self, groups: Groups, names: TopicNames) -> None:
+        self.ends: dict[Place, int] = {}
+        self._groups = groups
+        self._names = names
+        self._count = 0
+        # Partition -> the offsets that groups have committed for it.
+        self._interested: dict[Place, list[Offsets]] = {}
+
+    def see_response(self, talk: Talk) -> None:
+        """Add the offsets in a response."""
+        if talk.request is not None:
+            _READERS[talk.api](self, talk)
+
+    # -- what groups commit --------------------------------------------------------------------
+
+    def see_commit(self, talk: Talk) -> None:
+        """Add the offsets of OffsetCommit or TxnOffsetCommit."""
+        body = talk.request
+        group = self._groups.group(body.group_id)
+        if group is None:
+            return
+        member = self._groups.present(group, body.member_id, talk) if body.member_id else None
+        errors = _errors(talk.response)
+        for topic, each in _pairs(body.topics):
+            error = errors.get((_key(topic), each.partition_index), 0)
+            if error:
+                self._groups.refuse(group, member, talk, error_name(error))
+                continue
+            place = self._name(topic), each.partition_index
+            offsets = self.note_commit(group, place, each.committed_offset, talk.answered)
+            if offsets is not None:
+                offsets.commits += 1
+                offsets.client = member.label if member else talk.client_id
+
+    def see_fetched_offsets(self, talk: Talk) -> None:
+        """Add the offsets in an answer to OffsetFetch."""
+        told = talk.response
+        found = [(each.group_id, each.topics) for each in told.groups]
+        for id, topics in found or [(talk.request.group_id, told.topics)]:
+            group = self._groups.group(id)
+            for topic, each in _pairs(topics) if group is not None else ():
+                place = self._name(topic), each.partition_index
+                if group is not None and each.committed_offset >= 0 and not each.error_code:
+                    self.note_commit(group, place, each.committed_offset, talk.answered)
+
+    def see_share_state(self, talk: Talk) -> None:
+        """Add the start offsets of WriteShareGroupState: all records before them are done.
+
+        Brokers write these to the share coordinator, so only traffic among brokers shows them.
+        """
+        group = self._groups.group(talk.request.group_id, "share")
+        errors = {
+            (topic.topic_id, each.partition): each.error_code
+            for topic in talk.response.results
+            for each in topic.partitions
+        }
+        for topic, each in _pairs(talk.request.topics) if group is not None else ():
+            error = errors.get((topic.topic_id, each.partition))
+            if group is None or error or each.start_offset < 0:
+                continue
+            name = self._names.name(None, topic.topic_id) or topic.topic_id.hex()
+            offsets = self.note_commit(
+                group, (name, each.partition), each.start_offset, talk.answered,
+                done=max(0, each.delivery_complete_count),
+            )
+            if offsets is not None:
+                offsets.commits += 1
+
+    def note_commit(
+        self, group: Group, place: Place, offset: int, time: float, *, done: int = 0
+    ) -> Offsets | None:
+        """Note an offset that a group has committed; return None beyond the limit of partitions."""
+        offsets = self._offsets(group, place)
+        if offsets is not None:
+            offsets.committed, offsets.done = offset, done
+            self._measure(offsets, self.ends.get(place), time)
+        return offsets
+
+    def _offsets(self, group: Group, place: Place) -> Offsets | None:
+        found = group.offsets.get(place)
+        if found is None:
+            if self._count >= GROUP_OFFSETS_MAX:
+                return None
+            self._count += 1
+            found = group.offsets[place] = Offsets()
+            self._interested.setdefault(place, []).append(found)
+        return found
+
+    # -- where partitions end ------------------------------------------------------------------
+
+    def see_fetch(self, talk: Talk) -> None:
+        """Add the high watermarks in an answer to Fetch."""
+        for topic in talk.response.responses:
+            name = self._names.name(topic.topic, topic.topic_id)
+            for each in topic.partitions if name else ():
+                if not each.error_code and name:
+                    self.note_end((name, each.partition_index), each.high_watermark, talk.answered)
+
+    def see_list(self, talk: Talk) -> None:
+        """Add the latest offsets in an answer to ListOffsets."""
+        asked = {
+            (topic.name, each.partition_index): each.timestamp
+            for topic, each in _pairs(talk.request.topics)
+        }
+        for topic, each in _pairs(talk.response.topics):
+            place = topic.name, each.partition_index
+            if asked.get(place) == _LATEST and not each.error_code:
+                self.note_end(place, (each.old_style_offsets or [each.offset])[0], talk.answered)
+
+    def see_produce(self, talk: Talk) -> None:
+        """Add the ends of acknowledged batches."""
+        counts = {
+            (_key(topic), part.index): carried("", part.index, part.records).records
+            for topic in talk.request.topic_data
+            for part in topic.partition_data
+        }
+        for topic in talk.response.responses:
+            name = self._names.name(topic.name, topic.topic_id)
+            for each in topic.partition_responses if name else ():
+                count = counts.get((_key(topic), each.index), 0)
+                if name and count and not each.error_code and each.base_offset >= 0:
+                    self.note_end((name, each.index), each.base_offset + count, talk.answered)
+
+    def note_end(self, place: Place, end: int, time: float) -> None:
+        """Note the end of a partition, if it is larger than the known one."""
+        if end < 0 or end <= self.ends.get(place, -1):
+            return
+        if place not in self.ends and len(self.ends) >= GROUP_OFFSETS_MAX:
+            return
+        self.ends[place] = end
+        for offsets in self._interested.get(place, ()):
+            self._measure(offsets, end, time)
+
+    def _measure(self, offsets: Offsets, end: int | None, time: float) -> None:
+        lag = offsets.lag(end)
+        if lag is not None and (offsets.lag_max is None or lag > offsets.lag_max):
+            offsets.lag_max, offsets.lag_max_time = lag, time
+
+    def _name(self, topic: Any) -> str:
+        id = getattr(topic, "topic_id", None)
+        return self._names.name(topic.name, id) or (id.hex() if id else "")
+
+
+_READERS = {
+    "Fetch": Lag.see_fetch,
+    "ListOffsets": Lag.see_list,
+    "OffsetCommit": Lag.see_commit,
+    "OffsetFetch": Lag.see_fetched_offsets,
+    "Produce": Lag.see_produce,
+    "TxnOffsetCommit": Lag.see_commit,
+    "WriteShareGroupState": Lag.see_share_state,
+}
+
+
+def _pairs(topics: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield topics with each of their partitions."""
+    return ((topic, each) for topic in topics or () for each in topic.partitions)
+
+
+def _key(topic: Any) -> tuple[str | None, bytes]:
+    """Return the name or id of a topic, which match it in request and response."""
+    return topic.name or None, bytes(getattr(topic, "topic_id", b""))
+
+
+def _errors(body: Any) -> dict[tuple[Any, int], int]:
+    return {
+        (_key(topic), each.partition_index): each.error_code
+        for topic, each in _pairs(body.topics)
+    }

@@ -1,0 +1,1 @@
+"""The story of a KRaft quorum: leaders, votes, voters and the metadata log."""

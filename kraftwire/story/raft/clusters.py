@@ -1,0 +1,117 @@
+"""Which cluster a frame or a file belongs to, and one story for each cluster of a capture.
+
+Owns only this choice. The requests of KRaft carry the cluster's id; other frames to the same server
+belong to the same cluster. While only one cluster is known, all frames belong to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kraftwire.capture.connections.frame_queue import Ending
+from kraftwire.limits import RAFT_CLUSTER_COUNT_MAX, RAFT_PENDING_COUNT_MAX
+from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.story.raft.model import Story
+from kraftwire.story.raft.observation import Sighting
+from kraftwire.story.raft.timeline import Timeline
+
+__all__ = ["Clusters"]
+
+
+class Clusters:
+    """Makes the stories of all clusters.
+
+    Order: as for `Timeline`, of which there is one for each cluster; the first one also gets
+    everything before the first cluster id.
+    """
+
+    def __init__(self, *, show_secrets: bool = False) -> None:
+        self.first = Timeline(show_secrets=show_secrets)
+        self._show_secrets = show_secrets
+        self._by_id: dict[str, Timeline] = {}
+        # Host and port -> cluster id, and log directory -> cluster id.
+        self._servers: dict[str, str] = {}
+        self._directories: dict[str, str] = {}
+
+    def see(self, seen: Sighting) -> None:
+        """Add a frame to the story of its cluster."""
+        timeline = self._of_frame(seen)
+        if timeline is not None:
+            timeline.see(seen)
+
+    def see_ending(self, ending: Ending) -> None:
+        """Add the end of a connection to the story of its cluster."""
+        timeline = self._of_server(ending.connection.rpartition("-")[2])
+        if timeline is not None:
+            timeline.see_ending(ending)
+
+    def see_directory(self, meta_properties: str, cluster: str, node: int | None) -> None:
+        """Note the cluster and the node that a log directory belongs to."""
+        if cluster and len(self._directories) < RAFT_PENDING_COUNT_MAX:
+            self._directories[meta_properties.rpartition("/")[0]] = cluster
+        if node is not None:
+            self.of_file(meta_properties, depth=1).see_directory(meta_properties, node)
+
+    def of_file(self, file: str, *, depth: int = 2) -> Timeline:
+        """Return the timeline for a file `depth` levels below its log directory."""
+        folder = file.rsplit("/", depth)[0]
+        cluster = self._directories.get(folder)
+        return self.first if cluster is None else self._of_id(cluster)
+
+    def stories(self) -> Iterator[Story]:
+        """Yield the stories of all clusters that have events, or else one empty story."""
+        names: dict[int, str] = {id(timeline): name for name, timeline in self._by_id.items()}
+        timelines = {id(each): each for each in (self.first, *self._by_id.values())}
+        found = []
+        for key, timeline in timelines.items():
+            story = timeline.story()
+            story.cluster = names.get(key)
+            found.append(story)
+        yield from [each for each in found if not each.is_empty] or found[:1]
+
+    def _of_frame(self, seen: Sighting) -> Timeline | None:
+        server, body = seen.server, seen.body
+        cluster = _cluster_id(body)
+        if seen.is_request and cluster:
+            self._learn(server, cluster, is_sure=False)
+            if isinstance(body, BrokerRegistrationRequest):
+                for each in body.listeners:
+                    self._learn(f"{each.host}:{each.port}", cluster, is_sure=False)
+            return self._of_id(cluster)
+        asked = None if seen.is_request else _cluster_id(seen.request)
+        if asked and getattr(body, "error_code", 0) != ErrorCode.INCONSISTENT_CLUSTER_ID:
+            self._learn(server, asked, is_sure=True)
+        return self._of_id(asked) if asked else self._of_server(server)
+
+    def _learn(self, server: str, cluster: str, *, is_sure: bool) -> None:
+        """Note the cluster of a server.
+
+        A request alone is not sure evidence, as it may have been sent to a wrong server.
+        """
+        if is_sure or (
+            server not in self._servers and len(self._servers) < RAFT_PENDING_COUNT_MAX
+        ):
+            self._servers[server] = cluster
+
+    def _of_server(self, server: str) -> Timeline | None:
+        """Return the timeline for frames of a server; None if its cluster is not known."""
+        cluster = self._servers.get(server)
+        if cluster is not None:
+            return self._of_id(cluster)
+        return self.first if len(self._by_id) <= 1 else None
+
+    def _of_id(self, cluster: str) -> Timeline:
+        known = self._by_id.get(cluster)
+        if known is not None:
+            return known
+        if len(self._by_id) >= RAFT_CLUSTER_COUNT_MAX:
+            return self.first
+        made = Timeline(show_secrets=self._show_secrets) if self._by_id else self.first
+        return self._by_id.setdefault(cluster, made)
+
+
+def _cluster_id(body: Any) -> str:
+    """Return the cluster id in a request, or an empty string."""
+    return getattr(body, "cluster_id", None) or ""

@@ -1,0 +1,130 @@
+"""Folding of repetitions: events that are repeated many times become one line.
+
+Owns the rules by which events count as repetitions. Only repeated lines are left out; the events
+themselves are unchanged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kraftwire.decode.text import count_text, duration_text, ids_text, words
+from kraftwire.story.raft.model import Event
+
+__all__ = ["folded"]
+
+# Events that change something are never folded, however often they happen.
+_APART = frozenset(
+    {
+        "conflict",
+        "kraft-version",
+        "leader",
+        "resign",
+        "snapshot-file",
+        "snapshot-written",
+        "truncation",
+        "voters",
+        "voters-undone",
+    }
+)
+# Failed elections raise the epoch each time.
+_ANY_EPOCH = frozenset({"pre-vote", "vote"})
+
+# After this pause, a repetition is news again.
+_NEWS_S = 60.0
+# Fold from this many events on; two are shown separately.
+_COUNT_MIN = 3
+
+# Durations and sizes differ between repetitions. Offsets count as different: they show progress.
+_MEASURED = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)? ?(?:us|ms|s|min|B|KiB|MiB|GiB)\b")
+
+
+@dataclass(slots=True)
+class _Fold:
+    """Repetitions of an event; `first` stands for all."""
+
+    first: Event
+    last: Event
+    rest: list[Event]
+
+
+def folded(events: Iterable[Event]) -> list[Event]:
+    """Return events in order of time, repetitions folded into one event with their count.
+
+    Order: `events` are in order of time.
+    """
+    folds: dict[tuple[Any, ...], _Fold] = {}
+    all_folds: list[_Fold] = []
+    for event in _arrivals_together(events):
+        key = _key(event)
+        known = folds.get(key)
+        if known is not None and event.time - known.last.time <= _NEWS_S:
+            known.rest.append(event)
+            known.last = event
+            continue
+        known = _Fold(event, event, [])
+        all_folds.append(known)
+        if event.kind not in _APART:
+            folds[key] = known
+    told = [each for fold in all_folds for each in _events(fold)]
+    return sorted(told, key=lambda each: each.time)
+
+
+def _key(event: Event) -> tuple[Any, ...]:
+    epoch = None if event.kind in _ANY_EPOCH else event.epoch
+    return event.kind, event.node, epoch, _MEASURED.sub("", event.text)
+
+
+def _events(fold: _Fold) -> Iterator[Event]:
+    first, last = fold.first, fold.last
+    if 1 + len(fold.rest) < _COUNT_MIN:
+        yield from (first, *fold.rest)
+        return
+    count = sum(each.details.get("count", 1) for each in (first, *fold.rest))
+    remarks = [f"{count_text(count, 'time')} in {duration_text(last.time - first.time)}"]
+    if last.epoch is not None and last.epoch != first.epoch:
+        remarks.append(f"up to epoch {last.epoch}")
+    text = words(_without_count(first), remarks)
+    details = {**first.details, "count": count, "until": last.time}
+    yield replace(first, text=text, details=details)
+
+
+def _without_count(event: Event) -> str:
+    """Return an event's text without its own count of repetitions."""
+    count = event.details.get("count", 1)
+    for remark in (f", {count_text(count, 'time')})", f" ({count_text(count, 'time')})"):
+        if count > 1 and event.text.endswith(remark):
+            return event.text.removesuffix(remark) + ")" * remark.startswith(",")
+    return event.text
+
+
+def _arrivals_together(events: Iterable[Event]) -> Iterator[Event]:
+    """Yield the events, with consecutive first fetches of many replicas as one event."""
+    run: list[Event] = []
+    for event in events:
+        if run and (event.kind, event.details.get("kind")) != ("fetch", run[0].details["kind"]):
+            yield from _arrived(run)
+            run = []
+        if event.kind == "fetch":
+            run.append(event)
+        else:
+            yield event
+    yield from _arrived(run)
+
+
+def _arrived(run: list[Event]) -> Iterator[Event]:
+    if len(run) <= _COUNT_MIN:
+        yield from run
+        return
+    nodes = [each.node for each in run if each.node is not None]
+    offsets = sorted(each.details["offset"] for each in run)
+    at = f"offset {offsets[0]}"
+    if offsets[0] != offsets[-1]:
+        at = f"offsets {offsets[0]} to {offsets[-1]}"
+    kind = run[0].details["kind"]
+    text = words(f"{kind}s {ids_text(nodes)} begin to fetch at {at}", [count_text(len(run), kind)])
+    details = {**run[0].details, "nodes": nodes, "count": len(run), "until": run[-1].time}
+    yield Event(run[0].time, "fetch", text, None, None, details)

@@ -1,0 +1,205 @@
+"""The voters: voter sets and levels of kraft.version in the log, and requests to change them.
+
+Source: KIP-853 (dynamic quorums); rules R-VC, R-ADD, R-REM, R-UPD, R-UPG.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from kraftwire.decode.text import duration_text, listed, words
+from kraftwire.limits import RAFT_EVENT_COUNT_MAX
+from kraftwire.messages.describe_quorum_response import ReplicaState
+from kraftwire.messages.voters_record import Voter, VotersRecord
+from kraftwire.story.raft.changes import Changes
+from kraftwire.story.raft.model import Event, VoterSet
+from kraftwire.story.raft.nodes import Nodes
+from kraftwire.wire.fast import ZERO_UUID
+from kraftwire.wire.json_form import uuid_to_text
+
+__all__ = ["Members"]
+
+
+@dataclass(slots=True)
+class _Version:
+    """A level of kraft.version in the log."""
+
+    time: float
+    offset: int
+    level: int
+    committed: float | None = None
+    is_undone: bool = False
+
+
+class Members:
+    """Gathers voter sets, levels of kraft.version, and the requests that changed them."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self.voter_sets: list[VoterSet] = []
+        self.changes = Changes(nodes)
+        self._nodes = nodes
+        self._versions: list[_Version] = []
+        # Records at or above the high watermark, which are not committed.
+        self._pending: list[VoterSet | _Version] = []
+        self._high_watermark = -1
+        self._undone: list[Event] = []
+
+    @property
+    def voters(self) -> frozenset[int]:
+        """The latest known voters."""
+        latest = self._latest()
+        return frozenset(latest.voters) if latest else frozenset()
+
+    def voters_at(self, time: float) -> frozenset[int]:
+        """Return the voters at a time; before the first known set, the voters of that set."""
+        found = self.voter_sets[:1]
+        found += [each for each in self.voter_sets if each.time <= time]
+        return frozenset(found[-1].voters) if found else frozenset()
+
+    def _latest(self) -> VoterSet | None:
+        in_force = [each for each in self.voter_sets if not each.is_undone]
+        return in_force[-1] if in_force else None
+
+    # -- the log -------------------------------------------------------------------------------
+
+    def note_record(self, record: VotersRecord, *, offset: int, time: float) -> None:
+        """Add a voter set from the log."""
+        endpoints = [(v.voter_id, e.host, e.port) for v in record.voters for e in v.endpoints]
+        self._nodes.learn_endpoints(endpoints)
+        if len(self.voter_sets) >= RAFT_EVENT_COUNT_MAX:
+            return
+        found = VoterSet(
+            time,
+            offset,
+            {each.voter_id: _place(each) for each in record.voters},
+            {each.voter_id: _directory(each.voter_directory_id) for each in record.voters},
+        )
+        self.voter_sets.append(found)
+        # A record that was fetched long after it was written was committed long before.
+        if offset >= self._high_watermark:
+            self._pending.append(found)
+
+    def note_described(self, voters: Iterable[ReplicaState], time: float) -> None:
+        """Add the voters of a DescribeQuorum answer, if they differ from the known ones."""
+        told = {each.replica_id: _directory(each.replica_directory_id) for each in voters}
+        latest = self._latest()
+        is_news = latest is None or _changes(latest, VoterSet(time, None, dict(told), told))
+        if is_news and len(self.voter_sets) < RAFT_EVENT_COUNT_MAX:
+            places = dict.fromkeys(sorted(told), "")
+            self.voter_sets.append(VoterSet(time, None, places, told))
+
+    def note_version(self, level: int, *, offset: int, time: float) -> None:
+        """Add a KRaftVersionRecord from the log."""
+        if len(self._versions) >= RAFT_EVENT_COUNT_MAX:
+            return
+        found = _Version(time, offset, level)
+        self._versions.append(found)
+        if offset >= self._high_watermark:
+            self._pending.append(found)
+
+    def note_high_watermark(self, high_watermark: int, time: float) -> None:
+        """Note that the records below a high watermark are committed."""
+        if high_watermark <= self._high_watermark:
+            return
+        self._high_watermark = high_watermark
+        pending, self._pending = self._pending, []
+        for each in pending:
+            if each.offset is not None and each.offset < high_watermark:
+                each.committed = time
+            else:
+                self._pending.append(each)
+
+    def note_truncation(self, offset: int, epoch: int, time: float) -> None:
+        """Note that a newer epoch overwrote the log from an offset on."""
+        undone = [
+            each for each in self._pending if each.offset is not None and each.offset >= offset
+        ]
+        self._pending = [each for each in self._pending if each not in undone]
+        for each in undone:
+            each.is_undone = True
+        sets = [each for each in undone if isinstance(each, VoterSet)]
+        if sets and len(self._undone) < RAFT_EVENT_COUNT_MAX:
+            text = f"voters are {listed(sorted(self.voters))} again"
+            remarks = [f"the VotersRecord at offset {sets[0].offset} was taken back"]
+            details = {"voters": sorted(self.voters), "offset": sets[0].offset}
+            event = Event(time, "voters-undone", words(text, remarks), epoch, None, details)
+            self._undone.append(event)
+
+    # -- events --------------------------------------------------------------------------------
+
+    def events(self) -> Iterator[Event]:
+        """Yield the events of voter sets, levels of kraft.version, and requests to change them."""
+        before: VoterSet | None = None
+        for version in self._versions:
+            yield self._version_event(version)
+        for each in self.voter_sets:
+            yield self._voters_event(each, before)
+            if not each.is_undone:
+                before = each
+        yield from self._undone
+        yield from self.changes.events()
+
+    def _voters_event(self, each: VoterSet, before: VoterSet | None) -> Event:
+        now = sorted(each.voters)
+        remarks = [] if before is None else _changes(before, each)
+        if each.offset is None:
+            remarks.append("DescribeQuorum")
+        else:
+            remarks.append(f"VotersRecord at offset {each.offset}")
+        remarks += self._fate(each)
+        details: dict[str, Any] = {
+            "voters": now,
+            "offset": each.offset,
+            "committed": each.committed,
+            "isUndone": each.is_undone,
+        }
+        text = words(f"voters are {listed(now)}", remarks)
+        return Event(each.time, "voters", text, None, None, details)
+
+    def _version_event(self, each: _Version) -> Event:
+        remarks = [f"KRaftVersionRecord at offset {each.offset}", *self._fate(each)]
+        details = {
+            "level": each.level,
+            "offset": each.offset,
+            "committed": each.committed,
+            "isUndone": each.is_undone,
+        }
+        text = words(f"kraft.version is {each.level}", remarks)
+        return Event(each.time, "kraft-version", text, None, None, details)
+
+    def _fate(self, each: VoterSet | _Version) -> Iterator[str]:
+        """Say whether and when a record was committed or undone."""
+        if each.is_undone:
+            yield "taken back"
+        elif each.committed is not None:
+            yield f"committed after {duration_text(max(0.0, each.committed - each.time))}"
+        elif each.offset is not None and 0 <= self._high_watermark <= each.offset:
+            yield "not committed"
+
+
+def _place(voter: Voter) -> str:
+    for endpoint in voter.endpoints:
+        host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+        return f"{host}:{endpoint.port}"
+    return ""
+
+
+def _directory(id: bytes) -> str:
+    return "" if id == ZERO_UUID else uuid_to_text(id)
+
+
+def _changes(before: VoterSet, now: VoterSet) -> list[str]:
+    """Describe the differences between two voter sets."""
+    old, new = before.voters.keys(), now.voters.keys()
+    found = [f"{node} joined" for node in sorted(new - old)]
+    found += [f"{node} left" for node in sorted(old - new)]
+    for node in sorted(old & new):
+        directories = before.directories.get(node, ""), now.directories.get(node, "")
+        places = before.voters[node], now.voters[node]
+        if all(directories) and directories[0] != directories[1]:
+            found.append(f"{node} has another directory")
+        if now.offset is not None and all(places) and places[0] != places[1]:
+            found.append(f"{node} moved to {places[1]}")
+    return found

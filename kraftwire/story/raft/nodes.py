@@ -1,0 +1,168 @@
+"""The nodes at the ends of connections, and their silences.
+
+A server's id comes from requests that name their receiver, from endpoints in answers and from a
+leader's own answers; a client's id from the replica id in its requests.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import compress
+
+from kraftwire.limits import RAFT_EVENT_COUNT_MAX, RAFT_PENDING_COUNT_MAX
+from kraftwire.story.raft.model import Silence
+from kraftwire.story.raft.observation import NodeId, Sighting
+
+__all__ = ["SILENCE_S", "Nodes"]
+
+# A replica asks at least every 500 ms (the wait of a Fetch); three times that is unusual.
+SILENCE_S = 1.5
+
+# Silence is only unusual for a node that was seen without a pause for this long and in this many
+# frames. A capture at one node's interface shows the others only now and then.
+_HEARD_S = 2.0
+_HEARD_COUNT = 6
+
+# If nobody sends anything for this long, the capture has a hole or the cluster is at rest. Must be
+# longer than controller.quorum.fetch.timeout.ms (2 s): until then all wait for a stopped leader.
+_HOLE_S = 4.0
+
+# Time for requests that were in flight, or waiting at the node, when it fell silent.
+_ON_THE_WAY_S = 2.0
+
+
+class Nodes:
+    """Gathers the nodes of a capture and their silences."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[NodeId, str] = {}
+        self.silences: list[Silence] = []
+        self._servers: dict[str, int] = {}
+        self._clients: dict[str, int] = {}
+        self._last_seen: dict[NodeId, float] = {}
+        # Node -> since when, and in how many frames, it was seen without a pause.
+        self._heard: dict[NodeId, tuple[float, int]] = {}
+        self._last_frame: float | None = None
+        # Node -> the server of its last request, until that is answered.
+        self._waits_for: dict[NodeId, str] = {}
+        # (connection, correlation id) -> (server, time); the oldest requests are forgotten first.
+        self._pending: OrderedDict[tuple[str, int], tuple[str, float]] = OrderedDict()
+
+    def learn_server(self, endpoint: str, node: int) -> None:
+        """Note which node listens on "host:port"."""
+        if node >= 0:
+            self._servers[endpoint] = node
+
+    def learn_endpoints(self, endpoints: Iterable[tuple[int, str, int]]) -> None:
+        """Note (node id, host, port) of an answer or record, unless traffic has shown otherwise."""
+        for node, host, port in endpoints:
+            text = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            self._servers.setdefault(text, node)
+
+    def learn_client(self, seen: Sighting, node: int) -> None:
+        """Note which node opened a connection."""
+        if node >= 0:
+            self._clients[seen.connection] = node
+
+    def server(self, seen: Sighting) -> NodeId:
+        """Return the node that listens."""
+        return self._servers.get(seen.server, seen.server)
+
+    def client(self, seen: Sighting) -> NodeId | None:
+        """Return the node that opened the connection; None if it is unknown or not a node."""
+        return self._clients.get(seen.connection)
+
+    def ends(self, connection: str) -> tuple[NodeId | None, NodeId]:
+        """Return the nodes at both ends, the client first, or None if it is no known node."""
+        server = connection.rpartition("-")[2]
+        return self._clients.get(connection), self._servers.get(server, server)
+
+    def see(self, seen: Sighting) -> None:
+        """Note that the sender of a frame is alive.
+
+        Order: after the body has shown the sender. Frames that waited for missing packets may come
+        late, with the time at which they were on the wire.
+        """
+        if self._last_frame is None:
+            self._last_frame = seen.time
+        elif seen.time - self._last_frame > _HOLE_S:
+            self._last_seen = dict.fromkeys(self._last_seen, seen.time)
+        self._last_frame = max(self._last_frame, seen.time)
+        if seen.is_request:
+            self._pending[seen.connection, seen.correlation_id] = (seen.server, seen.time)
+            if len(self._pending) > RAFT_PENDING_COUNT_MAX:
+                self._pending.popitem(last=False)
+            sender = self._clients.get(seen.connection)
+            if sender is not None:
+                self._sign_of_life(sender, seen.time)
+                self._waits_for[sender] = seen.server
+            return
+        self._pending.pop((seen.connection, seen.correlation_id), None)
+        client = self._clients.get(seen.connection)
+        if client is not None and self._waits_for.get(client) == seen.server:
+            # The node had nothing to send before this answer.
+            del self._waits_for[client]
+            self._last_seen[client] = max(seen.time, self._last_seen.get(client, seen.time))
+        server = self._servers.get(seen.server)
+        if server is not None:
+            self._sign_of_life(server, seen.time)
+
+    def finish(self, end: float) -> None:
+        """Complete the silences at the end of the capture, and count their unanswered requests."""
+        for node, last in list(self._last_seen.items()):
+            if end - last > SILENCE_S:
+                self._note_silence(node, last, None)
+        self.silences = [each for each in self.silences if not self._is_waiting(each)]
+        self.silences.sort(key=lambda each: each.start)
+        for silence in self.silences:
+            first = silence.start - _ON_THE_WAY_S
+            last = end if silence.end is None else silence.end
+            silence.unanswered = sum(
+                first <= asked <= last and self._servers.get(server) == silence.node
+                for server, asked in self._pending.values()
+            )
+
+    def _sign_of_life(self, node: NodeId, time: float) -> None:
+        last = self._last_seen.get(node)
+        since, count = self._heard.get(node, (time, 0))
+        if last is not None and time < last:
+            self._interrupt_silence(node, time)
+            self._heard[node] = since, count + 1
+            return
+        if last is not None and time - last > SILENCE_S:
+            self._note_silence(node, last, time)
+            since, count = time, 0
+        self._heard[node] = since, count + 1
+        self._last_seen[node] = time
+
+    def _interrupt_silence(self, node: NodeId, time: float) -> None:
+        """Split a silence in two at a frame of the node that was held back and came late."""
+        for index, each in enumerate(self.silences):
+            if each.node == node and each.end is not None and each.start < time < each.end:
+                parts = replace(each, end=time), replace(each, start=time)
+                is_long = [p.end is None or p.end - p.start > SILENCE_S for p in parts]
+                self.silences[index : index + 1] = compress(parts, is_long)
+                return
+
+    def _note_silence(self, node: NodeId, start: float, end: float | None) -> None:
+        since, count = self._heard.get(node, (start, 0))
+        if start - since < _HEARD_S or count < _HEARD_COUNT:
+            return
+        waits_for = self._waits_for.get(node)
+        server = None if waits_for is None else self._servers.get(waits_for)
+        if len(self.silences) < RAFT_EVENT_COUNT_MAX:
+            self.silences.append(Silence(node, start, end, waits_for=server))
+
+    def _is_waiting(self, silence: Silence) -> bool:
+        """Return whether a node was silent only because it waited for another silent node."""
+        if silence.waits_for is None or silence.end is None:
+            return False
+        return any(
+            each.node == silence.waits_for
+            and each.waits_for != silence.node
+            and each.start < silence.end
+            and (each.end is None or each.end > silence.start)
+            for each in self.silences
+        )

@@ -1,0 +1,137 @@
+"""The growth of the log and the progress of each replica, Fetch by Fetch.
+
+A replica's lag is the number of records between its fetch offset and the largest end of the log
+that any frame has shown so far. A follower's fetch offset shows how much it has; the leader's
+answers bring the high watermark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraftwire.decode.text import duration_text
+from kraftwire.limits import RAFT_EVENT_COUNT_MAX
+from kraftwire.story.raft.model import LEADS, Event, Replica
+from kraftwire.story.raft.observation import NodeId
+
+__all__ = ["Progress", "Spans"]
+
+# The number of columns of the lag over time; spans double when they are used up.
+SPAN_COUNT = 40
+
+# Records that stay uncommitted for longer than this get a line.
+_STUCK_S = 1.0
+
+
+class Spans:
+    """Maxima of a value over equal spans of time, in bounded memory.
+
+    The span starts at one second and doubles until the number of spans suffices.
+    """
+
+    def __init__(self, start: float) -> None:
+        self._start = start
+        self._span = 1.0
+        self._maxima: dict[int, int] = {}
+
+    def add(self, time: float, value: int) -> None:
+        """Add a value at a time."""
+        index = int((time - self._start) / self._span)
+        while index >= SPAN_COUNT:
+            self._span *= 2
+            folded: dict[int, int] = {}
+            for old, each in self._maxima.items():
+                folded[old // 2] = max(each, folded.get(old // 2, each))
+            self._maxima = folded
+            index = int((time - self._start) / self._span)
+        self._maxima[index] = max(value, self._maxima.get(index, value))
+
+    def values(self, end: float) -> list[int | None]:
+        """Return the maximum of each span up to a time, None for spans without a value."""
+        count = min(int((end - self._start) / self._span) + 1, SPAN_COUNT)
+        return [self._maxima.get(index) for index in range(count)]
+
+
+class Progress:
+    """Gathers the high watermark, the end of the log, and the fetch offsets of replicas."""
+
+    def __init__(self) -> None:
+        self.replicas: dict[NodeId, Replica] = {}
+        self.high_watermark = -1
+        self.log_end = -1
+        self._leader: NodeId | None = None
+        self._start: float | None = None
+        self._spans: dict[NodeId, Spans] = {}
+        # Node -> time of its last fetch, or the last time it was seen as leader.
+        self._at_work: dict[NodeId, float] = {}
+        self._uncommitted_since: float | None = None
+        self._events: list[Event] = []
+
+    def see_fetch(self, node: NodeId, offset: int, time: float) -> None:
+        """Add a Fetch of a replica from an offset."""
+        known = self.replicas.get(node)
+        if known is None:
+            known = self._add(node, offset, time)
+        known.fetch_count += 1
+        known.first_fetch = min(known.first_fetch, time)
+        if time < known.last_fetch:
+            return  # the frame waited for a missing packet, and later ones came first
+        known.gap_max = max(known.gap_max, time - self._at_work.get(node, time))
+        self._at_work[node] = max(time, self._at_work.get(node, time))
+        known.last_fetch = time
+        known.offset = offset
+        self._see_end(offset, time)
+        lag = max(0, self.log_end - offset)
+        known.lag_max = max(known.lag_max, lag)
+        self._spans[node].add(time, lag)
+
+    def see_leader(self, leader: NodeId, high_watermark: int, time: float, epoch: int) -> None:
+        """Add a high watermark that the leader sent."""
+        self._leader = leader
+        known = self.replicas.get(leader)
+        if known is not None:
+            self._at_work[leader] = time
+            known.offset = self.log_end
+            self._spans[leader].add(time, LEADS)
+        if high_watermark <= self.high_watermark:
+            return
+        since = self._uncommitted_since
+        if since is not None and time - since > _STUCK_S and self.high_watermark >= 0:
+            self._note_stuck(since, time, epoch)
+        self.high_watermark = high_watermark
+        self._see_end(high_watermark, time)
+        self._uncommitted_since = time if self.log_end > high_watermark else None
+
+    def see_records(self, end_offset: int, time: float) -> None:
+        """Note that the log has records up to an offset."""
+        self._see_end(end_offset, time)
+
+    def events(self) -> Iterator[Event]:
+        """Yield the events of a high watermark that stood still below the end of the log."""
+        yield from self._events
+
+    def finish(self, end: float) -> None:
+        """Complete the lags over time."""
+        for node, known in self.replicas.items():
+            known.lags = self._spans[node].values(end)
+
+    def _add(self, node: NodeId, offset: int, time: float) -> Replica:
+        if self._start is None:
+            self._start = time
+        self._spans[node] = Spans(self._start)
+        known = self.replicas[node] = Replica(node, time, offset, time)
+        return known
+
+    def _see_end(self, offset: int, time: float) -> None:
+        if offset > self.log_end:
+            self.log_end = offset
+            if self._uncommitted_since is None and offset > self.high_watermark:
+                self._uncommitted_since = time
+
+    def _note_stuck(self, since: float, time: float, epoch: int) -> None:
+        if len(self._events) >= RAFT_EVENT_COUNT_MAX:
+            return
+        text = f"high watermark was stuck at {self.high_watermark}"
+        text += f" for {duration_text(time - since)}"
+        details = {"highWatermark": self.high_watermark, "seconds": time - since}
+        self._events.append(Event(since, "stuck", text, epoch, None, details))

@@ -1,0 +1,237 @@
+"""The story of a quorum from rows of a table instead of frames of a capture that is being decoded.
+
+Owns the order of requests and responses, which share a row but not a time, and the places where
+events were seen. Decodes the bytes of a row itself, so rows can come from another process.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Any
+
+from kraftwire.capture.connections.frame_queue import Ending
+from kraftwire.decode.body.bodies import decode_payload
+from kraftwire.decode.body.quick import quick_payload
+from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kraftwire.records.decoded import Decoded
+from kraftwire.story.raft.metadata_log import Extent
+from kraftwire.story.raft.model import Event, LeaderOfEpoch, Story
+from kraftwire.story.raft.observation import QUORUM_APIS, NodeId, Sighting
+from kraftwire.story.raft.timeline import Timeline
+from kraftwire.wire.message import Message
+from kraftwire.wire.varint import uvarint_size
+
+__all__ = ["BatchRow", "ExchangeRow", "QuorumRows", "Seen", "stories"]
+
+_SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRow:
+    """A batch of the metadata log; `records` are its control records with offset and time."""
+
+    extent: Extent
+    records: tuple[tuple[Decoded, int, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeRow:
+    """A request with its response, None if that was not captured.
+
+    `request` and `response` are header and body without the length. `batches` are the batches of
+    the response, if their bytes were cut out of it; `response_size` is the length of the response
+    before that, None if nothing was cut out. `position` is None where it is unknown;
+    `response_file` is None where it equals `file`.
+
+    Units: `time_ns` nanoseconds since the epoch of the request, `latency_ns` from there to the
+    response.
+    """
+
+    time_ns: int
+    connection: str
+    api_key: int
+    api_version: int
+    correlation_id: int
+    request: bytes
+    response: bytes | None = None
+    latency_ns: int | None = None
+    file: str = ""
+    position: int | None = None
+    response_position: int | None = None
+    cluster: str | None = None
+    batches: tuple[BatchRow, ...] = ()
+    response_size: int | None = None
+    response_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An event, its exact time, and the place of its first frame.
+
+    `file` is empty where no frame shows it. `details` are those of the event; for a leader also
+    when and how its epoch ended. Units: `time_ns` nanoseconds since the epoch.
+    """
+
+    event: Event
+    time_ns: int
+    details: dict[str, Any]
+    file: str = ""
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A response, kept until its time, with the request that it answers."""
+
+    row: ExchangeRow
+    request: Message | None
+    time_ns: int
+
+
+class QuorumRows:
+    """Makes the story of one cluster.
+
+    Order: `see` exchanges by time and, for the same time, by position; `see_batch` the batches of
+    log files by offset; then call `story`, or `seen` for its events, once.
+    """
+
+    def __init__(self) -> None:
+        self._timeline = Timeline()
+        self._waiting: list[tuple[int, int, int, _Answer]] = []
+        self._count = 0
+        self._places = _Places()
+
+    def see(self, row: ExchangeRow) -> None:
+        """Add an exchange."""
+        position = row.position or 0
+        self._answer_before(row.time_ns, position)
+        time = row.time_ns / _SECOND_NS
+        body = _body(row, row.request, is_request=True)
+        self._timeline.see(
+            Sighting(time, row.connection, row.api_key, True, body, row.correlation_id)
+        )
+        if row.position is not None:
+            self._places.note(row.time_ns, row.file, row.position)
+        if row.response is None or row.latency_ns is None:
+            return
+        if row.response_position is not None:
+            position = row.response_position
+        answer = _Answer(row, body, row.time_ns + row.latency_ns)
+        self._count += 1
+        heappush(self._waiting, (answer.time_ns, position, self._count, answer))
+
+    def see_batch(self, batch: BatchRow) -> None:
+        """Add a batch of a log file; its time is that of its records."""
+        self._timeline.see_control_records(batch.extent, batch.records, None)
+
+    def see_ending(self, ending: Ending, file: str, position: int) -> None:
+        """Add the end of a connection, and the place where it is seen.
+
+        Order: among the exchanges, by time.
+        """
+        self._answer_before(ending.time_ns + 1, 0)
+        self._timeline.see_ending(ending)
+        self._places.note(ending.time_ns, file, position)
+
+    def story(self) -> Story:
+        """Return the story, in order of time."""
+        self._answer_before(None, 0)
+        return self._timeline.story()
+
+    def seen(self) -> Iterator[Seen]:
+        """Yield the events of the story, each with the place of its first frame."""
+        story = self.story()
+        leaders: dict[tuple[int | None, NodeId | None], LeaderOfEpoch] = {
+            (each.epoch, each.leader): each for each in story.leaders
+        }
+        for event in story.events:
+            details = event.details
+            if event.kind == "leader":
+                leader = leaders[event.epoch, event.node]
+                details = {**details, "end": leader.end, "ending": leader.ending or None}
+            time_ns, file, position = self._places.find(event.time)
+            yield Seen(event, time_ns, details, file, position)
+
+    def _answer_before(self, time_ns: int | None, position: int) -> None:
+        waiting = self._waiting
+        while waiting and (time_ns is None or waiting[0][:2] <= (time_ns, position)):
+            self._answer(heappop(waiting)[3])
+
+    def _answer(self, answer: _Answer) -> None:
+        row, time = answer.row, answer.time_ns / _SECOND_NS
+        if row.response is None:
+            return
+        body = _body(row, row.response, is_request=False)
+        if isinstance(body, FetchSnapshotResponse) and row.response_size is not None:
+            _restore_slice(body, row.response_size - len(row.response))
+        asked = None if answer.request is None else row.time_ns / _SECOND_NS
+        self._timeline.see(
+            Sighting(
+                time, row.connection, row.api_key, False, body, row.correlation_id,
+                answer.request, asked,
+            )
+        )
+        for batch in row.batches:
+            self._timeline.see_control_records(batch.extent, batch.records, time)
+        if row.response_position is not None:
+            file = row.response_file or row.file
+            self._places.note(answer.time_ns, file, row.response_position)
+
+
+class _Places:
+    """The place of the first frame at each time, in 20 bytes a frame, as a capture has millions."""
+
+    def __init__(self) -> None:
+        self._times = array("q")
+        self._positions = array("q")
+        self._files = array("i")
+        self._numbers: dict[str, int] = {}
+
+    def note(self, time_ns: int, file: str, position: int) -> None:
+        """Add a frame. Order: by time."""
+        if self._times and self._times[-1] >= time_ns:
+            return
+        self._times.append(time_ns)
+        self._positions.append(position)
+        self._files.append(self._numbers.setdefault(file, len(self._numbers)))
+
+    def find(self, time: float) -> tuple[int, str, int]:
+        """Return a time in nanoseconds, with file and position of its first frame, if any."""
+        index = bisect_left(self._times, time, key=lambda time_ns: time_ns / _SECOND_NS)
+        if index == len(self._times) or self._times[index] / _SECOND_NS != time:
+            return round(time * _SECOND_NS), "", 0
+        file = list(self._numbers)[self._files[index]]
+        return self._times[index], file, self._positions[index]
+
+
+def stories(rows: Iterable[ExchangeRow]) -> dict[str | None, Story]:
+    """Return the story of every cluster, by its id. Order: `rows` are in order of time."""
+    quorums: dict[str | None, QuorumRows] = {}
+    for row in rows:
+        quorums.setdefault(row.cluster, QuorumRows()).see(row)
+    return {cluster: quorum.story() for cluster, quorum in quorums.items()}
+
+
+def _restore_slice(body: FetchSnapshotResponse, missing: int) -> None:
+    """Put zeros in place of the bytes of a snapshot, as their number is part of the story.
+
+    `missing` counts these bytes, and the bytes of their length beyond the first.
+    """
+    for partition in (p for topic in body.topics for p in topic.partitions):
+        size = missing
+        while size > 0 and size + uvarint_size(size + 1) - 1 > missing:
+            size -= 1
+        partition.unaligned_records = memoryview(bytes(size))
+
+
+def _body(row: ExchangeRow, data: bytes, *, is_request: bool) -> Message | None:
+    """Return the body of a request or response; None if the story does not need it."""
+    if row.api_key not in QUORUM_APIS:
+        return None
+    api = row.api_key, row.api_version
+    body = quick_payload(data, api, is_request=is_request)
+    return body or decode_payload(data, is_request=is_request, api=api).body

@@ -1,0 +1,334 @@
+"""The story of topics, request by request: traffic, administration, leaders, errors."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Any
+
+from kraftwire.capture.limits import TOPIC_CLIENTS_MAX, TOPIC_PARTITIONS_MAX, TOPICS_MAX
+from kraftwire.decode.body.redact import REDACTED
+from kraftwire.decode.body.secret_names import is_secret_config, is_secret_value
+from kraftwire.decode.body.topics import TopicNames
+from kraftwire.decode.text import count_text, listed, words
+from kraftwire.protocol.error_codes import error_name
+from kraftwire.story.events import Event, Events
+from kraftwire.story.produced import carried, produced_in, topic_name
+from kraftwire.story.talk import Talk
+from kraftwire.story.topics.model import Partition, Topic
+
+__all__ = ["APIS", "FORWARDED", "TopicStory", "TopicTest", "any_topic"]
+
+# Whether a topic, or a partition of it, is wanted.
+TopicTest = Callable[[str | None, int | None], bool]
+
+# Brokers forward these to the controller, in envelopes.
+FORWARDED = frozenset(
+    {"AlterConfigs", "CreatePartitions", "CreateTopics", "DeleteTopics", "IncrementalAlterConfigs"}
+)
+APIS = FORWARDED | {
+    "DeleteRecords", "Fetch", "ListOffsets", "Metadata", "Produce", "ShareFetch",
+}  # fmt: skip
+# Forwarded requests that are remembered until the client gets its answer.
+_FORWARDED_MAX = 64
+_TOPIC_RESOURCE = 2
+_NO_CLIENT = "(no client id)"
+_OTHERS = "(others)"
+_VERBS = {0: "", 1: " is reset", 2: " gets ", 3: " loses "}
+_LATEST, _EARLIEST = -1, -2
+
+
+def any_topic(_topic: str | None, _partition: int | None) -> bool:
+    """Want every topic."""
+    return True
+
+
+class TopicStory:
+    """Gathers the story of all topics.
+
+    Order: requests and responses as they come.
+    """
+
+    def __init__(
+        self,
+        names: TopicNames,
+        *,
+        show_secrets: bool = False,
+        is_wanted: TopicTest = any_topic,
+    ) -> None:
+        """Begin a story of topics that are wanted, of which a body may name others as well."""
+        self.events = Events()
+        self.topics: dict[str, Topic] = {}
+        self.overflow = 0
+        self._names = names
+        self._show_secrets = show_secrets
+        self._is_wanted = is_wanted
+        self._partition_count = 0
+        self._forwarded: deque[Talk] = deque(maxlen=_FORWARDED_MAX)
+
+    def see_response(self, talk: Talk) -> None:
+        """Add a response with its request."""
+        if talk.request is not None and not self._is_told(talk):
+            _READERS[talk.api](self, talk)
+
+    def _is_told(self, talk: Talk) -> bool:
+        """Whether a request was told already, when the broker that it was sent to forwarded it."""
+        if talk.inside is not None:
+            self._forwarded.append(talk)
+        elif talk.api in FORWARDED:
+            for each in self._forwarded:
+                if _is_same(talk, each):
+                    self._forwarded.remove(each)
+                    return True
+        return False
+
+    # -- traffic -------------------------------------------------------------------------------
+
+    def see_produce(self, talk: Talk) -> None:
+        """Count the records of a Produce request."""
+        parts = produced_in(talk.request, self._names)
+        sent = {(each.topic, each.partition): each for each in parts}
+        for topic in talk.response.responses:
+            name = topic_name(topic.name, topic.topic_id, self._names)
+            for each in topic.partition_responses:
+                found = self._topic(name)
+                if found is None:
+                    continue
+                if each.error_code:
+                    self._refuse(found, talk, each.error_code, each.index)
+                    continue
+                part = sent.get((name, each.index))
+                if part is None:
+                    continue
+                found.produced_records += part.records
+                found.produced_size += part.size
+                found.batches += part.batches
+                found.compression.update(part.compression)
+                _count(found.produced_by, talk, part.size)
+                if each.base_offset >= 0:
+                    self._note(found, each.index, end=each.base_offset + part.records)
+                if each.log_start_offset >= 0:
+                    self._note(found, each.index, start=each.log_start_offset)
+
+    def see_fetch(self, talk: Talk) -> None:
+        """Count the records in an answer to Fetch or ShareFetch."""
+        for topic in talk.response.responses:
+            name = topic_name(getattr(topic, "topic", None), topic.topic_id, self._names)
+            for each in topic.partitions:
+                found = self._topic(name)
+                if found is None:
+                    continue
+                if each.error_code:
+                    self._refuse(found, talk, each.error_code, each.partition_index)
+                    continue
+                part = carried(name, each.partition_index, each.records)
+                found.fetched_records += part.records
+                found.fetched_size += part.size
+                if part.size:
+                    _count(found.fetched_by, talk, part.size)
+                end = getattr(each, "high_watermark", -1)
+                start = getattr(each, "log_start_offset", -1)
+                self._note(found, each.partition_index, start=start, end=end)
+
+    def see_offsets(self, talk: Talk) -> None:
+        """Note the offsets in an answer to ListOffsets."""
+        asked = {
+            (topic.name, each.partition_index): each.timestamp
+            for topic in talk.request.topics
+            for each in topic.partitions
+        }
+        for topic in talk.response.topics:
+            for each in topic.partitions:
+                found = self._topic(topic.name)
+                if found is None:
+                    continue
+                if each.error_code:
+                    self._refuse(found, talk, each.error_code, each.partition_index)
+                    continue
+                offset = (each.old_style_offsets or [each.offset])[0]
+                timestamp = asked.get((topic.name, each.partition_index))
+                if timestamp == _LATEST:
+                    self._note(found, each.partition_index, end=offset)
+                elif timestamp == _EARLIEST:
+                    self._note(found, each.partition_index, start=offset)
+
+    # -- leaders -------------------------------------------------------------------------------
+
+    def see_metadata(self, talk: Talk) -> None:
+        """Note the leaders in a Metadata answer; a changed leader is an event."""
+        for topic in talk.response.topics:
+            name = topic_name(topic.name, topic.topic_id, self._names)
+            found = None if topic.error_code and name not in self.topics else self._topic(name)
+            for each in topic.partitions if found is not None else ():
+                part = self._partition(found, each.partition_index) if found else None
+                if found is None or part is None:
+                    continue
+                is_news = part.leader != -1 and each.leader_id not in (part.leader, -1)
+                if is_news and each.leader_epoch >= part.epoch:
+                    text = f"partition {each.partition_index} is led by {each.leader_id}"
+                    remarks = [f"before by {part.leader}"]
+                    remarks += [f"epoch {each.leader_epoch}"] if each.leader_epoch >= 0 else []
+                    self._say(found.name, talk, "leader", words(text, remarks))
+                if each.leader_epoch >= part.epoch:
+                    part.leader, part.epoch = each.leader_id, each.leader_epoch
+
+    # -- administration ------------------------------------------------------------------------
+
+    def see_creation(self, talk: Talk) -> None:
+        """Add the topics that CreateTopics creates."""
+        told = {each.name: each for each in talk.response.topics}
+        for each in talk.request.topics:
+            result = told.get(each.name)
+            count = getattr(result, "num_partitions", -1)
+            count = count if count > 0 else max(each.num_partitions, len(each.assignments))
+            remarks = [count_text(count, "partition")] if count > 0 else []
+            replicas = each.replication_factor
+            remarks += [count_text(replicas, "replica")] if replicas > 1 else []
+            remarks += [self._setting(config.name, config.value) for config in each.configs]
+            what = "only checked" if talk.request.validate_only else "created"
+            self._administer(talk, each.name, words(f"is {what}", remarks), result)
+
+    def see_deletion(self, talk: Talk) -> None:
+        """Add the topics that DeleteTopics deletes."""
+        for each in talk.response.responses:
+            name = topic_name(each.name, each.topic_id, self._names)
+            self._administer(talk, name, "is deleted", each)
+
+    def see_partitions(self, talk: Talk) -> None:
+        """Add the partitions that CreatePartitions creates."""
+        told = {each.name: each for each in talk.response.results}
+        for each in talk.request.topics:
+            text = f"has {count_text(each.count, 'partition')} now"
+            self._administer(talk, each.name, text, told.get(each.name))
+
+    def see_configs(self, talk: Talk) -> None:
+        """Add the settings that AlterConfigs or IncrementalAlterConfigs changes."""
+        told = {each.resource_name: each for each in talk.response.responses}
+        for each in talk.request.resources:
+            if each.resource_type != _TOPIC_RESOURCE:
+                continue
+            texts = []
+            for config in each.configs:
+                verb = _VERBS.get(getattr(config, "config_operation", 0), "")
+                texts.append(self._setting(config.name, config.value, verb))
+            text = f"is configured: {listed(texts)}"
+            self._administer(talk, each.resource_name, text, told.get(each.resource_name))
+
+    def see_deleted_records(self, talk: Talk) -> None:
+        """Add the offsets up to which DeleteRecords deletes."""
+        for topic in talk.response.topics:
+            found = self._topic(topic.name)
+            for each in topic.partitions if found is not None else ():
+                if found is None:
+                    continue
+                if each.error_code:
+                    self._refuse(found, talk, each.error_code, each.partition_index)
+                    continue
+                self._note(found, each.partition_index, start=each.low_watermark)
+                text = f"partition {each.partition_index} begins at offset {each.low_watermark}"
+                self._say(topic.name, talk, "records", words(text, ["DeleteRecords"]))
+
+    def _administer(self, talk: Talk, name: str, text: str, result: Any) -> None:
+        found = self._topic(name)
+        if found is None or result is None:
+            return
+        if result.error_code:
+            self._refuse(found, talk, result.error_code)
+        else:
+            kind = "config" if "onfig" in talk.api else talk.api[0].lower() + talk.api[1:]
+            self._say(name, talk, kind, text)
+
+    def _setting(self, name: str, value: str | None, verb: str = "") -> str:
+        if value is None:
+            return f"{name}{verb or ' is reset'}".rstrip()
+        is_secret = is_secret_config(name) or is_secret_value(value)
+        shown = REDACTED if is_secret and not self._show_secrets else value
+        return f"{name}{verb or '='}{shown}"
+
+    # -- what is kept --------------------------------------------------------------------------
+
+    def _topic(self, name: str | None) -> Topic | None:
+        """Return a topic, which is added if it is new; None without a name or beyond the limit,
+        and for one that is not wanted.
+        """
+        if not name or not self._is_wanted(name, None):
+            return None
+        found = self.topics.get(name)
+        if found is None:
+            if len(self.topics) >= TOPICS_MAX:
+                self.overflow += 1
+                return None
+            found = self.topics[name] = Topic(name)
+        return found
+
+    def _partition(self, topic: Topic, index: int) -> Partition | None:
+        found = topic.partitions.get(index)
+        if found is None:
+            if self._partition_count >= TOPIC_PARTITIONS_MAX:
+                return None
+            self._partition_count += 1
+            found = topic.partitions[index] = Partition()
+        return found
+
+    def _note(self, topic: Topic, index: int, *, start: int = -1, end: int = -1) -> None:
+        part = self._partition(topic, index)
+        if part is None:
+            return
+        if start >= 0:
+            part.start = max(start, part.start or 0)
+        if end >= 0:
+            part.end = max(end, part.end or 0)
+
+    def _refuse(self, topic: Topic, talk: Talk, code: int, partition: int | None = None) -> None:
+        name = error_name(code)
+        topic.errors[name] += 1
+        where = "" if partition is None else f" of partition {partition}"
+        text = f"{talk.api}{where} is refused: {name}"
+        details = {"api": talk.api, "error": name, "partition": partition}
+        self.events.add(
+            Event(
+                talk.answered, "error", topic.name, words(text, _by(talk)), "", None, dict(details)
+            )
+        )
+
+    def _say(self, name: str, talk: Talk, kind: str, text: str) -> None:
+        remarks = _by(talk) if kind != "leader" else []
+        details = {"client": talk.client_id or None}
+        self.events.add(
+            Event(talk.answered, kind, name, words(text, remarks), "", None, dict(details))
+        )
+
+
+def _is_same(talk: Talk, forwarded: Talk) -> bool:
+    """Whether a request is the one that was forwarded while its client waited."""
+    return (
+        (talk.api, talk.client_id) == (forwarded.api, forwarded.client_id)
+        and talk.asked <= forwarded.asked
+        and forwarded.answered <= talk.answered
+        and bool(talk.request == forwarded.request)
+    )
+
+
+def _by(talk: Talk) -> list[str]:
+    return [f"by {talk.client_id}"] if talk.client_id else []
+
+
+def _count(counter: Counter[str], talk: Talk, size: int) -> None:
+    client = talk.client_id or _NO_CLIENT
+    is_kept = client in counter or len(counter) < TOPIC_CLIENTS_MAX
+    counter[client if is_kept else _OTHERS] += size
+
+
+_READERS = {
+    "AlterConfigs": TopicStory.see_configs,
+    "CreatePartitions": TopicStory.see_partitions,
+    "CreateTopics": TopicStory.see_creation,
+    "DeleteRecords": TopicStory.see_deleted_records,
+    "DeleteTopics": TopicStory.see_deletion,
+    "Fetch": TopicStory.see_fetch,
+    "IncrementalAlterConfigs": TopicStory.see_configs,
+    "ListOffsets": TopicStory.see_offsets,
+    "Metadata": TopicStory.see_metadata,
+    "Produce": TopicStory.see_produce,
+    "ShareFetch": TopicStory.see_fetch,
+}
