@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 
 from kraftwire.records.record import NO_HEADERS, NO_SEQUENCE, SEQUENCE_MASK, Record, Section
-from kraftwire.records.words import read_raw
+from kraftwire.records.varint_tables import read_raw
 
 __all__ = ["RUN_COUNT_MIN", "read_run"]
 
@@ -51,7 +51,7 @@ class _Layout:
 def read_run(section: Section, start: int, count: int) -> tuple[list[Record], int]:
     """Read a run of at most `count` equal records; return them and the position after them.
 
-    The list is empty if no run is worth it. Raises: IndexError or Stumble.
+    The list is empty if no run is worth it. Raises: IndexError or Unusual.
     """
     data = section.data
     at = _layout(data, start)

@@ -3,8 +3,8 @@
 Straight-line code without checks: at any surprise (a varint longer than usual, a length that
 leads outside, a record that does not end where it says) the chunk is read again by
 kraftwire.records.explain, which either copes or names the byte. kraftwire.records.columns cuts runs
-of records of equal layout by columns, kraftwire.records.varied reads runs of others. The engine in
-C comes first where it is in use; the code here handles what it gives up on.
+of records of equal layout by columns. The engine in C comes first where it is in use; the code here
+handles what it gives up on.
 
 Source: Kafka's `DefaultRecord`.
 """
@@ -31,8 +31,7 @@ from kraftwire.records.record import (
     Row,
     Section,
 )
-from kraftwire.records.varied import read_varied
-from kraftwire.records.words import WORD_CODES, Stumble, read_raw, words
+from kraftwire.records.varint_tables import VARINT_CODES, Unusual, read_raw, varint_values
 
 __all__ = ["RecordCursor", "check_all", "read_all"]
 
@@ -44,7 +43,7 @@ _BASE_TIMESTAMP_MAX = 2**62
 # as many after each further failure, since most batches have no equal neighbours at all.
 _STEP = 64
 
-_STUMBLES = (IndexError, Stumble, TypeError, UnicodeDecodeError, struct.error)
+_UNUSUAL = (IndexError, Unusual, TypeError, UnicodeDecodeError, struct.error)
 
 # A length is half of the raw varint: by its first and its second byte.
 _HALF: Any = tuple(None if byte & 1 else (byte & 0x7F) >> 1 for byte in range(256))
@@ -116,7 +115,7 @@ class RecordCursor:
             while len(rows) < count:
                 run, position = self._run(position, count - len(rows))
                 rows = rows + run if rows else run
-        except _STUMBLES:
+        except _UNUSUAL:
             return [], outside
         return rows, position
 
@@ -148,8 +147,8 @@ class _Shape:
 
 @cache
 def _shape(time_size: int, offset_size: int) -> _Shape:
-    head = struct.Struct(f">x{WORD_CODES[time_size]}{WORD_CODES[offset_size]}B")
-    return _Shape(head.unpack_from, head.size, words(time_size), words(offset_size))
+    head = struct.Struct(f">x{VARINT_CODES[time_size]}{VARINT_CODES[offset_size]}B")
+    return _Shape(head.unpack_from, head.size, varint_values(time_size), varint_values(offset_size))
 
 
 _FIRST = _shape(1, 1)
@@ -175,7 +174,7 @@ def read_all(section: Section, count: int) -> list[Record]:
     elif count < RUN_COUNT_MIN and not _is_odd(section):
         try:
             rows, position = _read_rows(section, section.start, count)
-        except _STUMBLES:
+        except _UNUSUAL:
             position = -1
         if position == section.end:
             return rows
@@ -234,7 +233,7 @@ def _count_within(data: bytes, start: int, end: int, count: int, size: int) -> i
             return max(index, 1)
         try:
             p, _ = _read_length(data, p)
-        except (IndexError, Stumble):
+        except (IndexError, Unusual):
             return index + 1
     return count
 
@@ -248,22 +247,7 @@ def _is_odd(section: Section) -> bool:
 
 
 def _read_rows(section: Section, p: int, count: int) -> tuple[list[Record], int]:
-    """Read records of any layout. Raises: any of the stumbles."""
-    if count < RUN_COUNT_MIN:
-        return _read_singly(section, p, count)
-    step = max(_STEP, count // 2)
-    records: list[Record] = []
-    while left := count - len(records):
-        run, p = read_varied(section, p, left)
-        records = records + run if records else run
-        if len(run) < min(left, RUN_COUNT_MIN):
-            single, p = _read_singly(section, p, min(step, left - len(run)))
-            records += single
-    return records, p
-
-
-def _read_singly(section: Section, p: int, count: int) -> tuple[list[Record], int]:
-    """Read records one by one. Raises: any of the stumbles."""
+    """Read records of any layout, one by one. Raises: any of `_UNUSUAL`."""
     rows: list[Row] = []
     # The first record of a batch, often the only one, has both deltas 0.
     shape = _FIRST if p == section.start else _shape_at(section.data, p)
@@ -271,7 +255,7 @@ def _read_singly(section: Section, p: int, count: int) -> tuple[list[Record], in
     while len(rows) < count:
         last, shape = shape, _shape_at(section.data, p)
         if shape is last:
-            raise Stumble
+            raise Unusual
         p = _read_alike(section, p, count, rows, shape)
     return list(map(tuple.__new__, repeat(Record), rows)), p
 
@@ -280,7 +264,7 @@ def _read_alike(section: Section, p: int, count: int, rows: list[Row], shape: _S
     """Append records to `rows` until there are `count` or one has another shape; return their end.
 
     Lengths of one and two bytes are read inline; a negative one, unless it is the usual null,
-    has no entry in `_HALF` and makes the sum stumble.
+    has no entry in `_HALF` and makes the sum fail.
     """
     data, base_sequence, append_time = section.data, section.base_sequence, section.append_time
     base_offset, base_timestamp = section.base_offset, section.base_timestamp
@@ -330,9 +314,9 @@ def _read_alike(section: Section, p: int, count: int, rows: list[Row], shape: _S
                 p = stop
             headers, p = _read_headers(data, p) if data[p] else (NO_HEADERS, p + 1)
             if p != end:
-                raise Stumble
+                raise Unusual
             rows.append((offset, timestamp, key, value, headers, sequence))
-    except (Stumble, TypeError):
+    except (Unusual, TypeError):
         return start
     return p
 
@@ -341,7 +325,7 @@ def _read_length(data: bytes, p: int) -> tuple[int, int]:
     """Return the ends of a length-prefixed field and of its length."""
     raw, p = read_raw(data, p)
     if raw & 1:
-        raise Stumble
+        raise Unusual
     return p + (raw >> 1), p
 
 
@@ -349,7 +333,7 @@ def _read_headers(data: bytes, p: int) -> tuple[Headers, int]:
     """Return the headers of a record and the position after them."""
     count, p = read_raw(data, p)
     if count >> 1 > HEADERS_COUNT_FREE:
-        raise Stumble
+        raise Unusual
     headers = []
     for _ in range(count >> 1):
         size, p = read_raw(data, p)
@@ -363,5 +347,5 @@ def _read_headers(data: bytes, p: int) -> tuple[Headers, int]:
         headers.append((name, value))
         count |= odd & 1
     if count & 1:
-        raise Stumble
+        raise Unusual
     return tuple(headers), p

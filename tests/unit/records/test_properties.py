@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kraftwire.records import BatchHeader, Record, build_batch, read_batches
 from kraftwire.records.cursor import RecordCursor, _read_rows
 from kraftwire.records.explain import read_records
-from kraftwire.records.words import Stumble
+from kraftwire.records.varint_tables import Unusual
 
 payloads = st.none() | st.binary(max_size=200)
 headers = st.lists(st.tuples(st.text(max_size=8), st.none() | st.binary(max_size=8)), max_size=3)
@@ -94,12 +94,12 @@ def test_what_is_built_is_read_back(rows: list[Record], compression: str, sequen
     sequence=st.just(-1) | st.integers(0, 2**31 - 1),
 )
 def test_all_readers_agree(rows: list[Record], sequence: int) -> None:
-    """Columns, runs, one by one, and the slow reader that explains; only that may not give up."""
+    """Columns, one by one, and the slow reader that explains; only that may not give up."""
     (batch,) = read_batches(build_batch(rows, BatchHeader(base_sequence=sequence)))
     section = batch.section()  # type: ignore[union-attr]
     slow = read_records(section, section.start, 0, len(rows))
     assert RecordCursor(section).take(len(rows)) == slow[0]
-    with suppress(Stumble):
+    with suppress(Unusual):
         assert _read_rows(section, section.start, len(rows)) == slow
 
 
