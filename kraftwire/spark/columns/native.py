@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from kraftwire import engine
-from kraftwire.spark.columns.arrays import HEADERS
 from kraftwire.spark.columns.batches import Batches, unpacked
+from kraftwire.spark.columns.fallback import read_plainly
 from kraftwire.spark.columns.heap import LONG_BYTES, give_back
-from kraftwire.spark.columns.odd import read_odd
-from kraftwire.spark.columns.result import BYTES_MAX, ROWS_MAX, SCHEMA, Columns
+from kraftwire.spark.columns.result import BYTES_MAX, HEADERS, ROWS_MAX, SCHEMA, Columns
 
 __all__ = ["read_natively"]
 
@@ -44,7 +43,7 @@ def read_natively(batches: Batches, indexes: Any) -> Iterator[Columns]:
 def _read_group(batches: Batches, group: _Group) -> Iterator[Columns]:
     place, count = (0, 0, 0), len(group.sections)
     while place[0] < count:
-        place, is_odd, found = _read_some(batches, group, place)
+        place, needs_fallback, found = _read_some(batches, group, place)
         if place[0] == count:
             # They are no longer needed, and the caller may need the memory.
             is_long = any(section and len(section) >= LONG_BYTES for section in group.sections)
@@ -53,21 +52,23 @@ def _read_group(batches: Batches, group: _Group) -> Iterator[Columns]:
                 give_back()
         while found:
             yield found.pop()
-        if is_odd:
-            lane, done, _ = place
-            yield from read_odd(batches, int(group.numbers[lane]), done)
-            place = (lane + 1, 0, 0)
+        if needs_fallback:
+            at, done, _ = place
+            yield from read_plainly(batches, group.numbers[at : at + 1], done)
+            place = (at + 1, 0, 0)
 
 
 def _read_some(
     batches: Batches, group: _Group, place: tuple[int, int, int]
 ) -> tuple[tuple[int, int, int], bool, list[Columns]]:
-    """Return a table of records from a place on, or none; its end; whether an odd batch is next."""
+    """Return the end of what was read from a place on, whether the fallback has to read the next
+    batch, and a table of the records, or none.
+    """
     rows_max = min(ROWS_MAX, max(1, group.count))
-    place, is_odd, rows, columns = engine.core.read_columns(
+    place, needs_fallback, rows, columns = engine.core.read_columns(
         batches.buffer, group.positions, group.numbers, group.sections, place, rows_max, BYTES_MAX
     )
-    return place, is_odd, [Columns(_table(rows, columns), ())] if rows else []
+    return place, needs_fallback, [Columns(_table(rows, columns), ())] if rows else []
 
 
 def _groups(batches: Batches, indexes: Any) -> Iterator[_Group]:
@@ -104,9 +105,9 @@ def _group(
 
 
 def _table(rows: int, columns: tuple[Any, ...]) -> Any:
-    lane, offset, timestamp, sequence, key, value, headers = columns
+    batch, offset, timestamp, sequence, key, value, headers = columns
     arrays = [
-        _fixed(pa.int32(), rows, lane),
+        _fixed(pa.int32(), rows, batch),
         _fixed(pa.int64(), rows, offset),
         _fixed(pa.int64(), rows, timestamp),
         _fixed(pa.int32(), rows, sequence),

@@ -1,7 +1,7 @@
 """Converts batches to Arrow arrays of their records.
 
-The columns are made for all batches at once; where a batch is damaged or unusual, the reader of
-`kraftwire.records` reads it and explains what is wrong, without affecting the others.
+By the engine if there is one. The reader of `kraftwire.records` reads damaged and unusual batches,
+and all of them without the engine; it explains what is wrong.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from kraftwire.records.batch import RecordBatch
 from kraftwire.records.reader import Batch, read_batches
 from kraftwire.records.salvage import bare
 from kraftwire.spark.columns.batches import Batches, cut
-from kraftwire.spark.columns.lockstep import read_in_lockstep
+from kraftwire.spark.columns.fallback import read_plainly, read_with_reader
 from kraftwire.spark.columns.native import read_natively
-from kraftwire.spark.columns.odd import read_slowly
 from kraftwire.spark.columns.result import SCHEMA, Columns, Problem
 
 __all__ = ["read_batch", "read_columns", "read_cut"]
@@ -40,14 +39,14 @@ def read_cut(batches: Batches, wanted: Any = None) -> Iterator[Columns]:
     chosen = np.ones(len(batches), bool) if wanted is None else np.array(wanted, bool)
     is_valid = batches.is_valid if chosen.all() else _valid_among(batches, chosen)
     problems = [
-        Problem(lane, _crc_error(batches, lane))
-        for lane in np.flatnonzero(chosen & ~is_valid).tolist()
+        Problem(index, _crc_error(batches, index))
+        for index in np.flatnonzero(chosen & ~is_valid).tolist()
     ]
     if problems:
         yield Columns(SCHEMA.empty_table(), tuple(problems))
     indexes = np.flatnonzero(chosen & is_valid)
     if len(indexes):
-        read = read_in_lockstep if engine.core is None else read_natively
+        read = read_plainly if engine.core is None else read_natively
         yield from read(batches, indexes)
 
 
@@ -59,7 +58,7 @@ def read_batch(batch: Batch, *, check_crc: bool = True) -> Iterator[Columns]:
         except WireError as error:
             yield Columns(SCHEMA.empty_table(), (Problem(0, bare(error)),))
             return
-    yield from read_slowly(batch, 0)
+    yield from read_with_reader([(0, batch)])
 
 
 def read_columns(buffer: bytes) -> Iterator[tuple[Any, tuple[WireError, ...]]]:
@@ -99,9 +98,9 @@ def _valid_among(batches: Batches, chosen: Any) -> Any:
     return is_valid
 
 
-def _crc_error(batches: Batches, lane: int) -> WireError:
+def _crc_error(batches: Batches, index: int) -> WireError:
     try:
-        RecordBatch(batches.buffer, int(batches.positions[lane])).ensure_valid()
+        RecordBatch(batches.buffer, int(batches.positions[index])).ensure_valid()
     except WireError as error:
         return bare(error)
     raise AssertionError("the CRC is right after all")

@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from kraftwire.errors import WireError
-from kraftwire.spark.columns.arrays import HEADERS
 
-__all__ = ["BYTES_MAX", "ROWS_MAX", "SCHEMA", "Columns", "Problem"]
+__all__ = ["BYTES_MAX", "HEADERS", "ROWS_MAX", "SCHEMA", "Columns", "Problem"]
+
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 SCHEMA = pa.schema(
     [

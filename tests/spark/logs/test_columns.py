@@ -16,7 +16,7 @@ from kraftwire.errors import WireError
 from kraftwire.messages.end_txn_marker import EndTxnMarker
 from kraftwire.records import BatchHeader, Record, build_batch, read_batches
 from kraftwire.records.control import ControlType, control_batch
-from kraftwire.spark.columns import cut, read_columns, read_cut, walk
+from kraftwire.spark.columns import cut, read_columns, read_cut
 from tests.spark.logs.columns_cells import cells_by_columns, cells_by_reader
 from tests.unit.records.test_damage import batch_of, body
 from tests.unit.records.test_legacy import message, wrapper
@@ -51,12 +51,10 @@ def assert_same(buffer: bytes) -> None:
 
 
 @settings(max_examples=50, deadline=None, derandomize=True)
-@given(buffer=buffers(), lanes_min=st.sampled_from([1, 3, 1000]))
-def test_columns_are_the_readers(buffer: bytes, lanes_min: int) -> None:
-    """Any buffer, with vector steps and with the loop that finishes them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(walk, "_LANES_MIN", lanes_min)
-        assert_same(buffer)
+@given(buffer=buffers())
+def test_columns_are_the_readers(buffer: bytes) -> None:
+    """Any buffer."""
+    assert_same(buffer)
 
 
 @settings(max_examples=80, deadline=None, derandomize=True)
@@ -184,7 +182,7 @@ def test_an_impossible_header_is_an_error() -> None:
 
 
 def test_many_batches_of_random_shape() -> None:
-    """More batches than a vector step needs, of very different lengths."""
+    """Many batches of very different lengths."""
     source = random.Random(SEED)
     parts, offset = [], 0
     for _ in range(400):
