@@ -1,8 +1,8 @@
-"""What writes messages as JSON, straight from their bytes: plans of the engine, printers in Python.
+"""Plans of the engine that write messages as JSON, straight from their bytes.
 
-Both are made from a message's facts when a version is first used; `kraftwire/engine/json_plan.c`
-and `wire.functions.printing` are the counterparts. They write the same text as `wire.json_form`;
-where they cannot decide, they leave the message to that module.
+A plan is made from a message's facts when a version is first used; `kraftwire/engine/json_plan.c`
+is the counterpart. It writes the same text as `wire.json_form`; where it cannot decide, it leaves
+the message to that module.
 """
 
 from __future__ import annotations
@@ -19,32 +19,17 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
-    from kraftwire.wire.functions.printing.build import Printer
 
-__all__ = ["describe_json", "engine_plan", "json_plan", "printer"]
+__all__ = ["describe_json", "json_plan"]
 
 _NO_TOPIC, _TOPIC_NAME, _TOPIC_ID = range(3)
 _RECORDS = "records"
 
 
 def json_plan(facts: MessageFacts, version: int) -> Any:
-    """Return what writes a version of a message as JSON, by the engine in use; None for none."""
-    return printer(facts, version) if engine.core is None else engine_plan(facts, version)
-
-
-def engine_plan(facts: MessageFacts, version: int) -> Any:
     """Return the engine's plan for a version of a message; None if there is none."""
-    shapes = describe_json(facts, version)
+    shapes = None if engine.core is None else describe_json(facts, version)
     return None if shapes is None else engine.core.JsonPlan(shapes, STRING_SIZE_MAX)
-
-
-def printer(facts: MessageFacts, version: int) -> Printer | None:
-    """Return what does the same in Python, built on first use; None where there is no plan."""
-    if describe_json(facts, version) is None:
-        return None
-    from kraftwire.wire.functions.printing.build import printer_of
-
-    return printer_of(facts, version)
 
 
 def describe_json(facts: MessageFacts, version: int) -> tuple[tuple[Any, ...], ...] | None:

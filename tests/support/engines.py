@@ -10,7 +10,6 @@ FOR_EACH_ENGINE = (
     "unit/records/",
     "unit/test_vectors",
     "unit/wire/test_",
-    "unit/decode/test_short_line",
     "fuzz/test_damage",
     "fuzz/test_memory",
     "spark/logs/test_columns",

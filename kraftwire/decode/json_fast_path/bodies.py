@@ -12,7 +12,6 @@ from kraftwire.capture.framing.frames import Frame
 from kraftwire.capture.limits import JSON_ROW_BYTES_MIN, JSON_ROWS_FREE
 from kraftwire.decode.body.records import FieldBatches, Settings, read_into
 from kraftwire.decode.body.scan import RecordsField
-from kraftwire.decode.json_fast_path.heads import json_batches
 from kraftwire.limits import ELEMENT_FREE_COUNT
 from kraftwire.records.decoded import family_of_topic
 from kraftwire.wire.json_plans import json_plan
@@ -25,18 +24,17 @@ _Gap = tuple[int, int, int, str | None, bytes | None]
 
 
 class Bodies:
-    """Writes bodies by the engine in use; `encode` is that of `ShortLines`."""
+    """Writes bodies by the engine; `encode` is that of `ShortLines`."""
 
     def __init__(self, settings: Settings, encode: Callable[[object], str]) -> None:
         self._settings = settings
         self._encode = encode
-        self._json_batches = engine.core.json_batches if engine.core else json_batches
         # The capture that batches come from, and how they begin.
         self._file: str | None = None
         self._head = b""
 
     def way(self, message: type[Message], version: int) -> Any:
-        """Return what writes a message, None if nothing does: see `json_plan`."""
+        """Return what writes a message, None if nothing does: without the engine, for one."""
         return json_plan(message.facts(), version)
 
     def text(self, frame: Frame, plan: Any, position: int) -> bytes | None:
@@ -71,7 +69,7 @@ class Bodies:
         if frame.file != self._file:
             self._file = frame.file
             self._head = f'{{"file":{self._encode(frame.file)},"position":'.encode("ascii")
-        written = self._json_batches(frame.data, start, end, self._head)
+        written = engine.core.json_batches(frame.data, start, end, self._head)
         if written is None:
             return None
         view = memoryview(frame.data)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kraftwire import engine
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.capture_context import Memory
@@ -17,6 +18,10 @@ from kraftwire.decode.options import Options
 from kraftwire.inspect.run.inputs import Inputs
 from kraftwire.inspect.run.run import Run
 from tests.support.captures import GOLDEN, golden
+
+pytestmark = pytest.mark.skipif(
+    engine.C not in engine.available(), reason="the engine in C was not built"
+)
 
 DETAILS = ("none", "summary", "full")
 

@@ -1,1 +1,0 @@
-"""Printers: how one version is written as JSON, straight from its bytes."""
