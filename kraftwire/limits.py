@@ -14,7 +14,6 @@ __all__ = [
     "CONNECTION_BYTES_MAX",
     "CONTROLLER_QUEUE_MAX",
     "COUNTED_FRAME_SIZE_MIN",
-    "DECODED_FACTOR",
     "DECODE_INLINE_BYTES",
     "DELIVERY_BYTES",
     "DESCRIPTORS_RESERVED",
@@ -25,7 +24,6 @@ __all__ = [
     "EPOCH_JUMP_OF_OTHERS_MAX",
     "EPOCH_MAX",
     "EVENTS_PER_TURN",
-    "EVICTED_BYTES_MIN",
     "FETCH_BYTES_MAX",
     "FETCH_WAIT_MAX_MS",
     "FILE_WINDOW_BYTES",
@@ -47,8 +45,6 @@ __all__ = [
     "METADATA_BATCH_BYTES_MAX",
     "METRICS_CONNECTIONS_MAX",
     "OBSERVERS_MAX",
-    "OPEN_CONNECTION_BYTES",
-    "OPEN_REQUEST_BYTES",
     "PACKET_BYTES_MAX",
     "PARKED_BYTES_MAX",
     "PARKED_FETCHES_MAX",
@@ -81,7 +77,6 @@ __all__ = [
     "SNAPSHOT_CHUNK_BYTES_MAX",
     "SNAPSHOT_CLAIMS_MAX",
     "SNAPSHOT_WRITE_BYTES",
-    "SOFTWARE_NAME_SIZE_MAX",
     "STATE_FILE_BYTES_MAX",
     "STATS_ROWS_MAX",
     "STRING_SIZE_MAX",
@@ -304,20 +299,9 @@ REQUEST_SIZE_MAX = 2 * 1024 * 1024
 REQUEST_ELEMENTS_MAX = 10_000
 
 # What all connections of a node hold together: requests that are incomplete or unanswered, and
-# answers that the peer has not read. Beyond it the oldest connections are closed, those that hold
-# less than EVICTED_BYTES_MIN last.
+# answers that the peer has not read. Beyond it the connections that have held bytes for longest are
+# closed.
 CONNECTION_BYTES_MAX = 256 * 1024 * 1024
-EVICTED_BYTES_MIN = 64 * 1024
-
-# What Python takes for an open connection, and in addition while one of its requests waits or is
-# answered: tasks, buffers, objects. If all connections are open and idle, they take half of
-# CONNECTION_BYTES_MAX.
-OPEN_CONNECTION_BYTES = 8 * 1024
-OPEN_REQUEST_BYTES = 16 * 1024
-
-# While a request is answered, it counts for this many times its length: objects are larger than
-# the bytes from which they were decoded.
-DECODED_FACTOR = 8
 
 # File descriptors that accepted connections may not use: they are for the log, its snapshots, and
 # connections to other nodes.
@@ -325,9 +309,6 @@ DESCRIPTORS_RESERVED = 256
 
 # Connections to the metrics endpoint at a time. A scraper has one.
 METRICS_CONNECTIONS_MAX = 16
-
-# A longer name of a client's software is refused: names are a word or two.
-SOFTWARE_NAME_SIZE_MAX = 256
 
 # Requests to one peer that wait for its connection. The core has one in flight; more come only
 # when its requests in flight are forgotten, and then only the newest matters.

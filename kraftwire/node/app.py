@@ -19,11 +19,11 @@ import trio
 
 from kraftwire import __version__
 from kraftwire.errors import KraftwireError, UsageError, check
-from kraftwire.limits import CONNECTION_BYTES_MAX, METRICS_CONNECTIONS_MAX
+from kraftwire.limits import METRICS_CONNECTIONS_MAX
 from kraftwire.log.files import Files, LocalFiles
 from kraftwire.log.settings import LogSettings
+from kraftwire.node.admission import Admission
 from kraftwire.node.assembly import Assembly, Metadata, assemble
-from kraftwire.node.budget import Budget
 from kraftwire.node.capture import CaptureFile
 from kraftwire.node.collector import Collector
 from kraftwire.node.config import ConnectionLimits, Listener, NodeConfig
@@ -35,7 +35,6 @@ from kraftwire.node.link import Link, LinkStats
 from kraftwire.node.listener import Acceptor, bind
 from kraftwire.node.logs import RateLimit, log, set_up
 from kraftwire.node.metrics import Sample, raft_samples, render
-from kraftwire.node.pacing import Pacer
 from kraftwire.printable import printable
 from kraftwire.raft.events import ShutdownRequested
 from kraftwire.raft.voters import Endpoint
@@ -125,8 +124,7 @@ class Node:
         self._connection_stats = ConnectionStats()
         self._link_stats = LinkStats()
         self._capture: CaptureFile | None = None
-        self._budget = Budget(CONNECTION_BYTES_MAX)
-        self._pacer = Pacer()
+        self._admission = Admission()
 
     @property
     def driver(self) -> Driver:
@@ -135,7 +133,7 @@ class Node:
 
     def collector(self) -> Collector:
         """The garbage collector of a process that runs this node alone."""
-        return Collector(lambda: self._connection_stats.open, lambda: self._budget.used)
+        return Collector(lambda: self._connection_stats.open, lambda: self._admission.memory.used)
 
     @property
     def _running(self) -> Assembly:
@@ -252,8 +250,7 @@ class Node:
                 garbage=self._garbage,
                 peer=peer,
                 tap=tap,
-                budget=self._budget,
-                pacer=self._pacer,
+                admission=self._admission,
             )
             stats.accepted += 1
             stats.open += 1
@@ -310,7 +307,7 @@ class Node:
         yield _gauge("connections", "Connections that peers and clients have open", stats.open)
         yield _counter("connections_accepted", "Connections accepted", stats.accepted)
         yield _counter("connections_refused", "Connections above a limit", stats.refused)
-        held = self._budget.used
+        held = self._admission.memory.used
         yield _gauge("connections_held_bytes", "Bytes that connections hold together", held)
         for name, count in stats.requests.items():
             yield _counter("requests", "Requests by API", count, ("api", name))

@@ -16,15 +16,15 @@ from collections.abc import Callable
 
 import trio
 
-from kraftwire.node.limits import (
-    COLLECT_CONNECTIONS_MIN,
-    COLLECT_LOOK_SECONDS,
-    COLLECT_REST,
-    COLLECT_SECONDS,
-    GIVE_BACK_BYTES_MIN,
-)
-
-__all__ = ["Collector", "give_back"]
+# Garbage is collected at this interval, with a pause of at least this many times the duration of a
+# collection: at most one commit in five hundred is delayed by it. If nearly all of at least this
+# many connections have closed, the next check collects. After that, or if connections have released
+# nearly all of at least this many bytes, free memory is returned to the system.
+COLLECT_SECONDS = 60
+COLLECT_REST = 1000
+COLLECT_LOOK_SECONDS = 2
+COLLECT_CONNECTIONS_MIN = 256
+GIVE_BACK_BYTES_MIN = 16 * 1024 * 1024
 
 # Of the three generations, the oldest is left to `Collector`.
 _OLDEST_NEVER = 1_000_000

@@ -1,8 +1,8 @@
-"""One accepted connection: frames in, answers out, in order, within limits.
+"""One accepted connection: requests in, answers out, in order.
 
-Owns the state of the ApiVersions exchange, deadlines, and the handling of bytes that are not a
-request: a counter, a rate-limited log line, and the end of the connection. ApiVersions is the only
-API it knows; the `Service` handles all others.
+Reads frames, decodes requests, lets a `Service` answer them and writes the answers. `admission`
+decides when and how much; bytes that are not a request end the connection, with a counter and a
+rate-limited log line.
 
 Order: as in Kafka, a connection has one request in flight; later ones wait in the socket.
 
@@ -11,7 +11,6 @@ Source: Kafka's `SocketServer.Processor` and `ApiVersionsRequest`; R-SRV-2; KIP-
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,37 +20,24 @@ import trio
 
 from kraftwire import messages
 from kraftwire.errors import ApiError, StorageError, WireError
-from kraftwire.limits import (
-    CONNECTION_BYTES_MAX,
-    DECODE_INLINE_BYTES,
-    DECODED_FACTOR,
-    OPEN_REQUEST_BYTES,
-    REQUEST_ELEMENTS_MAX,
-    REQUEST_SIZE_MAX,
-    SOFTWARE_NAME_SIZE_MAX,
-)
+from kraftwire.limits import DECODE_INLINE_BYTES, REQUEST_ELEMENTS_MAX, REQUEST_SIZE_MAX
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
-from kraftwire.messages.api_versions_response import ApiVersion, ApiVersionsResponse
+from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
-from kraftwire.node.budget import Budget
+from kraftwire.node.admission import Admission, has_too_many_elements
 from kraftwire.node.config import ConnectionLimits, Listener
 from kraftwire.node.context import Request
-from kraftwire.node.limits import LONG_REQUEST_BYTES_MIN
+from kraftwire.node.handlers.api_versions import only_api_versions, software_name
 from kraftwire.node.link import Stream, Tap, close_now
 from kraftwire.node.logs import RateLimit, log
-from kraftwire.node.pacing import Pacer
-from kraftwire.node.presence import PeerGone, answer_while_there
-from kraftwire.node.sizes import is_too_much
-from kraftwire.protocol.envelope import encode_response
+from kraftwire.node.peer_liveness import PeerGone
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.headers import decode_request_header
 from kraftwire.protocol.pieces import Pieces, response_pieces
 from kraftwire.protocol.versions import API_VERSIONS_KEY
-from kraftwire.wire.frame import FrameBuffer, frame
+from kraftwire.wire.frame import FrameBuffer
 from kraftwire.wire.message import Message
-
-__all__ = ["Connection", "ConnectionStats", "Service"]
 
 READ_SIZE = 64 * 1024
 
@@ -60,10 +46,11 @@ _LARGE_BODIES = trio.CapacityLimiter(1)
 # Requests that may wait and write nothing: Fetch and FetchSnapshot.
 _READING_KEYS = (1, 59)
 
+# ApiVersions requests name the client's software from this version on.
+_WITH_SOFTWARE = 3
+
 # Python's overhead for a queued bytes object.
 _PAYLOAD_COST_BYTES = 48
-
-_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 # The exceptions of a bug in a handler. They end one connection, never the node.
 _FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -110,10 +97,9 @@ class Connection:
         garbage: RateLimit,
         peer: str = "",
         tap: Tap | None = None,
-        budget: Budget | None = None,
-        pacer: Pacer | None = None,
+        admission: Admission | None = None,
     ) -> None:
-        """Take over a stream. All connections of a node share `budget` and `pacer`."""
+        """Take over a stream. All connections of a node share `admission`."""
         self._stream = stream
         self._service = service
         self._limits = limits
@@ -122,49 +108,37 @@ class Connection:
         self._peer = peer
         self._tap = tap
         self._frames = FrameBuffer(limit=min(limits.frame_max_bytes, REQUEST_SIZE_MAX))
-        self._budget = budget or Budget(CONNECTION_BYTES_MAX)
-        self._pacer = pacer or Pacer()
-        self._number = self._pacer.join()
-        self._scope = trio.CancelScope()
-        self._is_evicted = False
+        self._share = (admission or Admission()).connection(stream)
         self._software = ""
-        self._is_known = False
-        self._waiting_bytes = 0
-        # Bytes read for the current answer; -1 before that.
-        self._turn_size = -1
         # When the incomplete request began, or the connection if it has not sent one yet.
         self._began: float | None = trio.current_time()
 
     async def serve(self) -> None:
         """Answer requests until the connection ends. Raises: StorageError, which ends the node."""
-        self._budget.enter()
+        self._share.open()
         try:
-            with self._scope:
+            with self._share.scope:
                 await self._serve()
-            if self._is_evicted:
+            if self._share.is_evicted:
                 self._end(_Close("no-memory", "all connections together hold too much"))
         except _Close as end:
             self._end(end)
+        except PeerGone:
+            self._count_close("by-peer")
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
             self._count_close("broken")
         finally:
-            self._budget.hold(self, 0)
-            self._budget.leave()
+            self._share.close()
             if self._tap:
                 self._tap.closed()
             close_now(self._stream)
-
-    def evict(self) -> None:
-        """End this connection because all connections together hold too much."""
-        self._is_evicted = True
-        self._scope.cancel()
 
     async def _serve(self) -> None:
         while True:
             # No local variable keeps a request or answer alive while this waits.
             waiting = self._frames_of(await self._read())
             while waiting:
-                self._waiting_bytes -= len(waiting[0]) + _PAYLOAD_COST_BYTES
+                self._share.backlog -= len(waiting[0]) + _PAYLOAD_COST_BYTES
                 await self._exchange(waiting.popleft())
 
     def _frames_of(self, data: bytes) -> deque[bytes]:
@@ -173,9 +147,11 @@ class Connection:
             payloads = deque(self._frames.feed(data))
         except WireError as error:
             raise _Close("bad-frame", str(error)) from error
-        self._waiting_bytes = sum(len(one) + _PAYLOAD_COST_BYTES for one in payloads)
-        self._hold(0)
-        if not self._frames.pending_size:
+        incomplete = self._frames.pending_size
+        waiting = sum(len(one) + _PAYLOAD_COST_BYTES for one in payloads)
+        self._share.backlog = incomplete + waiting
+        self._share.hold(0)
+        if not incomplete:
             self._began = None
         elif payloads or self._began is None:
             self._began = trio.current_time()
@@ -184,10 +160,9 @@ class Connection:
     async def _exchange(self, payload: bytes) -> None:
         """Answer a request. Raises: _Close if the connection is to end."""
         answer = await self._answer(payload)
-        self._is_known = True
-        self._hold(sum(map(len, answer)))
+        self._share.hold(sum(map(len, answer)))
         await self._write(answer)
-        self._hold(0)
+        self._share.hold(0)
 
     async def _read(self) -> bytes:
         """Read some bytes. Raises: _Close at the end of the stream, or if the peer is too slow."""
@@ -203,8 +178,7 @@ class Connection:
             if scope.cancelled_caught:
                 raise _Close("idle" if began is None else "slow-request")
         if not data:
-            # Thousands may be closed at once, and each takes time to clean up.
-            await self._leave()
+            await self._share.leave()
             raise _Close("by-peer")
         data = bytes(data)
         if self._tap:
@@ -227,33 +201,37 @@ class Connection:
             header, position = decode_request_header(payload)
         except WireError as error:
             raise _Close("bad-request", str(error)) from error
-        api_key, version = header.request_api_key, header.request_api_version
-        name = messages.API_NAMES.get(api_key, "unknown")
         size = len(payload)
-        decoded = size if size < LONG_REQUEST_BYTES_MIN else size * DECODED_FACTOR
-        self._hold(OPEN_REQUEST_BYTES + decoded)
-        await self._take_turn(size)
+        await self._share.begin_request(size)
         try:
             body = await self._decode(header, payload, position)
         finally:
-            self._pacer.decoded(size)
-        if isinstance(body, bytes):
-            return [body]
+            self._share.end_request(size)
+        if body is None:
+            return _encode(header, only_api_versions(self._service.versions), version=0)
+        name = messages.API_NAMES[header.request_api_key]
         self._stats.requests[name] = self._stats.requests.get(name, 0) + 1
-        if isinstance(body, ApiVersionsRequest) and not self._note_software(body, version):
-            return [self._refuse_version(header, ErrorCode.INVALID_REQUEST, version)]
+        if isinstance(body, ApiVersionsRequest) and header.request_api_version >= _WITH_SOFTWARE:
+            software = software_name(body)
+            if software is None:
+                refusal = ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+                return _encode(header, refusal)
+            self._software = software
         return await self._dispatch(header, body)
 
     async def _decode(
         self, header: RequestHeader, payload: bytes, position: int
-    ) -> Message | bytes:
-        """Decode a request; returns an error response if its version is unknown. Raises: _Close."""
+    ) -> Message | None:
+        """Decode a request; returns None for an ApiVersions request of an unknown version.
+
+        Raises: _Close.
+        """
         api_key, version = header.request_api_key, header.request_api_version
         name, size = messages.API_NAMES.get(api_key, "unknown"), len(payload)
         low, high = self._service.versions.get(api_key, (0, -1))
         if not low <= version <= high:
             if api_key == API_VERSIONS_KEY:
-                return self._refuse_version(header, ErrorCode.UNSUPPORTED_VERSION, 0)
+                return None
             problem = f"API key {api_key} ({name}) version {version} is not offered here"
             raise _Close("not-offered", problem)
         try:
@@ -264,21 +242,10 @@ class Connection:
                 body, _ = await trio.to_thread.run_sync(decode, limiter=_LARGE_BODIES)
         except WireError as error:
             raise _Close("bad-request", str(error)) from error
-        if is_too_much(body, size):
+        if has_too_many_elements(body, size):
             problem = f"{name} of more than {REQUEST_ELEMENTS_MAX} elements"
             raise _Close("too-many-elements", problem)
         return body
-
-    async def _take_turn(self, size: int) -> None:
-        """Wait until a request of this size may be answered. Raises: _Close if its peer is gone."""
-        admit = partial(self._pacer.admit, self._number, size)
-        if size < LONG_REQUEST_BYTES_MIN:
-            await admit()
-            return
-        try:
-            await answer_while_there(self._stream, admit, self._leave)
-        except PeerGone as gone:
-            raise _Close("by-peer") from gone
 
     async def _dispatch(self, header: RequestHeader, body: Message) -> Pieces:
         listener = self._service.listener
@@ -291,70 +258,31 @@ class Connection:
             self._software,
             listener.is_controller,
             listener.is_client,
-            self._turn,
+            self._share.begin_answer,
         )
-        name = type(body).__name__
         try:
-            if request.api_key in _READING_KEYS:
-                # It may wait for a long time and writes nothing: cancel it when its peer leaves.
-                self._turn_size = -1
-                ask = partial(self._service.answer, request)
-                reply = await answer_while_there(self._stream, ask, self._leave)
-                if self._turn_size < 0:
-                    # One commit completes all requests that wait for it, and each response takes
-                    # time.
-                    await self._turn(0)
-            else:
-                reply = await self._service.answer(request)
-            if reply is None:
+            response = await self._ask_service(request)
+            if response is None:
                 raise _Close("unanswered")
-            return _encode(header, reply)
+            return _encode(header, response)
         except StorageError:
             raise
-        except PeerGone as gone:
-            raise _Close("by-peer") from gone
         except (ApiError, WireError, *_FAULTS) as fault:
-            place = _place(fault)
+            name, place = type(body).__name__, _place(fault)
             log("error", "handler-failed", request=name, fault=repr(fault), at=place)
             raise _Close("fault") from fault
         finally:
-            self._pacer.answered(self._turn_size)
-            self._turn_size = -1
+            self._share.end_answer()
 
-    async def _leave(self) -> None:
-        await self._pacer.leave(self._number)
-
-    async def _turn(self, size: int) -> None:
-        """Wait until this many bytes may be read for an answer."""
-        self._pacer.answered(self._turn_size)
-        self._turn_size = -1
-        await self._pacer.admit_answer(self._number, size)
-        self._turn_size = size
-        self._hold(OPEN_REQUEST_BYTES + size)
-
-    def _note_software(self, body: ApiVersionsRequest, version: int) -> bool:
-        """Keep the client's software name; returns False if KIP-511 forbids it."""
-        if version < 3:
-            return True
-        for text in (body.client_software_name, body.client_software_version):
-            if len(text) > SOFTWARE_NAME_SIZE_MAX or not _SOFTWARE.fullmatch(text):
-                return False
-        self._software = body.client_software_name
-        return True
-
-    def _refuse_version(self, header: RequestHeader, error: int, version: int) -> bytes:
-        """Answer ApiVersions with an error that lists ApiVersions alone, so that the client can
-        retry (R-SRV-2)."""
-        low, high = self._service.versions[API_VERSIONS_KEY]
-        own = ApiVersion(api_key=API_VERSIONS_KEY, min_version=low, max_version=high)
-        keys = [own] if error == ErrorCode.UNSUPPORTED_VERSION else []
-        reply = ApiVersionsResponse(error_code=error, api_keys=keys)
-        response = ResponseHeader(correlation_id=header.correlation_id)
-        return frame(encode_response(response, reply, version))
-
-    def _hold(self, size: int) -> None:
-        """Report how much this connection holds besides waiting and incomplete requests."""
-        self._budget.hold(self, size + self._waiting_bytes + self._frames.pending_size)
+    async def _ask_service(self, request: Request) -> Message | None:
+        if request.api_key not in _READING_KEYS:
+            return await self._service.answer(request)
+        # It may wait for a long time and writes nothing: cancel it when its peer leaves.
+        response = await self._share.while_connected(partial(self._service.answer, request))
+        if not self._share.has_begun_answer:
+            # One commit completes all requests that wait for it, and each response takes time.
+            await self._share.begin_answer(0)
+        return response
 
     def _end(self, end: _Close) -> None:
         """Count the cause of the end, and log what the peer did wrong."""
@@ -367,9 +295,12 @@ class Connection:
         self._stats.closed[cause] = self._stats.closed.get(cause, 0) + 1
 
 
-def _encode(header: RequestHeader, reply: Message) -> Pieces:
-    response = ResponseHeader(correlation_id=header.correlation_id)
-    return response_pieces(response, reply, header.request_api_version)
+def _encode(header: RequestHeader, response: Message, version: int | None = None) -> Pieces:
+    """Return the frame of a response, in the request's version unless another is given."""
+    answered = ResponseHeader(correlation_id=header.correlation_id)
+    if version is None:
+        version = header.request_api_version
+    return response_pieces(answered, response, version)
 
 
 def _place(fault: BaseException) -> str:

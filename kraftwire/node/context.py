@@ -25,8 +25,8 @@ from kraftwire.wire.message import Message
 __all__ = ["ActiveController", "Context", "Handler", "Quorum", "Request"]
 
 
-async def at_once(_: int) -> None:
-    """The turn of a request that has no connection: there is nothing to wait for."""
+async def _admit_at_once(_: int) -> None:
+    """Admit the answer of a request that has no connection: there is nothing to wait for."""
     await trio.lowlevel.checkpoint()
 
 
@@ -36,7 +36,7 @@ class Request:
 
     `listener` is the listener's name in upper case; `software` the ClientSoftwareName of the
     connection's ApiVersions request, empty without one. A request from an Envelope or from the node
-    itself has the values of the outer one. Await `turn` before reading that many bytes for the
+    itself has the values of the outer one. Await `admit` before reading that many bytes for the
     answer.
     """
 
@@ -48,7 +48,7 @@ class Request:
     software: str = ""
     from_controller_listener: bool = False
     from_client_listener: bool = True
-    turn: Callable[[int], Awaitable[None]] = at_once
+    admit: Callable[[int], Awaitable[None]] = _admit_at_once
 
 
 class ActiveController(Protocol):

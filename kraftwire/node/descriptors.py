@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import resource
 
-from kraftwire.limits import CONNECTION_BYTES_MAX, DESCRIPTORS_RESERVED, OPEN_CONNECTION_BYTES
+from kraftwire.limits import CONNECTION_BYTES_MAX, DESCRIPTORS_RESERVED
+from kraftwire.node.admission import OPEN_CONNECTION_BYTES
 
 __all__ = ["connections_max", "raise_limit"]
 

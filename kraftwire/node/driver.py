@@ -170,7 +170,7 @@ class Driver:
             if self._replies.pop(token, None) is not None:
                 self.submit(ev.RequestAbandoned(token))
         if part is not None:
-            await request.turn(part.size)
+            await request.admit(part.size)
             try:
                 part.put()
             except UsageError as gone:

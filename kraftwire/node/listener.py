@@ -17,7 +17,7 @@ import trio
 from kraftwire.errors import UsageError
 from kraftwire.node.config import ConnectionLimits, Listener
 from kraftwire.node.logs import RateLimit, log
-from kraftwire.node.presence import probe_peer
+from kraftwire.node.peer_liveness import probe_peer
 
 __all__ = ["Acceptor", "bind"]
 

@@ -11,12 +11,11 @@ import trio.testing
 from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.metadata_response import MetadataResponse
 from kraftwire.messages.request_header import RequestHeader
-from kraftwire.node.budget import Budget
+from kraftwire.node.admission import Admission
 from kraftwire.node.config import ConnectionLimits, Listener
 from kraftwire.node.connection import Connection, ConnectionStats, Service
 from kraftwire.node.context import Request
 from kraftwire.node.logs import RateLimit
-from kraftwire.node.pacing import Pacer
 from kraftwire.protocol.envelope import encode_request
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
@@ -46,10 +45,10 @@ class Served:
         self, nursery: trio.Nursery, answer: Answer = _metadata, *, limit: int = 1 << 30
     ) -> None:
         self.stats = ConnectionStats()
-        self.budget = Budget(limit)
         self._nursery = nursery
         # Only the test advances this time: work takes none.
-        self._pacer = Pacer(clock=lambda: 0.0)
+        self._admission = Admission(limit, clock=lambda: 0.0)
+        self.budget = self._admission.memory
         self._answer = answer
 
     @property
@@ -72,7 +71,6 @@ class Served:
             ConnectionLimits(),
             stats=self.stats,
             garbage=RateLimit(trio.current_time),
-            budget=self.budget,
-            pacer=self._pacer,
+            admission=self._admission,
         )
         self._nursery.start_soon(connection.serve)

@@ -9,19 +9,18 @@ import pytest
 import trio
 import trio.testing
 
-from kraftwire.limits import OPEN_CONNECTION_BYTES
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.fetch_response import FetchResponse
-from kraftwire.node.budget import Budget
-from kraftwire.node.collector import Collector
-from kraftwire.node.context import Request
-from kraftwire.node.limits import (
+from kraftwire.node.admission import OPEN_CONNECTION_BYTES, MemoryBudget
+from kraftwire.node.collector import (
     COLLECT_CONNECTIONS_MIN,
     COLLECT_LOOK_SECONDS,
     COLLECT_REST,
     COLLECT_SECONDS,
     GIVE_BACK_BYTES_MIN,
+    Collector,
 )
+from kraftwire.node.context import Request
 from kraftwire.wire.message import Message
 from tests.hostile.served import Served, request_frame
 
@@ -129,7 +128,7 @@ async def test_a_peer_that_goes_leaves_no_cycle(nursery: trio.Nursery) -> None:
 
 async def test_open_connections_are_part_of_the_sum() -> None:
     """The memory that Python needs for thousands of them was not counted."""
-    budget = Budget(10 * OPEN_CONNECTION_BYTES)
+    budget = MemoryBudget(10 * OPEN_CONNECTION_BYTES)
     for _ in range(9):
         budget.enter()
     assert budget.used == 9 * OPEN_CONNECTION_BYTES

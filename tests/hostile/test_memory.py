@@ -8,10 +8,9 @@ import pytest
 import trio
 import trio.testing
 
-from kraftwire.limits import EVICTED_BYTES_MIN
 from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftwire.messages.metadata_response import MetadataResponse
-from kraftwire.node.budget import Budget
+from kraftwire.node.admission import EVICTED_BYTES_MIN, MemoryBudget
 from kraftwire.node.context import Request
 from kraftwire.wire.message import Message
 from tests.hostile.served import Served, request_frame
@@ -31,7 +30,7 @@ class Holder:
 
 def test_the_oldest_are_given_up_first() -> None:
     """A peer that reads its answers is never among them."""
-    budget, holders = Budget(3 * _MIB), [Holder() for _ in range(5)]
+    budget, holders = MemoryBudget(3 * _MIB), [Holder() for _ in range(5)]
     for holder in holders:
         budget.hold(holder, _MIB)
     assert [one.is_evicted for one in holders] == [True, True, False, False, False]
@@ -40,7 +39,7 @@ def test_the_oldest_are_given_up_first() -> None:
 
 def test_a_few_bytes_are_given_up_last() -> None:
     """Thousands of idle connections do not justify keeping one large answer."""
-    budget = Budget(2 * EVICTED_BYTES_MIN)
+    budget = MemoryBudget(2 * EVICTED_BYTES_MIN)
     idle = [Holder() for _ in range(100)]
     for holder in idle:
         budget.hold(holder, 10)
@@ -53,7 +52,7 @@ def test_a_few_bytes_are_given_up_last() -> None:
 
 def test_what_was_released_no_longer_counts() -> None:
     """By size and by holder; an evicted holder that releases its bytes is not counted twice."""
-    budget, first, second = Budget(_MIB), Holder(), Holder()
+    budget, first, second = MemoryBudget(_MIB), Holder(), Holder()
     budget.hold(first, 100)
     budget.hold(first, 40)
     assert budget.used == 40

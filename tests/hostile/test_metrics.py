@@ -9,12 +9,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from kraftwire.limits import (
-    CONNECTION_BYTES_MAX,
-    OPEN_CONNECTION_BYTES,
-    OPEN_REQUEST_BYTES,
-    REQUEST_SIZE_MAX,
-)
+from kraftwire.limits import CONNECTION_BYTES_MAX, REQUEST_SIZE_MAX
+from kraftwire.node.admission import OPEN_CONNECTION_BYTES, OPEN_REQUEST_BYTES
 from tests.hostile.served import request_frame
 from tests.support.kafka_process import free_ports
 from tests.support.node_process import NodeQuorum, describe

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.limits import CONNECTION_BYTES_MAX, DESCRIPTORS_RESERVED, OPEN_CONNECTION_BYTES
+from kraftwire.limits import CONNECTION_BYTES_MAX, DESCRIPTORS_RESERVED
 from kraftwire.log.files import LocalFiles
 from kraftwire.node import descriptors
+from kraftwire.node.admission import OPEN_CONNECTION_BYTES
 from kraftwire.node.capture import CaptureFile
 from tests.support.node_process import NodeQuorum, describe
 

@@ -10,9 +10,8 @@ import trio.testing
 
 from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.metadata_response import MetadataResponse
+from kraftwire.node.admission import REQUEST_COST_BYTES, TURN_BYTES, RateGate
 from kraftwire.node.context import Request
-from kraftwire.node.limits import REQUEST_COST_BYTES, TURN_BYTES
-from kraftwire.node.turns import Turns
 from kraftwire.wire.message import Message
 from tests.hostile.served import Served, request_frame
 
@@ -60,10 +59,10 @@ async def test_the_oldest_connections_are_not_at_the_end_of_the_queue(
 ) -> None:
     """Replicas' connections have been open since before the flood."""
     del autojump_clock
-    turns, order = Turns(), list[int]()
+    gate, order = RateGate(), list[int]()
 
     async def ask(number: int) -> None:
-        await turns.take(number, 0)
+        await gate.take(number, 0)
         order.append(number)
 
     for number in range(1000, 1200):
@@ -79,10 +78,10 @@ async def test_the_oldest_connections_are_not_at_the_end_of_the_queue(
 async def test_no_request_is_left_waiting(autojump_clock: Any, nursery: trio.Nursery) -> None:
     """Requests that are cancelled leave the queue, and those of a later flood get turns again."""
     del autojump_clock
-    turns, done = Turns(), list[int]()
+    gate, done = RateGate(), list[int]()
 
     async def ask(number: int) -> None:
-        await turns.take(number, 0)
+        await gate.take(number, 0)
         done.append(number)
 
     for _ in range(2):

@@ -11,7 +11,7 @@ import trio.testing
 from kraftwire.limits import PARKED_WOKEN_MAX
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.fetch_response import FetchResponse
-from kraftwire.node import presence
+from kraftwire.node import peer_liveness
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.context import Request
 from kraftwire.node.listener import Acceptor
@@ -98,7 +98,7 @@ async def test_bytes_after_a_request_do_not_hide_the_end(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With another request after it, a Fetch waited for half a minute after its peer was gone."""
-    monkeypatch.setattr(presence, "PEER_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(peer_liveness, "PEER_LOOK_SECONDS", 0.01)
     waiting = Waiting()
     served = Served(nursery, waiting.answer)
     (listening,) = await trio.open_tcp_listeners(0, host="127.0.0.1")

@@ -11,7 +11,6 @@ from kraftwire.limits import (
     FETCH_BYTES_MAX,
     REQUEST_ELEMENTS_MAX,
     REQUEST_SIZE_MAX,
-    SOFTWARE_NAME_SIZE_MAX,
 )
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
@@ -22,8 +21,9 @@ from kraftwire.messages.produce_request import (
     ProduceRequest,
     TopicProduceData,
 )
+from kraftwire.node.admission import LONG_REQUESTS_BYTES_BURST, LONG_REQUESTS_BYTES_PER_SECOND
 from kraftwire.node.context import Request
-from kraftwire.node.limits import LONG_REQUESTS_BYTES_BURST, LONG_REQUESTS_BYTES_PER_SECOND
+from kraftwire.node.handlers.api_versions import SOFTWARE_NAME_SIZE_MAX
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.effects import LogSlice, SendReply
 from kraftwire.raft.events import RequestReceived

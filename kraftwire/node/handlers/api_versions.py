@@ -1,16 +1,18 @@
 """ApiVersions, versions 0 to 4: the APIs of this listener, and the features of the cluster.
 
 Supported levels are those of the software, finalized ones those of the committed records. A range
-that begins at 0 is hidden below version 4, whose clients cannot read it (KAFKA-17011). The
-connection refuses versions that are too new and invalid software names.
+that begins at 0 is hidden below version 4, whose clients cannot read it (KAFKA-17011). Connections
+refuse versions that are too new and invalid software names.
 
 Source: KIP-35, KIP-511, KIP-584; R-SRV-2, R-SRV-3.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
+from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import (
     ApiVersion,
     ApiVersionsResponse,
@@ -20,8 +22,13 @@ from kraftwire.messages.api_versions_response import (
 from kraftwire.node.context import Context, Request
 from kraftwire.node.features import KRAFT_VERSION, SUPPORTED_FEATURES
 from kraftwire.node.handlers.versions import offered
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.versions import API_VERSIONS_KEY
 
-__all__ = ["handle"]
+# A longer name of a client's software is refused: names are a word or two.
+SOFTWARE_NAME_SIZE_MAX = 256
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 # Answers have features from this version on.
 _WITH_FEATURES = 3
@@ -60,3 +67,21 @@ def _add_features(response: ApiVersionsResponse, version: int, context: Context)
         FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
         for name, level in sorted(finalized.items())
     ]
+
+
+def only_api_versions(versions: Mapping[int, tuple[int, int]]) -> ApiVersionsResponse:
+    """Return the answer to a version that is too new: the range of ApiVersions alone.
+
+    The client then asks again in a version that both sides know (R-SRV-2).
+    """
+    low, high = versions[API_VERSIONS_KEY]
+    own = ApiVersion(api_key=API_VERSIONS_KEY, min_version=low, max_version=high)
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
+
+
+def software_name(request: ApiVersionsRequest) -> str | None:
+    """Return the name of the client's software; None if KIP-511 forbids it or its version."""
+    for text in (request.client_software_name, request.client_software_version):
+        if len(text) > SOFTWARE_NAME_SIZE_MAX or not _SOFTWARE.fullmatch(text):
+            return None
+    return request.client_software_name

@@ -14,10 +14,10 @@ from kraftwire.errors import WireError
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.messages.response_header import ResponseHeader
+from kraftwire.node.admission import has_too_many_elements
 from kraftwire.node.context import Context, Handler, Request
 from kraftwire.node.handlers.answers import body
 from kraftwire.node.handlers.versions import CONTROLLER_VERSIONS
-from kraftwire.node.sizes import is_too_much
 from kraftwire.protocol.envelope import decode_request, encode_response
 from kraftwire.protocol.error_codes import ErrorCode
 
@@ -70,7 +70,7 @@ async def _handle(
     key, version = header.request_api_key, header.request_api_version
     low, high = CONTROLLER_VERSIONS.get(key, (0, -1))
     is_offered = key in FORWARDED and low <= version <= high
-    if not is_offered or end != len(data) or is_too_much(message, len(data)):
+    if not is_offered or end != len(data) or has_too_many_elements(message, len(data)):
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     inner = Request(
         key,

@@ -66,7 +66,7 @@ async def handle(request: Request, context: Context) -> FetchResponse | None:
         return FetchResponse(error_code=error) if request.version >= _WITH_SESSIONS else None
     deadline_ms = context.now_ms() + min(max(message.max_wait_ms, 0), FETCH_WAIT_MAX_MS)
     while True:
-        await request.turn(_size(message, context))
+        await request.admit(_size(message, context))
         high_watermark = context.raft.high_watermark
         response = _Reader(request, context).read()
         left_ms = deadline_ms - context.now_ms()
@@ -74,7 +74,7 @@ async def handle(request: Request, context: Context) -> FetchResponse | None:
             return response
         # Release what was read and its turn, so that others proceed in the meantime.
         del response
-        await request.turn(0)
+        await request.admit(0)
         await context.wait_high_watermark(high_watermark, left_ms)
 
 

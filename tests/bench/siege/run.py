@@ -21,9 +21,10 @@ from pathlib import Path
 
 import trio
 
-from kraftwire.limits import CONNECTION_BYTES_MAX, EVICTED_BYTES_MIN
+from kraftwire.limits import CONNECTION_BYTES_MAX
 from kraftwire.messages.describe_cluster_request import DescribeClusterRequest
 from kraftwire.messages.describe_cluster_response import DescribeClusterResponse
+from kraftwire.node.admission import EVICTED_BYTES_MIN
 from tests.bench.report import Bar, console, print_bars, print_table
 from tests.bench.siege import watch
 from tests.bench.siege.attacks import ATTACKS

@@ -19,6 +19,7 @@ from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.metadata_response import MetadataResponse
 from kraftwire.messages.request_header import RequestHeader
+from kraftwire.node.admission import Admission
 from kraftwire.node.config import ConnectionLimits, Listener
 from kraftwire.node.connection import Connection, ConnectionStats, Service
 from kraftwire.node.context import Request
@@ -50,6 +51,7 @@ class Peer:
         limits: ConnectionLimits | None = None,
     ) -> None:
         self.stats = ConnectionStats()
+        self.admission = Admission()
         self.stream, own = trio.testing.memory_stream_pair()
         service = Service(LISTENER, VERSIONS, answer)
         self.connection = Connection(
@@ -59,6 +61,7 @@ class Peer:
             stats=self.stats,
             garbage=RateLimit(trio.current_time),
             peer="10.0.0.1:5",
+            admission=self.admission,
         )
         nursery.start_soon(self.connection.serve)
         self._buffer = b""
@@ -203,7 +206,7 @@ async def test_bytes_that_are_not_a_request_close_the_connection(
     await peer.stream.send_all(data)
     assert await peer.is_closed()
     assert peer.stats.closed == {cause: 1}
-    assert peer.connection._budget.used == 0
+    assert peer.admission.memory.used == 0
 
 
 @pytest.mark.trio

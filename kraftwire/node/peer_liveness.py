@@ -1,4 +1,4 @@
-"""Detecting that a peer has left, while its request waits or the connection is idle."""
+"""Peer liveness: detects that a peer has left while its request waits or its connection is idle."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import TypeVar
 
 import trio
 
-from kraftwire.node.limits import (
-    PEER_LOOK_SECONDS,
-    PEER_PROBE_AFTER_SECONDS,
-    PEER_PROBE_SECONDS,
-    PEER_PROBES,
-)
 from kraftwire.node.link import Stream
 
-__all__ = ["PeerGone", "answer_while_there", "probe_peer"]
+# While bytes are waiting to be read, the connection is checked at this interval.
+PEER_LOOK_SECONDS = 2
+
+# TCP probes a silent peer after this many seconds, and then this many times at this interval.
+# Unacknowledged data times out after the same total time.
+PEER_PROBE_AFTER_SECONDS = 10
+PEER_PROBE_SECONDS = 5
+PEER_PROBES = 4
 
 T = TypeVar("T")
 
@@ -53,7 +54,7 @@ def probe_peer(sock: trio.socket.SocketType) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-async def answer_while_there(
+async def answer_while_connected(
     stream: Stream, answer: Callable[[], Awaitable[T]], leave: Callable[[], Awaitable[None]]
 ) -> T:
     """Return the result of `answer`.

@@ -17,9 +17,8 @@ from kraftwire.messages.fetch_response import (
 )
 from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.metadata_response import MetadataResponse
+from kraftwire.node.admission import LONG_WORK_REST, LONG_WORK_REST_FEW, WorkQueue
 from kraftwire.node.context import Request
-from kraftwire.node.lane import Lane
-from kraftwire.node.limits import LONG_WORK_REST, LONG_WORK_REST_FEW
 from kraftwire.wire.message import Message
 from tests.hostile.served import Served, request_frame
 
@@ -29,20 +28,20 @@ _MIB = 1024 * 1024
 
 
 class Work:
-    """Work on a lane, of one second of processor time each. `began` lists who began when."""
+    """Work in a queue, of one second of processor time each. `began` lists who began when."""
 
     def __init__(self, crowd: int = 1) -> None:
         self.seconds = 0.0
         self.began: list[tuple[int, float]] = []
-        self.lane = Lane(1e9, 1e9, crowd=crowd, clock=lambda: self.seconds)
+        self.queue = WorkQueue(1e9, 1e9, crowd=crowd, clock=lambda: self.seconds)
 
     async def do(self, number: int) -> None:
-        await self.lane.take(number, 1)
+        await self.queue.take(number, 1)
         self.began.append((number, trio.current_time()))
         # As a thread that decodes does: the loop is free meanwhile.
         await trio.sleep(1)
         self.seconds += 1
-        self.lane.done()
+        self.queue.done()
 
 
 async def test_a_rest_counts_what_threads_do(autojump_clock: Any) -> None:
@@ -81,7 +80,7 @@ async def test_the_oldest_connection_waits_for_one_other_at_most(autojump_clock:
     assert order.index(1) <= 2
 
 
-async def test_work_that_is_cancelled_leaves_the_lane(autojump_clock: Any) -> None:
+async def test_work_that_is_cancelled_leaves_the_queue(autojump_clock: Any) -> None:
     """It may be waiting, or have had its turn without using it."""
     del autojump_clock
     work = Work()
@@ -90,12 +89,12 @@ async def test_work_that_is_cancelled_leaves_the_lane(autojump_clock: Any) -> No
 
         async def give_up(number: int) -> None:
             with scopes[number]:
-                await work.lane.take(number, 1)
+                await work.queue.take(number, 1)
                 scopes[number].cancel()
                 try:
                     await trio.sleep(1)
                 finally:
-                    work.lane.done()
+                    work.queue.done()
 
         for number in range(4):
             nursery.start_soon(give_up, number)
@@ -113,7 +112,7 @@ async def test_answers_are_read_one_at_a_time(
     read, most = [0], [0]
 
     async def answer(request: Request) -> Message:
-        await request.turn(_MIB)
+        await request.admit(_MIB)
         read[0] += 1
         most[0] = max(most[0], read[0])
         await trio.lowlevel.checkpoint()

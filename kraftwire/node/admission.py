@@ -1,0 +1,420 @@
+"""Admission: how much of a node's memory and time its connections may take.
+
+Replicas, clients and strangers share one thread. A flood of requests, one huge request or thousands
+of unread answers would otherwise delay the node's own votes and fetches and cost it its leadership.
+Every request passes through here twice: before it is decoded, and before its answer is read from
+the log.
+
+| resource | bound | beyond it |
+|---|---|---|
+| memory of all connections | `CONNECTION_BYTES_MAX` | the oldest holders are closed |
+| elements of a request | `REQUEST_ELEMENTS_MAX` | its connection is closed |
+| long requests, from 4 KiB | one at a time, 512 KiB/s, then a pause | wait in a `WorkQueue` |
+| long answers, from 64 KiB | one at a time, 512 MiB/s, then a pause | wait in a `WorkQueue` |
+| short requests and answers | 8 KiB in a round of the loop | wait at the `RateGate` |
+
+Short work never waits for long work. Where many wait, the connections that have been open for
+longest come first, because those of replicas are among them. A well-behaved peer sends a request
+at a time and reads its answers, so it notices little of a flood.
+
+`Admission` belongs to a node, a `ConnectionShare` to each of its connections. Order: all calls in
+trio's thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from heapq import nsmallest
+from typing import NamedTuple, Protocol, TypeVar
+
+import trio
+
+from kraftwire.limits import CONNECTION_BYTES_MAX, REQUEST_ELEMENTS_MAX
+from kraftwire.node.link import Stream
+from kraftwire.node.peer_liveness import answer_while_connected
+from kraftwire.wire.message import Message, Struct
+
+# Holders of fewer bytes are closed last.
+EVICTED_BYTES_MIN = 64 * 1024
+
+# What Python takes for an open connection, and in addition while one of its requests waits or is
+# answered: tasks, buffers, objects. If all connections are open and idle, they take half of
+# CONNECTION_BYTES_MAX.
+OPEN_CONNECTION_BYTES = 8 * 1024
+OPEN_REQUEST_BYTES = 16 * 1024
+
+# While a request is answered, it counts for this many times its length: objects are larger than
+# the bytes from which they were decoded.
+DECODED_FACTOR = 8
+
+# A long request waits for its turn. All long requests together get this many bytes a second, about
+# a quarter of what one thread can decode and answer, after a burst that an idle node allows.
+LONG_REQUEST_BYTES_MIN = 4 * 1024
+LONG_REQUESTS_BYTES_PER_SECOND = 512 * 1024
+LONG_REQUESTS_BYTES_BURST = 256 * 1024
+
+# A long answer carries at least this much of the log or of a snapshot. It costs little per byte;
+# the rate is far above what replicas need, since all of them share it: two followers of a leader
+# that appends 120 MiB a second take half.
+LONG_ANSWER_BYTES_MIN = 64 * 1024
+LONG_ANSWERS_BYTES_PER_SECOND = 512 * 1024 * 1024
+LONG_ANSWERS_BYTES_BURST = 16 * 1024 * 1024
+
+# How many wait for long answers in a quorum under load: its other voters and a few observers.
+LONG_ANSWERS_CROWD = 6
+
+# Each piece of long work is followed by a pause of this many times its duration if a crowd is
+# waiting; if only few are, there is none. An answer is encoded and written to the socket within
+# this many rounds of the loop after it was read.
+LONG_WORK_REST = 3
+LONG_WORK_REST_FEW = 0
+LONG_WORK_ROUNDS = 5
+
+# Shorter requests are let through in turns of this many bytes, with a fixed cost added to each
+# request: eight small ones, or one of the longest. That takes about two milliseconds, during which
+# other tasks wait. When this time has passed since the last turn, a turn's worth passes without
+# waiting. In each turn this many of the oldest connections come first.
+TURN_BYTES = 8 * 1024
+TURN_SECONDS = 0.002
+TURN_OLDEST_CONNECTIONS = 4
+REQUEST_COST_BYTES = 1024
+
+# Higher than any connection's number: closing comes after answering.
+_AFTER_ALL = 1 << 62
+
+T = TypeVar("T")
+
+
+class Holder(Protocol):
+    """Something that holds bytes."""
+
+    def evict(self) -> None:
+        """Release them soon; they no longer count."""
+
+
+class MemoryBudget:
+    """Counts bytes by holder. `used` is their sum plus the overhead of open connections.
+
+    A connection holds requests that are incomplete or unanswered, and answers that its peer has not
+    read. Above the limit the oldest holders are evicted, not the newest.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+        # In the order in which they began to hold something.
+        self._sizes: dict[Holder, int] = {}
+
+    def enter(self) -> None:
+        """Count an open connection."""
+        self._add(OPEN_CONNECTION_BYTES)
+
+    def leave(self) -> None:
+        """Discount a closed connection."""
+        self.used -= OPEN_CONNECTION_BYTES
+
+    def hold(self, holder: Holder, size: int) -> None:
+        """Set the bytes of a holder, and evict holders if the sum exceeds the limit.
+
+        The caller itself may be evicted.
+        """
+        before = self._sizes.pop(holder, 0) if not size else self._sizes.get(holder, 0)
+        if size:
+            self._sizes[holder] = size
+        self._add(size - before)
+
+    def _add(self, size: int) -> None:
+        self.used += size
+        if size > 0 and self.used > self.limit:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Evict the oldest holders; small ones only if there are no others."""
+        for least in (EVICTED_BYTES_MIN, 1):
+            for holder in [one for one, size in self._sizes.items() if size >= least]:
+                if self.used <= self.limit:
+                    return
+                self.used -= self._sizes.pop(holder)
+                holder.evict()
+
+
+class WorkQueue:
+    """Long work: one piece at a time, each followed by a pause. Order: `done` after each `take`.
+
+    The cost of a piece is the CPU time of the whole process, threads included, from its start until
+    some rounds of the loop after its end. Other work in that time counts too: a busy node pauses
+    for longer. Turns alternate between the connection that has been open for longest and the one
+    that has waited for longest.
+    """
+
+    def __init__(
+        self,
+        bytes_per_second: float,
+        burst_bytes: float,
+        *,
+        crowd: int = 1,
+        clock: Callable[[], float] = time.process_time,
+    ) -> None:
+        """Units: sizes are bytes, `clock` returns seconds of CPU time.
+
+        If fewer than `crowd` wait, the pause is the shorter one.
+        """
+        self._crowd = crowd
+        self._rate = bytes_per_second
+        self._burst = burst_bytes / bytes_per_second
+        self._clock = clock
+        self._free_at = -float("inf")
+        # By connection number, in order of arrival.
+        self._waiting: dict[int, tuple[int, trio.Event]] = {}
+        self._done = trio.Event()
+        self._is_dealing = False
+        self._takes_oldest = True
+
+    async def take(self, number: int, size: int) -> None:
+        """Return when work of this size on this connection may begin."""
+        turn = trio.Event()
+        self._waiting[number] = size, turn
+        if not self._is_dealing:
+            self._is_dealing = True
+            trio.lowlevel.spawn_system_task(self._deal)
+        try:
+            await turn.wait()
+        except BaseException:
+            if turn.is_set():
+                self.done()
+            else:
+                del self._waiting[number]
+            raise
+
+    def done(self) -> None:
+        """End the current piece of work."""
+        self._done.set()
+
+    async def _deal(self) -> None:
+        """Start one piece after the other until none is waiting."""
+        try:
+            while self._waiting:
+                await trio.sleep_until(max(self._free_at, trio.current_time()))
+                if not self._waiting:
+                    return
+                began = self._clock()
+                self._done = trio.Event()
+                self._start_next()
+                await self._done.wait()
+                for _ in range(LONG_WORK_ROUNDS):
+                    await trio.lowlevel.checkpoint()
+                is_crowd = len(self._waiting) >= self._crowd
+                rest = LONG_WORK_REST if is_crowd else LONG_WORK_REST_FEW
+                await trio.sleep((self._clock() - began) * rest)
+        finally:
+            self._is_dealing = False
+
+    def _start_next(self) -> None:
+        number = min(self._waiting) if self._takes_oldest else next(iter(self._waiting))
+        self._takes_oldest = not self._takes_oldest
+        size, turn = self._waiting.pop(number)
+        self._free_at = max(self._free_at, trio.current_time() - self._burst) + size / self._rate
+        turn.set()
+
+
+class _Waiter(NamedTuple):
+    """A short request that waits. Units: bytes."""
+
+    cost: int
+    turn: trio.Event
+
+
+class RateGate:
+    """Short work: a few requests in each round of the event loop.
+
+    A flood delays only the connections that take part in it, with one request of each at a time.
+    The connections that have been open for longest come first, then those that have waited for
+    longest. Without a flood no request waits.
+    """
+
+    def __init__(self) -> None:
+        self._left = 0
+        self._ends_at = -float("inf")
+        # By connection number, in order of arrival.
+        self._waiting: dict[int, _Waiter] = {}
+        self._is_dealing = False
+
+    async def take(self, number: int, size: int) -> None:
+        """Return when a request of this size on this connection may be answered. Units: bytes."""
+        cost = size + REQUEST_COST_BYTES
+        if not self._is_dealing:
+            now = trio.current_time()
+            if now >= self._ends_at:
+                self._left, self._ends_at = TURN_BYTES, now + TURN_SECONDS
+            if self._left > 0:
+                self._left -= cost
+                return
+            self._is_dealing = True
+            trio.lowlevel.spawn_system_task(self._deal)
+        waiter = self._waiting[number] = _Waiter(cost, trio.Event())
+        try:
+            await waiter.turn.wait()
+        finally:
+            if self._waiting.get(number) is waiter:
+                del self._waiting[number]
+
+    async def _deal(self) -> None:
+        """Let a few through in each round of the loop, until none is waiting."""
+        try:
+            while self._waiting:
+                left = TURN_BYTES
+                for number in nsmallest(TURN_OLDEST_CONNECTIONS, self._waiting):
+                    left -= self._let_through(number)
+                while self._waiting and left > 0:
+                    left -= self._let_through(next(iter(self._waiting)))
+                began = trio.current_time()
+                await trio.lowlevel.checkpoint()
+                # On a slow machine too, a flood gets at most half of the time.
+                await trio.sleep(trio.current_time() - began)
+        finally:
+            self._is_dealing = False
+
+    def _let_through(self, number: int) -> int:
+        waiter = self._waiting.pop(number)
+        waiter.turn.set()
+        return waiter.cost
+
+
+class Admission:
+    """What all connections of a node share: its memory, and queues for short and for long work."""
+
+    def __init__(
+        self,
+        memory_limit: int = CONNECTION_BYTES_MAX,
+        *,
+        clock: Callable[[], float] = time.process_time,
+    ) -> None:
+        """`clock` returns seconds of CPU time."""
+        self.memory = MemoryBudget(memory_limit)
+        self.short_work = RateGate()
+        self.long_requests = WorkQueue(
+            LONG_REQUESTS_BYTES_PER_SECOND, LONG_REQUESTS_BYTES_BURST, clock=clock
+        )
+        self.long_answers = WorkQueue(
+            LONG_ANSWERS_BYTES_PER_SECOND,
+            LONG_ANSWERS_BYTES_BURST,
+            crowd=LONG_ANSWERS_CROWD,
+            clock=clock,
+        )
+        self._connections = 0
+
+    def connection(self, stream: Stream) -> ConnectionShare:
+        """Return the share of a new connection."""
+        self._connections += 1
+        return ConnectionShare(self, self._connections, stream)
+
+
+class ConnectionShare:
+    """What one connection takes, one request at a time. Units: bytes.
+
+    Order: for each request `begin_request`, `end_request` once it is decoded, then `begin_answer`
+    before parts of its answer are read, and `end_answer`. `backlog` is the size of requests that
+    are incomplete or wait behind the current one. A connection that holds too much ends by `scope`,
+    which it runs in.
+    """
+
+    def __init__(self, admission: Admission, number: int, stream: Stream) -> None:
+        """`number` counts the node's connections: a lower one has been open for longer."""
+        self.backlog = 0
+        self.scope = trio.CancelScope()
+        self.is_evicted = False
+        self._admission = admission
+        self._number = number
+        self._stream = stream
+        # Bytes of the answer that were admitted; -1 before that.
+        self._answer_size = -1
+
+    def open(self) -> None:
+        """Count the connection."""
+        self._admission.memory.enter()
+
+    def close(self) -> None:
+        """Release what the connection holds."""
+        self._admission.memory.hold(self, 0)
+        self._admission.memory.leave()
+
+    def evict(self) -> None:
+        """End the connection because all connections together hold too much."""
+        self.is_evicted = True
+        self.scope.cancel()
+
+    def hold(self, size: int) -> None:
+        """Set how many bytes the connection holds besides its backlog."""
+        self._admission.memory.hold(self, size + self.backlog)
+
+    async def begin_request(self, size: int) -> None:
+        """Return when a request may be decoded. Raises: PeerGone while a long one waits."""
+        shared = self._admission
+        if size < LONG_REQUEST_BYTES_MIN:
+            self.hold(OPEN_REQUEST_BYTES + size)
+            await shared.short_work.take(self._number, size)
+            return
+        self.hold(OPEN_REQUEST_BYTES + size * DECODED_FACTOR)
+        await self.while_connected(lambda: shared.long_requests.take(self._number, size))
+
+    def end_request(self, size: int) -> None:
+        """End the decoding of a request, which may have failed."""
+        if size >= LONG_REQUEST_BYTES_MIN:
+            self._admission.long_requests.done()
+
+    async def begin_answer(self, size: int) -> None:
+        """Return when this many bytes may be read for the answer."""
+        self.end_answer()
+        if size < LONG_ANSWER_BYTES_MIN:
+            await self._admission.short_work.take(self._number, 0)
+        else:
+            await self._admission.long_answers.take(self._number, size)
+        self._answer_size = size
+        self.hold(OPEN_REQUEST_BYTES + size)
+
+    @property
+    def has_begun_answer(self) -> bool:
+        """Whether bytes of the current answer were admitted."""
+        return self._answer_size >= 0
+
+    def end_answer(self) -> None:
+        """End the reading of an answer, if it has begun."""
+        if self._answer_size >= LONG_ANSWER_BYTES_MIN:
+            self._admission.long_answers.done()
+        self._answer_size = -1
+
+    async def leave(self) -> None:
+        """Return when a connection whose peer has left may be cleaned up.
+
+        Thousands may be closed at once, and each takes time.
+        """
+        await self._admission.short_work.take(self._number + _AFTER_ALL, 0)
+
+    async def while_connected(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of `work`; cancels it if the peer leaves. Raises: PeerGone."""
+        return await answer_while_connected(self._stream, work, self.leave)
+
+
+def has_too_many_elements(message: Message, size: int) -> bool:
+    """Return whether the arrays of a request have more elements than any client sends.
+
+    Units: `size` is the length of the request in bytes.
+    """
+    if size < LONG_REQUEST_BYTES_MIN:
+        return False
+    left = REQUEST_ELEMENTS_MAX
+    waiting: list[Struct] = [message]
+    while waiting:
+        one = waiting.pop()
+        for name in one.__class__.__slots__:
+            value = getattr(one, name)
+            if isinstance(value, list | dict):
+                left -= len(value)
+                if left < 0:
+                    return True
+                if isinstance(value, list) and value and isinstance(value[0], Struct):
+                    waiting += value
+            elif isinstance(value, Struct):
+                waiting.append(value)
+    return False
