@@ -1,1 +1,1 @@
-"""Tests of `tools/capture`."""
+"""Tests of `kraftwire/capture`."""

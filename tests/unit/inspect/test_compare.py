@@ -15,7 +15,7 @@ from kraftwire.inspect.compare.logs import compare_logs
 from tests.support.pcap_builder import Segment, Session, pcap_of, request, response
 from tests.support.run_decode import run_kraftwire
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 LOG = GOLDEN / "logs" / "broker" / "txn-out-0"
 SEGMENT = "00000000000000000000.log"
 

@@ -16,7 +16,7 @@ from kraftwire.messages.controller_registration_request import ControllerRegistr
 from kraftwire.node.controller import Controller
 from kraftwire.protocol.error_codes import ErrorCode
 from tests.support.node_stub import StubNode, control_batch, in_virtual_time
-from tests.unit.test_controller_steps import LEVEL, registration
+from tests.unit.node.test_controller_steps import LEVEL, registration
 
 
 class ClockedNode(StubNode):

@@ -13,7 +13,7 @@ from tools.import_schemas.texts import collect_texts
 from tools.import_schemas.tree import FOLDERS, read_tree
 from tools.import_schemas.versions import EMPTY
 
-SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
+SCHEMAS = Path(__file__).resolve().parents[3] / "schemas"
 
 
 def test_every_file_in_schemas_is_as_the_import_writes_it() -> None:

@@ -23,7 +23,7 @@ from tools.supply.__main__ import (
     verdict,
 )
 
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[3]
 _PINNED = {
     ".ci/requirements.txt": ("codegen", "dev", "interop"),
     ".ci/requirements-spark.txt": ("spark",),

@@ -12,7 +12,7 @@ from kraftwire.errors import StorageError
 from kraftwire.inspect.bytes.file_spans import line_spans
 from tests.support.log_bytes import legacy_message
 
-GOLDEN = Path(__file__).resolve().parents[3] / "golden" / "logs"
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "logs"
 METADATA = GOLDEN / "controller/__cluster_metadata-0/00000000000000000000.log"
 
 

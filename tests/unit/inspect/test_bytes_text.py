@@ -14,7 +14,7 @@ from kraftwire.decode.body.topics import TopicNames
 from kraftwire.inspect.bytes.hexdump import BytesWriter
 from kraftwire.printable import printable_lines
 from tests.support.captures import decoded_frames
-from tests.unit.render.short_frames import damaged, decoded, of_vector, rpc_vectors
+from tests.unit.inspect.short_frames import damaged, decoded, of_vector, rpc_vectors
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "captures"
 SEED = 20_262

@@ -16,7 +16,7 @@ from kraftwire.messages.metadata_response import MetadataResponse, MetadataRespo
 from kraftwire.printable import printable_lines
 from tests.support.captures import decoded_frames
 from tests.support.vectors import vectors
-from tests.unit.render.short_frames import damaged, decoded, of_vector, rpc_vectors
+from tests.unit.inspect.short_frames import damaged, decoded, of_vector, rpc_vectors
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "captures"
 SEED = 20_261

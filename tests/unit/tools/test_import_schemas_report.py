@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.test_import_schemas import field, parsed, request
+from tests.unit.tools.test_import_schemas import field, parsed, request
 from tools.import_schemas.report import wire_changes
 
 

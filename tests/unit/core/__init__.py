@@ -1,0 +1,1 @@
+"""Tests of the modules at the top of `kraftwire`."""
