@@ -19,7 +19,7 @@ from kraftwire.capture.packets.pcap import read_packets
 from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.errors import KraftwireError
 
-__all__ = ["main", "merge"]
+__all__ = ["main", "merge", "pcap_record", "pcap_start"]
 
 # Ports follow an Ethernet header and an IPv4 or IPv6 header without options, as nodes write them.
 _PORTS = struct.Struct(">HH")
@@ -29,6 +29,7 @@ _IP_SIZES = {b"\x08\x00": 20, b"\x86\xdd": 40}
 _NANOSECOND_PCAP = 0xA1B23C4D
 _SECOND_NS = 1_000_000_000
 _SNAPLEN = 262144
+_RECORD = struct.Struct("<IIII")
 
 
 def merge(captures: Sequence[Path], out: Path) -> int:
@@ -54,9 +55,9 @@ def merge(captures: Sequence[Path], out: Path) -> int:
         if any(owner.get(port) == place for port in _ports(packet))
     )
     with out.open("wb") as file:
-        file.write(struct.pack("<IHHiIII", _NANOSECOND_PCAP, 2, 4, 0, 0, _SNAPLEN, 1))
-        for *_, packet in whole:
-            file.write(_record(packet))
+        file.write(pcap_start())
+        for *_, (time_ns, _, buffer, start, size, original, *_) in whole:
+            file.write(pcap_record(time_ns, bytes(buffer[start : start + size]), original))
     return len(whole)
 
 
@@ -86,10 +87,15 @@ def _opened(packets: Sequence[Packet]) -> Iterator[int]:
             yield ports[1]
 
 
-def _record(packet: Packet) -> bytes:
-    time_ns, _, buffer, start, size, original, *_ = packet
-    head = struct.pack("<IIII", *divmod(time_ns, _SECOND_NS), size, original)
-    return head + bytes(buffer[start : start + size])
+def pcap_start() -> bytes:
+    """Return the header of a pcap file of Ethernet with times in nanoseconds."""
+    return struct.pack("<IHHiIII", _NANOSECOND_PCAP, 2, 4, 0, 0, _SNAPLEN, 1)
+
+
+def pcap_record(time_ns: int, data: bytes, original: int | None = None) -> bytes:
+    """Return a packet with its header; `original` is its size before it was cut."""
+    size = len(data)
+    return _RECORD.pack(*divmod(time_ns, _SECOND_NS), size, original or size) + data
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

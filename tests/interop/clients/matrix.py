@@ -26,7 +26,7 @@ from tests.interop.clients.builds import go_command, go_missing, node_command, n
 from tests.support.java import JVM_OPTIONS, compiled_classes
 from tests.support.maven import kafka_classpath
 
-__all__ = ["CLIENTS", "STEPS", "Client", "Outcome", "Step", "probe"]
+__all__ = ["CLIENTS", "STEPS", "Client", "Outcome", "Step", "java_command", "probe"]
 
 ROOT = Path(__file__).resolve().parents[3]
 STEPS = ("connect", "negotiate", "describe", "read")
@@ -136,7 +136,7 @@ _DISPLAY = {
 }
 
 
-def _java_command(*words: str) -> Callable[[], Sequence[str]]:
+def java_command(*words: str) -> Callable[[], Sequence[str]]:
     """A class of tests/support/java, compiled and with Kafka's jars."""
 
     def command() -> Sequence[str]:
@@ -156,7 +156,7 @@ CLIENTS: tuple[Client, ...] = (
     _python("probe_aiokafka", "aiokafka"),
     _python("probe_confluent", "confluent-kafka"),
     Client(
-        "Kafka's Java clients", _java_command("kraftwire.ClientProbe"), _java_missing, True
+        "Kafka's Java clients", java_command("kraftwire.ClientProbe"), _java_missing, True
     ),
     Client(
         "Kafka's tools",

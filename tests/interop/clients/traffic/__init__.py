@@ -1,0 +1,1 @@
+"""Everyday use of each client on a real cluster: topics, records, groups, transactions."""

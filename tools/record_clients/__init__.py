@@ -1,0 +1,1 @@
+"""Records many client libraries that use one Kafka at the same time."""
