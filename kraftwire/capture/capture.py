@@ -6,7 +6,7 @@ bounded memory; the README of this folder says what is done about damage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 
 from kraftwire import engine
@@ -15,7 +15,6 @@ from kraftwire.capture.connections.frame_queue import Ending, Outbox
 from kraftwire.capture.connections.in_order import LONG_BYTES, TOGETHER, Lane
 from kraftwire.capture.connections.memory_budget import Holdings
 from kraftwire.capture.connections.open_connections import OpenConnections
-from kraftwire.capture.connections.share import NotShared, Share
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.inputs import CaptureInput
@@ -27,7 +26,7 @@ from kraftwire.capture.packets.links import (
     Segment,
     SegmentReader,
 )
-from kraftwire.capture.packets.packet import PAUSE, Packet, own_packet
+from kraftwire.capture.packets.packet import PAUSE, Packet
 from kraftwire.capture.packets.pcap import read_packets
 from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.capture.tcp.recent_packets import History
@@ -55,9 +54,8 @@ class Capture:
     the frames after that are returned. With `keys`, or where a capture has secrets of TLS in it,
     encrypted connections are decrypted. A capture can be decoded in parts, one after the other: all
     but the last one are not `is_last` and leave everything open, in `connections`, and each of them
-    continues `after` the one before. With a `share` other processes read some stretches of a single
-    file, see `adoption`. Raises: StorageError if a file cannot be opened or is not a capture; the
-    first one is opened at once.
+    continues `after` the one before. Raises: StorageError if a file cannot be opened or is not a
+    capture; the first one is opened at once.
     """
 
     def __init__(
@@ -68,7 +66,6 @@ class Capture:
         keys: KeyLog | None = None,
         after: OpenConnections | None = None,
         is_last: bool = True,
-        share: Share | None = None,
     ) -> None:
         if not captures or (name is not None and len(captures) > 1):
             raise UsageError("a name is for one capture" if captures else "there is no capture")
@@ -80,17 +77,13 @@ class Capture:
         self._outbox = outbox = self.connections.outbox
         outbox.on_ending = on_ending
         outbox.keys = keys or outbox.keys
-        self._share = share
-        if share is not None:
-            outbox.budget = share.budget
         self._flows, self._open = self.connections.flows, self.connections.open
         self._closed, self._troubled = self.connections.closed, self.connections.troubled
         self._history = History()
         self._holdings = Holdings(self._open)
         core, flows, packets, out = engine.core, self._flows, self._history.packets, outbox.frames
-        self._fast_lane = Lane(flows, packets, out, share)
-        marks = share and share.marks
-        self._bypass = core and core.Lane(Flow, flows, packets.append, out, marks)
+        self._fast_lane = Lane(flows, packets, out)
+        self._bypass = core and core.Lane(Flow, flows, packets.append, out)
         self._packed_before = 0
 
     @property
@@ -99,62 +92,9 @@ class Capture:
         return self._packed_before + self._source.packed
 
     @property
-    def place(self) -> int:
-        """The position after the last packet that was looked at; 0 before the first."""
-        packets = self._history.packets
-        return packets[-1][6] + packets[-1][8] if packets else 0
-
-    @property
     def problem(self) -> str:
         """Why the present file ends before it should, if it does."""
         return self._source.problem
-
-    def replay(self, segment: Segment) -> None:
-        """Take a segment that the reader of another stretch has left."""
-        assert self._share is not None
-        if self._share.takes(segment, self._flows):
-            self.health.bytes.payload += segment[7] - segment[6]
-            self._handle(segment)
-        self._share.mark(self._outbox.frames, segment[0][2])
-
-    def review(self, place: int, time_ns: int) -> None:
-        """Let time pass, as the reader of another stretch did at a place."""
-        assert self._share is not None
-        self._review(time_ns)
-        self._share.mark(self._outbox.frames, place)
-
-    def join(self, connection: Connection, place: int) -> None:
-        """Add a connection that begins in a stretch that another reader has read."""
-        assert self._share is not None
-        self._share.place = place
-        key = connection.key
-        self._flows[key], self._flows[reverse_key(key)] = connection.flows
-        self._open[connection] = None
-        self._share.note_open(connection, len(self._open))
-        if len(self._open) > CONNECTIONS_MAX:
-            raise NotShared("there are too many connections")
-
-    def bury(self, connection: Connection) -> None:
-        """Note that a connection is over, by what another reader has seen."""
-        self._bury(connection)
-
-    def is_as_before(self, segment: Segment) -> bool:
-        """Whether bytes that come again do not differ from what they were in the last packets."""
-        return not self._history.conflict(segment, is_last=False)
-
-    def last_packets(self) -> list[Packet]:
-        """Return the last packets, each in a buffer of its own."""
-        return list(map(own_packet, self._history.packets))
-
-    def trouble(self, found: Iterable[tuple[Connection, int, int]]) -> None:
-        """Add connections in trouble, with places and times of the last reviews, in their order."""
-        assert self._share is not None
-        self.connections.add_troubled(found, self._share.reviewed)
-
-    def pass_by(self, size: int, packets: Iterable[Packet]) -> None:
-        """Count a stretch that another reader has read, whose last packets are given."""
-        self._source.pass_by(size)
-        self._history.packets.extend(packets)
 
     def close(self) -> None:
         """Close the first file, if no iteration began; an iteration closes what it opens."""
@@ -199,7 +139,7 @@ class Capture:
     def _complete(self) -> Iterator[list[Frame]]:
         """The frames that are complete before the capture ends."""
         out, take = self._outbox.frames, self._outbox.take
-        share, is_taken, payload = self._share, self._fast_lane.take, 0
+        is_taken, payload = self._fast_lane.take, 0
         remember = self._history.packets.append
         read_segment = SegmentReader(self.health).read
         for packet in chain.from_iterable(self._files()):
@@ -217,13 +157,10 @@ class Capture:
                 continue
             if out:
                 yield take()
-            if share is None or share.takes(segment, self._flows):
-                payload += segment[7] - segment[6]
-                self._handle(segment)
+            payload += segment[7] - segment[6]
+            self._handle(segment)
             if segment[4] & _UNUSUAL:
                 self._review(segment[0][0])
-            if share:
-                share.mark(out, self.place)
             if out:
                 yield take()
         self.health.bytes.payload += payload + self._fast_lane.payload
@@ -239,13 +176,8 @@ class Capture:
         self._outbox.keys.add(lines.splitlines())
 
     def _begin_block(self, source: CaptureSource) -> None:
-        if source.is_block_begun:
-            return
         if self._history.packets:
             self._review(self._history.packets[-1][0])
-        if self._share is not None:
-            self._share.mark(self._outbox.frames, self.place)
-            self._share.check(self._holdings, source.packed)
         self._watch(source)
 
     def _watch(self, source: CaptureSource) -> None:
@@ -300,19 +232,14 @@ class Capture:
         self._troubled.pop(connection, None)
         if is_open:
             self._troubled[connection] = time_ns
-            if self._share is not None:
-                self._share.note_trouble(connection, self.place)
         elif connection.is_closed:
             self._bury(connection)
 
     def _review(self, time_ns: int) -> None:
         """Let time pass for the connections that were not looked at for long.
 
-        Order: wherever any connection begins or ends, and for each block of the file; all who read
-        some of the connections know these places.
+        Order: wherever any connection begins or ends, and for each block of the file.
         """
-        if self._share is not None:
-            self._share.note_review(self.place, time_ns)
         due = []
         for connection, reviewed_ns in self._troubled.items():
             if time_ns - reviewed_ns <= REVIEW_NS:
@@ -352,8 +279,6 @@ class Capture:
         connection = Connection(key, self._outbox)
         self._flows[key], self._flows[reverse_key(key)] = connection.flows
         self._open[connection] = None
-        if self._share is not None:
-            self._share.note_open(connection, len(self._open))
         self._watch(self._source)
         if len(self._open) > CONNECTIONS_MAX:
             self._make_room()
@@ -374,8 +299,6 @@ class Capture:
         self._troubled.pop(connection, None)
         if self._open.pop(connection, connection) is None:
             self._closed[connection] = None
-            if self._share is not None:
-                self._share.note_closed(connection)
         while len(self._closed) > CLOSED_CONNECTIONS_MAX:
             oldest = next(iter(self._closed))
             del self._closed[oldest]
@@ -385,12 +308,7 @@ class Capture:
 
     def _finish(self) -> None:
         """Close everything: the capture ends."""
-        share = self._share
-        if share is not None:
-            share.check(self._holdings, self.packed)
         for connection in list(self._open):
             connection.close(at_capture_end=True)
-            if share is not None:
-                share.mark(self._outbox.frames, share.end_of(connection))
         self._open.clear()
         self.health.frames += self._outbox.count

@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 
 from kraftwire import engine
-from kraftwire.capture.capture import Capture
-from kraftwire.capture.connections.share import Share
 from kraftwire.capture.tcp.streams import Flow
 from tests.engine.lanes import same_frames, search_lane
 from tests.fuzz.outcome import seed
@@ -177,30 +175,3 @@ def test_what_fails_to_remember_ends_the_walk() -> None:
     lane = engine.core.Lane(Flow, {bytes(12): _flow()}, refuse, [])
     with pytest.raises(KeyError, match="full"):
         lane.follow(_packet(5, b"abcd"), 0, 0, 1, 1)
-
-
-@pytest.mark.parametrize("name", GOLDEN)
-def test_both_lanes_mark_the_same_places(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Each frame has the place of the packet with which it was passed on, in the order of these."""
-    data = lzma.decompress(golden(name).read_bytes())
-
-    def read() -> list[tuple[int, str, int]]:
-        share, found = Share(2), []
-        for frames in Capture([data], share=share).lists():
-            for frame, mark in zip(frames, share.take(), strict=True):
-                found.append((mark, frame.connection, frame.end_position))
-        return found
-
-    marked = read()
-    monkeypatch.setattr(engine, "core", None)
-    assert read() == marked
-    marks = [mark for mark, _, _ in marked]
-    assert marks == sorted(marks)
-    assert all(mark >= end for mark, _, end in marked)
-
-
-def test_marks_are_in_a_list() -> None:
-    """A lane without marks has no such list; anything else is refused."""
-    assert engine.core.Lane(Flow, {}, print, [], None).payload == 0
-    with pytest.raises(TypeError, match="a lane marks frames in a list"):
-        engine.core.Lane(Flow, {}, print, [], ())

@@ -17,7 +17,6 @@ _PROGRAM = """
 import sys
 from itertools import count
 
-from kraftwire.cli.decode import command
 from kraftwire.cli.main import main
 from kraftwire.inspect.run import relay
 from kraftwire.inspect.run.chunking import Pace
@@ -34,8 +33,6 @@ def hear(self):
     while len(self._running) >= self.count - 1:
         self._hear(self._running[0])
 
-# Captures whose files are divided otherwise are shared like all others.
-command.can_divide = lambda *_: False
 relay.CHECKED_FRAMES = int(alone)
 Pace.stretch = fixed
 relay.Relay._hear_some = hear

@@ -7,7 +7,6 @@ the connection is over, and whether its packets may take the fast lane again.
 from __future__ import annotations
 
 from kraftwire.capture.connections.frame_queue import Outbox
-from kraftwire.capture.connections.kafka_connection import Conversation
 from kraftwire.capture.connections.protocol_detection import Recogniser, Stage, end_name
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.limits import CONNECTION_OBJECT_BYTES
@@ -72,11 +71,6 @@ class Connection:
         outbox.health.connections += 1
 
     @property
-    def name(self) -> str:
-        """Both ends, the client's first if it is known which that is."""
-        return self._recogniser.name
-
-    @property
     def stage(self) -> Stage:
         """The stage of decoding that takes the bytes at present."""
         return self._recogniser.stage or self._recogniser
@@ -85,43 +79,6 @@ class Connection:
     def is_kafka(self) -> bool:
         """Whether the connection is decoded as Kafka's."""
         return self.stage.is_kafka
-
-    @property
-    def conversation(self) -> Conversation | None:
-        """The pairing of requests and responses, if the connection is decoded as Kafka's."""
-        stage = self.stage
-        return stage if isinstance(stage, Conversation) else None
-
-    @property
-    def is_ordinary(self) -> bool:
-        """Whether this is a connection of Kafka in which nothing unusual is open."""
-        conversation = self.conversation
-        is_over = self.is_closed or self._ending_at >= 0
-        if conversation is None or is_over or self.is_ending or not conversation.is_ordinary:
-            return False
-        return all(flow.fast_seq >= 0 for flow in self.flows)
-
-    @property
-    def is_fresh(self) -> bool:
-        """Whether the connection has begun, and the client has said nothing yet."""
-        is_over = self.is_closed or self.is_ending or self._ending_at >= 0
-        return not is_over and self._recogniser.is_fresh and all(
-            flow.fast_seq >= 0 for flow in self.flows
-        )
-
-    def assume_kafka(self, client: Flow) -> None:
-        """Begin with requests, where it is not known what came before."""
-        self._recogniser.assume_kafka(client)
-
-    def become(self, other: Connection) -> None:
-        """Take over the state of another object for the same connection."""
-        known = self.flows if self.key == other.key else self.flows[::-1]
-        for flow, before in zip(other.flows, known, strict=True):
-            flow.syn_seq = before.syn_seq if flow.syn_seq < 0 else flow.syn_seq
-        for name in self.__slots__:
-            setattr(self, name, getattr(other, name))
-        for flow in self.flows:
-            flow.connection = self
 
     @property
     def held_bytes(self) -> int:
@@ -153,14 +110,6 @@ class Connection:
     def open_midstream(self) -> None:
         """Begin without a SYN: the ends' roles and the borders of frames are unknown."""
         self._recogniser.begin_midstream()
-
-    def direction(self, key: bytes) -> Direction:
-        """The direction of the packets with a key."""
-        return self.flows[key != self.key]
-
-    def key_of(self, flow: Flow) -> bytes:
-        """The key of the packets of a direction."""
-        return self.key if flow is self.flows[0] else reverse_key(self.key)
 
     def other(self, flow: Flow) -> Direction:
         """The other direction."""

@@ -42,11 +42,6 @@ class Budget:
         self._used = 0
         self.packed: int | None = None
 
-    @property
-    def used(self) -> int:
-        """The bytes that are reserved."""
-        return self._used
-
     def may_have(self, size: int) -> bool:
         """Return whether a frame may have this size."""
         packed = self.packed

@@ -10,7 +10,6 @@ import struct
 from collections import deque
 from collections.abc import Mapping
 
-from kraftwire.capture.connections.share import Share
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.capture.packets.links import (
     FAST,
@@ -45,13 +44,11 @@ class Lane:
         flows: Mapping[bytes, Flow],
         packets: deque[Packet],
         frames: list[Frame],
-        share: Share | None,
     ) -> None:
         self.payload = 0
         self._flows = flows
         self._packets = packets
         self._frames = frames
-        self._share = share
 
     def follow(self, data: bytes, at: int, base: int, unit: int, link: int) -> tuple[int, int]:
         """Take packets from a position on; returns the position after them and their number."""
@@ -116,5 +113,3 @@ class Lane:
             flow.stamp = stamp
             return
         flow.feed(data, begin, end, stamp)
-        if self._share is not None:
-            self._share.mark(self._frames, stamp[2])

@@ -78,29 +78,6 @@ class Conversation:
         return bool(self.parked)
 
     @property
-    def is_ordinary(self) -> bool:
-        """Whether nothing unusual is open."""
-        requests, responses = self.requests, self.responses
-        is_early = requests.is_early or responses.is_early
-        is_cut = requests.is_cut and responses.is_cut
-        return is_cut and not is_early and not self.parked and not requests.has_token_turn
-
-    @property
-    def is_sure(self) -> bool:
-        """Whether every byte of both directions was understood."""
-        return self.requests.is_sure and self.responses.is_sure
-
-    def come_after(self, other: Conversation) -> None:
-        """Learn what another object for this has found in earlier packets."""
-        self.requests.is_sure &= other.requests.is_sure
-        self.responses.is_sure &= other.responses.is_sure
-
-    def go_on_from(self, other: Conversation) -> None:
-        """Take over earlier requests and the unfinished response of another object for this."""
-        self.pending.extendleft(reversed(other.pending))
-        self.responses.go_on_from(other.responses)
-
-    @property
     def held_bytes(self) -> int:
         """Roughly the memory of what waits here."""
         pieces = len(self.parked) + len(self.pending)

@@ -48,10 +48,6 @@ class Holdings:
         self._room = _limit(packed) - self._sum()
         return self._room < _limit(packed) // 16
 
-    def has_room(self, count: int, packed: int) -> bool:
-        """Whether `count` readers with as much each would not need a review."""
-        return self._sum() * count <= _limit(packed) // 2
-
     def review(self, packed: int, close: Callable[[Connection], None]) -> Iterator[Connection]:
         """The connections that have to give up what they hold, the one opened first before others.
 

@@ -112,20 +112,6 @@ class Recogniser:
             if flow is not self.sides[0].flow:
                 self.sides = (self.sides[1], self.sides[0])
 
-    @property
-    def is_fresh(self) -> bool:
-        """Whether it is known which side is the client's, and nothing else."""
-        is_new = self.stage is None and self.is_client_known
-        return is_new and all(side.is_fresh for side in self.sides)
-
-    def assume_kafka(self, client: Flow) -> None:
-        """Take a connection for one of Kafka's that was counted before."""
-        self.know_client(client)
-        flows = self.sides[0].flow, self.sides[1].flow
-        self.stage = Conversation(self.name, *flows, self._outbox)
-        self._outbox.health.connections -= 1
-        self._outbox.health.kafka_connections -= 1
-
     def begin_midstream(self) -> None:
         """Learn that the first bytes of the connection are missing."""
         for side in self.sides:
@@ -296,11 +282,6 @@ class _Side:
     def disagree(self, count: int, /) -> None:
         """Note that bytes came again and differ."""
         self.notes.append(conflict_finding(count))
-
-    @property
-    def is_fresh(self) -> bool:
-        """Whether nothing was sent or lost since the connection began."""
-        return self.is_whole and not self.count and not self.notes
 
     @property
     def port(self) -> int:

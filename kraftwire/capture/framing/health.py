@@ -5,7 +5,7 @@ Owns the totals that go to standard error. Single losses are findings of frames.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from kraftwire.limits import TLS_CONNECTIONS_LISTED
 
@@ -57,12 +57,6 @@ class ByteCounts:
         places = self.frames + self.tls + self.other + self.duplicates + self.undecoded
         return self.payload - places
 
-    def add(self, other: ByteCounts) -> None:
-        """Add the counts of another capture."""
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
-
-
 @dataclass(slots=True)
 class Health:
     """Totals of a run; `problem` says why a capture file ended before it should have, and
@@ -108,16 +102,6 @@ class Health:
     def is_undecoded(self) -> bool:
         """Whether bytes of Kafka's were lost or skipped, apart from an end that cuts a frame."""
         return bool(self.undecoded_bytes)
-
-    def add(self, other: Health) -> None:
-        """Add the counts of another part of the same capture, without encrypted connections."""
-        for each in fields(self):
-            value = getattr(other, each.name)
-            if isinstance(value, int) and not isinstance(value, bool):
-                setattr(self, each.name, getattr(self, each.name) + value)
-        self.bytes.add(other.bytes)
-        for link, count in other.unsupported_links.items():
-            self.unsupported_links[link] = self.unsupported_links.get(link, 0) + count
 
     def add_problem(self, problem: str, *, is_damaged: bool) -> None:
         """Note why a file ended before it should have, if it did."""

@@ -81,19 +81,10 @@ class FrameReader:
     @property
     def is_clear(self) -> bool:
         """Whether the next byte begins a frame, in the fast lane, and nothing was noted for it."""
-        return self.is_cut and not (self._prefix or self.flow.need) and self.flow.fast_seq >= 0
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether it is known where frames begin, nothing is missing and nothing was noted."""
-        is_open = self._missing or self.notes or self.is_lost or self._shed_at
-        return not is_open and self.flow.feed == self.feed
-
-    def go_on_from(self, other: FrameReader) -> None:
-        """Continue where another object for this direction is, which `is_cut`."""
-        for name in ("_position", "_prefix", "_prefix_position", "_request", "_reserved", "_size"):
-            setattr(self, name, getattr(other, name))
-        self.flow.go_on_from(other.flow)
+        flow = self.flow
+        is_open = flow.need or self._prefix or self._missing or self.notes or self.is_lost
+        is_open = is_open or self._shed_at
+        return flow.fast_seq >= 0 and not is_open and flow.feed == self.feed
 
     def feed(self, data: bytes, start: int, end: int, stamp: Stamp) -> None:
         """Take bytes in order; pass on the frames that they complete."""

@@ -58,11 +58,6 @@ class RequestReader(FrameReader):
         """The client id in the last request, as text."""
         return self._client
 
-    @property
-    def has_token_turn(self) -> bool:
-        """Whether bare tokens may come now."""
-        return self._has_tokens and self._last_id == self._tokens_after
-
     def pass_by(self, correlation_id: int) -> None:
         """Note the last one of some requests that were cut elsewhere."""
         self._last_id = correlation_id
@@ -145,7 +140,7 @@ class RequestReader(FrameReader):
             return None
         if self._last_id is None and is_gssapi_token(data[start + 4 : end]):
             self._has_tokens = True
-        if not self.has_token_turn:
+        if not self._has_tokens or self._last_id != self._tokens_after:
             return None
         return Request(_NO_API, _NO_API, _NO_API, None)
 

@@ -70,26 +70,6 @@ class ResponseReader(FrameReader):
         elif start < end:
             self._keep(data[start:end], first)
 
-    def ids_in(self, data: bytes) -> tuple[list[int], bool]:
-        """Return the correlation ids of the responses that bytes would complete, and whether they
-        would end with one of them. Order: while frames are cut.
-        """
-        need, ids = self.flow.need, []
-        if need:
-            if len(data) < need:
-                return [], False
-            ids.append(int.from_bytes(self.flow.parts[0][:4], "big", signed=True))
-        else:
-            data = self._prefix + data
-        at = need
-        while len(data) - at >= _HEAD_SIZE:
-            size, correlation_id = _HEAD.unpack_from(data, at)
-            if not 4 <= size <= len(data) - at - 4:
-                break
-            ids.append(correlation_id)
-            at += 4 + size
-        return ids, at == len(data)
-
     def _has_token_turn(self) -> bool:
         """Whether the next response answers a bare SASL token."""
         pending = self.conversation.pending

@@ -21,7 +21,6 @@ __all__ = [
     "Opened",
     "Piece",
     "Pieces",
-    "Placed",
     "Readable",
     "input_name",
     "opened",
@@ -42,22 +41,6 @@ class Readable(Protocol):
         """Return the next bytes, at most as many as wanted; none at the end."""
 
 
-@runtime_checkable
-class Placed(Protocol):
-    """A stream over parts of a file of the given size.
-
-    `position` is that of the bytes that were read last. They may be the rest of a block that
-    `is_begun` already.
-    """
-
-    position: int
-    is_begun: bool
-    size: int
-
-    def read(self, size: int, /) -> bytes:
-        """Return the next bytes, however many are wanted; none at the end."""
-
-
 CaptureInput = str | os.PathLike[str] | bytes | bytearray | Readable | Iterable[Piece]
 
 
@@ -66,14 +49,14 @@ class Opened:
     """An input that can be read.
 
     `read` returns the next bytes, no more than asked for and none at the end. `pieces` is set
-    where bytes come with their positions. An input that `is_finite` has an end to wait for;
+    where pieces give their positions. An input that `is_finite` has an end to wait for;
     `size` counts all bytes, 0 where that is unknown.
     """
 
     read: Callable[[int], bytes]
     close: Callable[[], None]
     is_finite: bool
-    pieces: Pieces | Placed | None = None
+    pieces: Pieces | None = None
     size: int = 0
 
 
@@ -104,8 +87,6 @@ def opened(source: CaptureInput) -> Opened:
         return Opened(read, file.close, is_finite, size=size)
     if isinstance(source, bytes | bytearray):
         source = io.BytesIO(source)
-    if isinstance(source, Placed):
-        return Opened(source.read, _nothing, True, source, source.size)
     if isinstance(source, Readable):
         is_seekable = getattr(source, "seekable", None)
         return Opened(_reader(source), _nothing, is_seekable is not None and is_seekable())
@@ -152,8 +133,6 @@ class Pieces:
 
     `position` is that of the piece read last, where pieces give positions.
     """
-
-    is_begun = False
 
     def __init__(self, pieces: Iterator[Piece]) -> None:
         self.position = 0

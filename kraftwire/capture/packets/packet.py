@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["NO_STAMP", "PAUSE", "Follow", "Packet", "Stamp", "own_packet"]
+__all__ = ["NO_STAMP", "PAUSE", "Follow", "Packet", "Stamp"]
 
 # Time in nanoseconds since the epoch; link type; a buffer, the packet's start in it and how many
 # of its bytes are there; how many it had on the wire; the position of the buffer's first byte in
@@ -26,10 +26,3 @@ Follow = Callable[[bytes, int, int, int, int], tuple[int, int]]
 Stamp = tuple[int, int, int]
 
 NO_STAMP: Stamp = (0, 0, 0)
-
-
-def own_packet(packet: Packet) -> Packet:
-    """Return the same packet in a buffer that holds nothing else."""
-    time_ns, link, data, start, captured, wire, base, at, stop = packet
-    own = bytes(data[start:stop])
-    return time_ns, link, own, 0, captured, wire, base + start, at - start, stop - start

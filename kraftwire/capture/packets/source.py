@@ -127,17 +127,6 @@ class CaptureSource:
         self._rest_position = self.position + size
         return data[:size]
 
-    @property
-    def is_block_begun(self) -> bool:
-        """Whether what was read last is the rest of a block that others have begun."""
-        return self._input.pieces is not None and self._input.pieces.is_begun
-
-    def pass_by(self, size: int) -> None:
-        """Count bytes that were read elsewhere."""
-        self.size += size
-        self.packed += size
-        self.end += size
-
     def read_on(self) -> None:
         """Count the remaining bytes without keeping them, unless the input may never end."""
         problem = self.problem

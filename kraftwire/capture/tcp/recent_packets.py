@@ -34,19 +34,18 @@ class History:
     def __init__(self) -> None:
         self.packets: deque[Packet] = deque(maxlen=_PACKETS_KEPT)
 
-    def conflict(self, segment: Segment, *, is_last: bool = True) -> int:
+    def conflict(self, segment: Segment) -> int:
         """Return how many bytes of a segment came before and differ; 0 if none do.
 
         The number is that of the longest such piece, with equal bytes inside it; bytes from before
-        the kept packets are not compared. Order: while the segment's own packet is the last one, if
-        it `is_last`. A copy with all of the segment ends the search: what differs from it was
-        reported then.
+        the kept packets are not compared. Order: while the segment's own packet is the last one. A
+        copy with all of the segment ends the search: what differs from it was reported then.
         """
         _, key, seq, _, _, data, start, end, _ = segment
         # Their bytes were counted when the packets came.
         read = SegmentReader(Health()).read
         found, said, ports = 0, data[start:end], key[-4:]
-        for packet in islice(reversed(self.packets), int(is_last), None):
+        for packet in islice(reversed(self.packets), 1, None):
             _, _, held, at, captured, _, _, _, _ = packet
             # It may find the ports after the packet's end: they are looked at again below.
             if held.find(ports, at, at + _HEADERS_MAX) < 0:

@@ -117,11 +117,6 @@ class Flow:
         """Return to the fast lane, because nothing is unusual any more."""
         self.fast_seq = self.next_seq
 
-    def go_on_from(self, other: Flow) -> None:
-        """Continue where another object for this direction is, which has no hole."""
-        self.fast_seq, self.next_seq = other.fast_seq, other.next_seq
-        self.need, self.parts, self.stamp = other.need, other.parts, other.stamp
-
     def is_far_off(self, seq: int) -> bool:
         """Whether a sequence number cannot belong to this connection any more."""
         next_seq = self.next_seq if self.fast_seq < 0 else self.fast_seq

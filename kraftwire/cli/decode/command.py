@@ -18,9 +18,8 @@ from kraftwire.capture.tls.ciphers import ensure_ciphers
 from kraftwire.capture.tls.keylog import KeyLog
 from kraftwire.cli.decode.bare import bare_api
 from kraftwire.cli.decode.complaints import Complaints
-from kraftwire.cli.decode.divide import Divided, Rest, can_divide
 from kraftwire.cli.decode.jobs import Jobs, job_count
-from kraftwire.cli.decode.output import SHOWN, Output, make_sink, standard_output
+from kraftwire.cli.decode.output import SHOWN, Output, make_sink
 from kraftwire.cli.decode.progress import Progress
 from kraftwire.cli.decode.refusals import ensure_of_use, ensure_was_of_use
 from kraftwire.cli.output import say
@@ -215,27 +214,12 @@ class _Task:
         """Run it, and set the exit code."""
         run = self._started()
         count = self._job_count(has_filters=not run.passes_all)
-        written = 0
-        if count > 1 and self._can_divide(run):
-            divided = Divided(count, self.inputs[0], self.wanted)
-            if divided.do(run, self._progress(run)):
-                return run
-            run, written = self._started(), divided.written
-        if written:
-            # One process reads everything again, and writes what is missing.
-            run = self._started(out=Rest(standard_output(self.output), written))
-            with self._progress(run):
-                self._read(run)
-        elif count > 1:
+        if count > 1:
             Jobs(count, self._relayed).do(run, self.output, self._progress(run))
         else:
             with self._progress(run):
                 self._read(run)
         return run
-
-    def _can_divide(self, run: Run) -> bool:
-        is_plain = run.passes_all and not self.wanted.keys and self.options["input_kind"] == "auto"
-        return is_plain and can_divide(self.inputs, self.output)
 
     def _job_count(self, *, has_filters: bool) -> int:
         if self.options["follow"] or _is_bare(self.options):
@@ -253,14 +237,14 @@ class _Task:
         run.finish_relay()
         return run
 
-    def _started(self, relay: Relay | None = None, out: Rest | None = None) -> Run:
+    def _started(self, relay: Relay | None = None) -> Run:
         options, memory = self.options, Memory()
         sink = make_sink(
             self.output,
             self.wanted.settings(memory),
             is_live=options["follow"] or is_live(self.inputs),
             is_full=options["verbose"] > (0 if options["with_bytes"] else 1),
-            out=relay.out if relay else out,
+            out=relay.out if relay else None,
             columns=options["columns"],
             sort=options["sort"] or "p99",
             top=options["top"],

@@ -22,7 +22,7 @@ from kraftwire.inspect.run.ordered_output import InTurn
 from kraftwire.inspect.run.relay import Relay
 from kraftwire.inspect.run.run import Run
 
-__all__ = ["Jobs", "in_copy", "job_count"]
+__all__ = ["Jobs", "job_count"]
 
 # The smallest size of captures that is worth more than one process, and the most processes that
 # help: one of them has to cut all packets into frames.
@@ -81,7 +81,18 @@ class Jobs:
         Order: `watching` is entered once this process makes no more copies, so it may start
         threads.
         """
-        run.totals, run.offered = in_copy(lambda first: self._work(first, output), run, watching)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        first = split()
+        if isinstance(first, Original):
+            self._work(first, output)
+        try:
+            with watching:
+                while isinstance(said := first.hear(), int):
+                    run.totals.frames = said
+        finally:
+            first.stop()
+        run.totals, run.offered = said
 
     def _work(self, original: Original, output: Output) -> NoReturn:
         """Act as the process that reads everything. Does not return."""
@@ -98,25 +109,3 @@ class Jobs:
             return run.totals, run.offered
 
         original.leave(work)
-
-
-def in_copy(
-    work: Callable[[Original], NoReturn], run: Run, watching: AbstractContextManager[object]
-) -> Any:
-    """Let a copy of this process work; returns its last report.
-
-    Before that the copy reports numbers of frames, to which those of the run are kept. `watching`
-    is entered once the copy is made.
-    """
-    sys.stdout.flush()
-    sys.stderr.flush()
-    first = split()
-    if isinstance(first, Original):
-        work(first)
-    try:
-        with watching:
-            while isinstance(said := first.hear(), int):
-                run.totals.frames = said
-    finally:
-        first.stop()
-    return said

@@ -22,9 +22,6 @@ _TELLING = frozenset(
     }
 )
 
-# In place of the answer to a question that nobody asked in time. It is no topic's name.
-_LEARNED = ""
-
 
 class TopicNames:
     """The names of topics by id, as known so far in a run; grows by one entry for each topic."""
@@ -35,8 +32,6 @@ class TopicNames:
         self.changes = 0
         # Called before a message changes the names, so that texts with the old ones can be made.
         self.before_change: Callable[[], None] | None = None
-        # The answers to questions about names: see `note_questions`.
-        self._answers: dict[bytes, str | None] | None = None
 
     def learn(self, message: Message, version: int) -> None:
         """Note the topics of a message that carries both names and ids."""
@@ -47,8 +42,6 @@ class TopicNames:
                         self.before_change()
                     self.changes += 1
                     self._names[topic.id] = topic.name
-                    if self._answers is not None:
-                        self._answers.setdefault(topic.id, _LEARNED)
 
     def note(self, name: str, topic_id: bytes) -> None:
         """Note a topic that was learned from something other than a frame."""
@@ -59,10 +52,6 @@ class TopicNames:
         """Add the names that another object knows; those that are known here stay."""
         self._names = other._names | self._names
         self.changes += 1
-
-    def update(self, names: dict[bytes, str]) -> None:
-        """Learn what another object knows, which knows more."""
-        self._names |= names
 
     def by_id(self) -> dict[bytes, str]:
         """All names by the ids of their topics, those of the metadata log among them."""
@@ -77,20 +66,4 @@ class TopicNames:
         """Return the name itself, or the one that belongs to the id; None if it is unknown."""
         if name or topic_id is None:
             return name
-        found = self._names.get(topic_id)
-        if self._answers is not None:
-            self._answers.setdefault(topic_id, found)
-        return found
-
-    def note_questions(self) -> dict[bytes, str | None]:
-        """Return what will have been answered to the first question about each id from now on.
-
-        Ids of topics that were learned before anybody asked are there as well.
-        """
-        self._answers = {}
-        return self._answers
-
-    def would_answer(self, answers: dict[bytes, str | None]) -> bool:
-        """Whether questions that were answered elsewhere would have the same answers here."""
-        names = self._names
-        return all(names.get(id) == name for id, name in answers.items() if name != _LEARNED)
+        return self._names.get(topic_id)

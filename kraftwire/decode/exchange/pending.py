@@ -9,12 +9,9 @@ from typing import Generic, TypeVar
 from kraftwire.capture.framing.frames import Request
 from kraftwire.limits import RENDER_PENDING_COUNT_MAX
 
-__all__ = ["Pending", "Waiting"]
+__all__ = ["Pending"]
 
 T = TypeVar("T")
-
-# Connection and request, the request's number, what is kept of it, and the weight of that.
-Waiting = tuple[str, Request, int, T, int]
 
 # How many connections without a request in flight are remembered: most will have one again.
 _IDLE_CONNECTIONS_MAX = 1000
@@ -102,32 +99,6 @@ class Pending(Generic[T]):
             number, kept, _ = everything.pop()
             yield number, kept
             del kept
-
-    def count(self, connection: str) -> int:
-        """Return how many requests of a connection wait."""
-        return len(self._by_connection.get(connection, ()))
-
-    def hand_out(self) -> list[Waiting[T]]:
-        """Return everything that still waits, for `receive`, and forget it."""
-        everything = [
-            (connection, request, *kept)
-            for connection, waiting in self._by_connection.items()
-            for request, kept in waiting.items()
-        ]
-        self._by_connection.clear()
-        self.weight = 0
-        return everything
-
-    def receive(self, waiting: Iterable[Waiting[T]]) -> None:
-        """Take over requests that waited elsewhere; their numbers say where they belong."""
-        for connection, request, number, kept, weight in waiting:
-            own = self._by_connection.setdefault(connection, {})
-            own[request] = number, kept, weight
-            self.weight += weight
-            if len(own) > 1:
-                in_order = sorted(own.items(), key=lambda each: each[1][0])
-                own.clear()
-                own.update(in_order)
 
     def replace(self, change: Callable[[T], T]) -> None:
         """Replace what is kept of each request by something of the same weight."""

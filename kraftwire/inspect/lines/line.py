@@ -24,9 +24,9 @@ from kraftwire.printable import printable, printable_lines
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.wire.message import Message
 
-__all__ = ["CONNECTION_WIDTH", "PLACES_MAX", "LineWriter", "date_heading", "day_of", "head_text"]
+__all__ = ["LineWriter"]
 
-CONNECTION_WIDTH = 31
+_CONNECTION_WIDTH = 31
 _API_WIDTH = 22
 _CORRELATION_WIDTH = 6
 _SIZES_WIDTH = 13
@@ -41,7 +41,7 @@ _DAY_S = 86_400
 _DAY_NS = _DAY_S * _NS
 _CACHE_MAX = 20_000
 # The columns of so many connections, each with an API and a version, are kept.
-PLACES_MAX = 20_000
+_PLACES_MAX = 20_000
 # Lines are written in groups of this size, unless the output is live.
 _LINES_TOGETHER = 256
 
@@ -71,7 +71,7 @@ class LineWriter(RelayedPaired[_Asked]):
         self._is_live = is_live or stream.isatty()
         self._second_ns, self._day = -2 * _NS, -1
         self._clock = ""
-        self._width = CONNECTION_WIDTH
+        self._width = _CONNECTION_WIDTH
         self._places: dict[tuple[str, int | None, int | None], str] = {}
         self._errors: dict[tuple[int, ...], str] = {}
 
@@ -161,8 +161,8 @@ class LineWriter(RelayedPaired[_Asked]):
 
     def note_shown(self, time_ns: int, /) -> None:
         """Note the time of a line that another process writes, with the heading of its day."""
-        if day_of(time_ns) not in (self._day, -1):
-            self._day = day_of(time_ns)
+        if _day_of(time_ns) not in (self._day, -1):
+            self._day = _day_of(time_ns)
             self._second_ns = -2 * _NS
 
     def hand_over(self) -> None:
@@ -191,20 +191,20 @@ class LineWriter(RelayedPaired[_Asked]):
         if self._day < 0:
             self._put(self._painted_head())
         self._day = day
-        self._put(date_heading(day, is_coloured=self._is_coloured))
+        self._put(_date_heading(day, is_coloured=self._is_coloured))
 
     def _painted_head(self) -> str:
         return paint(self._head(), BOLD, is_wanted=self._is_coloured)
 
     def _head(self) -> str:
-        return head_text(self._width)
+        return _head_text(self._width)
 
     def _place(self, frame: Frame) -> str:
         """Return the columns connection, API and correlation id."""
         key = frame.connection, frame.api_key, frame.api_version
         text = self._places.get(key)
         if text is None:
-            if len(self._places) > PLACES_MAX:
+            if len(self._places) > _PLACES_MAX:
                 self.settle_all()
                 self._places.clear()
             self._width = max(self._width, len(frame.connection))
@@ -277,17 +277,17 @@ class LineWriter(RelayedPaired[_Asked]):
         self._stream.flush()
 
 
-def day_of(time_ns: int) -> int:
+def _day_of(time_ns: int) -> int:
     """Return the days since the epoch at a time, -1 where the time is not known."""
     return time_ns // _DAY_NS if time_ns >= 0 else -1
 
 
-def date_heading(day: int, *, is_coloured: bool) -> str:
+def _date_heading(day: int, *, is_coloured: bool) -> str:
     """Return the heading of a day since the epoch."""
     return paint(f"# {utc_text(day * _DAY_S * 1000)[:10]} UTC", DIM, is_wanted=is_coloured)
 
 
-def head_text(width: int) -> str:
+def _head_text(width: int) -> str:
     """Return the names of the columns; `width` is that of the column of connections."""
     return (
         f"# {'time':13} {'connection':{width}} {'API':{_API_WIDTH}} "

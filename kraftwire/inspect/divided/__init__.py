@@ -1,1 +1,0 @@
-"""A capture of which several processes read stretches, and lines that do not show it."""
