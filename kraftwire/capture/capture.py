@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import chain
 
-from kraftwire import engine
 from kraftwire.capture.connections.connection import Connection, Direction, reverse_key
 from kraftwire.capture.connections.frame_queue import Ending, Outbox
 from kraftwire.capture.connections.in_order import LONG_BYTES, TOGETHER, Lane
@@ -30,7 +29,6 @@ from kraftwire.capture.packets.packet import PAUSE, Packet
 from kraftwire.capture.packets.pcap import read_packets
 from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.capture.tcp.recent_packets import History
-from kraftwire.capture.tcp.streams import Flow
 from kraftwire.capture.tls.ciphers import has_ciphers
 from kraftwire.capture.tls.keylog import KeyLog
 from kraftwire.errors import UsageError
@@ -81,9 +79,7 @@ class Capture:
         self._closed, self._troubled = self.connections.closed, self.connections.troubled
         self._history = History()
         self._holdings = Holdings(self._open)
-        core, flows, packets, out = engine.core, self._flows, self._history.packets, outbox.frames
-        self._fast_lane = Lane(flows, packets, out)
-        self._bypass = core and core.Lane(Flow, flows, packets.append, out)
+        self._fast_lane = Lane(self._flows, self._history.packets, outbox.frames)
         self._packed_before = 0
 
     @property
@@ -110,7 +106,7 @@ class Capture:
                 source.on_block = self._begin_block
                 source.on_secrets = self._learn_secrets
                 source.has_pauses = True
-                source.follow = (self._bypass or self._fast_lane).follow
+                source.follow = self._fast_lane.follow
                 yield read_packets(source, self.health)
                 source.read_on()
             self.health.add_problem(source.problem, is_damaged=source.is_damaged)
@@ -164,8 +160,6 @@ class Capture:
             if out:
                 yield take()
         self.health.bytes.payload += payload + self._fast_lane.payload
-        if self._bypass is not None:
-            self.health.bytes.payload += self._bypass.payload
 
     def _learn_secrets(self, lines: bytes) -> None:
         """Take the secrets that a capture carries, if the extra that decrypts is installed."""

@@ -48,38 +48,6 @@ class JsonPlan:
         decide: what is written comes from exactly the bytes that Kafka would write.
         """
 
-class Lane:
-    """Packets of a capture that only go on with what their connections are in.
-
-    `flow_class` has slots `fast_seq`, `need`, `parts`, `stamp` and `feed`; `flows` are its
-    objects by the keys of directions; `remember` is called with each packet that is taken;
-    `frames` is the list to which `feed` adds frames, and `marks` gets the position after the packet
-    for each of them. Packets of a direction whose `fast_seq` is -2 are passed over.
-    """
-
-    def __new__(
-        cls,
-        flow_class: type,
-        flows: dict[bytes, Any],
-        remember: Callable[[Any], object],
-        frames: list[Any],
-        marks: list[int] | None = None,
-        /,
-    ) -> Lane: ...
-    @property
-    def payload(self) -> int:
-        """Bytes of TCP that were taken in all."""
-
-    def follow(
-        self, data: bytes, at: int, base: int, unit: int, link: int, /
-    ) -> tuple[int, int]:
-        """Take the packets from a position on up to one that is unusual, or until 64 frames wait.
-
-        `data` are records of a classic little-endian capture, whose first byte stands at
-        `base` in it; `unit` are the nanoseconds that the second half of a time stamp counts.
-        Returns the position after the packets that were taken, and how many these were.
-        """
-
 def json_batches(
     data: bytes, start: int, end: int, head: bytes, /
 ) -> tuple[bytes, list[tuple[int, int, int]]] | None:

@@ -1,7 +1,6 @@
 /* The module kraftwire.engine._core; docs/engine.md explains how it works. */
 
 #include "json.h"
-#include "lane.h"
 #include "packets.h"
 #include "records.h"
 
@@ -23,7 +22,7 @@ static int module_exec(PyObject *module)
 {
     if (PyModule_AddIntConstant(module, "INTERFACE", INTERFACE) < 0)
         return -1;
-    if (add_type(module, "Plan", &plan_spec) < 0 || add_type(module, "Lane", &lane_spec) < 0)
+    if (add_type(module, "Plan", &plan_spec) < 0)
         return -1;
     return add_type(module, "JsonPlan", &json_plan_spec);
 }

@@ -47,22 +47,3 @@ int count_shapes(PyObject *shapes)
     PyErr_Format(PyExc_ValueError, "a plan has 1 to %d structs", SHAPES_MAX);
     return -1;
 }
-
-long long slot_number(PyObject *object, Py_ssize_t offset)
-{
-    PyObject *value = *slot(object, offset);
-    if (value == NULL || !PyLong_CheckExact(value))
-        return -1;
-    int overflow;
-    long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
-    return overflow ? -1 : number;
-}
-
-int set_slot_number(PyObject *object, Py_ssize_t offset, long long number)
-{
-    PyObject *value = PyLong_FromLongLong(number);
-    if (value == NULL)
-        return -1;
-    Py_XSETREF(*slot(object, offset), value);
-    return 0;
-}

@@ -14,11 +14,6 @@ static inline PyObject **slot(PyObject *object, Py_ssize_t offset)
 /* The offset of an attribute in objects of a class; -1 with an exception if it is not a slot. */
 Py_ssize_t slot_offset(PyTypeObject *cls, const char *name);
 
-/* The number that an attribute holds, -1 if it holds none. */
-long long slot_number(PyObject *object, Py_ssize_t offset);
-
-int set_slot_number(PyObject *object, Py_ssize_t offset, long long number);
-
 /* -1 with an exception if a constructor is given keywords; `what` is made by it. */
 int refuse_keywords(PyObject *keywords, const char *what);
 

@@ -11,7 +11,6 @@ from importlib.util import find_spec
 
 from kraftwire import engine
 from tests.engine.batches import search_batches
-from tests.engine.lanes import search_lane
 from tests.engine.packets import search_packets
 from tests.engine.search import search_messages
 from tests.engine.texts import search_texts
@@ -20,7 +19,6 @@ __all__ = ["main"]
 
 # After each round of messages this many batches, with about 15 damaged copies of each.
 _BATCHES = 200
-_LANES = 20
 
 # Part of Spark's extra; without it, nothing needs what the engine does for captures.
 _HAS_NUMPY = find_spec("numpy") is not None
@@ -43,8 +41,6 @@ def main() -> int:
         print(f"seed {seed}", end="\r", flush=True)
         counts += search_messages(random.Random(seed))
         counts += search_texts(random.Random(seed))
-        for _ in range(_LANES):
-            counts += search_lane(random.Random(batch_seed + counts["lane captures"]))
         for _ in range(_BATCHES):
             counts += search_batches(random.Random(batch_seed))
             if _HAS_NUMPY:

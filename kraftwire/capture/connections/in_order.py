@@ -1,7 +1,7 @@
 """The fast lane: packets that hold the next bytes of a known direction, or none.
 
 Everything else is left to the loop in `conversations`. Blocks of the classic little-endian format
-are followed as a whole, by the engine if there is one: see engine/lane.c.
+are followed as a whole.
 """
 
 from __future__ import annotations

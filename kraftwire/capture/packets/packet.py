@@ -15,10 +15,9 @@ Packet = tuple[int, int, bytes, int, int, int, int, int, int]
 # complete by then can be returned.
 PAUSE: Packet = (-1, 0, b"", 0, 0, 0, 0, 0, 0)
 
-# Takes packets that need no further check from a buffer of records, as `Lane.follow` of the engine
-# does: the buffer, a position in it, that of its first byte in the capture, nanoseconds in a unit
-# of the second half of time stamps, and the link type. Returns the position after them and their
-# number.
+# Takes packets that need no further check from a buffer of records: the buffer, a position in it,
+# that of its first byte in the capture, nanoseconds in a unit of the second half of time stamps,
+# and the link type. Returns the position after them and their number.
 Follow = Callable[[bytes, int, int, int, int], tuple[int, int]]
 
 # When bytes came, the position at which the record of their first packet begins, and the one
