@@ -19,9 +19,6 @@ __all__ = [
     "DESCRIPTORS_RESERVED",
     "ELEMENT_BYTES_MIN",
     "ELEMENT_FREE_COUNT",
-    "EPOCH_ALLOWANCE",
-    "EPOCH_ALLOWANCE_MS",
-    "EPOCH_JUMP_OF_OTHERS_MAX",
     "EPOCH_MAX",
     "EVENTS_PER_TURN",
     "FETCH_BYTES_MAX",
@@ -357,16 +354,6 @@ PERF_IN_FLIGHT_BYTES = 64 * 1024 * 1024
 # The last leader epoch that its field on the wire and on disk can hold. No honest cluster gets
 # there; after it no node can be elected, but no node ends either.
 EPOCH_MAX = (1 << 31) - 1
-
-# Requests of voters may advance a node's epoch this far at once, and by one more in this many
-# milliseconds: a voter without pre-votes that was cut off for hours comes back that far ahead, yet
-# using up all epochs would take years. A voter that was away for longer is heard in its answers.
-EPOCH_ALLOWANCE = 10_000
-EPOCH_ALLOWANCE_MS = 100
-
-# A replica that is not in the voter set, but may be in one that this node's log lacks, may advance
-# the epoch this far: by the elections that have failed since.
-EPOCH_JUMP_OF_OTHERS_MAX = 100
 
 # A node decodes longer requests in a thread. Those of replicas and of ordinary clients are shorter;
 # decoding one of this size takes milliseconds, or a fifth of a second if it is a hostile one.

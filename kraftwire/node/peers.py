@@ -25,7 +25,7 @@ from kraftwire.node.link import Link, LinkDown, LinkStats
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.effects import SendRequest
 from kraftwire.raft.events import FeaturesHeard, RequestFailed, ResponseReceived
-from kraftwire.raft.leaving import features_of
+from kraftwire.raft.resignation import features_of
 from kraftwire.raft.values import Destination
 from kraftwire.wire.message import Message
 

@@ -32,13 +32,13 @@ from kraftwire.wire.message import Message
 _Node = TypeVar("_Node", VoteNode, BeginNode, EndNode)
 
 __all__ = [
-    "asked_on",
     "begin_quorum_epoch",
     "cluster_id_differs",
     "end_quorum_epoch",
     "endpoints_of",
     "leader_address",
     "leader_error",
+    "listener_of",
     "only_partition",
     "vote",
 ]
@@ -69,7 +69,7 @@ def endpoints_of(nodes: Sequence[Any], node_id: int, listener: str) -> tuple[End
     return ()
 
 
-def asked_on(event: RequestReceived) -> str:
+def listener_of(event: RequestReceived) -> str:
     """Return the listener whose addresses an answer has; none in version 0, which lacks the field
     (R-VOTE-9)."""
     return event.listener if event.version else ""

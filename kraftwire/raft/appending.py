@@ -23,8 +23,8 @@ from kraftwire.raft.histories import voters_record
 from kraftwire.raft.roles import Candidate, Leader
 from kraftwire.raft.serving import advance_high_watermark, wake_after_append
 from kraftwire.raft.state import RaftState
-from kraftwire.raft.transitions import tell_listeners, to_leader
-from kraftwire.raft.updating import own_voter
+from kraftwire.raft.transitions import notify_listeners, to_leader
+from kraftwire.raft.voter_updates import own_voter
 from kraftwire.records.control import ControlType
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
@@ -41,7 +41,7 @@ def start_leading(state: RaftState, candidate: Candidate) -> None:
         records = _first_records(state, [key.id for key in granting])
         leader.opens_with_voters = len(records) > 1
         leader.accumulator.append_control(records, state.now, state.timestamp())
-        tell_listeners(state)
+        notify_listeners(state)
         drain(state, leader)
 
 
@@ -96,7 +96,7 @@ def _refusal(state: RaftState, event: AppendRequested) -> tuple[RefusalReason | 
     wanted, end = event.expected_end_offset, leader.accumulator.end_offset
     if wanted is not None and wanted != end:
         # The state machine lags its own log: another leader may do better.
-        state.resign_asked = f"the state machine expected to write at {wanted}, not at {end}"
+        state.resign_reason = f"the state machine expected to write at {wanted}, not at {end}"
         return RefusalReason.UNEXPECTED_END_OFFSET, f"the next offset is {end}, not {wanted}"
     return None, ""
 
@@ -124,7 +124,7 @@ def drain(state: RaftState, leader: Leader) -> None:
 def flush(state: RaftState) -> None:
     """Request a flush of the log up to its current end."""
     end = state.log.end_offset
-    state.flush_asked = end
+    state.requested_flush_end = end
     state.emit(FlushLog(end, state.flush_generation))
 
 

@@ -60,7 +60,7 @@ def handle_add_voter(state: RaftState, event: RequestReceived) -> None:
     request = cast("AddRaftVoterRequest", event.message)
     key = ReplicaKey(request.voter_id, request.voter_directory_id)
     voter = Voter(key, endpoints_named(request.listeners))
-    error, text = _judge_add(state, request, voter)
+    error, text = _check_add(state, request, voter)
     leader, address = state.leader, voter.endpoint(state.config.listener)
     if error != ErrorCode.NONE or leader is None or address is None:
         _reply(state, event.token, ChangeKind.ADD, error, text)
@@ -76,9 +76,9 @@ def handle_add_voter(state: RaftState, event: RequestReceived) -> None:
     state.send(destination, probe_request(), Purpose.PROBE_NEW_VOTER)
 
 
-def _judge_add(state: RaftState, request: AddRaftVoterRequest, voter: Voter) -> Refused:
+def _check_add(state: RaftState, request: AddRaftVoterRequest, voter: Voter) -> Refused:
     """The checks in Kafka's order (R-ADD-1)."""
-    refused = _judge_request(state, request.cluster_id, voter.key)
+    refused = _check_request(state, request.cluster_id, voter.key)
     if refused is not None:
         return refused
     address = voter.endpoint(state.config.listener)
@@ -104,7 +104,7 @@ def handle_remove_voter(state: RaftState, event: RequestReceived) -> None:
     """Remove a voter, possibly this leader, or refuse with a reason (R-REM-1 to R-REM-3)."""
     request = cast("RemoveRaftVoterRequest", event.message)
     key = ReplicaKey(request.voter_id, request.voter_directory_id)
-    error, text = _judge_remove(state, request.cluster_id, key)
+    error, text = _check_remove(state, request.cluster_id, key)
     leader, voter = state.leader, state.voters.get(key.id)
     if error != ErrorCode.NONE or leader is None or voter is None:
         _reply(state, event.token, ChangeKind.REMOVE, error, text)
@@ -115,8 +115,8 @@ def handle_remove_voter(state: RaftState, event: RequestReceived) -> None:
     append_voters(state, leader, change, state.voters.without(key.id))
 
 
-def _judge_remove(state: RaftState, cluster_id: str | None, key: ReplicaKey) -> Refused:
-    refused = _judge_request(state, cluster_id, key) or change_refusal(state)
+def _check_remove(state: RaftState, cluster_id: str | None, key: ReplicaKey) -> Refused:
+    refused = _check_request(state, cluster_id, key) or change_refusal(state)
     if refused is not None:
         return refused
     voter = state.voters.get(key.id)
@@ -128,7 +128,7 @@ def _judge_remove(state: RaftState, cluster_id: str | None, key: ReplicaKey) -> 
     return _ACCEPTED
 
 
-def _judge_request(state: RaftState, cluster_id: str | None, key: ReplicaKey) -> Refused | None:
+def _check_request(state: RaftState, cluster_id: str | None, key: ReplicaKey) -> Refused | None:
     if cluster_id_differs(state, cluster_id):
         text = f"the cluster is {state.cluster_id}, not {cluster_id}"
         return ErrorCode.INCONSISTENT_CLUSTER_ID, text
@@ -244,7 +244,7 @@ def settle_change(state: RaftState, leader: Leader) -> None:
         _end_change(state, leader, ErrorCode.NONE, "")
     where = state.history.last_voters_offset
     if not state.is_voter and where is not None and where < mark:
-        state.resign_asked = "this node is no longer a voter"
+        state.resign_reason = "this node is no longer a voter"
 
 
 def expire_change(state: RaftState, leader: Leader) -> None:

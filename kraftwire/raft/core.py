@@ -15,19 +15,19 @@ from typing import Any
 from kraftwire.errors import check
 from kraftwire.limits import EPOCH_MAX
 from kraftwire.raft import (
-    announcing,
     appending,
     changes,
     describe,
     downloading,
     elections,
+    epoch_announcements,
     events,
     following,
-    leaving,
+    resignation,
     serving,
     snapshots,
-    updating,
     upgrading,
+    voter_updates,
 )
 from kraftwire.raft.config import RaftConfig
 from kraftwire.raft.effects import Effect
@@ -45,8 +45,8 @@ from kraftwire.raft.roles import (
 from kraftwire.raft.startup import first_role
 from kraftwire.raft.state import Purpose, RaftState, Sent
 from kraftwire.raft.transitions import (
+    notify_listeners,
     persist,
-    tell_listeners,
     to_prospective,
     to_resigned,
     to_unattached,
@@ -60,26 +60,26 @@ _CHAIN_MAX = 10
 
 _REQUESTS: dict[str, Callable[[RaftState, events.RequestReceived], None]] = {
     "VoteRequest": elections.handle_vote_request,
-    "BeginQuorumEpochRequest": announcing.handle_begin_request,
-    "EndQuorumEpochRequest": announcing.handle_end_request,
+    "BeginQuorumEpochRequest": epoch_announcements.handle_begin_request,
+    "EndQuorumEpochRequest": epoch_announcements.handle_end_request,
     "FetchRequest": serving.handle_fetch_request,
     "FetchSnapshotRequest": snapshots.handle_fetch_snapshot_request,
     "DescribeQuorumRequest": describe.handle_describe_quorum,
     "AddRaftVoterRequest": changes.handle_add_voter,
     "RemoveRaftVoterRequest": changes.handle_remove_voter,
-    "UpdateRaftVoterRequest": updating.handle_update_voter,
+    "UpdateRaftVoterRequest": voter_updates.handle_update_voter,
 }
 
 _RESPONSES: dict[Purpose, Callable[[RaftState, Sent, Any], None]] = {
     Purpose.VOTE: elections.handle_vote_response,
-    Purpose.BEGIN: announcing.handle_begin_response,
-    Purpose.END: announcing.handle_end_response,
+    Purpose.BEGIN: epoch_announcements.handle_begin_response,
+    Purpose.END: epoch_announcements.handle_end_response,
     Purpose.FETCH: following.handle_fetch_response,
     Purpose.FETCH_SNAPSHOT: downloading.handle_fetch_snapshot_response,
-    Purpose.UPDATE: updating.handle_update_response,
-    Purpose.JOIN: updating.handle_join_response,
+    Purpose.UPDATE: voter_updates.handle_update_response,
+    Purpose.JOIN: voter_updates.handle_join_response,
     Purpose.PROBE_NEW_VOTER: changes.handle_probe,
-    Purpose.PROBE_SUCCESSOR: leaving.handle_successor_probe,
+    Purpose.PROBE_SUCCESSOR: resignation.handle_successor_probe,
 }
 
 
@@ -107,7 +107,7 @@ class RaftCore(RaftView):
         state.role = first_role(state, self._stored)
         persist(state, state.role)
         if type(state.role) is not Resigned:
-            tell_listeners(state)
+            notify_listeners(state)
         _compare_configuration(state)
         return self._finish()
 
@@ -124,7 +124,7 @@ class RaftCore(RaftView):
     def _finish(self) -> list[Effect]:
         state = self._state
         _poll(state)
-        if state.listeners.has_news(state.high_watermark):
+        if state.listeners.has_changes(state.high_watermark):
             _serve_listeners(state)
         self.deadline_ms = None if state.is_stopped else _deadline(state)
         return state.effects
@@ -185,14 +185,14 @@ def _handle_rare(state: RaftState, event: events.Event) -> None:
         case events.UpgradeRequested():
             upgrading.handle_upgrade(state, event)
         case events.FeaturesHeard(destination, features):
-            state.hear_of_software(destination.key, features != state.config.features)
+            state.record_software(destination.key, features != state.config.features)
         case events.RequestAbandoned(token):
             state.parked.drop(token)
         case events.ClusterIdKnown(cluster_id):
             state.cluster_id = cluster_id
         case events.ResignRequested(epoch):
             if state.leader is not None and epoch == state.role.epoch:
-                state.resign_asked = "the state machine asked for it"
+                state.resign_reason = "the state machine asked for it"
         case events.ShutdownRequested():
             if state.shutdown_deadline_ms is None:
                 state.shutdown_deadline_ms = state.now + state.config.timers.shutdown_timeout_ms
@@ -235,7 +235,7 @@ def _poll(state: RaftState) -> None:
         serving.answer_expired(state)
     for _ in range(_CHAIN_MAX):
         if state.shutdown_deadline_ms is not None and (
-            state.is_stopped or leaving.finish_shutdown(state)
+            state.is_stopped or resignation.finish_shutdown(state)
         ):
             return
         role = state.role
@@ -254,8 +254,8 @@ def _may_stand(state: RaftState) -> bool:
 
 
 def _may_end_epoch(state: RaftState) -> bool:
-    if state.role.epoch >= EPOCH_MAX and not state.has_told_last_epoch:
-        state.has_told_last_epoch = True
+    if state.role.epoch >= EPOCH_MAX and not state.has_reported_last_epoch:
+        state.has_reported_last_epoch = True
         state.note(
             f"epoch {EPOCH_MAX} is the last one: there cannot be another election, and once its "
             "leader is gone this cluster has to be formatted again",
@@ -278,7 +278,7 @@ def _poll_follower(state: RaftState, role: Follower) -> None:
         reason = f"nothing heard from leader {role.leader_id} within the fetch timeout"
         to_prospective(state, reason)
     else:
-        leaving.ask_for_software(state, role)
+        resignation.probe_software(state, role)
         following.poll_follower(state, role)
 
 
@@ -300,24 +300,24 @@ def _poll_resigned(state: RaftState, role: Resigned) -> None:
         # The epoch was this node's own: no other node can lead it (R-ROLE table).
         to_unattached(state, role.epoch + 1, "resigned, and no voter took over")
     else:
-        announcing.send_end_quorum_epoch(state, role)
+        epoch_announcements.send_end_quorum_epoch(state, role)
 
 
 def _poll_leader(state: RaftState, leader: Leader) -> None:
     """In Kafka's order: resign, write, announce (R-LEAD-4)."""
-    reason = leaving.reason_to_resign(state, leader)
-    if not reason and leaving.poll_handover(state, leader):
-        reason = leaving.reason_to_resign(state, leader)
+    reason = resignation.reason_to_resign(state, leader)
+    if not reason and resignation.poll_handover(state, leader):
+        reason = resignation.reason_to_resign(state, leader)
     if reason:
-        preferred = leaving.successors(state, leader)
-        state.resign_asked = ""
+        preferred = resignation.successors(state, leader)
+        state.resign_reason = ""
         to_resigned(state, reason, preferred)
         return
     due = leader.accumulator.drain_due_ms
     if due is not None and state.now >= due:
         appending.drain(state, leader)
     changes.expire_change(state, leader)
-    announcing.poll_announcements(state, leader)
+    epoch_announcements.poll_announcements(state, leader)
 
 
 _POLLS: dict[type[Role], Callable[[RaftState, Any], None]] = {

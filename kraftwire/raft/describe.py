@@ -58,9 +58,9 @@ def _unknown(request: DescribeQuorumRequest) -> answer.DescribeQuorumResponse:
                 topic_name=topic.topic_name,
                 partitions=[
                     answer.PartitionData(
-                        partition_index=asked.partition_index, error_code=error, error_message=text
+                        partition_index=one.partition_index, error_code=error, error_message=text
                     )
-                    for asked in topic.partitions
+                    for one in topic.partitions
                 ],
             )
             for topic in request.topics

@@ -236,7 +236,7 @@ def handle_finished(state: RaftState, event: SnapshotFinished) -> None:
     state.flush_generation += 1
     log.add_snapshot(snapshot, event.size)
     log.reset(snapshot)
-    state.flush_asked = snapshot.offset
+    state.requested_flush_end = snapshot.offset
     state.high_watermark = state.committed = state.announced = snapshot.offset
     if state.history.reset(snapshot.offset, event.control):
         state.voters_changed(was_voter)

@@ -54,7 +54,7 @@ def poll_prospective(state: RaftState, role: Prospective) -> None:
     elif state.now >= role.deadline_ms:
         _end_prospective(state, role, "the pre-vote timed out")
     else:
-        ask_for_votes(state, role)
+        request_votes(state, role)
 
 
 def _end_prospective(state: RaftState, role: Prospective, reason: str) -> None:
@@ -96,10 +96,10 @@ def poll_candidate(state: RaftState, role: Candidate) -> None:
     elif state.now >= role.deadline_ms:
         to_prospective(state, "the election timed out")
     elif role.retry_ms is None:
-        ask_for_votes(state, role)
+        request_votes(state, role)
 
 
-def ask_for_votes(state: RaftState, role: Prospective | Candidate) -> None:
+def request_votes(state: RaftState, role: Prospective | Candidate) -> None:
     """Ask every voter that has not answered and whose connection is ready (R-VOTE-2)."""
     for voter in role.votes.unanswered:
         destination = state.voter_destination(voter)
@@ -128,20 +128,20 @@ def _vote_request(state: RaftState, voter: ReplicaKey) -> VoteRequest:
 def handle_vote_request(state: RaftState, event: RequestReceived) -> None:
     """Answer a Vote request; a granted vote is durable before the answer leaves (D1, S3)."""
     request = cast("VoteRequest", event.message)
-    reply = _answer(state, request, answers.asked_on(event))
+    reply = _answer(state, request, answers.listener_of(event))
     if event.client_software and reply.topics:
-        _hear_of_nominee(state, request, reply, event.client_software)
+        _record_candidate_software(state, request, reply, event.client_software)
     state.emit(SendReply(event.token, reply))
 
 
-def _hear_of_nominee(
+def _record_candidate_software(
     state: RaftState, request: VoteRequest, reply: VoteResponse, software: str
 ) -> None:
     """Note the software that a candidate claims to be, if its request was accepted."""
     if reply.topics[0].partitions[0].error_code == ErrorCode.NONE:
         partition = request.topics[0].partitions[0]
         key = ReplicaKey(partition.replica_id, partition.replica_directory_id)
-        state.hear_claim(key, software != SOFTWARE_NAME)
+        state.record_claimed_software(key, software != SOFTWARE_NAME)
 
 
 def _answer(state: RaftState, request: VoteRequest, listener: str) -> VoteResponse:
@@ -183,9 +183,9 @@ def _is_legal(partition: PartitionData) -> bool:
 def is_addressee(state: RaftState, voter_id: int, directory_id: bytes) -> bool:
     """Return whether a request is addressed to this replica; -1 and the zero uuid match any."""
     key = state.config.key
-    asked = ReplicaKey(voter_id, directory_id)
+    addressee = ReplicaKey(voter_id, directory_id)
     return voter_id < 0 or (
-        voter_id == key.id and (not asked.has_directory_id or asked == key)
+        voter_id == key.id and (not addressee.has_directory_id or addressee == key)
     )
 
 

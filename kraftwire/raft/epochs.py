@@ -2,7 +2,7 @@
 
 In Kafka any Vote, BeginQuorumEpoch or EndQuorumEpoch of a later epoch advances it, from any
 sender: a single request with the highest possible epoch ends all elections forever. Here a voter's
-requests advance it within an allowance that grows with time, and another replica's only if it may
+requests advance it within a rate limit, and another replica's only if it may
 have become a voter without this node's knowledge. Answers to this node's requests still advance it
 without limit, so no honest voter is shut out.
 
@@ -11,7 +11,7 @@ Source: KIP-853 (voters that are not in this log yet), KIP-996 (nodes that hear 
 
 from __future__ import annotations
 
-from kraftwire.limits import EPOCH_JUMP_OF_OTHERS_MAX
+from kraftwire.raft.epoch_rate_limit import EPOCH_JUMP_OF_OTHERS_MAX
 from kraftwire.raft.roles import Follower, Leader
 from kraftwire.raft.state import RaftState
 from kraftwire.raft.voters import ReplicaKey
@@ -45,7 +45,7 @@ def may_move_epoch(state: RaftState, sender: ReplicaKey, epoch: int, *, is_ahead
     voter = state.voters.get(sender.id)
     # BeginQuorumEpoch and the first versions of Vote lack the sender's directory id.
     if voter is not None and (voter.matches(sender) or not sender.has_directory_id):
-        problem = "" if state.allowance.take(jump, state.now) else "that is too far"
+        problem = "" if state.epoch_rate_limit.take(jump, state.now) else "that is too far"
     else:
         problem = _problem_of_other(state, jump, is_ahead)
     if problem:
@@ -56,16 +56,16 @@ def may_move_epoch(state: RaftState, sender: ReplicaKey, epoch: int, *, is_ahead
 
 def _problem_of_other(state: RaftState, jump: int, is_ahead: bool) -> str:
     """Return why a replica outside the voter set may not advance the epoch; empty if it may."""
-    allowance = state.allowance
+    limit = state.epoch_rate_limit
     if not is_ahead:
         return "it is not a voter, and its log is not ahead of this one"
     if not hears_no_leader(state):
         return "it is not a voter, and this node hears from a leader"
     if jump > EPOCH_JUMP_OF_OTHERS_MAX:
         return "it is not a voter, and that is too far"
-    if state.now < allowance.others_due_ms:
+    if state.now < limit.others_due_ms:
         return "it is not a voter, and another replica has just done so"
-    if not allowance.take(jump, state.now):
+    if not limit.take(jump, state.now):
         return "that is too far"
-    allowance.others_due_ms = state.now + state.config.timers.election_timeout_ms
+    limit.others_due_ms = state.now + state.config.timers.election_timeout_ms
     return ""

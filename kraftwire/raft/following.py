@@ -28,7 +28,7 @@ from kraftwire.raft.effects import (
 from kraftwire.raft.responses import Outcome, settle, settle_top_level
 from kraftwire.raft.roles import Follower
 from kraftwire.raft.state import Purpose, RaftState, Sent
-from kraftwire.raft.updating import poll_update
+from kraftwire.raft.voter_updates import poll_update
 from kraftwire.records.offsets import OffsetAndEpoch
 
 __all__ = ["handle_fetch_response", "poll_follower", "poll_unattached"]

@@ -1,7 +1,7 @@
 """The deliveries to the state machines on top of a Raft core, and their order.
 
 Each gets snapshots and committed batches from its position on, one delivery at a time, and the
-changes of leader. A leader's own state machine is told that it leads only once it has applied
+changes of leader. A leader's own state machine learns that it leads only once it has applied
 everything written before.
 
 Source: Kafka's `KafkaRaftClient.ListenerContext`; R-LIS-1 to R-LIS-6; KAFKA-15345.
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kraftwire.raft.effects import DeliverCommitted, Effect, LeaderChanged, LoadSnapshot
-from kraftwire.raft.log_picture import LogPicture
+from kraftwire.raft.log_view import LogView
 
 __all__ = ["Listeners"]
 
@@ -32,7 +32,7 @@ class _Listener:
     """One state machine.
 
     `promised` is the end of the delivery in flight, -1 for none. `leads_from` is what it must have
-    consumed before it is told that this node leads, because it was registered after the epoch
+    consumed before it learns that this node leads, because it was registered after the epoch
     began.
     """
 
@@ -111,12 +111,12 @@ class Listeners:
         if self._leadership is not None and self._leadership.is_mine:
             self._leadership = None
 
-    def has_news(self, high_watermark: int) -> bool:
+    def has_changes(self, high_watermark: int) -> bool:
         """Return whether `serve` has anything to do; called in every step."""
         return self._is_changed or high_watermark != self._served_mark
 
     def serve(
-        self, high_watermark: int, log: LogPicture, leader_end: int = -1
+        self, high_watermark: int, log: LogView, leader_end: int = -1
     ) -> Sequence[Effect]:
         """Return the deliveries that are due. Order: for each listener the log first, then the
         leader.
@@ -124,7 +124,7 @@ class Listeners:
         A listener that needs records before the log's start gets the newest snapshot (R-LIS-2).
         `leader_end` is the next offset that this node will assign, if it leads.
         """
-        if not self.has_news(high_watermark):
+        if not self.has_changes(high_watermark):
             return ()
         self._is_changed = False
         self._served_mark = high_watermark
@@ -140,7 +140,7 @@ class Listeners:
 
 
 def _next_delivery(
-    listener: _Listener, high_watermark: int, log: LogPicture
+    listener: _Listener, high_watermark: int, log: LogView
 ) -> Sequence[Effect]:
     if listener.next_offset >= log.start_offset:
         listener.promised = high_watermark

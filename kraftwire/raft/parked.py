@@ -70,7 +70,7 @@ class ParkedFetches:
         """Take out all that are not already due."""
         return self._take(list(self._parked.values()))
 
-    def take_everything(self) -> list[ParkedFetch]:
+    def take_all(self) -> list[ParkedFetch]:
         """Take out all, the due ones first."""
         due = list(self._due.values())
         self._due.clear()

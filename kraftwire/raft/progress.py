@@ -85,7 +85,7 @@ class LeaderProgress:
         Order: recompute the high watermark afterwards.
         """
         old, observers = self.voters, self.observers
-        self.voters = {voter.key.id: self._take_over(voter) for voter in voters}
+        self.voters = {voter.key.id: self._adopt(voter) for voter in voters}
         for voter_id, state in old.items():
             if self.voters.get(voter_id) is not state:
                 if state is self.own:
@@ -155,7 +155,7 @@ class LeaderProgress:
         self._count(state, now_ms)
         return moved
 
-    def heard_from(self, key: ReplicaKey, now_ms: int) -> None:
+    def record_activity(self, key: ReplicaKey, now_ms: int) -> None:
         """Note another sign of life of a voter: FetchSnapshot or UpdateRaftVoter (R-CQ-2)."""
         state = self.voters.get(key.id)
         if state is not None and state is not self.own and _matches(state.key, key):
@@ -198,7 +198,7 @@ class LeaderProgress:
             if state is self.own or now_ms - state.last_fetch_ms < timeout_ms
         }
 
-    def _take_over(self, voter: Voter) -> ReplicaProgress:
+    def _adopt(self, voter: Voter) -> ReplicaProgress:
         """Return the progress of a member of a new set, which was a voter or an observer before."""
         state = self.voters.get(voter.key.id)
         if state is not None and (voter.matches(state.key) or _matches(state.key, voter.key)):

@@ -202,7 +202,7 @@ class Follower:
     voted: ReplicaKey | None = None
     has_fetched: bool = False
     has_updated: bool = False
-    has_asked_for_software: bool = False
+    has_probed_software: bool = False
     snapshot_claims: int = 0
 
 

@@ -21,7 +21,7 @@ from kraftwire.raft.answers import cluster_id_differs, leader_address, leader_er
 from kraftwire.raft.changes import settle_change
 from kraftwire.raft.effects import HighWatermarkAdvanced, LogSlice, SendReply
 from kraftwire.raft.events import RequestReceived
-from kraftwire.raft.log_picture import PositionKind
+from kraftwire.raft.log_view import PositionKind
 from kraftwire.raft.parked import ParkedFetch
 from kraftwire.raft.roles import Leader
 from kraftwire.raft.state import RaftState
@@ -103,7 +103,7 @@ def _answer(
         return
     if replica.id >= 0 and counts:
         if event.client_software:
-            state.hear_claim(replica, event.client_software != SOFTWARE_NAME)
+            state.record_claimed_software(replica, event.client_software != SOFTWARE_NAME)
         _count(state, role, replica, log.batch_base(offset))
     _reply_with_records(state, event, partition, may_wait)
 
@@ -185,7 +185,7 @@ def answer_expired(state: RaftState) -> None:
 
 def fail_parked(state: RaftState, error: ErrorCode) -> None:
     """Fail all parked requests: this node does not lead, or no longer does."""
-    for parked in state.parked.take_everything():
+    for parked in state.parked.take_all():
         _refuse(state, parked.event, error)
 
 

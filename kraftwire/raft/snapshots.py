@@ -118,58 +118,58 @@ def handle_fetch_snapshot_request(state: RaftState, event: RequestReceived) -> N
         state.emit(SendReply(event.token, answer.FetchSnapshotResponse(error_code=error)))
         return
     topic = request.topics[0]
-    asked = topic.partitions[0]
-    key = ReplicaKey(request.replica_id, asked.replica_directory_id)
-    error = _judge(state, topic.name, asked, key)
+    requested = topic.partitions[0]
+    key = ReplicaKey(request.replica_id, requested.replica_directory_id)
+    error = _check_request(state, topic.name, requested, key)
     leader = state.leader
     part = None
     if error == ErrorCode.NONE and leader is not None:
-        leader.progress.heard_from(key, state.now)
+        leader.progress.record_activity(key, state.now)
         limit = min(max(request.max_bytes, 0), SNAPSHOT_CHUNK_BYTES_MAX)
-        part = SnapshotSlice(_id(asked), asked.position, limit)
-    response = _response(state, event, topic.name, asked, error)
+        part = SnapshotSlice(_id(requested), requested.position, limit)
+    response = _response(state, event, topic.name, requested, error)
     state.emit(SendReply(event.token, response, part))
 
 
-def _id(asked: PartitionSnapshot) -> OffsetAndEpoch:
-    return OffsetAndEpoch(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
+def _id(requested: PartitionSnapshot) -> OffsetAndEpoch:
+    return OffsetAndEpoch(requested.snapshot_id.end_offset, requested.snapshot_id.epoch)
 
 
-def _judge(
-    state: RaftState, topic: str, asked: PartitionSnapshot, replica: ReplicaKey
+def _check_request(
+    state: RaftState, topic: str, requested: PartitionSnapshot, replica: ReplicaKey
 ) -> ErrorCode:
-    if topic != state.config.topic.name or asked.partition != 0:
+    if topic != state.config.topic.name or requested.partition != 0:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    error = leader_error(state, asked.current_leader_epoch)
+    error = leader_error(state, requested.current_leader_epoch)
     if error != ErrorCode.NONE:
         return error
     if replica.id == state.config.key.id:
         return ErrorCode.INVALID_REQUEST
-    size = state.log.snapshot_size(_id(asked))
+    size = state.log.snapshot_size(_id(requested))
     if size is None:
         return ErrorCode.SNAPSHOT_NOT_FOUND
-    return ErrorCode.NONE if 0 <= asked.position < size else ErrorCode.POSITION_OUT_OF_RANGE
+    return ErrorCode.NONE if 0 <= requested.position < size else ErrorCode.POSITION_OUT_OF_RANGE
 
 
 def _response(
     state: RaftState,
     event: RequestReceived,
     topic: str,
-    asked: PartitionSnapshot,
+    requested: PartitionSnapshot,
     error: ErrorCode,
 ) -> answer.FetchSnapshotResponse:
     role = state.role
     data = answer.PartitionSnapshot(
-        index=asked.partition,
+        index=requested.partition,
         error_code=error,
         snapshot_id=answer.SnapshotId(
-            end_offset=asked.snapshot_id.end_offset, epoch=asked.snapshot_id.epoch
+            end_offset=requested.snapshot_id.end_offset, epoch=requested.snapshot_id.epoch
         ),
         current_leader=answer.LeaderIdAndEpoch(
             leader_id=role.leader_id, leader_epoch=role.epoch
         ),
-        size=state.log.snapshot_size(_id(asked)) or 0,
-        position=asked.position,
+        size=state.log.snapshot_size(_id(requested)) or 0,
+        position=requested.position,
         unaligned_records=b"",
     )
     response = answer.FetchSnapshotResponse(

@@ -15,7 +15,6 @@ from kraftwire.limits import CLOCK_LEAD_MAX_MS
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.raft.addresses import Addresses
-from kraftwire.raft.allowance import EpochAllowance
 from kraftwire.raft.config import Handover, RaftConfig
 from kraftwire.raft.effects import (
     Destination,
@@ -27,9 +26,10 @@ from kraftwire.raft.effects import (
     SendRequest,
     VotersChanged,
 )
+from kraftwire.raft.epoch_rate_limit import EpochRateLimit
 from kraftwire.raft.histories import VoterHistory
 from kraftwire.raft.listeners import Listeners
-from kraftwire.raft.log_picture import LogPicture
+from kraftwire.raft.log_view import LogView
 from kraftwire.raft.parked import ParkedFetches
 from kraftwire.raft.peers import Peers
 from kraftwire.raft.ports import StoredState
@@ -38,7 +38,7 @@ from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
 
-__all__ = ["Download", "Last", "Purpose", "RaftState", "Sent"]
+__all__ = ["Download", "LastMessage", "Purpose", "RaftState", "Sent"]
 
 _Message = TypeVar("_Message", bound=Message)
 
@@ -64,7 +64,7 @@ class Sent(NamedTuple):
     purpose: Purpose
 
 
-class Last(Generic[_Message]):
+class LastMessage(Generic[_Message]):
     """The last message of a kind and the values in it: it is sent again unless they change.
 
     Order: nobody changes a message that was sent.
@@ -119,14 +119,14 @@ class RaftState:
         self.newest_timestamp = 0
         self.effects: list[Effect] = []
         self._persist: PersistQuorumState | None = None
-        self.log = LogPicture(stored.log)
+        self.log = LogView(stored.log)
         self.history = VoterHistory(config.voters, stored.log.control, snapshot)
         self.peers = Peers(timers.retry_backoff_ms, timers.retry_backoff_max_ms)
         self.parked = ParkedFetches()
         self.listeners = Listeners()
         self.role: Role = Unattached(stored.election.epoch)
         self.persisted: ElectionState | None = None
-        self._judged: VoterSet | None = None  # the voter set for which `_is_voter` was computed
+        self._membership_of: VoterSet | None = None  # the set that `_is_voter` is about
         self._is_voter = self._is_only_voter = False
         self.is_removed = False
         self._voters_offset = self.history.last_voters_offset
@@ -135,21 +135,21 @@ class RaftState:
         latest = self.log.latest_snapshot
         self.committed = latest.offset if latest is not None else -1
         self.announced = -1
-        self.allowance = EpochAllowance()
+        self.epoch_rate_limit = EpochRateLimit()
         self.in_flight: dict[int, Sent] = {}
-        self.fetch = Last[FetchRequest]()
-        self.empty_answer = Last[FetchResponse]()
+        self.fetch = LastMessage[FetchRequest]()
+        self.empty_answer = LastMessage[FetchResponse]()
         self.next_request_id = 1
         self.flush_generation = 0
-        self.flush_asked = self.log.end_offset
+        self.requested_flush_end = self.log.end_offset
         self.download: Download | None = None
         self.unfinished_snapshot: OffsetAndEpoch | None = None
         self._foreign: dict[ReplicaKey, bool] = {}
         self._claims: dict[ReplicaKey, bool] = {}
         self.shutdown_deadline_ms: int | None = None
         self.is_stopped = False
-        self.resign_asked = ""
-        self.has_told_last_epoch = False
+        self.resign_reason = ""
+        self.has_reported_last_epoch = False
 
     # ---- voters
 
@@ -161,13 +161,13 @@ class RaftState:
     @property
     def is_voter(self) -> bool:
         """Whether this replica is in the voter set."""
-        if self.history.current is not self._judged:
-            self._judge()
+        if self.history.current is not self._membership_of:
+            self._update_membership()
         return self._is_voter
 
-    def _judge(self) -> None:
+    def _update_membership(self) -> None:
         """Compute whether this replica is a voter, once for every voter set."""
-        self._judged = current = self.history.current
+        self._membership_of = current = self.history.current
         self._is_voter = current.is_voter(self.config.key)
         self._is_only_voter = self._is_voter and len(current) == 1
 
@@ -181,8 +181,8 @@ class RaftState:
         record is replicated, such a quorum never has a leader again. Source: Ongaro's thesis,
         4.2.2.
         """
-        if self.history.current is not self._judged:
-            self._judge()
+        if self.history.current is not self._membership_of:
+            self._update_membership()
         if self._is_voter:
             return True
         where, snapshot = self.history.last_voters_offset, self.log.latest_snapshot
@@ -193,8 +193,8 @@ class RaftState:
     @property
     def is_only_voter(self) -> bool:
         """Whether this replica decides alone."""
-        if self.history.current is not self._judged:
-            self._judge()
+        if self.history.current is not self._membership_of:
+            self._update_membership()
         return self._is_only_voter
 
     @property
@@ -229,7 +229,7 @@ class RaftState:
             ids = ", ".join(str(voter.key.id) for voter in current)
             self.note(f"this node {text}; the voters are {ids}", key="voter")
 
-    def hear_of_software(self, key: ReplicaKey, is_foreign: bool) -> None:
+    def record_software(self, key: ReplicaKey, is_foreign: bool) -> None:
         """Remember whether a voter is another implementation, as its own endpoint answered.
 
         Bounded by the voter set.
@@ -239,7 +239,7 @@ class RaftState:
             self._foreign[voter.key] = is_foreign
             self._claims.pop(voter.key, None)
 
-    def hear_claim(self, key: ReplicaKey, is_foreign: bool) -> None:
+    def record_claimed_software(self, key: ReplicaKey, is_foreign: bool) -> None:
         """Note what software a request in a voter's name claims.
 
         Any peer may claim anything: a claim is only a reason to ask that voter.
@@ -253,7 +253,7 @@ class RaftState:
             self._claims[voter.key] = is_foreign
 
     @property
-    def claimed(self) -> Collection[ReplicaKey]:
+    def unverified(self) -> Collection[ReplicaKey]:
         """Return the voters whose claimed software differs from what is known."""
         return self._claims.keys()
 

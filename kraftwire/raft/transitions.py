@@ -35,8 +35,8 @@ __all__ = [
     "grant_vote",
     "is_consistent",
     "maybe_transition",
+    "notify_listeners",
     "persist",
-    "tell_listeners",
     "to_candidate",
     "to_follower",
     "to_leader",
@@ -130,7 +130,7 @@ def _reset_connections(state: RaftState) -> None:
         state.emit(ResetConnections())
 
 
-def tell_listeners(state: RaftState) -> None:
+def notify_listeners(state: RaftState) -> None:
     """Queue the news of the leader for the state machines; each gets it when it is due."""
     role = state.role
     end = role.accumulator.end_offset if type(role) is Leader else state.log.end_offset
@@ -164,7 +164,7 @@ def to_unattached(state: RaftState, epoch: int, reason: str, *, keep: bool = Fal
         # Kafka lets them time out and sends the old answer; here they are failed at once, as there
         # is nothing to wait for.
         fail_parked(state, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    tell_listeners(state)
+    notify_listeners(state)
 
 
 def grant_vote(state: RaftState, candidate: ReplicaKey) -> None:
@@ -204,7 +204,7 @@ def to_candidate(state: RaftState, reason: str, *, has_pre_votes: bool = True) -
     new = Candidate(state.role.epoch + 1, votes, state.random_timeout(), state.config.key)
     new.has_pre_votes = has_pre_votes
     _become(state, new, reason)
-    tell_listeners(state)
+    notify_listeners(state)
 
 
 def to_leader(state: RaftState, reason: str) -> None:
@@ -271,7 +271,7 @@ def to_follower(
         old.voted if epoch == old.epoch else None,
     )
     _become(state, new, reason)
-    tell_listeners(state)
+    notify_listeners(state)
     fail_parked(state, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
@@ -311,10 +311,10 @@ def maybe_transition(
     if epoch < role.epoch:
         return True
     addresses = endpoints or _voter_endpoints(state, leader_id)
-    is_news = epoch > role.epoch or role.leader_id < 0 or not role.leader_endpoints
+    is_new = epoch > role.epoch or role.leader_id < 0 or not role.leader_endpoints
     # Within an epoch addresses are only added: replacing the leader's could redirect this node to
     # an impostor.
-    if not is_news and not set(addresses) > set(role.leader_endpoints):
+    if not is_new and not set(addresses) > set(role.leader_endpoints):
         return True
     if not addresses:
         if epoch > role.epoch:

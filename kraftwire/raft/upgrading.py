@@ -25,10 +25,10 @@ _Refused = tuple[ErrorCode, str]
 def handle_upgrade(state: RaftState, event: UpgradeRequested) -> None:
     """Append the records of the upgrade, or refuse with a reason."""
     leader = state.leader
-    error, text = _judge(state, leader, event)
+    error, text = _check(state, leader, event)
     offset = -1
-    is_news = event.version != state.history.kraft_version
-    if error == ErrorCode.NONE and leader is not None and is_news and not event.validate_only:
+    is_change = event.version != state.history.kraft_version
+    if error == ErrorCode.NONE and leader is not None and is_change and not event.validate_only:
         voters = VoterSet.of(*leader.reported.values())
         records = [
             (
@@ -41,7 +41,7 @@ def handle_upgrade(state: RaftState, event: UpgradeRequested) -> None:
     state.emit(UpgradeDecided(event.token, error, text, offset))
 
 
-def _judge(state: RaftState, leader: Leader | None, event: UpgradeRequested) -> _Refused:
+def _check(state: RaftState, leader: Leader | None, event: UpgradeRequested) -> _Refused:
     """The checks in Kafka's order (R-UPG-1)."""
     role, current = state.role, state.history.kraft_version
     if leader is None or event.epoch != role.epoch:
@@ -54,10 +54,10 @@ def _judge(state: RaftState, leader: Leader | None, event: UpgradeRequested) -> 
         return ErrorCode.INVALID_UPDATE_VERSION, text
     if leader.change is not None or state.high_watermark < 0:
         return ErrorCode.REQUEST_TIMED_OUT, "the leader has not committed anything yet"
-    return _judge_voters(state, leader, event.version)
+    return _check_voters(state, leader, event.version)
 
 
-def _judge_voters(state: RaftState, leader: Leader, version: int) -> _Refused:
+def _check_voters(state: RaftState, leader: Leader, version: int) -> _Refused:
     for voter in state.voters:
         reported = leader.reported.get(voter.key.id)
         if reported is None:

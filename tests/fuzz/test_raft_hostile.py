@@ -196,8 +196,8 @@ _BROKEN: dict[str, Any] = {
         ),
         Edit(
             "kraftwire.raft.transitions:maybe_transition",
-            "if not is_news and not set(addresses) > set(role.leader_endpoints):",
-            "if not is_news and leader_id == role.leader_id:",
+            "if not is_new and not set(addresses) > set(role.leader_endpoints):",
+            "if not is_new and leader_id == role.leader_id:",
         ),
     ),
     "a cut below what is committed": (
@@ -293,7 +293,7 @@ _BROKEN: dict[str, Any] = {
         "leader",
         "busy loop",
         Edit(
-            "kraftwire.raft.announcing:poll_announcements",
+            "kraftwire.raft.epoch_announcements:poll_announcements",
             "leader.begin_due_ms = state.now + state.config.timers.fetch_timeout_ms // 2",
             "pass",
         ),

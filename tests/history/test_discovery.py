@@ -22,8 +22,8 @@ from tests.support.raft_talk import begin, fetch, fetched
     "R-ROLE-9",
     Edit(
         "kraftwire.raft.transitions:maybe_transition",
-        "if not is_news and not set(addresses) > set(role.leader_endpoints):",
-        "if not is_news:",
+        "if not is_new and not set(addresses) > set(role.leader_endpoints):",
+        "if not is_new:",
     ),
     red="the new address is not known",
 )

@@ -48,7 +48,7 @@ def test_a_follower_does_not_cut_below_its_high_watermark() -> None:
     "KAFKA-10706",
     "R-FET-9, L2",
     Edit(
-        "kraftwire.raft.log_picture:LogPicture.truncate",
+        "kraftwire.raft.log_view:LogView.truncate",
         "keep = bisect_left(starts, end)",
         "keep = bisect_right(starts, end)",
     ),
@@ -113,7 +113,7 @@ def test_an_empty_answer_leaves_the_last_fetched_epoch_alone() -> None:
     "KAFKA-10487",
     "R-FET-20",
     Edit(
-        "kraftwire.raft.log_picture:LogPicture.truncation_offset",
+        "kraftwire.raft.log_view:LogView.truncation_offset",
         "if not diverging.epoch:",
         "if True:",
     ),

@@ -99,7 +99,11 @@ def test_two_followers_of_a_dead_leader_do_not_refuse_each_other_for_ever() -> N
     9,
     "KAFKA-20895",
     "R-END-3, R-VOTE-6",
-    Edit("kraftwire.raft.announcing:handle_end_request", "role.has_fetched = False", "pass"),
+    Edit(
+        "kraftwire.raft.epoch_announcements:handle_end_request",
+        "role.has_fetched = False",
+        "pass",
+    ),
     Edit(
         "kraftwire.raft.epochs:hears_no_leader",
         "return not role.has_fetched or silence >= timeout - timeout // 10",

@@ -116,7 +116,7 @@ def test_a_leader_outside_the_voter_set_does_not_help_to_commit() -> None:
     "R-RES-1, L3",
     Edit(
         "kraftwire.raft.core:_handle_rare",
-        'state.resign_asked = "the state machine asked for it"',
+        'state.resign_reason = "the state machine asked for it"',
         "pass",
     ),
     red="leads without a state machine",
@@ -194,7 +194,7 @@ def test_an_observer_reaches_the_end_of_a_log_that_grows_steadily() -> None:
     Edit(
         "kraftwire.raft.appending:handle_append",
         "state.emit(AppendRefused(event.token, taken.reason, taken.detail))",
-        "state.resign_asked = taken.detail",
+        "state.resign_reason = taken.detail",
     ),
     red="resigned because of a batch that no leader could write",
 )

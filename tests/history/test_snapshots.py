@@ -68,7 +68,7 @@ class _Machine:
     "KAFKA-15078",
     "R-FET-7",
     Edit(
-        "kraftwire.raft.log_picture:LogPicture.check_position",
+        "kraftwire.raft.log_view:LogView.check_position",
         "(not offset or self._needs_snapshot(offset, epoch))",
         "self._needs_snapshot(offset, max(epoch, self.snapshots[0].epoch))",
     ),

@@ -46,7 +46,7 @@ def _asked(lone: Lone, name: str) -> list[effects.SendRequest]:
     54,
     "KAFKA-19850",
     "R-JOIN-1",
-    Edit("kraftwire.raft.updating:poll_update", " or state.is_removed", ""),
+    Edit("kraftwire.raft.voter_updates:poll_update", " or state.is_removed", ""),
     red="joins again at once",
 )
 def test_a_voter_that_was_removed_does_not_join_again_by_itself() -> None:
@@ -120,7 +120,7 @@ def test_no_voter_is_changed_before_the_leader_commits_in_its_own_epoch() -> Non
     "KAFKA-16534",
     "R-UPD-3, L4",
     Edit(
-        "kraftwire.raft.updating:handle_update_voter",
+        "kraftwire.raft.voter_updates:handle_update_voter",
         "state.emit(SendReply(event.token, response))",
         "error and state.emit(SendReply(event.token, response))",
     ),
@@ -150,7 +150,7 @@ _WAITS = "return role.fetch_deadline_ms if _may_stand(state) else None"
     "R-UPD-1, L9",
     Edit("kraftwire.raft.core:_role_deadline", _WAITS, _WAITS_FOR_UPDATE),
     Edit(
-        "kraftwire.raft.updating:poll_update",
+        "kraftwire.raft.voter_updates:poll_update",
         "role.update_due_ms = state.now + state.config.timers.fetch_timeout_ms",
         "pass",
     ),

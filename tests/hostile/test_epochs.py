@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kraftwire.limits import (
-    EPOCH_ALLOWANCE,
-    EPOCH_ALLOWANCE_MS,
-    EPOCH_JUMP_OF_OTHERS_MAX,
-    EPOCH_MAX,
-)
+from kraftwire.limits import EPOCH_MAX
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.effects import ElectionState, Note
+from kraftwire.raft.epoch_rate_limit import (
+    EPOCH_BURST_MAX,
+    EPOCH_JUMP_OF_OTHERS_MAX,
+    EPOCH_REGAINED_MS,
+)
 from kraftwire.wire.message import Message
 from tests.support.raft_lone import Lone, stored_log
 from tests.support.raft_quorums import leading
@@ -54,14 +54,14 @@ def test_the_last_epoch_is_never_accepted(sender: int, make: type[Message]) -> N
 def test_a_voter_is_believed_as_far_as_the_allowance_goes() -> None:
     """It grows with time, so that no series of requests gets further."""
     lone = follower(has_fetched=True)
-    lone.now += EPOCH_ALLOWANCE_MS  # restores what the leader's announcement used up
-    far = 3 + EPOCH_ALLOWANCE
+    lone.now += EPOCH_REGAINED_MS  # restores what the leader's announcement used up
+    far = 3 + EPOCH_BURST_MAX
     assert code(lone, vote(3, far + 1, AHEAD)) == ErrorCode.BROKER_NOT_AVAILABLE
     lone.request(vote(3, far, AHEAD))
     assert lone.core.epoch == far
     lone.request(vote(3, far + 1, AHEAD))
     assert lone.core.epoch == far
-    lone.now += EPOCH_ALLOWANCE_MS
+    lone.now += EPOCH_REGAINED_MS
     lone.request(vote(3, far + 1, AHEAD))
     assert lone.core.epoch == far + 1
 
@@ -112,7 +112,7 @@ def test_without_a_leader_a_new_voter_is_heard() -> None:
 def test_a_voter_that_was_away_for_long_is_heard_by_its_answer() -> None:
     """This node sent the request, to an address in the voter set."""
     lone = Lone(log=stored_log((1, 4)), election=ElectionState(2))
-    far = 3 + 10 * EPOCH_ALLOWANCE
+    far = 3 + 10 * EPOCH_BURST_MAX
     due = lone.core.deadline_ms
     assert due is not None
     lone.wait(due - lone.now)

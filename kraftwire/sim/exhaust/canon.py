@@ -15,13 +15,13 @@ from typing import Any
 
 from kraftwire.raft import roles, state
 from kraftwire.raft.accumulator import Accumulator, DrainedBatch
-from kraftwire.raft.allowance import EpochAllowance
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.effects import Destination, ElectionState, FlushLog
+from kraftwire.raft.epoch_rate_limit import EpochRateLimit
 from kraftwire.raft.events import RequestReceived
 from kraftwire.raft.histories import VoterHistory
 from kraftwire.raft.listeners import Listeners
-from kraftwire.raft.log_picture import LogPicture
+from kraftwire.raft.log_view import LogView
 from kraftwire.raft.parked import ParkedFetch, ParkedFetches
 from kraftwire.raft.peers import Peers
 from kraftwire.raft.progress import LeaderProgress, ReplicaProgress
@@ -49,11 +49,11 @@ _OBJECTS = (
     Applied,
     Disk,
     DrainedBatch,
-    EpochAllowance,
+    EpochRateLimit,
     FlushLog,
     LeaderProgress,
     Listeners,
-    LogPicture,
+    LogView,
     Node,
     ParkedFetch,
     ParkedFetches,
@@ -83,12 +83,12 @@ _PEER = "_Peer"
 # Fields that do not outlive a step, are the same in every state of a replica, or are computed again
 # from other fields when the voter set is another object.
 _OF_A_STEP = ("outbox", "replies", "facts", "trace", "reset_at", "_event", "_voted", "_in_pre_vote")
-_CACHES = ("_judged", "_is_voter", "_is_only_voter", "addresses", "fetch", "empty_answer")
+_CACHES = ("_membership_of", "_is_voter", "_is_only_voter", "addresses", "fetch", "empty_answer")
 _LEFT_OUT: Mapping[type, frozenset[str]] = {
     Node: frozenset({"now", "left", *_OF_A_STEP}),
     RaftCore: frozenset({"_stored", "deadline_ms"}),
     # Epochs in the thousands exceed the bounds of any search.
-    EpochAllowance: frozenset({"spent", "since_ms"}),
+    EpochRateLimit: frozenset({"spent", "since_ms"}),
     state.RaftState: frozenset(
         {"config", "random", "now", "wall_offset_ms", "effects", "_persist", *_CACHES}
     ),

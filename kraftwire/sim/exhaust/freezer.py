@@ -15,7 +15,7 @@ from typing import Any
 from kraftwire.raft.addresses import Addresses
 from kraftwire.raft.config import RaftConfig
 from kraftwire.raft.effects import Destination, ElectionState
-from kraftwire.raft.state import Last
+from kraftwire.raft.state import LastMessage
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.sim.exhaust.replica import Replica
@@ -56,8 +56,8 @@ def _addresses(what: Addresses) -> tuple[type, tuple[RaftConfig]]:
     return Addresses, (what.config,)
 
 
-def _last(_: Last[Any]) -> tuple[type, tuple[()]]:
-    return Last, ()
+def _last(_: LastMessage[Any]) -> tuple[type, tuple[()]]:
+    return LastMessage, ()
 
 
 _TABLE: dict[type, Callable[[Any], Any]] = {
@@ -65,7 +65,7 @@ _TABLE: dict[type, Callable[[Any], Any]] = {
     **dict.fromkeys(_BY_VALUE, _share),
     **dict.fromkeys(_BY_IDENTITY, _share_this),
     Addresses: _addresses,
-    Last: _last,
+    LastMessage: _last,
 }
 
 

@@ -6,7 +6,7 @@ from tests.history.putting_back import Edit
 from tests.mutants.mutant import TIMELESS, Mutant
 
 _COUNTS = "kraftwire.raft.progress:LeaderProgress"
-_ENDS = "kraftwire.raft.leaving"
+_ENDS = "kraftwire.raft.resignation"
 
 MUTANTS = (
     Mutant(
@@ -159,11 +159,11 @@ MUTANTS = (
         "nobody is told who leads",
         "R-BEG-1, L1",
         Edit(
-            "kraftwire.raft.announcing:poll_announcements",
+            "kraftwire.raft.epoch_announcements:poll_announcements",
             "if destination is not None and state.is_ready(destination):",
             "if destination is None:",
         ),
-        "tests/unit/raft/test_announcing.py",
+        "tests/unit/raft/test_epoch_announcements.py",
     ),
     Mutant(
         "those who fetch are told again and again",
@@ -173,17 +173,17 @@ MUTANTS = (
             "and (state.last_fetch_ms < 0 or now_ms - state.last_fetch_ms >= self._silence_ms)",
             "and (state.last_fetch_ms < 0 or now_ms >= self._silence_ms)",
         ),
-        "tests/unit/raft/test_announcing.py",
+        "tests/unit/raft/test_epoch_announcements.py",
     ),
     Mutant(
         "a leader of an older epoch is believed",
         "R-BEG-2, S2",
         Edit(
-            "kraftwire.raft.announcing:_take_over",
+            "kraftwire.raft.epoch_announcements:_accept",
             "if epoch < state.role.epoch:",
             "if epoch < 0:",
         ),
-        "tests/unit/raft/test_announcing.py",
+        "tests/unit/raft/test_epoch_announcements.py",
     ),
     Mutant(
         "successors are told furthest last",
@@ -199,7 +199,7 @@ MUTANTS = (
         "the first successor waits like the others",
         "R-END-4",
         Edit(
-            "kraftwire.raft.announcing:_backoff",
+            "kraftwire.raft.epoch_announcements:_backoff",
             "if position == 0:\n        return 0",
             "if position == 0:\n        return longest",
         ),
@@ -209,7 +209,7 @@ MUTANTS = (
         "a resigned leader's followers still refuse pre-votes",
         "R-END-3, L1",
         Edit(
-            "kraftwire.raft.announcing:handle_end_request",
+            "kraftwire.raft.epoch_announcements:handle_end_request",
             "role.has_fetched = False",
             "pass",
         ),

@@ -35,7 +35,7 @@ MUTANTS = (
         "a leader that hears from nobody keeps leading",
         "R-CQ-1, L7",
         Edit(
-            "kraftwire.raft.leaving:reason_to_resign",
+            "kraftwire.raft.resignation:reason_to_resign",
             "if deadline is not None and state.now >= deadline:",
             "if deadline is not None and not leader.progress.leader_end:",
         ),

@@ -102,7 +102,7 @@ MUTANTS = (
         "an id is added twice",
         "R-ADD-1, KAFKA-15671",
         Edit(
-            f"{_CHANGES}:_judge_add",
+            f"{_CHANGES}:_check_add",
             "if present is not None:",
             "if present is not None and present.key == voter.key:",
         ),
@@ -142,7 +142,7 @@ MUTANTS = (
         "a voter is removed by its id alone",
         "R-REM-1, S17",
         Edit(
-            f"{_CHANGES}:_judge_remove",
+            f"{_CHANGES}:_check_remove",
             "if voter is None or voter.key != key:",
             "if voter is None:",
         ),
@@ -152,7 +152,7 @@ MUTANTS = (
         "the last voter is removed",
         "R-REM-1, S16",
         Edit(
-            f"{_CHANGES}:_judge_remove",
+            f"{_CHANGES}:_check_remove",
             "if len(state.voters) == 1:",
             "if len(state.voters) == 0:",
         ),
@@ -212,7 +212,7 @@ MUTANTS = (
         "a leader refuses UpdateRaftVoter",
         "R-UPD-3",
         Edit(
-            "kraftwire.raft.updating:_judge_update",
+            "kraftwire.raft.voter_updates:_check_update",
             "if not voter.supports(version):",
             "if voter.supports(version):",
         ),
@@ -222,7 +222,7 @@ MUTANTS = (
         "an update of a stranger is accepted",
         "R-UPD-3, S17",
         Edit(
-            "kraftwire.raft.updating:_judge_update",
+            "kraftwire.raft.voter_updates:_check_update",
             "if entry is None or not entry.matches(voter.key):",
             "if entry is None:",
         ),
@@ -232,7 +232,7 @@ MUTANTS = (
         "an update does not wait for a pending change",
         "R-VC-1, S16",
         Edit(
-            "kraftwire.raft.updating:_judge_update",
+            "kraftwire.raft.voter_updates:_check_update",
             "if refused is not None and not (version == 0 and "
             "refused[0] == ErrorCode.UNSUPPORTED_VERSION):",
             "if refused is None and version < 0:",
@@ -263,7 +263,7 @@ MUTANTS = (
         "a newcomer's progress is forgotten",
         "R-REP-5",
         Edit(
-            "kraftwire.raft.progress:LeaderProgress._take_over",
+            "kraftwire.raft.progress:LeaderProgress._adopt",
             "state = self.observers.pop(key)",
             "state = ReplicaProgress(key)",
         ),
@@ -273,7 +273,7 @@ MUTANTS = (
         "a voter that comes back under its id brings old progress",
         "R-REP-5, S9",
         Edit(
-            "kraftwire.raft.progress:LeaderProgress._take_over",
+            "kraftwire.raft.progress:LeaderProgress._adopt",
             "if state is not None and (voter.matches(state.key) or "
             "_matches(state.key, voter.key)):",
             "if state is not None:",
@@ -295,7 +295,7 @@ MUTANTS = (
         "an upgrade does not wait for all voters",
         "R-UPG-1",
         Edit(
-            "kraftwire.raft.upgrading:_judge_voters",
+            "kraftwire.raft.upgrading:_check_voters",
             "if reported is None:",
             "if reported is None:\n            continue\n        if voter is None:",
         ),

@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant
 
 _FOLLOWS = "kraftwire.raft.following"
 _SERVES = "kraftwire.raft.serving"
-_PICTURE = "kraftwire.raft.log_picture:LogPicture"
+_PICTURE = "kraftwire.raft.log_view:LogView"
 
 MUTANTS = (
     Mutant(
@@ -78,7 +78,7 @@ MUTANTS = (
             "elif own.epoch == diverging.epoch:",
             "elif own.epoch >= 0:",
         ),
-        "tests/unit/raft/test_log_picture.py",
+        "tests/unit/raft/test_log_view.py",
     ),
     Mutant(
         "a position is not checked for its epoch",
@@ -106,7 +106,7 @@ MUTANTS = (
             "keep = bisect_left(starts, end)",
             "keep = bisect_right(starts, end)",
         ),
-        "tests/unit/raft/test_log_picture.py",
+        "tests/unit/raft/test_log_view.py",
     ),
     Mutant(
         "a new epoch does not replace those after its start",
@@ -116,7 +116,7 @@ MUTANTS = (
             "while epochs and (epochs[-1] >= epoch or starts[-1] >= offset):",
             "while epochs and epochs[-1] >= epoch:",
         ),
-        "tests/unit/raft/test_log_picture.py",
+        "tests/unit/raft/test_log_view.py",
     ),
     Mutant(
         "an epoch ends one record too late",

@@ -126,21 +126,21 @@ MUTANTS = (
         "a follower below the log's start gets records",
         "R-FET-7, KAFKA-15078",
         Edit(
-            "kraftwire.raft.log_picture:LogPicture._needs_snapshot",
+            "kraftwire.raft.log_view:LogView._needs_snapshot",
             "if offset < start or epoch < oldest.epoch:",
             "if epoch < oldest.epoch:",
         ),
-        "tests/unit/raft/test_log_picture.py",
+        "tests/unit/raft/test_log_view.py",
     ),
     Mutant(
         "an empty follower is not sent to the snapshot",
         "R-FET-7, KAFKA-15078",
         Edit(
-            "kraftwire.raft.log_picture:LogPicture.check_position",
+            "kraftwire.raft.log_view:LogView.check_position",
             "if newest is not None and (not offset or self._needs_snapshot(offset, epoch)):",
             "if newest is not None and offset and self._needs_snapshot(offset, epoch):",
         ),
-        "tests/unit/raft/test_log_picture.py",
+        "tests/unit/raft/test_log_view.py",
     ),
     Mutant(
         "parts of a snapshot are accepted from any position",
@@ -227,7 +227,7 @@ MUTANTS = (
         "an old leader's snapshot is served to anybody",
         "R-FSN-2",
         Edit(
-            f"{_OWN}:_judge",
+            f"{_OWN}:_check_request",
             "if error != ErrorCode.NONE:",
             "if error == -2:",
         ),

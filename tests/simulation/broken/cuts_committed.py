@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kraftwire.raft import following
-from kraftwire.raft.log_picture import LogPicture
+from kraftwire.raft.log_view import LogView
 
 FOUND_BY = {"S11"}
 
@@ -24,4 +24,4 @@ def break_rule(patch: pytest.MonkeyPatch) -> None:
             state.committed = committed
 
     patch.setattr(following, "_truncate", bold)
-    patch.setattr(LogPicture, "truncation_offset", lambda *_: 0)
+    patch.setattr(LogView, "truncation_offset", lambda *_: 0)

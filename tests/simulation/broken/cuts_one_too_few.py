@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from kraftwire.raft.log_picture import LogPicture, Position, PositionKind
+from kraftwire.raft.log_view import LogView, Position, PositionKind
 
 FOUND_BY = {"S6", "S7", "S8", "S9", "S13"}
 
 
 def break_rule(patch: pytest.MonkeyPatch) -> None:
     """Look at the offset alone."""
-    check = LogPicture.check_position
+    check = LogView.check_position
 
     def lax(self: Any, offset: int, epoch: int) -> Position:
         if offset <= self.end_offset:
             return Position(PositionKind.VALID)
         return check(self, offset, epoch)
 
-    patch.setattr(LogPicture, "check_position", lax)
+    patch.setattr(LogView, "check_position", lax)

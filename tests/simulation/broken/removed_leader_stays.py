@@ -17,8 +17,8 @@ def break_rule(patch: pytest.MonkeyPatch) -> None:
     settle = serving.settle_change
 
     def stay(state: RaftState, leader: Any) -> None:
-        before = state.resign_asked
+        before = state.resign_reason
         settle(state, leader)
-        state.resign_asked = before
+        state.resign_reason = before
 
     patch.setattr(serving, "settle_change", stay)

@@ -14,7 +14,7 @@ FOUND_BY = {"S16"}
 
 def break_rule(patch: pytest.MonkeyPatch) -> None:
     """Let a voter be added although its id is in the set."""
-    judge = changes._judge_add
+    judge = changes._check_add
 
     def generous(state: Any, request: Any, voter: Any) -> Any:
         error, text = judge(state, request, voter)
@@ -23,4 +23,4 @@ def break_rule(patch: pytest.MonkeyPatch) -> None:
             return ErrorCode.NONE, ""
         return error, text
 
-    patch.setattr(changes, "_judge_add", generous)
+    patch.setattr(changes, "_check_add", generous)

@@ -123,7 +123,7 @@ RULES = (
         "a leader takes any position of a follower for its own",
         (
             Edit(
-                "kraftwire.raft.log_picture:LogPicture.check_position",
+                "kraftwire.raft.log_view:LogView.check_position",
                 "if own.epoch != epoch or own.offset < offset:",
                 "if False:",
             ),

@@ -8,7 +8,7 @@ import pytest
 
 from kraftwire.raft import effects, events
 from kraftwire.raft.config import Handover, RaftConfig
-from kraftwire.raft.leaving import features_of
+from kraftwire.raft.resignation import features_of
 from kraftwire.raft.voters import ReplicaKey
 from tests.support.raft_lone import Lone
 from tests.support.raft_nodes import JAVA_FEATURES, dynamic_set, features, voter_set

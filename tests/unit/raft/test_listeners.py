@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kraftwire.raft.effects import DeliverCommitted, Effect, LeaderChanged, LoadSnapshot
 from kraftwire.raft.listeners import Listeners
-from kraftwire.raft.log_picture import LogPicture
+from kraftwire.raft.log_view import LogView
 from kraftwire.raft.ports import LogImage, StoredSnapshot
 from kraftwire.records.offsets import OffsetAndEpoch
 
-LOG = LogPicture(LogImage(end_offset=99))
+LOG = LogView(LogImage(end_offset=99))
 
 
 def listeners(next_offset: int = 0) -> Listeners:
@@ -92,10 +92,10 @@ def test_a_late_state_machine_of_a_leader_is_told_where_the_log_ends() -> None:
     assert list(told.serve(6, LOG, 8)) == [LeaderChanged(7, 1, 5, 8)]
 
 
-def trimmed(*snapshots: OffsetAndEpoch) -> LogPicture:
+def trimmed(*snapshots: OffsetAndEpoch) -> LogView:
     """A log that begins at offset 10, and its snapshots."""
     stored = [StoredSnapshot(one, 1000) for one in snapshots]
-    return LogPicture(LogImage(start_offset=10, end_offset=99, snapshots=stored))
+    return LogView(LogImage(start_offset=10, end_offset=99, snapshots=stored))
 
 
 def test_a_state_machine_below_the_logs_start_loads_the_newest_snapshot() -> None:

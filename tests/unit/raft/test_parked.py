@@ -80,7 +80,7 @@ def test_all_voters_are_told_when_a_leader_resigns() -> None:
     """This includes those that are due."""
     resting = parked(fetch(1), fetch(2), fetch(3, 20))
     resting.defer(resting.wake_at_or_below(10))
-    assert tokens(resting.take_everything()) == [1, 2, 3]
+    assert tokens(resting.take_all()) == [1, 2, 3]
     assert not len(resting)
     assert resting.next_deadline_ms is None
 

@@ -200,7 +200,7 @@ def test_the_same_voter_twice_is_not_a_majority() -> None:
     progress.record_fetch(TWO, 5, 200)
     progress.record_fetch(ReplicaKey(9), 5, 200)
     assert progress.quorum_deadline_ms == 3000
-    progress.heard_from(THREE, 300)
+    progress.record_activity(THREE, 300)
     assert progress.quorum_deadline_ms == 3300
 
 
@@ -239,8 +239,8 @@ def test_another_disk_with_the_id_of_a_voter_starts_over() -> None:
 def test_a_message_in_the_leaders_own_name_proves_nothing() -> None:
     """R-CQ-3: a peer cannot keep a leader alive by using the leader's name."""
     progress = leader(static(1, 2))
-    progress.heard_from(ReplicaKey(1), 100)
-    progress.heard_from(ReplicaKey(7), 100)
+    progress.record_activity(ReplicaKey(1), 100)
+    progress.record_activity(ReplicaKey(7), 100)
     assert progress.quorum_deadline_ms == 3000
 
 

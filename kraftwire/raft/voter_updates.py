@@ -165,7 +165,7 @@ def handle_join_response(
 def handle_update_voter(state: RaftState, event: RequestReceived) -> None:
     """Apply what a voter reports of itself (R-UPD-3, R-UPD-4)."""
     request = cast("UpdateRaftVoterRequest", event.message)
-    error = _judge_update(state, request)
+    error = _check_update(state, request)
     leader, role = state.leader, state.role
     if error == ErrorCode.NONE and leader is not None:
         _take_update(state, leader, _voter(request))
@@ -191,7 +191,7 @@ def _voter(request: UpdateRaftVoterRequest) -> Voter:
     )
 
 
-def _judge_update(state: RaftState, request: UpdateRaftVoterRequest) -> ErrorCode:
+def _check_update(state: RaftState, request: UpdateRaftVoterRequest) -> ErrorCode:
     """The checks in Kafka's order; the leader's own id is refused, where Java ends (R-CQ-3)."""
     if answers.cluster_id_differs(state, request.cluster_id):
         return ErrorCode.INCONSISTENT_CLUSTER_ID
@@ -220,7 +220,7 @@ def _judge_update(state: RaftState, request: UpdateRaftVoterRequest) -> ErrorCod
 
 
 def _take_update(state: RaftState, leader: Leader, voter: Voter) -> None:
-    leader.progress.heard_from(voter.key, state.now)
+    leader.progress.record_activity(voter.key, state.now)
     if state.history.kraft_version == 0:
         leader.reported[voter.key.id] = voter
         return

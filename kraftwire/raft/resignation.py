@@ -21,11 +21,11 @@ from kraftwire.raft.state import Purpose, RaftState, Sent
 from kraftwire.raft.voters import ReplicaKey
 
 __all__ = [
-    "ask_for_software",
     "features_of",
     "finish_shutdown",
     "handle_successor_probe",
     "poll_handover",
+    "probe_software",
     "reason_to_resign",
     "successors",
 ]
@@ -41,8 +41,8 @@ def reason_to_resign(state: RaftState, leader: Leader) -> str:
     """Return why a leader should resign; empty if it should not."""
     if state.shutdown_deadline_ms is not None:
         return "shutting down"
-    if state.resign_asked:
-        return state.resign_asked
+    if state.resign_reason:
+        return state.resign_reason
     deadline = leader.progress.quorum_deadline_ms
     if deadline is not None and state.now >= deadline:
         return "no majority fetched within 1.5 fetch timeouts"
@@ -69,7 +69,7 @@ def poll_handover(state: RaftState, leader: Leader) -> bool:
     policy = state.config.handover
     if leader.successor is not None:
         return False
-    if policy is not Handover.ALWAYS and not (state.knows_foreign_voters or state.claimed):
+    if policy is not Handover.ALWAYS and not (state.knows_foreign_voters or state.unverified):
         return False
     if state.high_watermark <= leader.epoch_start_offset or state.now < leader.probe_due_ms:
         return False
@@ -77,20 +77,20 @@ def poll_handover(state: RaftState, leader: Leader) -> bool:
     if policy is Handover.ALWAYS:
         leader.successor = next(iter(ready), None)
         return leader.successor is not None
-    asked = {
+    probed = {
         sent.destination.key
         for sent in state.in_flight.values()
         if sent.purpose is Purpose.PROBE_SUCCESSOR
     }
     is_giving = policy is Handover.AUTO
-    claiming = [
+    candidates = [
         key
         for key in ready
-        if key not in asked and (key in state.claimed or (is_giving and state.is_foreign(key)))
+        if key not in probed and (key in state.unverified or (is_giving and state.is_foreign(key)))
     ]
-    if claiming:
+    if candidates:
         # One at a time, in rotation: a silent one must not keep others from being asked.
-        destination = state.voter_destination(claiming[leader.probe_count % len(claiming)])
+        destination = state.voter_destination(candidates[leader.probe_count % len(candidates)])
         leader.probe_count += 1
         leader.probe_due_ms = state.now + _PROBE_INTERVAL_MS
         if destination is not None:
@@ -98,12 +98,12 @@ def poll_handover(state: RaftState, leader: Leader) -> bool:
     return False
 
 
-def ask_for_software(state: RaftState, role: Follower) -> None:
+def probe_software(state: RaftState, role: Follower) -> None:
     """Ask each voter once whether it is another implementation, which may stand for election
     first."""
-    if role.has_asked_for_software:
+    if role.has_probed_software:
         return
-    role.has_asked_for_software = True
+    role.has_probed_software = True
     if state.config.handover is not Handover.AUTO or not state.is_voter:
         return
     for voter in state.voters:
@@ -121,7 +121,7 @@ def handle_successor_probe(
     if response.error_code != ErrorCode.NONE:
         return
     is_foreign = features_of(response) != state.config.features
-    state.hear_of_software(key, is_foreign)
+    state.record_software(key, is_foreign)
     role = state.role
     if type(role) is Follower and is_foreign:
         longer = state.draw_fetch_timeout_ms() - role.fetch_timeout_ms

@@ -107,18 +107,18 @@ def handle_begin_request(state: RaftState, event: RequestReceived) -> None:
         code = ErrorCode.INVALID_REQUEST
         state.emit(SendReply(event.token, BeginQuorumEpochResponse(error_code=code)))
         return
-    error = _take_over(state, partition, request.leader_endpoints)
+    error = _accept(state, partition, request.leader_endpoints)
     if error == ErrorCode.NONE and not is_addressee(
         state, request.voter_id, partition.voter_directory_id
     ):
         # The transition stays: the epoch has this leader even if another voter was addressed
         # (R-BEG-2).
         error = ErrorCode.INVALID_VOTER_KEY
-    reply = answers.begin_quorum_epoch(state, answers.asked_on(event), error)
+    reply = answers.begin_quorum_epoch(state, answers.listener_of(event), error)
     state.emit(SendReply(event.token, reply))
 
 
-def _take_over(state: RaftState, partition: Any, leader_endpoints: list[Any]) -> ErrorCode:
+def _accept(state: RaftState, partition: Any, leader_endpoints: list[Any]) -> ErrorCode:
     """Accept an announcement, or return why not (R-BEG-2)."""
     leader_id, epoch = partition.leader_id, partition.leader_epoch
     if epoch < state.role.epoch:
@@ -151,7 +151,7 @@ def handle_end_request(state: RaftState, event: RequestReceived) -> None:
         code = ErrorCode.INVALID_REQUEST
         state.emit(SendReply(event.token, EndQuorumEpochResponse(error_code=code)))
         return
-    error = _take_over(state, partition, request.leader_endpoints)
+    error = _accept(state, partition, request.leader_endpoints)
     role = state.role
     if (
         error == ErrorCode.NONE
@@ -161,7 +161,7 @@ def handle_end_request(state: RaftState, event: RequestReceived) -> None:
         role.fetch_deadline_ms = state.now + _backoff(state, partition)
         # The leader itself has announced its end, so pre-votes may be granted (KAFKA-20895).
         role.has_fetched = False
-    reply = answers.end_quorum_epoch(state, answers.asked_on(event), error)
+    reply = answers.end_quorum_epoch(state, answers.listener_of(event), error)
     state.emit(SendReply(event.token, reply))
 
 

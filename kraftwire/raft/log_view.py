@@ -19,7 +19,7 @@ from kraftwire.errors import InvariantError
 from kraftwire.raft.ports import LogImage
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 
-__all__ = ["LogPicture", "Position", "PositionKind"]
+__all__ = ["LogView", "Position", "PositionKind"]
 
 
 class PositionKind(Enum):
@@ -40,7 +40,7 @@ class Position(NamedTuple):
 _VALID = Position(PositionKind.VALID)
 
 
-class LogPicture:
+class LogView:
     """The log as its owner last changed it.
 
     `last_epoch` is that of R-START-5; `flushed_offset` is the end of the durable part, which the

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraftwire.errors import InvariantError
-from kraftwire.raft.log_picture import LogPicture, PositionKind
+from kraftwire.raft.log_view import LogView, PositionKind
 from kraftwire.raft.ports import LogImage, StoredSnapshot
 from kraftwire.records.offsets import OffsetAndEpoch as At
 
@@ -26,9 +26,9 @@ def image(
     )
 
 
-def log() -> LogPicture:
+def log() -> LogView:
     """Epoch 1 at 0..9 in batches of 5, epoch 3 at 10..19 in one, epoch 4 at 20..24."""
-    return LogPicture(image(25, (0, 1), (5, 1), (10, 3), (20, 4)))
+    return LogView(image(25, (0, 1), (5, 1), (10, 3), (20, 4)))
 
 
 def test_a_log_found_on_disk_is_durable_and_knows_its_epochs() -> None:
@@ -49,7 +49,7 @@ def test_a_log_found_on_disk_is_durable_and_knows_its_epochs() -> None:
 )
 def test_the_last_epoch_comes_from_the_log_then_the_snapshot(found: LogImage, epoch: int) -> None:
     """R-START-5: votes and fetches carry it, so an empty log needs one as well."""
-    assert LogPicture(found).last_epoch == epoch
+    assert LogView(found).last_epoch == epoch
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_the_end_of_an_epoch_is_the_start_of_the_next(epoch: int, end: tuple[int
 
 def test_an_empty_log_ends_every_epoch_where_it_ends() -> None:
     """R-FET-8 with an empty cache."""
-    assert LogPicture(LogImage()).end_of_epoch(5) == (0, 0)
+    assert LogView(LogImage()).end_of_epoch(5) == (0, 0)
 
 
 def test_registering_an_epoch_forgets_what_it_contradicts() -> None:
@@ -131,7 +131,7 @@ def test_a_log_without_its_beginning_sends_to_the_snapshot(
 ) -> None:
     """R-FET-7: what was below the start is only in the snapshot."""
     found = image(20, (10, 3), start=10, snapshots=(At(10, 3),))
-    position = LogPicture(found).check_position(offset, epoch)
+    position = LogView(found).check_position(offset, epoch)
     assert position.kind is kind
     if kind is SNAPSHOT:
         assert position.at == (10, 3)
@@ -139,14 +139,14 @@ def test_a_log_without_its_beginning_sends_to_the_snapshot(
 
 def test_a_fetch_at_0_is_sent_to_the_snapshot_even_if_the_log_is_whole() -> None:
     """KAFKA-15078: loading a snapshot is faster than replaying what it holds."""
-    picture = LogPicture(image(20, (0, 1), (10, 3), snapshots=(At(5, 1), At(10, 1))))
+    picture = LogView(image(20, (0, 1), (10, 3), snapshots=(At(5, 1), At(10, 1))))
     assert picture.check_position(0, 0) == (SNAPSHOT, (10, 1))
     assert picture.check_position(20, 3).kind is VALID
 
 
 def test_the_bootstrap_checkpoint_is_never_announced() -> None:
     """R-SNAP-1: a quorum's first voters are in the log as well."""
-    picture = LogPicture(image(20, (0, 1), snapshots=(At(0, 0),)))
+    picture = LogView(image(20, (0, 1), snapshots=(At(0, 0),)))
     assert picture.snapshots == []
     assert picture.check_position(0, 0).kind is VALID
 
@@ -255,7 +255,7 @@ def test_the_picture_agrees_with_a_list_of_epochs(
     steps: list[tuple[str, int, int]], offset: int, epoch: int
 ) -> None:
     """Whatever was appended and cut, it answers like a log that keeps every epoch."""
-    picture, naive, newest = LogPicture(LogImage()), Naive(), 0
+    picture, naive, newest = LogView(LogImage()), Naive(), 0
     for kind, number, rise in steps:
         if kind == "append":
             newest += rise
@@ -277,4 +277,4 @@ def test_the_picture_agrees_with_a_list_of_epochs(
         end_offset=picture.end_offset,
         batches=[At(base, naive.epochs[base]) for base in dict.fromkeys(naive.bases)],
     )
-    assert LogPicture(stored).registered_epochs == picture.registered_epochs
+    assert LogView(stored).registered_epochs == picture.registered_epochs
