@@ -69,7 +69,7 @@ def test_a_node_that_led_its_own_epochs_catches_up() -> None:
     assert cluster.run_until(lambda: bool(set(cluster.leaders()) - {first}))
     [second] = set(cluster.leaders()) - {first}
     cluster.run(1)
-    if first in cluster.replicas:
+    if first in cluster.nodes:
         cluster.kill(first)
     # It leads an epoch that no other node has a record of.
     cluster.kill(second)

@@ -147,7 +147,7 @@ def test_a_leader_that_shuts_down_votes_for_its_successor() -> None:
     elected = cluster.run_until(lambda: cluster.leaders() == [other], 4000)
     assert elected, "the other voter was not elected"
     cluster.run(1000)
-    assert leader not in cluster.replicas
+    assert leader not in cluster.nodes
 
 
 @history(

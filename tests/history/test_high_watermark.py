@@ -10,6 +10,7 @@ from kraftwire.raft import effects, events
 from kraftwire.raft.config import RaftConfig
 from kraftwire.raft.effects import ElectionState
 from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.sim.violation import Violation
 from kraftwire.wire.message import Message
 from tests.history.putting_back import Edit, history
 from tests.support.raft_cluster import Cluster
@@ -43,7 +44,8 @@ def test_a_new_leader_reports_no_commit_before_its_own_first_record() -> None:
         "return not state.config.can_be_voter or log.flushed_offset >= log.end_offset",
         "return True",
     ),
-    red="committed records are gone",
+    red="S9: 2 fetches at",
+    fails_with=Violation,
 )
 def test_what_was_acknowledged_is_still_there_after_a_power_loss_of_all() -> None:
     """A follower's fetch acknowledges everything before its offset: it must not lose that again."""
@@ -57,7 +59,7 @@ def test_what_was_acknowledged_is_still_there_after_a_power_loss_of_all() -> Non
     cluster.run_until(lambda: cluster.core(leader).high_watermark >= end, 10_000)
     for one in (1, 2, 3):
         cluster.kill(one)
-    holding = [one for one in (1, 2, 3) if cluster.disks[one].end_offset >= end]
+    holding = [one for one in (1, 2, 3) if cluster.disks[one].end >= end]
     assert len(holding) >= 2, "committed records are gone"
 
 
@@ -196,17 +198,24 @@ def _elect(cluster: Cluster, wanted: int, *lost: type[Message]) -> None:
     cluster.run(0)
 
 
-@history(34, "Raft paper, figure 8", "R-HW-2, S5, S10", _BY_COUNTING, red="was lost")
+@history(
+    34,
+    "Raft paper, figure 8",
+    "R-HW-2, S5, S10",
+    _BY_COUNTING,
+    red="S10: ",
+    fails_with=Violation,
+)
 def test_a_record_of_an_older_epoch_is_not_committed_by_counting() -> None:
     """A majority has it, yet a node without it can be elected: its last epoch is higher."""
     cluster = _SmallFetches([1, 2, 3], seed=5)
     cluster.start(1, 2, 3)
     _elect(cluster, 1)
-    assert cluster.run_until(lambda: cluster.disks[3].end_offset == 1)
+    assert cluster.run_until(lambda: cluster.disks[3].end == 1)
     cluster.cut([1], [2, 3])
     cluster.append(1, b"old")
     cluster.run(100)
-    assert cluster.disks[1].end_offset == 2
+    assert cluster.disks[1].end == 2
     cluster.kill(1)
     _elect(cluster, 3, FetchResponse)
     cluster.kill(3)
@@ -215,7 +224,7 @@ def test_a_record_of_an_older_epoch_is_not_committed_by_counting() -> None:
     _elect(cluster, 1)
     # Node 2 gets the old record and nothing after it, and acknowledges that.
     cluster.drop = lambda _s, _t, message: (
-        isinstance(message, FetchResponse) and cluster.disks[2].end_offset == 2
+        isinstance(message, FetchResponse) and cluster.disks[2].end == 2
     )
     cluster.run(1500)
     committed = cluster.core(1).high_watermark

@@ -201,11 +201,11 @@ def test_a_leader_that_was_removed_steps_down_and_keeps_running() -> None:
     cluster.run(4000)
     [leader] = cluster.leaders()
     cluster.append(leader, b"before")
-    cluster.handle(leader, events.RequestReceived(77, 0, remove_voter(leader), "CONTROLLER"))
+    removal = cluster.ask(leader, remove_voter(leader), 0)
     assert leader in cluster.leaders()
     cluster.append(leader, b"next to it")
     cluster.run(5000)
-    assert cluster.replies[77].error_code == ErrorCode.NONE  # type: ignore[attr-defined]
+    assert removal.answer.error_code == ErrorCode.NONE  # type: ignore[union-attr]
     [successor] = cluster.leaders()
     assert successor != leader
     assert cluster.core(leader).role == "follower"

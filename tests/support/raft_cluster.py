@@ -1,61 +1,96 @@
-"""A few Raft cores in one process, on virtual time: a test controls every message and effect.
-
-The simulator of the package searches with random faults on real files; this is a small one for
-scenarios that people read. Disks are plain Python values; what was not flushed is lost in a
-crash.
-"""
+"""The untimed world on a clock, for scenarios that people read: a test controls what is lost, and
+when; everything else arrives and finishes after a fixed time. All checks of the world hold."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from random import Random
 
-from kraftwire.messages.api_versions_request import ApiVersionsRequest
+from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.raft import effects, events
+from kraftwire.raft.batches import control_records
 from kraftwire.raft.config import Handover, RaftConfig, RaftTimers
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.voters import ReplicaKey, VoterSet
-from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT
+from kraftwire.sim.timeless.calls import Call, Calls
+from kraftwire.sim.timeless.disk import Disk
+from kraftwire.sim.timeless.entries import Entry, record_values
+from kraftwire.sim.timeless.members import Members
+from kraftwire.sim.timeless.node import Node, Work
+from kraftwire.sim.timeless.plan import Plan
+from kraftwire.sim.timeless.world import NETWORK_ERROR, World
 from kraftwire.wire.message import Message
-from tests.support.raft_disk import Disk, Machine, snapshot_bytes
 from tests.support.raft_nodes import (
     FEATURES,
     JAVA_FEATURES,
     LISTENER,
     SOFTWARE,
     directory_id,
-    dynamic_set,
     endpoint,
     features,
     voter_set,
-    voters_control,
 )
+from tests.support.raft_talk import CLUSTER_ID
 
-__all__ = ["Cluster", "Replica"]
+__all__ = ["Cluster"]
 
+_UNSUPPORTED_VERSION = 35
 
-@dataclass
-class Replica:
-    """A running node. `machines` are its state machines, by listener id."""
-
-    id: int
-    core: RaftCore
-    disk: Disk
-    high_watermark: int = -1
-    machines: dict[int, Machine] = field(default_factory=dict)
+# The sender of requests that a test makes itself.
+_TEST = 0
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """A request in flight: sender, addressee, and what handles the answer."""
+class _Members(Members):
+    """The nodes of a cluster, with the names and keys that all tests of the core use."""
 
-    sender: int
-    target: int
-    timeout_ms: int
-    answer: Callable[[Message | None], None]
+    def __init__(self, plan: Plan, cluster: Cluster) -> None:
+        self._cluster = cluster
+        super().__init__(plan)
+
+    def directory_id(self, node: int, generation: int) -> bytes:
+        """Return the directory id of a node that has lost this many disks."""
+        first = directory_id(node)
+        return bytes((first[0] + generation,)) + first[1:]
+
+    def software(self, node: int) -> str:
+        """Return the name with which a node's client introduces itself."""
+        return self._cluster.software.get(node, "")
+
+    def random(self, _node: int, _run: int) -> Random:
+        """Return the random numbers of the next run."""
+        return Random(self._cluster.random.random())
+
+    def config(self, node: int) -> RaftConfig:
+        """Return a node's configuration."""
+        return self._cluster.config(node)
+
+    def api_versions(self, node: int) -> ApiVersionsResponse:
+        """Return the answer of a node to ApiVersions."""
+        is_java = self._cluster.software[node] != SOFTWARE
+        return features(JAVA_FEATURES if is_java else FEATURES)
+
+
+class _Calls(Calls):
+    """Calls that tell when one is sent or lost."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__()
+        self._cluster = cluster
+
+    def post(self, call: Call) -> None:
+        """Send a request or an answer."""
+        super().post(call)
+        self._cluster.posted(call)
+
+    def dies(self, node: int, tokens: list[int]) -> None:
+        """Handle a crash: connections to the node are closed."""
+        known = list(self.lost)
+        super().dies(node, tokens)
+        for call in self.lost:
+            if call not in known:
+                self._cluster.give_up_later(call, self._cluster.latency_ms)
 
 
 class Cluster:
@@ -63,10 +98,13 @@ class Cluster:
 
     `trace` collects a line for every change of role or voters and, with `verbose`, every message.
     With `dynamic` a bootstrap checkpoint states the voters, at kraft.version 1;
-    nodes of a class with `joins` become voters by themselves.
+    nodes of a class with `joins` become voters by themselves, those of a class with `has_machines`
+    have a state machine. `handled` counts steps of nodes, `loads` snapshots loaded by state
+    machines.
     """
 
     joins = False
+    has_machines = False
 
     def __init__(
         self,
@@ -77,60 +115,52 @@ class Cluster:
         timers: RaftTimers | None = None,
         dynamic: bool = False,
     ) -> None:
-        """Create nodes that are not running yet."""
-        self.dynamic = dynamic
+        """Create nodes that are not running yet; voters have the first ids, observers the next."""
         self.voters = voters
-        self.observers = observers or []
         self.timers = timers or RaftTimers()
         self.random = Random(seed)
         self.now = 0
         self.latency_ms = 1
+        self.flush_delay_ms = 0
+        self.chunk = 1 << 20
         self.trace: list[str] = []
         self.verbose = False
-        self.disks = {one: Disk() for one in voters + self.observers}
-        self.keys = {one: ReplicaKey(one, directory_id(one)) for one in self.disks}
-        if dynamic:
-            bootstrap = snapshot_bytes(BOOTSTRAP_SNAPSHOT, voters_control(dynamic_set(voters)))
-            for one in voters:
-                self.disks[one].snapshots[BOOTSTRAP_SNAPSHOT] = bootstrap
-        self.replicas: dict[int, Replica] = {}
-        self.software = dict.fromkeys(voters + self.observers, SOFTWARE)
+        self.software = dict.fromkeys(voters + (observers or []), SOFTWARE)
         self.blocked: set[tuple[int, int]] = set()
         self.without_pre_votes: set[int] = set()
         self.drop: Callable[[int, int, Message], bool] = lambda *_: False
         self.results: dict[int, effects.Effect] = {}
-        self.notes: list[tuple[int, str]] = []
-        self.flush_delay_ms = 0
-        self.work_ms = 0
-        self.chunk = 1 << 20
+        self.handled = 0
+        self.loads: dict[int, int] = dict.fromkeys(self.software, 0)
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = 0
-        self._runs: dict[int, int] = {}
-        self._asked: dict[int, _Asked] = {}
-        self.replies: dict[int, Message] = {}
+        self._known_work: dict[int, list[Work]] = {}
+        counts = len(voters), len(observers or [])
+        plan = Plan(seed, *counts, is_dynamic=dynamic, with_state=self.has_machines)
+        assert list(plan.nodes) == list(self.software), "ids are from 1 on"
+        self.world = World(plan, _Members(plan, self))
+        self.world.calls = _Calls(self)
+        self.world.told = self._on_step
 
     # ---- nodes
 
     def start(self, *ids: int) -> None:
         """Start nodes from what is on their disks."""
         for node_id in ids:
-            disk = self.disks[node_id]
-            self._runs[node_id] = self._runs.get(node_id, 0) + 1
-            config = self.config(node_id)
-            core = RaftCore(config, disk.stored(), Random(self.random.random()))
-            self.replicas[node_id] = Replica(node_id, core, disk)
             self._say(node_id, "starts")
-            self._carry_out(node_id, core.start(self.now))
+            self.world.clocks[node_id] = self.now - 1
+            self._known_work[node_id] = []
+            self.world.happen("start", node_id)
 
     def config(self, node_id: int) -> RaftConfig:
         """The configuration of a node."""
         is_ours = self.software[node_id] == SOFTWARE
-        servers = tuple(map(endpoint, self.voters)) if self.dynamic else ()
+        dynamic = self.world.plan.is_dynamic
         return RaftConfig(
-            key=self.keys[node_id],
-            cluster_id="cluster",
-            voters=VoterSet() if self.dynamic else voter_set(self.voters),
-            bootstrap_servers=servers,
+            key=self.key(node_id),
+            cluster_id=CLUSTER_ID,
+            voters=VoterSet() if dynamic else voter_set(self.voters),
+            bootstrap_servers=tuple(map(endpoint, self.voters)) if dynamic else (),
             auto_join=self.joins,
             fetch_snapshot_max_bytes=self.chunk,
             endpoints=(endpoint(node_id),),
@@ -140,15 +170,12 @@ class Cluster:
 
     def kill(self, node_id: int) -> None:
         """End a node without warning; what it did not flush is lost."""
-        del self.replicas[node_id]
-        self.disks[node_id].crash()
+        self.world.happen("crash", node_id, 0)
         self._say(node_id, "is killed")
 
     def wipe(self, node_id: int) -> None:
         """Replace the disk of a stopped node: everything is lost, including its directory id."""
-        self.disks[node_id] = Disk()
-        old = self.keys[node_id].directory_id
-        self.keys[node_id] = ReplicaKey(node_id, bytes((old[0] + 1,)) + old[1:])
+        self.world.disks[node_id] = self.world.members.wipe(node_id)
 
     def stop(self, node_id: int) -> None:
         """Ask a node to shut down gracefully."""
@@ -157,17 +184,42 @@ class Cluster:
     def append(self, node_id: int, *values: bytes, expected: int | None = None) -> int:
         """Have a node's state machine append records; returns the token of its result."""
         self._serial += 1
-        token, epoch = self._serial, self.core(node_id).epoch
-        self.handle(node_id, events.AppendRequested(token, epoch, values, expected))
+        token, node = self._serial, self._awake(node_id)
+        self.world.step(node, lambda: node.append(token, node.core.epoch, values, expected))
         return token
+
+    @property
+    def nodes(self) -> dict[int, Node]:
+        """The running nodes."""
+        return self.world.nodes
+
+    @property
+    def disks(self) -> dict[int, Disk]:
+        """The disks of all nodes."""
+        return self.world.disks
 
     def core(self, node_id: int) -> RaftCore:
         """The core of a running node."""
-        return self.replicas[node_id].core
+        return self.nodes[node_id].core
+
+    def key(self, node_id: int) -> ReplicaKey:
+        """The present replica of a node."""
+        return ReplicaKey(*self.world.members.key(node_id))
 
     def leaders(self) -> list[int]:
         """The nodes that believe they lead now."""
-        return [one for one, replica in self.replicas.items() if replica.core.role == "leader"]
+        return [one for one, node in self.nodes.items() if node.core.role == "leader"]
+
+    def log_of(self, node_id: int) -> list[tuple[int, int, str]]:
+        """(Base offset, epoch, what) of every batch of a node's log."""
+        return [(one.base, one.epoch, _described(one)) for one in self.disks[node_id].log]
+
+    def values(self, node_id: int) -> list[bytes]:
+        """The records that a node's state machine has applied."""
+        history, applied = self.world.book.history, self.nodes[node_id].applied
+        assert history.sums[applied.offset] == applied.sum
+        batches = [one for one in history.committed if one.end <= applied.offset]
+        return [value for one in batches for value in record_values(one)]
 
     # ---- network
 
@@ -182,11 +234,84 @@ class Cluster:
         self.blocked.clear()
         self.drop = lambda *_: False
 
+    def ask(self, node_id: int, message: Message, version: int | None = None) -> Call:
+        """Send a request to a node as a stranger; its answer will be in the returned call."""
+        chosen = type(message).VERSIONS.high if version is None else version
+        call = Call(self.world.calls.number(_TEST, node_id, message), 0, 0, message, chosen, 0)
+        token = self.world.calls.arrives(call)
+        self.handle(node_id, events.RequestReceived(token, chosen, message, LISTENER))
+        return call
+
+    def posted(self, call: Call) -> None:
+        """Let a request or an answer arrive, if it is not lost."""
+        sender, target = call.way
+        if target == _TEST:
+            self.world.calls.pending.remove(call)
+            return
+        message = call.message if call.answer is None else call.answer
+        # An answer to ApiVersions is there as soon as it is requested.
+        is_first = call.answer is None or call.message.NAME == "ApiVersionsRequest"
+        if (sender, target) in self.blocked or self.drop(sender, target, message):
+            self.give_up_later(call, call.deadline_ms - self.now)
+        elif is_first and self._is_unknown(call):
+            self.give_up_later(call, self.latency_ms, _UNSUPPORTED_VERSION)
+        elif is_first and call.name[1] not in self.nodes:
+            self.give_up_later(call, self.latency_ms)
+        elif is_first and call.answer is not None:
+            self._later(self.latency_ms, lambda: self._ask_versions(call))
+        else:
+            self._later(self.latency_ms, lambda: self._deliver(call))
+
+    def _ask_versions(self, call: Call) -> None:
+        sender, asked = call.name[:2]
+        if asked not in self.nodes:
+            self.give_up_later(call, 0)
+            return
+        if self.verbose:
+            self._say(sender, f"{call.message.NAME} to {asked}")
+        self._later(self.latency_ms, lambda: self._deliver(call))
+
+    def _is_unknown(self, call: Call) -> bool:
+        message = call.message
+        if call.name[1] not in self.without_pre_votes or not isinstance(message, VoteRequest):
+            return False
+        return message.topics[0].partitions[0].pre_vote
+
+    def _deliver(self, call: Call) -> None:
+        target = call.way[1]
+        if call not in self.world.calls.pending:
+            return
+        if target in self.nodes:
+            self._awake(target)
+            if self.verbose and call.answer is None:
+                self._say(call.name[0], f"{call.message.NAME} to {target}")
+        self.world.happen("deliver", call.name)
+
+    def give_up_later(self, call: Call, delay_ms: int, error: int = NETWORK_ERROR) -> None:
+        """Let the sender of a request give it up after a while."""
+
+        def give_up() -> None:
+            if call in self.world.calls.pending:
+                self.world.calls.pending.remove(call)
+                self.world.calls.lost.append(call)
+            # A call that is not awaited must not be mistaken for the newest of its kind.
+            if call.is_awaited and call.name[0] in self.nodes:
+                self._awake(call.name[0])
+                self.world.happen("fail", call.name, error)
+
+        self._later(delay_ms, give_up)
+
     # ---- time
 
     def handle(self, node_id: int, event: events.Event) -> None:
         """Give an event to a node now and carry out its effects."""
-        self._carry_out(node_id, self.core(node_id).handle(event, self.now))
+        node = self._awake(node_id)
+        self.world.step(node, lambda: node.handle(event))
+
+    def _awake(self, node_id: int) -> Node:
+        """A running node, whose clock shows the present time."""
+        self.world.happen("clock", node_id, self.now)
+        return self.nodes[node_id]
 
     def run(self, duration_ms: int) -> None:
         """Let time pass."""
@@ -196,72 +321,54 @@ class Cluster:
         """Let time pass until a condition holds; returns whether it does."""
         end = self.now + limit_ms
         while not condition():
-            at = self._next_time()
-            if at is None or at > end:
+            due = [node.due for node in self.nodes.values()]
+            times = [at for at in due if at is not None] + [at for at, _, _ in self._events[:1]]
+            if not times or min(times) > end:
                 self.now = end
                 return condition()
-            self.now = max(self.now, at)
-            self._step()
+            self.now = max(self.now, min(times))
+            self._next()
         return True
 
-    def _next_time(self) -> int | None:
-        due = [replica.core.deadline_ms for replica in self.replicas.values()]
-        times = [at for at in due if at is not None]
-        if self._events:
-            times.append(self._events[0][0])
-        return min(times, default=None)
-
-    def _step(self) -> None:
+    def _next(self) -> None:
         if self._events and self._events[0][0] <= self.now:
             heapq.heappop(self._events)[2]()
             return
-        for node_id, replica in list(self.replicas.items()):
-            due = replica.core.deadline_ms
-            if due is not None and due <= self.now:
-                self.handle(node_id, events.TimerExpired())
+        for node_id, node in self.nodes.items():
+            if node.due is not None and node.due <= self.now:
+                self.world.happen("timer", node_id)
                 return
 
     def _later(self, delay_ms: int, action: Callable[[], None]) -> None:
         self._serial += 1
         heapq.heappush(self._events, (self.now + delay_ms, self._serial, action))
 
-    # ---- effects
+    # ---- what nodes do
 
-    def _carry_out(self, node_id: int, found: list[effects.Effect]) -> None:
-        for effect in found:
-            self._carry_out_one(node_id, effect)
+    def _on_step(self, node: Node) -> None:
+        self.handled += 1
+        for effect in node.trace:
+            self._on_effect(node.id, effect)
+        known = self._known_work[node.id]
+        for work in node.work:
+            if not any(work is one for one in known):
+                delay = self.flush_delay_ms if work.kind == "flush" else 0
+                self._later(delay, lambda work=work: self._finish(node, work))  # type: ignore[misc]
+        self._known_work[node.id] = list(node.work)
 
-    def _carry_out_one(self, node_id: int, effect: effects.Effect) -> None:
-        replica, disk = self.replicas.get(node_id), self.disks[node_id]
-        if replica is None:
-            return
-        disk.perform(effect)
+    def _finish(self, node: Node, work: Work) -> None:
+        if self.nodes.get(node.id) is node and any(work is one for one in node.work):
+            self._awake(node.id)
+            self.world.step(node, lambda: node.finish(work))
+
+    def _on_effect(self, node_id: int, effect: effects.Effect) -> None:
         match effect:
-            case effects.FlushLog(end_offset, generation):
-                self._flush_later(node_id, end_offset, generation)
-            case effects.SendRequest():
-                self._send(node_id, effect)
-            case effects.SendReply():
-                self._reply(effect)
-            case effects.HighWatermarkAdvanced(offset):
-                replica.high_watermark = offset
             case effects.AppendAccepted(token) | effects.AppendRefused(token):
                 self.results[token] = effect
             case effects.UpgradeDecided(token):
                 self.results[token] = effect
-            case effects.FinishSnapshot(snapshot):
-                self._answer_later(node_id, lambda: disk.finish(snapshot))
-            case effects.DeliverCommitted() | effects.LoadSnapshot() | effects.WriteSnapshot():
-                self._run_machine(replica, effect)
-            case effects.Note(text=text):
-                self.notes.append((node_id, text))
-        self._tell(node_id, effect)
-        if isinstance(effect, effects.ShutdownFinished):
-            del self.replicas[node_id]
-
-    def _tell(self, node_id: int, effect: effects.Effect) -> None:
-        """Add the lines of an effect to the trace."""
-        match effect:
+            case effects.LoadSnapshot():
+                self.loads[node_id] += 1
             case effects.RoleChanged(old, new, epoch, leader_id, reason):
                 leader = f" of {leader_id}" if new == "follower" else ""
                 self._say(node_id, f"{old} -> {new}{leader}, epoch {epoch}: {reason}")
@@ -273,128 +380,13 @@ class Cluster:
             case effects.ShutdownFinished(graceful):
                 self._say(node_id, "stopped" if graceful else "stopped late")
 
-    def _run_machine(
-        self,
-        replica: Replica,
-        effect: effects.DeliverCommitted | effects.LoadSnapshot | effects.WriteSnapshot,
-    ) -> None:
-        """Let a state machine do its work, and report that."""
-        disk = replica.disk
-        machine = replica.machines.setdefault(effect.listener_id, Machine())
-        match effect:
-            case effects.DeliverCommitted():
-                self._answer_later(replica.id, lambda: machine.deliver(disk, effect))
-            case effects.LoadSnapshot():
-                self._answer_later(replica.id, lambda: machine.load(disk, effect))
-            case effects.WriteSnapshot():
-                data = machine.freeze(effect)
-                self._answer_later(replica.id, lambda: disk.keep(effect.id, data))
-
-    def _answer_later(self, node_id: int, work: Callable[[], events.Event]) -> None:
-        """Do something that takes time, then give the event that reports it to the node."""
-        run = self._runs[node_id]
-
-        def finish() -> None:
-            if node_id in self.replicas and self._runs[node_id] == run:
-                self.handle(node_id, work())
-
-        self._later(self.work_ms, finish)
-
-    def _flush_later(self, node_id: int, end_offset: int, generation: int) -> None:
-        run = self._runs[node_id]
-
-        def flushed() -> None:
-            if node_id in self.replicas and self._runs[node_id] == run:
-                self.disks[node_id].flush(end_offset)
-                self.handle(node_id, events.LogFlushed(end_offset, generation))
-
-        self._later(self.flush_delay_ms, flushed)
-
-    def _send(self, sender: int, effect: effects.SendRequest) -> None:
-        target = effect.destination.port - 9000
-        run = self._runs[sender]
-
-        def answer(response: Message | None) -> None:
-            if sender not in self.replicas or self._runs[sender] != run:
-                return
-            if response is None:
-                error = 35 if self._is_unknown(target, effect.message) else 8
-                self.handle(sender, events.RequestFailed(effect.request_id, error))
-            else:
-                self.handle(sender, events.ResponseReceived(effect.request_id, response))
-
-        if not self._passes(sender, target, effect.message):
-            self._later(effect.timeout_ms, lambda: answer(None))
-            return
-        if target not in self.replicas or self._is_unknown(target, effect.message):
-            self._later(self.latency_ms, lambda: answer(None))
-            return
-        self._later(self.latency_ms, lambda: self._deliver(sender, target, effect, answer))
-
-    def _is_unknown(self, target: int, message: Message) -> bool:
-        if target not in self.without_pre_votes or not isinstance(message, VoteRequest):
-            return False
-        return message.topics[0].partitions[0].pre_vote
-
-    def _passes(self, sender: int, target: int, message: Message) -> bool:
-        return (sender, target) not in self.blocked and not self.drop(sender, target, message)
-
-    def _deliver(
-        self,
-        sender: int,
-        target: int,
-        effect: effects.SendRequest,
-        answer: Callable[[Message | None], None],
-    ) -> None:
-        if target not in self.replicas:
-            answer(None)
-            return
-        if self.verbose:
-            self._say(sender, f"{effect.message.NAME} to {target}")
-        if isinstance(effect.message, ApiVersionsRequest):
-            # The shell of a node answers this request by itself.
-            is_java = self.software[target] != SOFTWARE
-            found = features(JAVA_FEATURES if is_java else FEATURES)
-            self._carry_back(_Asked(sender, target, effect.timeout_ms, answer), found)
-            return
-        self._serial += 1
-        token = self._serial
-        version = type(effect.message).VERSIONS.high
-        event = events.RequestReceived(
-            token, version, effect.message, LISTENER, self.software[sender]
-        )
-        self._asked[token] = _Asked(sender, target, effect.timeout_ms, answer)
-        self.handle(target, event)
-
-    def _reply(self, effect: effects.SendReply) -> None:
-        """Deliver an answer, with the records that it refers to as they are now."""
-        message = effect.message
-        asked = self._asked.pop(effect.token, None)
-        if asked is None:
-            # A request that a test made itself.
-            self.replies[effect.token] = message
-            return
-        if effect.part is not None:
-            effect.part.put(message, self.disks[asked.target].read(effect.part))
-        self._carry_back(asked, message)
-
-    def _carry_back(self, asked: _Asked, message: Message) -> None:
-        if self._passes(asked.target, asked.sender, message):
-            self._later(self.latency_ms, lambda: asked.answer(message))
-        else:
-            self._later(asked.timeout_ms, lambda: asked.answer(None))
-
-    def ask(self, node_id: int, message: Message, version: int | None = None) -> Message:
-        """Send a request to a node as a stranger; returns the answer, which must come at once."""
-        self._serial += 1
-        token = self._serial
-        chosen = type(message).VERSIONS.high if version is None else version
-        self.handle(node_id, events.RequestReceived(token, chosen, message, LISTENER))
-        return self.replies.pop(token)
-
     def _say(self, node_id: int, text: str) -> None:
         self.trace.append(f"{self.now:>6} {node_id}: {text}")
 
-    def log_of(self, node_id: int) -> list[tuple[int, int, str]]:
-        """(Base offset, epoch, what) of every batch of a node's log."""
-        return self.disks[node_id].described()
+
+def _described(entry: Entry) -> str:
+    """A batch in a few words: the values of its records, or their kinds."""
+    if not entry.is_control:
+        return ",".join(value.decode() for value in record_values(entry))
+    kinds = [kind for _, kind, _ in control_records(entry.data)]
+    return ",".join(getattr(kind, "name", str(kind)) for kind in kinds)

@@ -1,7 +1,7 @@
-"""The disk of a Raft core and the state machine on top of it, as plain Python values.
+"""The disk of a lone Raft core, as plain Python values.
 
 A `Disk` carries out the effects that concern files, and returns the event that answers
-each. A snapshot is the bytes of its batches; a `Machine` keeps the values that it was given.
+each. A snapshot is the bytes of its batches.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kraftwire.records.control import ControlType
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
 
-__all__ = ["Disk", "Machine", "snapshot_bytes", "snapshot_control"]
+__all__ = ["Disk", "snapshot_bytes", "snapshot_control"]
 
 Control = Sequence[tuple[ControlType, Message]]
 
@@ -136,19 +136,6 @@ class Disk:
         """The values of the data records in a part of the log."""
         return _values(self.read(effects.LogSlice(start_offset, 1 << 40, end_offset)))
 
-    def described(self) -> list[tuple[int, int, str]]:
-        """(Base offset, epoch, what) of every batch of the log."""
-        found = []
-        for data in self.batches:
-            batch = RecordBatch(data)
-            if batch.is_control:
-                kinds = [kind for _, kind, _ in control_records(data)]
-                what = ",".join(getattr(kind, "name", str(kind)) for kind in kinds)
-            else:
-                what = ",".join((one.value or b"").decode() for one in batch.records())
-            found.append((batch.base_offset, batch.partition_leader_epoch, what))
-        return found
-
     # ---- a core
 
     def image(self) -> LogImage:
@@ -208,35 +195,3 @@ class Disk:
             return events.SnapshotRejected(snapshot, str(error))
         self.snapshots[snapshot] = data
         return events.SnapshotFinished(snapshot, len(data), control)
-
-
-@dataclass
-class Machine:
-    """A state machine whose state is all values, in order, up to `offset`.
-
-    It fails on gaps and repetitions.
-    """
-
-    values: list[bytes] = field(default_factory=list)
-    offset: int = 0
-    loads: int = 0
-
-    def deliver(self, disk: Disk, effect: effects.DeliverCommitted) -> events.ListenerConsumed:
-        """Carry out `DeliverCommitted`."""
-        assert effect.start_offset == self.offset, f"given {effect.start_offset} at {self.offset}"
-        if effect.start_offset >= disk.start_offset:
-            self.values += disk.values(effect.start_offset, effect.end_offset)
-            self.offset = effect.end_offset
-        return events.ListenerConsumed(effect.listener_id, self.offset)
-
-    def load(self, disk: Disk, effect: effects.LoadSnapshot) -> events.ListenerConsumed:
-        """Carry out `LoadSnapshot`."""
-        assert effect.id.offset > self.offset, f"loads {effect.id} at {self.offset}"
-        self.values, self.offset = _values(disk.snapshots[effect.id]), effect.id.offset
-        self.loads += 1
-        return events.ListenerConsumed(effect.listener_id, self.offset)
-
-    def freeze(self, effect: effects.WriteSnapshot) -> bytes:
-        """The snapshot of the present state that `WriteSnapshot` asks for."""
-        assert effect.id.offset == self.offset, f"snapshot {effect.id} of a state at {self.offset}"
-        return snapshot_bytes(effect.id, effect.control, self.values)

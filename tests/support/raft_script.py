@@ -165,7 +165,7 @@ class Script:
         cluster, wanted = self.cluster, int(offset)
 
         def known() -> bool:
-            marks = [replica.core.high_watermark for replica in cluster.replicas.values()]
+            marks = [node.core.high_watermark for node in cluster.nodes.values()]
             return all(mark >= wanted for mark in marks)
 
         return [] if cluster.run_until(known) else [f"{wanted} was not committed within a minute"]
@@ -223,8 +223,8 @@ class Script:
     def do_status(self) -> list[str]:
         """`status`: the state of every node."""
         lines = []
-        for node_id, replica in sorted(self.cluster.replicas.items()):
-            core = replica.core
+        for node_id, node in sorted(self.cluster.nodes.items()):
+            core = node.core
             voted = f" voted {core.voted.id}" if core.voted else ""
             lines.append(
                 f"{node_id}: {core.role} epoch {core.epoch} leader {core.leader_id} "

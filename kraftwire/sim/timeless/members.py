@@ -5,6 +5,8 @@ Owns the directory ids: a node whose disk was replaced is another replica with t
 
 from __future__ import annotations
 
+from random import Random
+
 from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from kraftwire.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
 from kraftwire.messages.kraft_version_record import KRaftVersionRecord
@@ -36,10 +38,6 @@ def _endpoint(node: int) -> Endpoint:
     return Endpoint(LISTENER_NAME, f"node{node}", _PORT + node)
 
 
-def _directory_id(node: int, generation: int) -> bytes:
-    return bytes(13) + bytes((1, generation, node))
-
-
 class Members:
     """The nodes of a plan.
 
@@ -58,14 +56,26 @@ class Members:
     def _voter(self, node: int) -> Voter:
         return Voter(ReplicaKey(*self.key(node)), (_endpoint(node),), 0, KRAFT_VERSION_MAX)
 
+    def directory_id(self, node: int, generation: int) -> bytes:
+        """Return the directory id of a node that has lost this many disks."""
+        return bytes(13) + bytes((1, generation, node))
+
+    def software(self, _node: int) -> str:
+        """Return the name with which a node's client introduces itself."""
+        return ""
+
+    def random(self, node: int, run: int) -> Random:
+        """Return the random numbers of a run of a node."""
+        return Random(f"{self._plan.seed} {node} {run}")
+
     def key(self, node: int) -> Key:
         """Return the present replica of a node."""
-        return node, _directory_id(node, self._generations[node])
+        return node, self.directory_id(node, self._generations[node])
 
     def old_key(self, node: int) -> Key | None:
         """Return the replica that a node was before its disk was replaced, None if it never was."""
         generation = self._generations[node]
-        return (node, _directory_id(node, generation - 1)) if generation else None
+        return (node, self.directory_id(node, generation - 1)) if generation else None
 
     def format(self, node: int) -> Disk:
         """Return the disk of a node before its first start: initial voters know each other."""
@@ -133,8 +143,8 @@ class Members:
             cluster_id=CLUSTER_ID, voter_id=key[0], voter_directory_id=key[1]
         )
 
-    def api_versions(self) -> ApiVersionsResponse:
-        """Return the answer of any node to ApiVersions."""
+    def api_versions(self, _node: int) -> ApiVersionsResponse:
+        """Return the answer of a node to ApiVersions."""
         feature = SupportedFeatureKey(
             name="kraft.version", min_version=0, max_version=KRAFT_VERSION_MAX
         )

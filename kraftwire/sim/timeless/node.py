@@ -111,10 +111,12 @@ class Node:
         self._event = None
         self._in_pre_vote = False
 
-    def append(self, token: int, epoch: int, values: tuple[bytes, ...]) -> None:
-        """Ask the core to append records."""
+    def append(
+        self, token: int, epoch: int, values: tuple[bytes, ...], expected: int | None = None
+    ) -> None:
+        """Ask the core to append records, at the offset `expected` if there is one."""
         self.waiting[token] = values
-        self.handle(events.AppendRequested(token, epoch, values))
+        self.handle(events.AppendRequested(token, epoch, values, expected))
 
     @property
     def due(self) -> int | None:

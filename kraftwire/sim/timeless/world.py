@@ -7,7 +7,6 @@ that no longer applies, because others were left out, has no effect.
 from __future__ import annotations
 
 from collections.abc import Callable
-from random import Random
 from typing import Any
 
 from kraftwire.raft import events
@@ -25,6 +24,9 @@ __all__ = ["Happening", "World"]
 
 Happening = tuple[Any, ...]
 
+# The error of a request whose connection is closed.
+NETWORK_ERROR = 8
+
 _LATE_MS = 20_000
 _SPINS_MAX = 50
 _TOKENS = 1 << 40  # of operators and clients, far from those of requests
@@ -33,13 +35,13 @@ _TOKENS = 1 << 40  # of operators and clients, far from those of requests
 class World:
     """A cluster.
 
-    `history` has the events so far; `told` is called with the node that took a step, before the
-    step is checked: for the story.
+    `history` has the events so far; `clocks` those of stopped nodes; `told` is called with the node
+    that took a step, before the step is checked: for the story.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, members: Members | None = None) -> None:
         self.plan = plan
-        self.members = Members(plan)
+        self.members = members or Members(plan)
         self.book = Book(self.members.static)
         self.calls = Calls()
         self.disks: dict[int, Disk] = {}
@@ -49,13 +51,13 @@ class World:
         self.parts: frozenset[Way] = frozenset()
         self.told: Callable[[Node], None] | None = None
         self._runs: dict[int, int] = {}
-        self._clocks: dict[int, int] = {}
+        self.clocks: dict[int, int] = {}
         self._values = 0
         self._dying: dict[int, int] = {}
         self._spins: dict[int, int] = {}
         for node in plan.nodes:
             self.disks[node] = self.members.format(node)
-            self._clocks[node] = 1_000_000
+            self.clocks[node] = 1_000_000
 
     def begin(self) -> None:
         """Start all nodes. Raises: Violation."""
@@ -101,14 +103,14 @@ class World:
         self._receive(call, None)
         return True
 
-    def _fail(self, name: Name) -> bool:
+    def _fail(self, name: Name, error: int = NETWORK_ERROR) -> bool:
         """A sender gives up its request; a message in flight may still arrive."""
         call = self.calls.waited_for(name)
         node = self.nodes.get(name[0])
         if call is None or node is None:
             return False
         call.is_awaited = False
-        self._step(node, lambda: node.handle(events.RequestFailed(call.request_id, 8)))
+        self.step(node, lambda: node.handle(events.RequestFailed(call.request_id, error)))
         return True
 
     def _expire(self, name: Name) -> bool:
@@ -143,7 +145,7 @@ class World:
         if self._spins[at] > _SPINS_MAX:
             raise Violation("L9", f"{at} is busy without end")
         node.now = max(node.now, due)
-        self._step(node, lambda: node.handle(events.TimerExpired()))
+        self.step(node, lambda: node.handle(events.TimerExpired()))
         return True
 
     def _late(self, at: int) -> bool:
@@ -152,7 +154,7 @@ class World:
         if node is None or node.due is None:
             return False
         node.now += _LATE_MS
-        self._step(node, lambda: node.handle(events.TimerExpired()))
+        self.step(node, lambda: node.handle(events.TimerExpired()))
         return True
 
     def _clock(self, at: int, now_ms: int) -> bool:
@@ -176,7 +178,7 @@ class World:
         work = next((one for one in node.work if one.kind == kind), None) if node else None
         if node is None or work is None:
             return False
-        self._step(node, lambda: node.finish(work, is_well=is_well))
+        self.step(node, lambda: node.finish(work, is_well=is_well))
         return True
 
     # State machines and operators
@@ -191,7 +193,7 @@ class World:
             self._values += 1
             values.append(b"v%d" % self._values)
         token = _TOKENS + self._values
-        self._step(node, lambda: node.append(token, node.epoch, tuple(values)))
+        self.step(node, lambda: node.append(token, node.epoch, tuple(values)))
         return True
 
     def _leading(self, at: int) -> Node | None:
@@ -251,7 +253,7 @@ class World:
         node = self.nodes.get(at)
         if node is None:
             return False
-        self._step(node, lambda: node.handle(event))
+        self.step(node, lambda: node.handle(event))
         return True
 
     # Lifecycle
@@ -261,13 +263,12 @@ class World:
         if at in self.nodes:
             return False
         run = self._runs[at] = self._runs.get(at, 0) + 1
-        random = Random(f"{self.plan.seed} {at} {run}")
-        self._clocks[at] += 1
-        config = self.members.config(at)
-        node = Node.boot(at, self.disks[at], config, random, self._clocks[at])
+        self.clocks[at] += 1
+        config, random = self.members.config(at), self.members.random(at, run)
+        node = Node.boot(at, self.disks[at], config, random, self.clocks[at])
         self.nodes[at] = node
         self.book.see(at, [self.disks[at].found()])
-        self._step(node, lambda: node.start(with_listener=self.plan.with_state))
+        self.step(node, lambda: node.start(with_listener=self.plan.with_state))
         return True
 
     def _crash(self, at: int, survivors: int) -> bool:
@@ -295,7 +296,7 @@ class World:
 
     # What follows
 
-    def _step(self, node: Node, action: Callable[[], None]) -> None:
+    def step(self, node: Node, action: Callable[[], None]) -> None:
         """Let a node take a step, check what it did, and send its messages."""
         try:
             action()
@@ -331,7 +332,7 @@ class World:
         call = Call(name, self._runs[node.id], sent.request_id, message, version, deadline)
         call.is_awaited = is_awaited
         if message.NAME == "ApiVersionsRequest":
-            call.answer = self.members.api_versions()
+            call.answer = self.members.api_versions(target)
         self.calls.post(call)
 
     def _receive(self, call: Call, answered: Call | None) -> None:
@@ -343,8 +344,11 @@ class World:
                 self._fail(call.name)
             return
         token = self.calls.arrives(answered)
-        event = events.RequestReceived(token, call.version, call.message, LISTENER_NAME)
-        self._step(node, lambda: node.handle(event))
+        software = self.members.software(call.name[0])
+        event = events.RequestReceived(
+            token, call.version, call.message, LISTENER_NAME, software
+        )
+        self.step(node, lambda: node.handle(event))
 
     def _returns(self, call: Call, answer: Message) -> None:
         """Pass an answer to the sender of its request, even if the sender no longer waits."""
@@ -353,11 +357,11 @@ class World:
         if node is None or self._runs[sender] != call.run:
             return
         call.is_awaited = False
-        self._step(node, lambda: node.handle(events.ResponseReceived(call.request_id, answer)))
+        self.step(node, lambda: node.handle(events.ResponseReceived(call.request_id, answer)))
 
     def _end(self, at: int, survivors: int) -> None:
         node = self.nodes.pop(at)
-        self._clocks[at] = node.now
+        self.clocks[at] = node.now
         self._dying.pop(at, None)
         self.disks[at].crash(survivors)
         self.calls.dies(at, list(node.requests))

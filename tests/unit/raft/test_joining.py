@@ -187,7 +187,7 @@ def test_a_voter_with_a_wiped_disk_comes_back_by_itself() -> None:
     wiped = next(one for one in (1, 2, 3) if one not in cluster.leaders())
     cluster.kill(wiped)
     cluster.wipe(wiped)
-    new = cluster.keys[wiped]
+    new = cluster.key(wiped)
     cluster.start(wiped)
     [leader] = cluster.leaders()
 

@@ -13,6 +13,7 @@ from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.histories import voters_record
 from kraftwire.records.control import ControlType
 from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.sim.timeless.node import LISTENER
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_downloads import (
     EPOCH,
@@ -184,20 +185,12 @@ def test_a_leaders_state_machine_loads_after_a_restart_too() -> None:
 class _Machines(Cluster):
     """A cluster whose nodes all have a state machine."""
 
-    def start(self, *ids: int) -> None:
-        """The same, and the state machine is registered at once."""
-        super().start(*ids)
-        for one in ids:
-            self.handle(one, events.ListenerRegistered(MACHINE))
-
-    def values(self, node_id: int) -> list[bytes]:
-        """What a state machine holds."""
-        return self.replicas[node_id].machines[MACHINE].values
+    has_machines = True
 
     def snapshot(self, node_id: int) -> OffsetAndEpoch:
         """Have a node write a snapshot, and let its log start there."""
-        offset = self.replicas[node_id].machines[MACHINE].offset
-        self.handle(node_id, events.SnapshotWanted(MACHINE, offset, 0))
+        offset = self.nodes[node_id].applied.offset
+        self.handle(node_id, events.SnapshotWanted(LISTENER, offset, 0))
         self.run(100)
         snapshot = self.core(node_id).snapshots[-1]
         assert snapshot.offset == offset
@@ -212,6 +205,11 @@ def _running(count: int = 3, **fields: Any) -> tuple[_Machines, int]:
     assert cluster.run_until(lambda: bool(cluster.leaders()))
     cluster.run(1000)
     return cluster, cluster.leaders()[0]
+
+
+def _downloads(cluster: _Machines, node_id: int, snapshot: OffsetAndEpoch) -> bool:
+    part = cluster.disks[node_id].part
+    return part is not None and part[0] == snapshot
 
 
 def _add(cluster: _Machines, leader: int, *values: bytes) -> None:
@@ -238,7 +236,7 @@ def test_a_follower_comes_back_after_two_snapshots_passed(is_dynamic: bool, chun
     for number in range(5):
         _add(cluster, leader, b"%d" % number)
     assert cluster.values(away) == cluster.values(leader)
-    assert cluster.replicas[away].machines[MACHINE].loads == 1
+    assert cluster.loads[away] == 1
     assert cluster.core(away).snapshots == cluster.core(leader).snapshots
     assert cluster.log_of(away) == cluster.log_of(leader)
 
@@ -253,16 +251,16 @@ def test_a_snapshot_that_is_deleted_while_it_is_fetched_is_followed_by_the_next(
     cluster.wipe(away)
     cluster.chunk = 10
     cluster.start(away)
-    assert cluster.run_until(lambda: first in cluster.disks[away].parts)
+    assert cluster.run_until(lambda: _downloads(cluster, away, first))
     cluster.drop = lambda _sender, _target, message: isinstance(message, FetchSnapshotResponse)
     _add(cluster, leader, b"more")
     second = cluster.snapshot(leader)
-    assert first in cluster.disks[away].parts
+    assert _downloads(cluster, away, first)
     assert first not in cluster.disks[leader].snapshots
     cluster.heal()
     cluster.run(5000)
     assert cluster.core(away).snapshots == [second]
-    assert not cluster.disks[away].parts
+    assert cluster.disks[away].part is None
     assert cluster.values(away) == cluster.values(leader)
 
 
@@ -277,7 +275,7 @@ def test_a_leader_that_dies_in_the_middle_is_followed_by_another() -> None:
     cluster.wipe(away)
     cluster.chunk = 10
     cluster.start(away)
-    assert cluster.run_until(lambda: bool(cluster.disks[away].parts))
+    assert cluster.run_until(lambda: cluster.disks[away].part is not None)
     cluster.kill(leader)
     assert cluster.run_until(lambda: cluster.leaders() == [other], 20_000)
     cluster.run(5000)

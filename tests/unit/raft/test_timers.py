@@ -32,17 +32,6 @@ def test_timers_below_the_least_useful_value_are_raised() -> None:
     assert kept.election_backoff_max_ms == 0
 
 
-class _Counting(Cluster):
-    """A cluster that counts what its nodes have to handle."""
-
-    handled = 0
-
-    def handle(self, node_id: int, event: events.Event) -> None:
-        """The same, counted."""
-        self.handled += 1
-        super().handle(node_id, event)
-
-
 @pytest.mark.parametrize(
     "values",
     [
@@ -54,7 +43,7 @@ class _Counting(Cluster):
 )
 def test_no_timer_of_0_ends_or_busies_a_node(values: dict[str, int]) -> None:
     """L9: `election.timeout.ms=0` ended a node once, `retry.backoff.ms=0` cost 11 times the CPU."""
-    cluster = _Counting([1, 2, 3], timers=RaftTimers(**values), seed=5)
+    cluster = Cluster([1, 2, 3], timers=RaftTimers(**values), seed=5)
     cluster.start(1, 2, 3)
     assert cluster.run_until(lambda: bool(cluster.leaders()), 5000)
     cluster.run(3000)
@@ -71,10 +60,10 @@ def test_no_timer_of_0_ends_or_busies_a_node(values: dict[str, int]) -> None:
 def test_a_fetch_timeout_of_0_neither_ends_nor_busies_a_node(voters: list[int]) -> None:
     """Followers then wait less than a fetch may take: elections never stop, but nor does the
     node."""
-    cluster = _Counting(voters, timers=RaftTimers(fetch_timeout_ms=0))
+    cluster = Cluster(voters, timers=RaftTimers(fetch_timeout_ms=0))
     cluster.start(*voters)
     cluster.run(3000)
-    assert sorted(cluster.replicas) == voters
+    assert sorted(cluster.nodes) == voters
     assert cluster.handled < 3 * 1000 * len(voters)
 
 
@@ -82,7 +71,7 @@ def test_a_fetch_timeout_of_0_neither_ends_nor_busies_a_node(voters: list[int]) 
 def test_a_node_alone_of_three_does_not_spin(name: str) -> None:
     """It keeps asking those that are down, but not as fast as it can."""
     timers = RaftTimers(**{name: 0})
-    cluster = _Counting([1, 2, 3], timers=timers)
+    cluster = Cluster([1, 2, 3], timers=timers)
     cluster.start(1)
     cluster.run(1000)
     assert cluster.core(1).epoch == 0

@@ -217,7 +217,7 @@ def test_a_quorum_is_upgraded_while_it_runs() -> None:
     for one in (1, 2, 3):
         core = cluster.core(one)
         assert (core.kraft_version, core.is_voter) == (1, True)
-        assert core.voters.is_voter(cluster.keys[one])
+        assert core.voters.is_voter(cluster.key(one))
     assert cluster.run_until(lambda: bool(cluster.leaders()))
     assert cluster.core(1).voters == dynamic_set([1, 2, 3])
 

@@ -12,7 +12,6 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft import effects
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.voters import ReplicaKey
-from tests.support.raft_cluster import Cluster
 from tests.support.raft_lone import Lone, stored_log
 from tests.support.raft_nodes import directory_id
 from tests.support.raft_talk import vote
@@ -21,7 +20,7 @@ TOPIC = "__cluster_metadata"
 
 
 def ask_for_vote(
-    cluster: Cluster,
+    lone: Lone,
     *,
     epoch: int,
     candidate: int = 2,
@@ -45,16 +44,7 @@ def ask_for_vote(
         voter_id=cast("int", fields.get("voter_id", -1)),
         topics=[topic],
     )
-    return cast("VoteResponse", cluster.ask(1, request))
-
-
-def lone_node(election: ElectionState | None = None) -> Cluster:
-    """Node 1 of three, alone."""
-    cluster = Cluster([1, 2, 3])
-    if election is not None:
-        cluster.disks[1].election = election
-    cluster.start(1)
-    return cluster
+    return cast("VoteResponse", lone.request(request))
 
 
 def outcome(response: VoteResponse) -> tuple[int, int, bool]:
@@ -65,15 +55,15 @@ def outcome(response: VoteResponse) -> tuple[int, int, bool]:
 
 def test_a_foreign_cluster_id_is_refused_before_anything_else() -> None:
     """R-VOTE-4: another cluster's candidate must not even raise the epoch (KAFKA-12440)."""
-    cluster = lone_node()
-    response = ask_for_vote(cluster, epoch=9, cluster_id="other")
+    lone = Lone()
+    response = ask_for_vote(lone, epoch=9, cluster_id="other")
     assert response.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
-    assert cluster.core(1).epoch == 0
+    assert lone.core.epoch == 0
 
 
 def test_an_unknown_topic_is_an_invalid_request() -> None:
     """R-VOTE-4: the answer has no partition to carry an error."""
-    response = ask_for_vote(lone_node(), epoch=9, topic="other")
+    response = ask_for_vote(Lone(), epoch=9, topic="other")
     assert response.error_code == ErrorCode.INVALID_REQUEST
     assert response.topics == []
 
@@ -86,82 +76,75 @@ def test_a_log_may_not_be_newer_than_the_epoch_asked_for(
     last: tuple[int, int], pre_vote: bool, is_legal: bool
 ) -> None:
     """A pre-vote names the current epoch, in which the log may end; a vote the next one."""
-    cluster = lone_node()
-    error, _, _ = outcome(ask_for_vote(cluster, epoch=5, last=last, pre_vote=pre_vote))
+    lone = Lone()
+    error, _, _ = outcome(ask_for_vote(lone, epoch=5, last=last, pre_vote=pre_vote))
     assert error == (ErrorCode.NONE if is_legal else ErrorCode.INVALID_REQUEST)
-    assert cluster.core(1).epoch == (5 if is_legal else 0)
+    assert lone.core.epoch == (5 if is_legal else 0)
 
 
 def test_an_older_epoch_is_fenced() -> None:
     """R-VOTE-4: the answer says which epoch it is."""
-    cluster = lone_node(ElectionState(7))
-    assert outcome(ask_for_vote(cluster, epoch=6)) == (ErrorCode.FENCED_LEADER_EPOCH, 7, False)
+    lone = Lone(election=ElectionState(7))
+    assert outcome(ask_for_vote(lone, epoch=6)) == (ErrorCode.FENCED_LEADER_EPOCH, 7, False)
 
 
 def test_a_vote_for_another_candidate_keeps_the_higher_epoch() -> None:
     """R-VOTE-4: the epoch rises before the voter key is checked."""
-    cluster = lone_node()
-    response = ask_for_vote(cluster, epoch=3, voter_id=2)
+    lone = Lone()
+    response = ask_for_vote(lone, epoch=3, voter_id=2)
     assert outcome(response) == (ErrorCode.INVALID_VOTER_KEY, 3, False)
     wrong_directory = {"voter_id": 1, "voter_directory_id": directory_id(9)}
-    response = ask_for_vote(cluster, epoch=3, **wrong_directory)
+    response = ask_for_vote(lone, epoch=3, **wrong_directory)
     assert outcome(response) == (ErrorCode.INVALID_VOTER_KEY, 3, False)
 
 
 def test_a_vote_is_durable_before_it_is_given() -> None:
     """D1, S3: a replica that restarts must not vote twice in an epoch."""
-    cluster = lone_node()
-    assert outcome(ask_for_vote(cluster, epoch=3)) == (ErrorCode.NONE, 3, True)
-    assert cluster.disks[1].election == ElectionState(3, -1, ReplicaKey(2, directory_id(2)))
-    cluster.kill(1)
-    cluster.start(1)
-    assert outcome(ask_for_vote(cluster, epoch=3, candidate=3)) == (ErrorCode.NONE, 3, False)
+    lone = Lone()
+    assert outcome(ask_for_vote(lone, epoch=3)) == (ErrorCode.NONE, 3, True)
+    assert lone.disk.election == ElectionState(3, -1, ReplicaKey(2, directory_id(2)))
+    lone.restart()
+    assert outcome(ask_for_vote(lone, epoch=3, candidate=3)) == (ErrorCode.NONE, 3, False)
 
 
 def test_the_same_candidate_gets_its_vote_again() -> None:
     """R-VOTE-6: the first answer may have been lost, and the log no longer matters."""
-    cluster = lone_node()
-    ask_for_vote(cluster, epoch=3, last=(2, 5))
-    assert outcome(ask_for_vote(cluster, epoch=3, last=(0, 0)))[2]
+    lone = Lone()
+    ask_for_vote(lone, epoch=3, last=(2, 5))
+    assert outcome(ask_for_vote(lone, epoch=3, last=(0, 0)))[2]
 
 
 def test_no_vote_while_a_leader_is_known() -> None:
     """R-VOTE-6: an epoch has one leader; asking again cannot make another."""
-    cluster = lone_node(ElectionState(3, leader_id=2))
-    assert cluster.core(1).role == "follower"
-    assert not outcome(ask_for_vote(cluster, epoch=3, candidate=3))[2]
+    lone = Lone(election=ElectionState(3, leader_id=2))
+    assert lone.core.role == "follower"
+    assert not outcome(ask_for_vote(lone, epoch=3, candidate=3))[2]
 
 
 def test_a_candidate_that_lost_follows_the_winner_after_a_restart() -> None:
     """R-START-6 in another order: a vote for itself matters only while the epoch is open."""
     own_vote = ReplicaKey(1, directory_id(1))
-    open_epoch = lone_node(ElectionState(3, -1, own_vote))
-    assert open_epoch.core(1).role == "candidate"
-    lost = lone_node(ElectionState(3, leader_id=2, voted=own_vote))
-    assert (lost.core(1).role, lost.core(1).voted) == ("follower", own_vote)
+    open_epoch = Lone(election=ElectionState(3, -1, own_vote))
+    assert open_epoch.core.role == "candidate"
+    lost = Lone(election=ElectionState(3, leader_id=2, voted=own_vote))
+    assert (lost.core.role, lost.core.voted) == ("follower", own_vote)
 
 
 def test_a_pre_vote_changes_nothing_durable() -> None:
     """S19: a pre-vote must not disturb the quorum."""
-    cluster = lone_node(ElectionState(3))
-    before = cluster.disks[1].election
-    assert outcome(ask_for_vote(cluster, epoch=3, pre_vote=True)) == (ErrorCode.NONE, 3, True)
-    assert cluster.disks[1].election == before
-    assert cluster.core(1).voted is None
+    lone = Lone(election=ElectionState(3))
+    before = lone.disk.election
+    assert outcome(ask_for_vote(lone, epoch=3, pre_vote=True)) == (ErrorCode.NONE, 3, True)
+    assert lone.disk.election == before
+    assert lone.core.voted is None
 
 
 def test_an_older_log_gets_no_vote() -> None:
     """S4: what is committed must be in the next leader's log."""
-    cluster = Cluster([1, 2, 3])
-    cluster.start(1, 2, 3)
-    cluster.run_until(lambda: bool(cluster.leaders()))
-    leader = cluster.leaders()[0]
-    cluster.append(leader, b"a")
-    cluster.run(100)
-    epoch, end = cluster.core(1).last_epoch, cluster.core(1).end_offset
-    for last, granted in (((epoch, end - 1), False), ((epoch - 1, end + 9), False)):
-        found = ask_for_vote(cluster, epoch=cluster.core(1).epoch + 1, last=last, candidate=2)
-        assert outcome(found)[2] is granted
+    lone = Lone(log=stored_log((1, 3)), election=ElectionState(2))
+    for last in ((1, 2), (0, 12)):
+        assert not outcome(ask_for_vote(lone, epoch=3, last=last))[2]
+    assert outcome(ask_for_vote(lone, epoch=3, last=(1, 3)))[2]
 
 
 @pytest.mark.parametrize(("end", "granted"), [(11, False), (12, True)])
