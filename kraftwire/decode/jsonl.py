@@ -12,7 +12,7 @@ from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.json_fast_path.lines import ShortLines
-from kraftwire.decode.sinks import Relays, TakesQuickly
+from kraftwire.decode.sinks import Sink
 from kraftwire.printable import printable
 from kraftwire.records.limits import RECORDS_CHUNK_COUNT
 from kraftwire.records.rows import RecordRows, weight_of
@@ -73,7 +73,7 @@ def to_line(data: dict[str, Any]) -> bytes:
     return b"".join(parts)
 
 
-class JsonLines(TakesQuickly, Relays):
+class JsonLines(Sink):
     """The sink of ``--format jsonl``."""
 
     def __init__(
@@ -115,12 +115,6 @@ class JsonLines(TakesQuickly, Relays):
         _write(self._write, self._encoder, data)
         if self._is_live:
             self._flush()
-
-    def pass_over(self, _frame: Frame, _number: int, _decoded: DecodedFrame | None, /) -> None:
-        """Do nothing: no line depends on another one."""
-
-    def hand_over(self) -> None:
-        """Do nothing: no line is held back."""
 
     def finish(self) -> None:
         """Write what is buffered."""

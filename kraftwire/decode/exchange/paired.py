@@ -12,7 +12,7 @@ from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.quick import quick_bodies
 from kraftwire.decode.exchange.decoded_cache import Fresh
 from kraftwire.decode.exchange.pending import Pending
-from kraftwire.decode.sinks import TakesQuickly
+from kraftwire.decode.sinks import Sink
 from kraftwire.limits import RENDER_PENDING_COUNT_MAX
 from kraftwire.wire.message import Message
 
@@ -36,12 +36,14 @@ class Passed:
     decoded: DecodedFrame | None
 
 
-class Paired(Generic[T]):
+class Paired(Sink, Generic[T]):
     """Takes frames in order; reports requests, and responses with what was kept of their requests.
 
     Requests that get no response are reported as well. What is kept of requests is bounded in
     number; if they are `kept_whole`, in bytes, which `weight` estimates.
     """
+
+    is_paired = True
 
     def __init__(self, *, kept_whole: bool = False) -> None:
         self._is_weighed = kept_whole
@@ -165,7 +167,7 @@ class WholePaired(Paired[DecodedFrame]):
         self.exchange(asked, None, is_awaited)
 
 
-class QuickPaired(Paired[T], TakesQuickly):
+class QuickPaired(Paired[T]):
     """Takes ordinary frames on the fast path, on which unknown tags and records are skipped."""
 
     def quickly(self, frames: Sequence[Frame], _number: int = 0, /) -> Iterator[bool]:

@@ -15,14 +15,13 @@ from kraftwire.capture.limits import PENDING_BYTES_MAX
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.exchange.paired import Passed, QuickPaired
-from kraftwire.decode.sinks import Relays
 
 __all__ = ["RelayedPaired"]
 
 T = TypeVar("T")
 
 
-class RelayedPaired(QuickPaired[T], Relays):
+class RelayedPaired(QuickPaired[T]):
     """Takes frames, and passes over those that another process shows."""
 
     _later: Callable[[Frame, int], DecodedFrame]

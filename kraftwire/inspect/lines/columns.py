@@ -12,7 +12,6 @@ from typing import TextIO
 from kraftwire import messages
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.sinks import HearsStart
 from kraftwire.inspect.lines.headings import COLUMNS
 from kraftwire.inspect.lines.line import LineWriter
 
@@ -25,7 +24,7 @@ _NS = 1_000_000_000
 _MICROSECOND_NS = 1000
 
 
-class ColumnWriter(LineWriter, HearsStart):
+class ColumnWriter(LineWriter):
     """Writes some columns of lines, in the order in which they are named."""
 
     def __init__(

@@ -107,7 +107,7 @@ class Inputs:
         name = paths[0] if len(paths) == 1 else f"{paths[0]} to {paths[-1]}"
         # Before the file is opened: an error leaves nothing open.
         self.run.line_filter.ensure_for_captures(name)
-        capture = Capture(*paths, on_ending=self.run.on_ending, keys=self.run.options.keys)
+        capture = Capture(*paths, on_ending=self.run.ending, keys=self.run.options.keys)
         self._show_capture(capture, name, sum(map(_size, paths)))
 
     def _show_capture(self, capture: Capture, name: str, size: int = 0) -> None:
@@ -129,10 +129,9 @@ class Inputs:
         self.run.line_filter.ensure_for_captures(paths[0])
         totals, keys = self.run.totals, self.run.options.keys
         clocks = compare(paths, keys)
-        tell = self.run.on_ending
-        endings = None if tell is None else MergedEndings(clocks, tell)
+        endings = MergedEndings(clocks, self.run.ending)
         captures = [
-            Capture(path, on_ending=None if endings is None else endings.of(at), keys=keys)
+            Capture(path, on_ending=endings.of(at), keys=keys)
             for at, path in enumerate(paths)
         ]
         for path, capture, offset in zip(paths, captures, clocks.offsets_ns, strict=True):
@@ -160,7 +159,7 @@ class Inputs:
             if self.kind == "auto" and (kind.is_capture or kind.is_compressed):
                 self.run.line_filter.ensure_for_captures(STDIN)
                 keys = self.run.options.keys
-                capture = Capture(piped, on_ending=self.run.on_ending, keys=keys)
+                capture = Capture(piped, on_ending=self.run.ending, keys=keys)
                 self._show_capture(capture, STDIN)
                 return
             if kind.is_capture:

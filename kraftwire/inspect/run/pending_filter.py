@@ -15,7 +15,7 @@ from kraftwire.capture.limits import PENDING_BYTES_MAX
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.exchange.paired import WholePaired
 from kraftwire.decode.filters.frame_filter import FrameFilter
-from kraftwire.decode.sinks import HearsEndings, TakesInOrder
+from kraftwire.decode.sinks import Sink
 
 __all__ = ["Held", "HeldInOrder"]
 
@@ -58,7 +58,7 @@ class HeldInOrder(WholePaired):
     What follows a request waits with it. If too much waits, the first frame is judged alone.
     """
 
-    def __init__(self, filter: FrameFilter, show: _Show, sink: TakesInOrder) -> None:
+    def __init__(self, filter: FrameFilter, show: _Show, sink: Sink) -> None:
         super().__init__()
         self._filter = filter
         self._show = show
@@ -124,12 +124,11 @@ class HeldInOrder(WholePaired):
     def _pass_on(self, place: _Place) -> None:
         what, sink = place.what, self._sink
         if isinstance(what, Ending):
-            if isinstance(sink, HearsEndings):
-                sink.ending(what)
+            sink.ending(what)
         elif place.is_shown:
             self._show(what)
         elif self._filter.is_in_time(what):
-            sink.pass_by(what)
+            sink.unwanted(what)
 
 
 def _passes(

@@ -7,9 +7,9 @@ up to `inputs`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, repeat
+from itertools import chain
 
 from kraftwire.capture.connections.frame_queue import Ending
 from kraftwire.capture.framing.frames import Frame
@@ -18,20 +18,11 @@ from kraftwire.decode.body.capture_context import Memory
 from kraftwire.decode.body.findings import LOSSES
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.response_context import needs_learning
-from kraftwire.decode.exchange.paired import Paired, WholePaired
-from kraftwire.decode.exchange.relayed import RelayedPaired
+from kraftwire.decode.exchange.paired import WholePaired
 from kraftwire.decode.files.report import ExitCode, FileLine, FileReport
 from kraftwire.decode.filters.line_filter import LineFilter
 from kraftwire.decode.options import Options
-from kraftwire.decode.sinks import (
-    CapturesOnly,
-    HearsEndings,
-    HearsStart,
-    Relays,
-    Sink,
-    TakesInOrder,
-    TakesQuickly,
-)
+from kraftwire.decode.sinks import Sink
 from kraftwire.errors import StorageError, UsageError
 from kraftwire.inspect.run.filter_hints import Offered
 from kraftwire.inspect.run.pending_filter import Held, HeldInOrder
@@ -89,9 +80,6 @@ class Totals:
         return ExitCode.PARTIAL if self.has_losses else ExitCode.CLEAN
 
 
-# Shows some frames; yields for each, when it is its turn, whether it was shown.
-_Quickly = Callable[[Sequence[Frame], int], Iterator[bool]]
-
 # Frames that were shown, findings in them by id, and the values that filters test.
 Counts = tuple[int, Counter[str], Offered]
 
@@ -110,7 +98,7 @@ class Run:
         """Begin a run.
 
         `memory` is what it starts from, and what it learns more in. With a `relay` several
-        processes show the frames; the sink `Relays`, and writes to the relay's stream.
+        processes show the frames; the sink writes to the relay's stream.
 
         Raises: UsageError for filters that make no sense.
         """
@@ -125,9 +113,8 @@ class Run:
         self._in_order: HeldInOrder | None = None
         self._is_refused = False
         self._relay = relay
-        if relay is not None and isinstance(sink, Relays):
+        if relay is not None:
             relay.hand_over, relay.take = sink.hand_over, self._take_counts
-        if relay is not None and isinstance(sink, RelayedPaired):
             sink.relay(self._decoder.later, self.memory.topics)
 
     @property
@@ -135,24 +122,18 @@ class Run:
         """Whether no frame is left out."""
         return self._filter.passes_all
 
-    @property
-    def on_ending(self) -> Callable[[Ending], None] | None:
-        """Return the callback for connections that end, if there is one."""
-        return self._hear_ending if isinstance(self._sink, HearsEndings) else None
-
-    def _hear_ending(self, ending: Ending) -> None:
-        hears = self._in_order or self._sink
-        assert isinstance(hears, HearsEndings | HeldInOrder)
-        hears.ending(ending)
+    def ending(self, ending: Ending) -> None:
+        """Pass on that a connection ends."""
+        (self._in_order or self._sink).ending(ending)
 
     def ensure_for_files(self, file: object) -> None:
         """Refuse what no file but a capture can answer.
 
         Raises: UsageError for an output, or a filter, of requests and responses.
         """
-        if isinstance(self._sink, CapturesOnly):
+        if not self._sink.takes_files:
             self._is_refused = True
-            raise UsageError(f"{self._sink.option} is for captures; {file} holds no requests")
+            raise UsageError(f"{file} is not a capture and holds no requests")
         self.line_filter.ensure_for_files(file)
 
     def frames(self, frames: Iterable[Frame], part_read: Callable[[], float] = lambda: 0.0) -> None:
@@ -172,7 +153,7 @@ class Run:
             self._show_relayed(lists, self._relay, part_read)
         elif self._filter.passes_all:
             self._show_all(lists)
-        elif isinstance(self._sink, Paired):
+        elif self._sink.is_paired:
             self._show_exchanges(frames)
         else:
             for frame in frames:
@@ -188,22 +169,15 @@ class Run:
             return ()
         time_ns = first[0].time_ns
         self._filter.begin(time_ns)
-        if isinstance(self._sink, HearsStart):
-            self._sink.begin(time_ns)
+        self._sink.begin(time_ns)
         return chain((first,), rest)
 
     def _show_all(self, lists: Iterable[Sequence[Frame]]) -> None:
-        quickly = self._quickly
         for frames in lists:
-            self._show_list(frames, quickly)
+            self._show_list(frames)
 
-    @property
-    def _quickly(self) -> _Quickly:
-        sink = self._sink
-        return sink.quickly if isinstance(sink, TakesQuickly) else _not_shown
-
-    def _show_list(self, frames: Sequence[Frame], quickly: _Quickly) -> None:
-        totals, decode = self.totals, self._decoder.decode
+    def _show_list(self, frames: Sequence[Frame]) -> None:
+        totals, decode, quickly = self.totals, self._decoder.decode, self._sink.quickly
         # Not strict: whether a frame was shown is asked when it is its turn.
         for frame, is_shown in zip(frames, quickly(frames, totals.frames)):  # noqa: B905
             number = totals.frames
@@ -230,7 +204,7 @@ class Run:
     def _show_or_pass_over(
         self, lists: Iterable[Sequence[Frame]], relay: Relay, part_read: Callable[[], float]
     ) -> None:
-        totals, passes_all, quickly = self.totals, self._filter.passes_all, self._quickly
+        totals, passes_all = self.totals, self._filter.passes_all
         is_passing, until = False, relay.begin(totals.frames, part_read)
         for frames in lists:
             at = 0
@@ -242,15 +216,13 @@ class Run:
                 if is_passing:
                     self._pass_over(some)
                 elif passes_all:
-                    self._show_list(some, quickly)
+                    self._show_list(some)
                 else:
                     for frame in some:
                         self._show_alone(self._decode(frame))
 
     def _pass_over(self, frames: Sequence[Frame]) -> None:
-        totals, decode, sink = self.totals, self._decoder.decode, self._sink
-        assert isinstance(sink, Relays)
-        pass_over = sink.pass_over
+        totals, decode, pass_over = self.totals, self._decoder.decode, self._sink.pass_over
         for frame in frames:
             number = totals.frames
             totals.frames = number + 1
@@ -268,7 +240,7 @@ class Run:
         """Hold requests back: whether an exchange is wanted may depend on its response."""
         sink = self._sink
         held: WholePaired = Held(self._filter, self._show)
-        if isinstance(sink, TakesInOrder):
+        if sink.needs_order:
             held = self._in_order = HeldInOrder(self._filter, self._show, sink)
         for frame in frames:
             held.frame(self._decode(frame))
@@ -318,8 +290,3 @@ class Run:
             self.totals.shown += shown
             self.totals.findings.update(findings)
             self.offered.merge(offered)
-
-
-def _not_shown(_frames: Sequence[Frame], _number: int) -> Iterator[bool]:
-    """Answer for a sink without a fast path: no frame was shown."""
-    return repeat(False)

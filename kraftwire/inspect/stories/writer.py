@@ -12,8 +12,6 @@ from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.size_limits import objects_of
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.exchange.paired import QuickPaired
-from kraftwire.decode.files.report import FileLine
-from kraftwire.decode.sinks import TakesInOrder
 from kraftwire.messages import API_NAMES
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.envelope_response import EnvelopeResponse
@@ -28,13 +26,14 @@ __all__ = ["StoryWriter", "write_json"]
 _ENVELOPE = "Envelope"
 
 
-class StoryWriter(QuickPaired[Talk], TakesInOrder):
+class StoryWriter(QuickPaired[Talk]):
     """Passes requests and responses to a story, and writes the story at the end.
 
     Subclasses name the `apis` whose bodies they need, and those among them that are also looked for
     in envelopes: `forwarded`. They write their stories.
     """
 
+    needs_order = True
     apis: ClassVar[frozenset[str]] = frozenset()
     forwarded: ClassVar[frozenset[str]] = frozenset()
 
@@ -58,9 +57,6 @@ class StoryWriter(QuickPaired[Talk], TakesInOrder):
 
     def see_unanswered(self, talk: Talk) -> None:
         """Add a request that never got a response."""
-
-    def pass_by(self, decoded: DecodedFrame, /) -> None:
-        """Ignore a frame that is not wanted."""
 
     def write(self, stream: TextIO) -> None:
         """Write the story."""
@@ -109,9 +105,6 @@ class StoryWriter(QuickPaired[Talk], TakesInOrder):
     def unanswered(self, asked: Talk, _is_awaited: bool, /) -> None:
         """Add a request that gets no response."""
         self.see_unanswered(asked)
-
-    def file_line(self, line: FileLine) -> None:
-        """Ignore a line of a file: stories of captures do not use them."""
 
     def finish(self) -> None:
         """Write the story."""

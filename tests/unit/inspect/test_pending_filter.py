@@ -12,7 +12,7 @@ from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.filters.frame_filter import FilterOptions, FrameFilter
-from kraftwire.decode.sinks import HearsEndings, TakesInOrder
+from kraftwire.decode.sinks import Sink
 from kraftwire.inspect.run import pending_filter as held_module
 from kraftwire.inspect.run.pending_filter import HeldInOrder
 from kraftwire.messages.heartbeat_request import HeartbeatRequest
@@ -54,7 +54,7 @@ def _silences(text: str) -> list[tuple[str, str]]:
     return [(node, tail.partition(" (")[0]) for node, tail in nodes]
 
 
-class _Order(TakesInOrder, HearsEndings):
+class _Order(Sink):
     """Notes what comes: frames by number, not wanted ones with a minus sign."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class _Order(TakesInOrder, HearsEndings):
     def show(self, decoded: DecodedFrame) -> None:
         self.came.append(f"{decoded.number}")
 
-    def pass_by(self, decoded: DecodedFrame, /) -> None:
+    def unwanted(self, decoded: DecodedFrame, /) -> None:
         self.came.append(f"-{decoded.number}")
 
     def ending(self, ending: Ending) -> None:

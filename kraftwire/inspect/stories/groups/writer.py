@@ -11,7 +11,6 @@ from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.names import partition_of
 from kraftwire.decode.files.report import FileLine
-from kraftwire.decode.sinks import HearsEndings
 from kraftwire.errors import WireError
 from kraftwire.inspect.stories.groups.json_form import groups_to_json
 from kraftwire.inspect.stories.groups.text import write_groups
@@ -31,7 +30,7 @@ _GROUP, _METADATA = "group", "metadata"
 _FAMILIES = (_GROUP, _METADATA)
 
 
-class GroupsWriter(StoryWriter, HearsEndings):
+class GroupsWriter(StoryWriter):
     """Writes the story of groups as text."""
 
     apis = APIS
@@ -49,7 +48,7 @@ class GroupsWriter(StoryWriter, HearsEndings):
         """Pass a response to the story."""
         self.story.see_response(talk)
 
-    def pass_by(self, decoded: DecodedFrame, /) -> None:
+    def unwanted(self, decoded: DecodedFrame, /) -> None:
         """Take the ends of partitions also from frames that are not wanted."""
         if decoded.api_name in ENDS:
             self.frame(decoded)

@@ -12,7 +12,6 @@ from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.exchange.paired import Paired
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileLine
-from kraftwire.decode.sinks import HearsEndings, TakesInOrder
 from kraftwire.inspect.stories.raft.json_form import story_to_json
 from kraftwire.inspect.stories.raft.text import write_story
 from kraftwire.messages.envelope_request import EnvelopeRequest
@@ -38,8 +37,10 @@ class _Asked:
     api: Api | None
 
 
-class RaftWriter(Paired[_Asked], HearsEndings, TakesInOrder):
+class RaftWriter(Paired[_Asked]):
     """Writes the story of each quorum as text."""
+
+    needs_order = True
 
     def __init__(
         self, stream: TextIO, *, show_secrets: bool = False, **_options: object
@@ -61,7 +62,7 @@ class RaftWriter(Paired[_Asked], HearsEndings, TakesInOrder):
             body = decoded.body if frame.api_key in QUORUM_APIS else None
             self.take(frame, body, decoded)
 
-    def pass_by(self, decoded: DecodedFrame, /) -> None:
+    def unwanted(self, decoded: DecodedFrame, /) -> None:
         """Note that the sender of a frame is alive, though the frame is not wanted."""
         frame = decoded.frame
         if frame.api_key is not None and frame.correlation_id is not None:

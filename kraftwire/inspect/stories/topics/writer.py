@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TextIO
 
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.sinks import CapturesOnly
 from kraftwire.inspect.stories.topics.json_form import topics_to_json
 from kraftwire.inspect.stories.topics.text import write_topics
 from kraftwire.inspect.stories.writer import StoryWriter, write_json
@@ -15,12 +14,12 @@ from kraftwire.story.topics.story import APIS, FORWARDED, TopicStory, TopicTest,
 __all__ = ["TopicsJsonWriter", "TopicsWriter"]
 
 
-class TopicsWriter(StoryWriter, CapturesOnly):
+class TopicsWriter(StoryWriter):
     """Writes the story of topics as text."""
 
     apis = APIS
     forwarded = FORWARDED
-    option = "--topics"
+    takes_files = False
 
     def __init__(
         self,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TextIO
 
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.sinks import CapturesOnly
 from kraftwire.inspect.stories.transactions.json_form import transactions_to_json
 from kraftwire.inspect.stories.transactions.text import write_transactions
 from kraftwire.inspect.stories.writer import StoryWriter, write_json
@@ -15,11 +14,11 @@ from kraftwire.story.transactions.story import APIS, TransactionStory
 __all__ = ["TransactionsJsonWriter", "TransactionsWriter"]
 
 
-class TransactionsWriter(StoryWriter, CapturesOnly):
+class TransactionsWriter(StoryWriter):
     """Writes the story of transactions as text."""
 
     apis = APIS
-    option = "--transactions"
+    takes_files = False
 
     def __init__(self, stream: TextIO, *, topics: TopicNames, **options: object) -> None:
         """Write to a stream. Arguments: as for `StoryWriter`."""

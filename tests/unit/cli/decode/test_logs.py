@@ -196,7 +196,7 @@ def test_stories_of_requests_are_refused(option: str, capsys: Captured) -> None:
     """An empty story would say that nothing happened."""
     assert main(["decode", str(TOMBS), option]) == USAGE
     out, err = capsys.readouterr()
-    assert (out, err) == ("", f"kraftwire: {option} is for captures; {TOMBS} holds no requests\n")
+    assert (out, err) == ("", f"kraftwire: {TOMBS} is not a capture and holds no requests\n")
 
 
 def test_what_only_records_have_is_refused_for_captures(capsys: Captured) -> None:
