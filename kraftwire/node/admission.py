@@ -168,16 +168,16 @@ class WorkQueue:
         # By connection number, in order of arrival.
         self._waiting: dict[int, tuple[int, trio.Event]] = {}
         self._done = trio.Event()
-        self._is_dealing = False
+        self._is_running = False
         self._takes_oldest = True
 
     async def take(self, number: int, size: int) -> None:
         """Return when work of this size on this connection may begin."""
         turn = trio.Event()
         self._waiting[number] = size, turn
-        if not self._is_dealing:
-            self._is_dealing = True
-            trio.lowlevel.spawn_system_task(self._deal)
+        if not self._is_running:
+            self._is_running = True
+            trio.lowlevel.spawn_system_task(self._run)
         try:
             await turn.wait()
         except BaseException:
@@ -191,7 +191,7 @@ class WorkQueue:
         """End the current piece of work."""
         self._done.set()
 
-    async def _deal(self) -> None:
+    async def _run(self) -> None:
         """Start one piece after the other until none is waiting."""
         try:
             while self._waiting:
@@ -208,7 +208,7 @@ class WorkQueue:
                 rest = LONG_WORK_REST if is_crowd else LONG_WORK_REST_FEW
                 await trio.sleep((self._clock() - began) * rest)
         finally:
-            self._is_dealing = False
+            self._is_running = False
 
     def _start_next(self) -> None:
         number = min(self._waiting) if self._takes_oldest else next(iter(self._waiting))
@@ -238,20 +238,20 @@ class RateGate:
         self._ends_at = -float("inf")
         # By connection number, in order of arrival.
         self._waiting: dict[int, _Waiter] = {}
-        self._is_dealing = False
+        self._is_running = False
 
     async def take(self, number: int, size: int) -> None:
         """Return when a request of this size on this connection may be answered. Units: bytes."""
         cost = size + REQUEST_COST_BYTES
-        if not self._is_dealing:
+        if not self._is_running:
             now = trio.current_time()
             if now >= self._ends_at:
                 self._left, self._ends_at = TURN_BYTES, now + TURN_SECONDS
             if self._left > 0:
                 self._left -= cost
                 return
-            self._is_dealing = True
-            trio.lowlevel.spawn_system_task(self._deal)
+            self._is_running = True
+            trio.lowlevel.spawn_system_task(self._run)
         waiter = self._waiting[number] = _Waiter(cost, trio.Event())
         try:
             await waiter.turn.wait()
@@ -259,7 +259,7 @@ class RateGate:
             if self._waiting.get(number) is waiter:
                 del self._waiting[number]
 
-    async def _deal(self) -> None:
+    async def _run(self) -> None:
         """Let a few through in each round of the loop, until none is waiting."""
         try:
             while self._waiting:
@@ -273,7 +273,7 @@ class RateGate:
                 # On a slow machine too, a flood gets at most half of the time.
                 await trio.sleep(trio.current_time() - began)
         finally:
-            self._is_dealing = False
+            self._is_running = False
 
     def _let_through(self, number: int) -> int:
         waiter = self._waiting.pop(number)

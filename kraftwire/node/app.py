@@ -28,11 +28,10 @@ from kraftwire.node.capture import CaptureFile
 from kraftwire.node.collector import Collector
 from kraftwire.node.config import ConnectionLimits, Listener, NodeConfig
 from kraftwire.node.connection import Connection, ConnectionStats, Service
-from kraftwire.node.descriptors import connections_max, raise_limit
 from kraftwire.node.driver import Driver
 from kraftwire.node.handlers.versions import offered
 from kraftwire.node.link import Link, LinkStats
-from kraftwire.node.listener import Acceptor, bind
+from kraftwire.node.listener import Acceptor, bind, connections_max, raise_descriptor_limit
 from kraftwire.node.logs import RateLimit, log, set_up
 from kraftwire.node.metrics import Sample, raft_samples, render
 from kraftwire.printable import printable
@@ -233,7 +232,7 @@ class Node:
         def count() -> None:
             self._connection_stats.refused += 1
 
-        most = min(limits.connections, connections_max(raise_limit()))
+        most = min(limits.connections, connections_max(raise_descriptor_limit()))
         limits = replace(limits, connections=most)
         return Acceptor(limits, on_refused=count, refusals=self._garbage)
 
@@ -284,7 +283,7 @@ class Node:
         self, nursery: trio.Nursery, parts: Assembly, host: str, port: int
     ) -> None:
         # Few nodes have the endpoint; the others need not load an HTTP library.
-        from kraftwire.node.scrapes import serve_http
+        from kraftwire.node.metrics_http import serve_http
 
         place = Listener("kraftwire.prometheus.listener", host, port, False, False)
         slots = trio.CapacityLimiter(METRICS_CONNECTIONS_MAX)

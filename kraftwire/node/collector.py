@@ -24,13 +24,13 @@ COLLECT_SECONDS = 60
 COLLECT_REST = 1000
 COLLECT_LOOK_SECONDS = 2
 COLLECT_CONNECTIONS_MIN = 256
-GIVE_BACK_BYTES_MIN = 16 * 1024 * 1024
+RELEASED_BYTES_MIN = 16 * 1024 * 1024
 
 # Of the three generations, the oldest is left to `Collector`.
 _OLDEST_NEVER = 1_000_000
 
 
-def give_back() -> None:
+def release_memory() -> None:
     """Make the C library return free memory to the system, where it can.
 
     Otherwise fragments left by many small answers may take up all the memory that a node may use.
@@ -54,14 +54,14 @@ class Collector:
         held_bytes: Callable[[], int],
         *,
         collect: Callable[[], object] = gc.collect,
-        give_back: Callable[[], object] = give_back,
+        release_memory: Callable[[], object] = release_memory,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """The remaining parameters let tests replace Python, the C library and the clock."""
-        self._connections = _Ebb(connections, COLLECT_CONNECTIONS_MIN)
-        self._held = _Ebb(held_bytes, GIVE_BACK_BYTES_MIN)
+        self._connections = _DropDetector(connections, COLLECT_CONNECTIONS_MIN)
+        self._held = _DropDetector(held_bytes, RELEASED_BYTES_MIN)
         self._collect = collect
-        self._give_back = give_back
+        self._release = release_memory
         self._clock = clock
 
     async def run(self) -> None:
@@ -75,21 +75,21 @@ class Collector:
             due = trio.current_time() + COLLECT_SECONDS
             while True:
                 await trio.sleep(COLLECT_LOOK_SECONDS)
-                have_left = self._connections.is_there()
-                has_given_up = self._held.is_there()
-                if have_left or trio.current_time() >= due:
+                closed_many = self._connections.has_dropped()
+                has_released = self._held.has_dropped()
+                if closed_many or trio.current_time() >= due:
                     began = self._clock()
                     self._collect()
                     took = self._clock() - began
                     due = trio.current_time() + max(COLLECT_SECONDS, took * COLLECT_REST)
-                if have_left or has_given_up:
-                    self._give_back()
+                if closed_many or has_released:
+                    self._release()
         finally:
             gc.set_threshold(*before)
             gc.unfreeze()
 
 
-class _Ebb:
+class _DropDetector:
     """Detects that a quantity has fallen far below its peak since the last detection."""
 
     def __init__(self, measure: Callable[[], int], least: int) -> None:
@@ -98,7 +98,7 @@ class _Ebb:
         self._least = least
         self._most = 0
 
-    def is_there(self) -> bool:
+    def has_dropped(self) -> bool:
         """Return whether it has fallen to an eighth of its peak, or below `least`."""
         now = self._measure()
         self._most = max(self._most, now)

@@ -261,7 +261,7 @@ class Connection:
             self._share.begin_answer,
         )
         try:
-            response = await self._ask_service(request)
+            response = await self._answer_by_service(request)
             if response is None:
                 raise _Close("unanswered")
             return _encode(header, response)
@@ -274,7 +274,7 @@ class Connection:
         finally:
             self._share.end_answer()
 
-    async def _ask_service(self, request: Request) -> Message | None:
+    async def _answer_by_service(self, request: Request) -> Message | None:
         if request.api_key not in _READING_KEYS:
             return await self._service.answer(request)
         # It may wait for a long time and writes nothing: cancel it when its peer leaves.

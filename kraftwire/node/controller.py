@@ -27,8 +27,8 @@ from kraftwire.messages.update_features_response import UpdateFeaturesResponse
 from kraftwire.node import controller_steps as steps
 from kraftwire.node.config import NodeConfig
 from kraftwire.node.context import Quorum
-from kraftwire.node.controller_steps import Result, VersionedRecord
-from kraftwire.node.feature_steps import level_records
+from kraftwire.node.controller_steps import StepResult, VersionedRecord
+from kraftwire.node.features import level_records
 from kraftwire.node.image import MetadataImage
 from kraftwire.node.logs import log
 from kraftwire.node.waiting import Outcome
@@ -40,11 +40,11 @@ from kraftwire.wire.message import Message
 
 __all__ = ["Controller"]
 
-_LOOK_AGAIN_MS = 500
+_RECHECK_MS = 500
 
 # Receives the image at the time when the step runs, not when it was queued.
-Step = Callable[[], Result]
-Waiting = tuple[Step, Outcome[Message | ApiError]]
+ControllerStep = Callable[[], StepResult]
+QueuedStep = tuple[ControllerStep, Outcome[Message | ApiError]]
 
 
 def _not_active() -> ApiError:
@@ -77,7 +77,7 @@ class Controller:
         self._new_cluster_id = new_cluster_id
         self._sessions = steps.Sessions(config.session_timeout_ms)
         self._epoch: int | None = None
-        self._queue: deque[Waiting] = deque()
+        self._queue: deque[QueuedStep] = deque()
         self._wake = trio.Event()
 
     @property
@@ -118,12 +118,12 @@ class Controller:
 
     async def register_controller(self, request: ControllerRegistrationRequest) -> Message:
         """Register a controller. Raises: ApiError NOT_CONTROLLER, like all methods below."""
-        return await self._ask(lambda: steps.register_controller(self._image, request))
+        return await self._run_step(lambda: steps.register_controller(self._image, request))
 
     async def register_broker(self, request: BrokerRegistrationRequest) -> Message:
         """Register a broker."""
         quorum = self._quorum
-        return await self._ask(
+        return await self._run_step(
             lambda: steps.register_broker(
                 self._image,
                 self._sessions,
@@ -137,18 +137,18 @@ class Controller:
     async def heartbeat(self, request: BrokerHeartbeatRequest) -> Message:
         """Take a broker's heartbeat."""
         now_ms = self._quorum.now_ms
-        return await self._ask(
+        return await self._run_step(
             lambda: steps.heartbeat(self._image, self._sessions, request, now_ms())
         )
 
     async def unregister_broker(self, request: UnregisterBrokerRequest) -> Message:
         """Forget a broker."""
-        return await self._ask(lambda: steps.unregister_broker(self._image, request))
+        return await self._run_step(lambda: steps.unregister_broker(self._image, request))
 
     async def update_features(self, updates: Sequence[FeatureUpdateKey]) -> None:
         """Finalize levels of features other than kraft.version."""
         done = UpdateFeaturesResponse()
-        await self._ask(lambda: Result(done, level_records(self._image, updates)))
+        await self._run_step(lambda: StepResult(done, level_records(self._image, updates)))
 
     async def run(self) -> None:
         """Write pending changes, one after the other, while the node runs."""
@@ -157,7 +157,7 @@ class Controller:
             if epoch is None or not self.is_active:
                 self._refuse_all()
                 # No event reports a change in the known software of the voters.
-                until = None if epoch is None else self._quorum.now_ms() + _LOOK_AGAIN_MS
+                until = None if epoch is None else self._quorum.now_ms() + _RECHECK_MS
                 await self._wait(until)
                 continue
             try:
@@ -171,7 +171,7 @@ class Controller:
                     self._quorum.resign(epoch)
                     self._epoch = None
 
-    async def _ask(self, step: Step) -> Message:
+    async def _run_step(self, step: ControllerStep) -> Message:
         """Queue a step and wait for its answer."""
         if not self.is_active:
             raise _not_active()

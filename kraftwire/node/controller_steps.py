@@ -57,8 +57,8 @@ from kraftwire.wire.message import Message
 
 __all__ = [
     "ELR_VERSION",
-    "Result",
     "Sessions",
+    "StepResult",
     "VersionedRecord",
     "activate",
     "expire",
@@ -80,7 +80,7 @@ _SHUTS_DOWN = 1
 
 
 @dataclass(slots=True)
-class Result:
+class StepResult:
     """The outcome of a request: records to write first, then the answer.
 
     `base_offset` is the offset that the first record has to get, None if it may be any.
@@ -159,12 +159,12 @@ def _default_config(name: str, value: str) -> ConfigRecord:
     return ConfigRecord(resource_type=BROKER_RESOURCE, resource_name="", name=name, value=value)
 
 
-def register_controller(image: MetadataImage, request: ControllerRegistrationRequest) -> Result:
+def register_controller(image: MetadataImage, request: ControllerRegistrationRequest) -> StepResult:
     """Register a controller; an unchanged registration writes nothing."""
     if (image.metadata_version or 0) < WITH_CONTROLLERS:
         text = f"metadata.version {image.metadata_version} has no controller registrations"
         code = ErrorCode.UNSUPPORTED_VERSION
-        return Result(ControllerRegistrationResponse(error_code=code, error_message=text))
+        return StepResult(ControllerRegistrationResponse(error_code=code, error_message=text))
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
@@ -187,8 +187,8 @@ def register_controller(image: MetadataImage, request: ControllerRegistrationReq
     known = image.controllers.get(request.controller_id)
     response = ControllerRegistrationResponse()
     if known == ControllerImage.of(record):
-        return Result(response)
-    return Result(response, [(record, 0)])
+        return StepResult(response)
+    return StepResult(response, [(record, 0)])
 
 
 def register_broker(
@@ -199,7 +199,7 @@ def register_broker(
     cluster_id: str | None,
     next_offset: int,
     now_ms: int,
-) -> Result:
+) -> StepResult:
     """Register a broker, fenced until its heartbeats report an offset past the record.
 
     Its epoch is the record's offset, unless the same process registers again. Differs from Kafka: a
@@ -213,7 +213,7 @@ def register_broker(
             error = error or ErrorCode.DUPLICATE_BROKER_REGISTRATION
         known = None
     if error:
-        return Result(BrokerRegistrationResponse(error_code=error, broker_epoch=-1))
+        return StepResult(BrokerRegistrationResponse(error_code=error, broker_epoch=-1))
     epoch = next_offset if known is None else known.epoch
     level = image.metadata_version or 0
     version = record_version(RegisterBrokerRecord.NAME, level)
@@ -222,7 +222,8 @@ def register_broker(
         record.fenced = known.is_fenced
         record.in_controlled_shutdown = known.in_controlled_shutdown
     base_offset = next_offset if known is None else None
-    return Result(BrokerRegistrationResponse(broker_epoch=epoch), [(record, version)], base_offset)
+    response = BrokerRegistrationResponse(broker_epoch=epoch)
+    return StepResult(response, [(record, version)], base_offset)
 
 
 def _registration_error(
@@ -284,14 +285,14 @@ def _broker_record(
 
 def heartbeat(
     image: MetadataImage, sessions: Sessions, request: BrokerHeartbeatRequest, now_ms: int
-) -> Result:
+) -> StepResult:
     """Note a broker's heartbeat, and fence it, unfence it or let it shut down.
 
     A broker here leads nothing, so one that wants to shut down may do so at once.
     """
     broker = image.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
-        return Result(BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
+        return StepResult(BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
     sessions.touch(broker.id, now_ms)
     is_caught_up = request.current_metadata_offset >= broker.offset
     is_fenced = broker.is_fenced
@@ -302,7 +303,7 @@ def heartbeat(
     response = BrokerHeartbeatResponse(
         is_caught_up=is_caught_up, is_fenced=is_fenced, should_shut_down=request.want_shut_down
     )
-    return Result(response, _changes(image, broker, request, is_fenced=is_fenced))
+    return StepResult(response, _changes(image, broker, request, is_fenced=is_fenced))
 
 
 def _changes(
@@ -315,10 +316,10 @@ def _changes(
     if request.want_shut_down and not broker.in_controlled_shutdown:
         record.in_controlled_shutdown = _SHUTS_DOWN
         version = 1
-    told, known = request.cordoned_log_dirs, broker.cordoned_log_dirs
-    is_told = told is not None and (image.metadata_version or 0) >= WITH_CORDONED
-    if is_told and (known is None or set(told or ()) != set(known)):
-        record.cordoned_log_dirs = list(told or ())
+    cordoned, known = request.cordoned_log_dirs, broker.cordoned_log_dirs
+    has_cordoned = cordoned is not None and (image.metadata_version or 0) >= WITH_CORDONED
+    if has_cordoned and (known is None or set(cordoned or ()) != set(known)):
+        record.cordoned_log_dirs = list(cordoned or ())
         version = 3
     is_change = version or record.fenced
     return [(record, version)] if is_change else []
@@ -338,12 +339,12 @@ def expire(image: MetadataImage, sessions: Sessions, now_ms: int) -> list[Versio
     ]
 
 
-def unregister_broker(image: MetadataImage, request: UnregisterBrokerRequest) -> Result:
+def unregister_broker(image: MetadataImage, request: UnregisterBrokerRequest) -> StepResult:
     """Remove a broker's registration."""
     broker = image.brokers.get(request.broker_id)
     if broker is None:
         text = f"broker {request.broker_id} is not registered"
         code = ErrorCode.BROKER_ID_NOT_REGISTERED
-        return Result(UnregisterBrokerResponse(error_code=code, error_message=text))
+        return StepResult(UnregisterBrokerResponse(error_code=code, error_message=text))
     record = UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
-    return Result(UnregisterBrokerResponse(), [(record, 0)])
+    return StepResult(UnregisterBrokerResponse(), [(record, 0)])

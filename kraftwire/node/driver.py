@@ -49,10 +49,10 @@ class Network(Protocol):
     def send(
         self,
         request: fx.SendRequest,
-        tell: Callable[[ev.ResponseReceived | ev.RequestFailed | ev.FeaturesHeard], None],
+        deliver: Callable[[ev.ResponseReceived | ev.RequestFailed | ev.FeaturesHeard], None],
     ) -> None:
-        """Send a request soon; `tell` gets the answer unless `reset` comes first. If a new
-        connection was made, `tell` gets the features of the other node before the answer."""
+        """Send a request soon; `deliver` gets the answer unless `reset` comes first. If a new
+        connection was made, `deliver` gets the features of the other node before the answer."""
 
     def reset(self) -> None:
         """Discard the answers to everything sent so far."""
@@ -121,7 +121,7 @@ class Driver:
         self._logged_epoch = -1
         self._notes = RateLimit(trio.current_time)
         self._upgrades: dict[int, Outcome[fx.UpgradeDecided]] = {}
-        self._snapshots_asked: deque[int] = deque()
+        self._snapshots_requested: deque[int] = deque()
         self._has_replied = False
         self._leads = False
         self._threads = _Threads()
@@ -149,7 +149,7 @@ class Driver:
 
     def write_snapshot(self, number: int) -> None:
         """Request a snapshot of a state machine; it is written soon."""
-        self._snapshots_asked.append(number)
+        self._snapshots_requested.append(number)
         if self._wake is not None:
             self._wake.set()
 
@@ -243,10 +243,10 @@ class Driver:
             try:
                 self._runner.start(self.now_ms(), self.wall_ms())
                 while True:
-                    self._turn()
+                    self._handle_events()
                     if self._runner.flush_wanted:
                         await self._flush()
-                    if self._queue or self._snapshots_asked:
+                    if self._queue or self._snapshots_requested:
                         await trio.lowlevel.checkpoint()
                     else:
                         await self._sleep()
@@ -257,7 +257,7 @@ class Driver:
         """Flush the rest of the log. Order: after `run` has ended without an error."""
         self._runner.close()
 
-    def _turn(self) -> None:
+    def _handle_events(self) -> None:
         """Handle waiting events, up to a limit."""
         self._has_replied = False
         runner, queue = self._runner, self._queue
@@ -265,8 +265,8 @@ class Driver:
         now, wall = self.now_ms(), self.wall_ms()
         if now >= deadline:
             runner.wake(now, wall)
-        while self._snapshots_asked:
-            runner.write_snapshot(self._snapshots_asked.popleft(), now, wall)
+        while self._snapshots_requested:
+            runner.write_snapshot(self._snapshots_requested.popleft(), now, wall)
         for _ in range(EVENTS_PER_TURN):
             if not queue:
                 break

@@ -1,7 +1,8 @@
 """Accepting connections: binding, accepting, counting.
 
-Owns the sockets and the caps on connections in total and per address. `connection` handles the
-traffic.
+Owns the sockets, the caps on connections in total and per address, and a reserve of file
+descriptors: elections write files, so a node whose connections used up all descriptors could no
+longer vote. `connection` handles the traffic.
 
 Source: Kafka's `SocketServer.Acceptor` and `ConnectionQuotas`.
 """
@@ -9,17 +10,18 @@ Source: Kafka's `SocketServer.Acceptor` and `ConnectionQuotas`.
 from __future__ import annotations
 
 import errno
+import resource
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import trio
 
 from kraftwire.errors import UsageError
+from kraftwire.limits import CONNECTION_BYTES_MAX, DESCRIPTORS_RESERVED
+from kraftwire.node.admission import OPEN_CONNECTION_BYTES
 from kraftwire.node.config import ConnectionLimits, Listener
 from kraftwire.node.logs import RateLimit, log
 from kraftwire.node.peer_liveness import probe_peer
-
-__all__ = ["Acceptor", "bind"]
 
 Serve = Callable[[trio.SocketStream, str], Awaitable[None]]
 
@@ -150,3 +152,28 @@ async def _listen(family: int, host: str, port: int, backlog: int) -> trio.Socke
     except BaseException:
         sock.close()
         raise
+
+
+def raise_descriptor_limit() -> int:
+    """Raise the soft limit of this process to the hard one; returns how many may be open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError):  # the real limit may be lower than reported
+            return soft
+        return hard
+    return soft
+
+
+def connections_max(descriptors: int) -> int:
+    """Return how many connections a process with this many descriptors may accept.
+
+    The reserve is for the log, its snapshots and the connections to other nodes; a process that has
+    very few keeps half of them. In any case idle connections take at most half of the memory that
+    all connections may take.
+    """
+    most = CONNECTION_BYTES_MAX // OPEN_CONNECTION_BYTES // 2
+    if descriptors == resource.RLIM_INFINITY:
+        return most
+    return min(most, max(descriptors - DESCRIPTORS_RESERVED, descriptors // 2))

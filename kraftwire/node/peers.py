@@ -31,16 +31,16 @@ from kraftwire.wire.message import Message
 
 __all__ = ["Peers"]
 
-Tell = Callable[[ResponseReceived | RequestFailed | FeaturesHeard], None]
+Deliver = Callable[[ResponseReceived | RequestFailed | FeaturesHeard], None]
 Exchange = Callable[[Link, SendRequest], Awaitable[Message]]
 
 
 @dataclass(slots=True)
-class _Job:
+class _PendingRequest:
     """A request in flight."""
 
     request: SendRequest
-    tell: Tell
+    deliver: Deliver
     deadline: float
     is_wanted: bool = True
 
@@ -59,10 +59,12 @@ class Peers:
         self._to_start: trio.MemoryReceiveChannel[_Peer]
         self._started, self._to_start = trio.open_memory_channel(float("inf"))
 
-    def send(self, request: SendRequest, tell: Tell) -> None:
-        """Send a request as soon as the connection is free; `tell` gets exactly one answer unless
-        `reset` comes first. For a new connection it gets the supported features before the
-        answer."""
+    def send(self, request: SendRequest, deliver: Deliver) -> None:
+        """Send a request as soon as the connection is free.
+
+        `deliver` gets exactly one response unless `reset` comes first; on a new connection it gets
+        the features of the other side before.
+        """
         is_probe = isinstance(request.message, ApiVersionsRequest)
         key = request.destination, is_probe
         peer = self._peers.pop(key, None)
@@ -71,7 +73,7 @@ class Peers:
             peer = _Peer(self._make_link(), self._stats, _probe if is_probe else _exchange)
             self._started.send_nowait(peer)
         self._peers[key] = peer
-        peer.add(_Job(request, tell, trio.current_time() + request.timeout_ms / 1000))
+        peer.add(_PendingRequest(request, deliver, trio.current_time() + request.timeout_ms / 1000))
 
     def reset(self) -> None:
         """Forget all requests that were sent or are waiting to be sent (R-NET-6)."""
@@ -115,16 +117,16 @@ class _Peer:
         self._link = link
         self._stats = stats
         self._exchange_with = exchange
-        self._queue: deque[_Job] = deque(maxlen=PEER_QUEUE_MAX)
+        self._queue: deque[_PendingRequest] = deque(maxlen=PEER_QUEUE_MAX)
         self._wake = trio.Event()
-        self._current: _Job | None = None
+        self._current: _PendingRequest | None = None
         self._scope: trio.CancelScope | None = None
         self._is_retired = False
-        self._said: ApiVersionsResponse | None = None
+        self._reported: ApiVersionsResponse | None = None
 
-    def add(self, job: _Job) -> None:
+    def add(self, pending: _PendingRequest) -> None:
         """Queue a request."""
-        self._queue.append(job)
+        self._queue.append(pending)
         self._wake.set()
         if self._current is not None and not self._current.is_wanted and self._scope is not None:
             self._scope.cancel()
@@ -148,27 +150,27 @@ class _Peer:
                     self._wake = trio.Event()
                     await self._wake.wait()
                     continue
-                job = self._current = self._queue.popleft()
-                answer = await self._exchange(job)
+                pending = self._current = self._queue.popleft()
+                answer = await self._exchange(pending)
                 self._current = None
-                self._tell_features(job)
-                if job.is_wanted:
-                    job.tell(answer)
+                self._report_features(pending)
+                if pending.is_wanted:
+                    pending.deliver(answer)
         finally:
             self._link.close()
 
-    def _tell_features(self, job: _Job) -> None:
+    def _report_features(self, pending: _PendingRequest) -> None:
         """Report the features that the other side of a connection supports, once per connection."""
-        said = self._link.api_versions
-        if said is not None and said is not self._said:
-            self._said = said
-            job.tell(FeaturesHeard(job.request.destination, features_of(said)))
+        features = self._link.api_versions
+        if features is not None and features is not self._reported:
+            self._reported = features
+            pending.deliver(FeaturesHeard(pending.request.destination, features_of(features)))
 
-    async def _exchange(self, job: _Job) -> ResponseReceived | RequestFailed:
+    async def _exchange(self, pending: _PendingRequest) -> ResponseReceived | RequestFailed:
         """Carry out one request within its time-out; every failure is reported as an answer."""
-        request = job.request
+        request = pending.request
         error = ErrorCode.BROKER_NOT_AVAILABLE
-        with trio.CancelScope(deadline=job.deadline) as self._scope:
+        with trio.CancelScope(deadline=pending.deadline) as self._scope:
             try:
                 self._link.retarget(request.destination.host, request.destination.port)
                 message = await self._exchange_with(self._link, request)
@@ -178,6 +180,6 @@ class _Peer:
             except ApiError:
                 error = ErrorCode.UNSUPPORTED_VERSION
                 await trio.lowlevel.checkpoint()
-        if self._scope.cancelled_caught and job.is_wanted:
+        if self._scope.cancelled_caught and pending.is_wanted:
             self._stats.timeouts += 1
         return RequestFailed(request.request_id, error)

@@ -65,7 +65,7 @@ class Registration:
             if config.is_controller:
                 nursery.start_soon(self._register_controller)
             if config.is_broker:
-                nursery.start_soon(self._be_broker)
+                nursery.start_soon(self._run_broker)
 
     async def leave(self) -> None:
         """Tell the active controller that this broker is stopping, so that it is fenced at once."""
@@ -82,13 +82,13 @@ class Registration:
         backoff = _BACKOFF_MIN
         while True:
             if not self._is_controller_due():
-                await self._wait_for_news()
+                await self._wait_for_commit()
                 continue
             answer = await self._send(self._controller_request())
             if isinstance(answer, ControllerRegistrationResponse) and not answer.error_code:
                 log("info", "controller-registered")
                 backoff = _BACKOFF_MIN
-                await self._wait_for_news()
+                await self._wait_for_commit()
                 continue
             await trio.sleep(backoff)
             backoff = min(backoff * 2, _BACKOFF_MAX)
@@ -124,18 +124,18 @@ class Registration:
             ],
         )
 
-    async def _be_broker(self) -> None:
+    async def _run_broker(self) -> None:
         """Register, send heartbeats, and start over if the controller has forgotten this broker."""
         while not self._is_leaving:
             if not self._is_broker_due():
-                await self._wait_for_news()
+                await self._wait_for_commit()
                 continue
             answer = await self._send(self._broker_request())
             if isinstance(answer, BrokerRegistrationResponse) and not answer.error_code:
                 self._broker_epoch = answer.broker_epoch
                 self._backoff = _BACKOFF_MIN
                 log("info", "broker-registered", broker_epoch=answer.broker_epoch)
-                await self._beat(answer.broker_epoch)
+                await self._send_heartbeats(answer.broker_epoch)
             else:
                 await self._back_off()
 
@@ -166,7 +166,7 @@ class Registration:
             log_dirs=[context.key.directory_id],
         )
 
-    async def _beat(self, broker_epoch: int) -> None:
+    async def _send_heartbeats(self, broker_epoch: int) -> None:
         """Send heartbeats until the broker epoch is stale."""
         was_fenced = True
         while not self._is_leaving:
@@ -226,9 +226,9 @@ class Registration:
             return None
         code = getattr(answer, "error_code", ErrorCode.UNKNOWN_SERVER_ERROR)
         # A broker that was killed is refused until its old session expires: one line is enough.
-        is_news = self._refusals.get(request.NAME) != code
+        is_new = self._refusals.get(request.NAME) != code
         self._refusals[request.NAME] = code
-        if is_news and code not in (ErrorCode.NONE, ErrorCode.NOT_CONTROLLER):
+        if is_new and code not in (ErrorCode.NONE, ErrorCode.NOT_CONTROLLER):
             log("warning", "registration-refused", request=request.NAME, error=error_name(code))
         return answer
 
@@ -241,7 +241,7 @@ class Registration:
         }
         return tuple(e for e in self._context.endpoints if e.listener in names)
 
-    async def _wait_for_news(self) -> None:
+    async def _wait_for_commit(self) -> None:
         """Wait until more is committed, with a time-out."""
         high_watermark = self._context.raft.high_watermark
         await self._context.wait_high_watermark(high_watermark, 1000)

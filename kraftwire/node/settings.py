@@ -44,7 +44,7 @@ class Settings:
             self._values[entry.key] = entry
         for entry in drafts:
             self._adopt(self._values[entry.key])
-        self._look_over()
+        self._warn_of_keys()
 
     def is_set(self, key: str) -> bool:
         """Return whether a key was given, empty or not."""
@@ -141,7 +141,7 @@ class Settings:
             self._warn(draft, "is the old name of node.id")
             self._values["node.id"] = draft
 
-    def _look_over(self) -> None:
+    def _warn_of_keys(self) -> None:
         """Warn of keys without effect and of unknown keys."""
         idle = []
         for setting in self._values.values():

@@ -17,7 +17,7 @@ from kraftwire.node.collector import (
     COLLECT_LOOK_SECONDS,
     COLLECT_REST,
     COLLECT_SECONDS,
-    GIVE_BACK_BYTES_MIN,
+    RELEASED_BYTES_MIN,
     Collector,
 )
 from kraftwire.node.context import Request
@@ -40,7 +40,7 @@ class Process:
             lambda: self.connections,
             lambda: self.held_bytes,
             collect=self._collect,
-            give_back=lambda: self.given_back.append(trio.current_time()),
+            release_memory=lambda: self.given_back.append(trio.current_time()),
             clock=lambda: self.seconds,
         )
 
@@ -76,7 +76,7 @@ async def test_a_crowd_that_has_left_leaves_nothing(
     del autojump_clock
     process = Process()
     nursery.start_soon(process.collector.run)
-    process.connections, process.held_bytes = COLLECT_CONNECTIONS_MIN, GIVE_BACK_BYTES_MIN
+    process.connections, process.held_bytes = COLLECT_CONNECTIONS_MIN, RELEASED_BYTES_MIN
     await trio.sleep(2 * COLLECT_LOOK_SECONDS)
     assert (len(process.collected), process.given_back) == (1, [])
     process.held_bytes = 0

@@ -13,7 +13,7 @@ import pytest
 
 from kraftwire.limits import CONNECTION_BYTES_MAX, DESCRIPTORS_RESERVED
 from kraftwire.log.files import LocalFiles
-from kraftwire.node import descriptors
+from kraftwire.node import listener
 from kraftwire.node.admission import OPEN_CONNECTION_BYTES
 from kraftwire.node.capture import CaptureFile
 from tests.support.node_process import NodeQuorum, describe
@@ -31,7 +31,7 @@ _MOST = CONNECTION_BYTES_MAX // OPEN_CONNECTION_BYTES // 2
 )
 def test_connections_leave_descriptors_alone(most: int, expected: int) -> None:
     """With 1,060 idle connections and a limit of 1,024, one Vote ended a voter."""
-    assert descriptors.connections_max(most) == expected
+    assert listener.connections_max(most) == expected
 
 
 def test_the_soft_limit_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,9 +41,9 @@ def test_the_soft_limit_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     def put(_: int, limits: tuple[int, int]) -> None:
         now[:] = limits
 
-    monkeypatch.setattr(descriptors.resource, "getrlimit", lambda _: tuple(now))
-    monkeypatch.setattr(descriptors.resource, "setrlimit", put)
-    assert descriptors.raise_limit() == 4096
+    monkeypatch.setattr(listener.resource, "getrlimit", lambda _: tuple(now))
+    monkeypatch.setattr(listener.resource, "setrlimit", put)
+    assert listener.raise_descriptor_limit() == 4096
     assert now == [4096, 4096]
 
 
@@ -53,9 +53,9 @@ def test_a_limit_that_cannot_be_raised_is_kept(monkeypatch: pytest.MonkeyPatch) 
     def refuse(*_: object) -> None:
         raise ValueError("current limit exceeds maximum limit")
 
-    monkeypatch.setattr(descriptors.resource, "getrlimit", lambda _: (256, resource.RLIM_INFINITY))
-    monkeypatch.setattr(descriptors.resource, "setrlimit", refuse)
-    assert descriptors.raise_limit() == 256
+    monkeypatch.setattr(listener.resource, "getrlimit", lambda _: (256, resource.RLIM_INFINITY))
+    monkeypatch.setattr(listener.resource, "setrlimit", refuse)
+    assert listener.raise_descriptor_limit() == 256
 
 
 def _mode(path: Path) -> int:

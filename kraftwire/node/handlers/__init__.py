@@ -44,7 +44,7 @@ _ENVELOPE = 58
 
 
 
-async def _ask_core(request: Request, context: Context) -> Message | None:
+async def _raft_core(request: Request, context: Context) -> Message | None:
     return await context.raft_request(request)
 
 
@@ -82,7 +82,7 @@ HANDLERS = {key: _HANDLERS[name] for key, name in messages.API_NAMES.items() if 
 
 BROKER: dict[int, Handler] = {key: HANDLERS[key] for key in BROKER_VERSIONS}
 
-_PEERS = dict.fromkeys(RAFT_APIS, _ask_core) | HANDLERS | {_FETCH: fetch.handle_replica}
+_PEERS = dict.fromkeys(RAFT_APIS, _raft_core) | HANDLERS | {_FETCH: fetch.handle_replica}
 CONTROLLER: dict[int, Handler] = {
     key: _PEERS[key] for key in CONTROLLER_VERSIONS if key != _ENVELOPE
 }

@@ -55,14 +55,14 @@ def leader_of_topic(request: Request, context: Context) -> Endpoint | None:
     return broker.endpoint(request.listener)
 
 
-def topic_operations(is_asked: bool) -> int:
+def topic_operations(is_requested: bool) -> int:
     """Return the operations allowed on the quorum's topic, as a bit set."""
-    return _TOPIC_OPERATIONS if is_asked else OPERATIONS_UNKNOWN
+    return _TOPIC_OPERATIONS if is_requested else OPERATIONS_UNKNOWN
 
 
-def cluster_operations(is_asked: bool) -> int:
+def cluster_operations(is_requested: bool) -> int:
     """Return the operations allowed on the cluster, as a bit set."""
-    return _CLUSTER_OPERATIONS if is_asked else OPERATIONS_UNKNOWN
+    return _CLUSTER_OPERATIONS if is_requested else OPERATIONS_UNKNOWN
 
 
 def broker_as_controller(request: Request, context: Context) -> int:

@@ -36,7 +36,7 @@ async def handle(request: Request, context: Context) -> DescribeLogDirsResponse:
 def _describe(request: Request, context: Context, name: str) -> DescribeLogDirsResult:
     result = DescribeLogDirsResult(log_dir=name)
     try:
-        if name == context.config.metadata_log_dir and _is_asked(request, context):
+        if name == context.config.metadata_log_dir and _is_requested(request, context):
             result.topics = [_topic(context)]
         if request.version >= _WITH_BYTES:
             usage = shutil.disk_usage(name)
@@ -46,7 +46,7 @@ def _describe(request: Request, context: Context, name: str) -> DescribeLogDirsR
     return result
 
 
-def _is_asked(request: Request, context: Context) -> bool:
+def _is_requested(request: Request, context: Context) -> bool:
     topics = body(request, DescribeLogDirsRequest).topics
     own = context.config.topic.name
     return topics is None or any(t.topic == own and 0 in t.partitions for t in topics)

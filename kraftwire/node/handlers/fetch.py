@@ -39,7 +39,7 @@ _NEW_SESSION = 0
 _NO_SESSION = -1
 _READ_COMMITTED = 1
 
-_ASK_FOR_LEADER = (
+_LEADER_ERRORS = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_LEADER_EPOCH,
 )
@@ -99,8 +99,8 @@ def _is_enough(response: FetchResponse, min_bytes: int) -> bool:
     """Return whether to answer now: there are enough bytes, an error, or nothing to wait for."""
     partitions = [p for topic in response.responses for p in topic.partitions]
     size = sum(len(partition.records or b"") for partition in partitions)
-    is_news = any(p.error_code or p.diverging_epoch for p in partitions)
-    return is_news or not partitions or size >= min_bytes
+    is_final = any(p.error_code or p.diverging_epoch for p in partitions)
+    return is_final or not partitions or size >= min_bytes
 
 
 class _Reader:
@@ -175,7 +175,7 @@ class _Reader:
             log_start_offset=-1,
             records=b"",
         )
-        if error in _ASK_FOR_LEADER and self.request.version >= _WITH_CURRENT_LEADER:
+        if error in _LEADER_ERRORS and self.request.version >= _WITH_CURRENT_LEADER:
             raft = self.context.raft
             answer.current_leader = LeaderIdAndEpoch(
                 leader_id=raft.leader_id, leader_epoch=raft.epoch

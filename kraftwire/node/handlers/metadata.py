@@ -66,17 +66,17 @@ async def handle(request: Request, context: Context) -> MetadataResponse:
 def _topics(
     request: Request, context: Context, message: MetadataRequest
 ) -> list[MetadataResponseTopic]:
-    asked = message.topics
-    is_operations_asked = message.include_topic_authorized_operations
-    if asked is None or (not asked and request.version < _WITH_NULL_TOPICS):
-        return [_quorum_topic(request, context, is_operations_asked)]
+    requested = message.topics
+    with_operations = message.include_topic_authorized_operations
+    if requested is None or (not requested and request.version < _WITH_NULL_TOPICS):
+        return [_quorum_topic(request, context, with_operations)]
     topics = []
     # As in Kafka, if any topic in a request has an id, only ids count.
-    if any(topic.topic_id != ZERO_UUID for topic in asked):
-        asked = [topic for topic in asked if topic.topic_id != ZERO_UUID]
-    for topic in asked:
+    if any(topic.topic_id != ZERO_UUID for topic in requested):
+        requested = [topic for topic in requested if topic.topic_id != ZERO_UUID]
+    for topic in requested:
         if _is_quorum_topic(context, topic):
-            topics.append(_quorum_topic(request, context, is_operations_asked))
+            topics.append(_quorum_topic(request, context, with_operations))
         else:
             topics.append(_unknown(request, topic))
     return topics
@@ -109,7 +109,7 @@ def _unknown(request: Request, topic: MetadataRequestTopic) -> MetadataResponseT
 
 
 def _quorum_topic(
-    request: Request, context: Context, is_operations_asked: bool
+    request: Request, context: Context, with_operations: bool
 ) -> MetadataResponseTopic:
     topic = context.config.topic
     replicas, offline = replicas_of_topic(context)
@@ -128,7 +128,7 @@ def _quorum_topic(
         topic_id=topic.topic_id,
         is_internal=True,
         partitions=[partition],
-        topic_authorized_operations=topic_operations(is_operations_asked),
+        topic_authorized_operations=topic_operations(with_operations),
     )
 
 

@@ -20,8 +20,7 @@ from kraftwire.messages.update_features_response import (
     UpdateFeaturesResponse,
 )
 from kraftwire.node.context import Context, Request
-from kraftwire.node.feature_steps import judge_updates, level_records
-from kraftwire.node.features import KRAFT_VERSION
+from kraftwire.node.features import KRAFT_VERSION, check_updates, level_records
 from kraftwire.node.handlers.answers import NOT_CONTROLLER_TEXT, body, is_passed_on
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
@@ -58,7 +57,7 @@ async def handle(request: Request, context: Context) -> Message:
 async def _update(context: Context, message: UpdateFeaturesRequest) -> None:
     """Check all updates, then apply them. Raises: ApiError."""
     updates, is_dry = message.feature_updates, message.validate_only
-    judge_updates(
+    check_updates(
         context.image,
         updates,
         kraft_version=context.raft.kraft_version,

@@ -1,6 +1,6 @@
 """The state of the committed metadata records, and its snapshots.
 
-`MetadataImage` is the entry point; its module has the state that the node uses, `kept` the rest.
+`MetadataImage` is the entry point: `state` holds what the node uses, `record_store` all records.
 """
 
 from __future__ import annotations

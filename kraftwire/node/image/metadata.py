@@ -94,7 +94,7 @@ class MetadataImage:
         level = self.metadata_version
         if level is None:
             raise IncompleteImageError(f"no level of {METADATA_VERSION} is finalized yet")
-        return self._state.kept.copy().in_order(level)
+        return self._state.records.copy().in_order(level)
 
     @property
     def features(self) -> dict[str, int]:

@@ -28,7 +28,7 @@ from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.messages.unfence_broker_record import UnfenceBrokerRecord
 from kraftwire.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftwire.node.image.cluster import BrokerImage, ControllerImage, change_broker
-from kraftwire.node.image.kept import Family, KeptRecords
+from kraftwire.node.image.record_store import Family, RecordStore
 from kraftwire.node.image.topics import Topics
 from kraftwire.node.image.versions import record_version
 from kraftwire.records.metadata import decode_metadata, encode_metadata
@@ -62,7 +62,7 @@ class IncompleteImageError(KraftwireError):
 class MetadataState:
     """The state after the records so far.
 
-    `features` are finalized levels by name, `configs` values by name of a resource. `kept` holds
+    `features` are finalized levels by name, `configs` values by name of a resource. `records` holds
     everything, these included, as records.
     """
 
@@ -71,8 +71,8 @@ class MetadataState:
         self.controllers: dict[int, ControllerImage] = {}
         self.brokers: dict[int, BrokerImage] = {}
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
-        self.kept = KeptRecords()
-        self._topics = Topics(self.kept)
+        self.records = RecordStore()
+        self._topics = Topics(self.records)
 
     @property
     def level(self) -> int:
@@ -87,10 +87,10 @@ class MetadataState:
         name = message.NAME
         if name in _KEPT:
             family, key_of = _KEPT[name]
-            self.kept.put(family, key_of(message), value)
+            self.records.put(family, key_of(message), value)
         elif name in _DROPPED:
             family, key_of = _DROPPED[name]
-            self.kept.drop(family, key_of(message))
+            self.records.drop(family, key_of(message))
         elif name in _APPLIED:
             _APPLIED[name](self, offset, message, value)
         elif name not in _WITHOUT_STATE:
@@ -103,37 +103,37 @@ class MetadataState:
         family = Family.METADATA_VERSION if is_version else Family.FEATURES
         if record.feature_level:
             self.features[record.name] = record.feature_level
-            self.kept.put(family, record.name, value)
+            self.records.put(family, record.name, value)
         else:
             self.features.pop(record.name, None)
-            self.kept.drop(family, record.name)
+            self.records.drop(family, record.name)
 
     def _config(self, _: int, record: ConfigRecord, value: bytes) -> None:
         resource = record.resource_type, record.resource_name
         values = self.configs.setdefault(resource, {})
         if record.value is not None:
             values[record.name] = record.value
-            self.kept.put(Family.CONFIGS, (*resource, record.name), value)
+            self.records.put(Family.CONFIGS, (*resource, record.name), value)
             return
         values.pop(record.name, None)
-        self.kept.drop(Family.CONFIGS, (*resource, record.name))
+        self.records.drop(Family.CONFIGS, (*resource, record.name))
         if not values:
             del self.configs[resource]
 
     def _quota(self, _: int, record: ClientQuotaRecord, value: bytes) -> None:
         entity = frozenset((part.entity_type, part.entity_name) for part in record.entity)
         if record.remove:
-            self.kept.drop(Family.QUOTAS, (entity, record.key))
+            self.records.drop(Family.QUOTAS, (entity, record.key))
         else:
-            self.kept.put(Family.QUOTAS, (entity, record.key), value)
+            self.records.put(Family.QUOTAS, (entity, record.key), value)
 
     def _controller(self, _: int, record: RegisterControllerRecord, value: bytes) -> None:
         self.controllers[record.controller_id] = ControllerImage.of(record)
-        self.kept.put(Family.CONTROLLERS, record.controller_id, value)
+        self.records.put(Family.CONTROLLERS, record.controller_id, value)
 
     def _broker(self, offset: int, record: RegisterBrokerRecord, value: bytes) -> None:
         self.brokers[record.broker_id] = BrokerImage.of(record, offset)
-        self.kept.put(Family.BROKERS, record.broker_id, value)
+        self.records.put(Family.BROKERS, record.broker_id, value)
 
     def _change(self, _: int, change: BrokerRegistrationChangeRecord, value: bytes) -> None:
         del value
@@ -144,9 +144,9 @@ class MetadataState:
             raise _missing(change, f"broker {change.broker_id}")
         if broker.epoch != change.broker_epoch:
             return  # it came too late: the broker has registered again since
-        kept = self.kept.get(Family.BROKERS, broker.id)
-        assert kept is not None
-        decoded = decode_metadata(kept)
+        stored = self.records.get(Family.BROKERS, broker.id)
+        assert stored is not None
+        decoded = decode_metadata(stored)
         record = decoded.message
         assert isinstance(record, RegisterBrokerRecord)
         change_broker(record, change)
@@ -170,7 +170,7 @@ class MetadataState:
         broker = self.brokers.get(record.broker_id)
         if broker is not None and broker.epoch == record.broker_epoch:
             del self.brokers[record.broker_id]
-            self.kept.drop(Family.BROKERS, record.broker_id)
+            self.records.drop(Family.BROKERS, record.broker_id)
 
     def _topic(self, _: int, record: TopicRecord, value: bytes) -> None:
         self._topics.add(record, value)
@@ -181,7 +181,7 @@ class MetadataState:
         if topic is None:
             return
         for name in self.configs.pop((TOPIC_RESOURCE, topic), ()):
-            self.kept.drop(Family.CONFIGS, (TOPIC_RESOURCE, topic, name))
+            self.records.drop(Family.CONFIGS, (TOPIC_RESOURCE, topic, name))
 
     def _partition(self, _: int, record: PartitionRecord, value: bytes) -> None:
         if not self._topics.add_partition(record, value):

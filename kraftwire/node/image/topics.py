@@ -10,7 +10,7 @@ from kraftwire.messages.partition_change_record import PartitionChangeRecord
 from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.messages.remove_topic_record import RemoveTopicRecord
 from kraftwire.messages.topic_record import TopicRecord
-from kraftwire.node.image.kept import Family, KeptRecords, encode_in_version
+from kraftwire.node.image.record_store import Family, RecordStore, encode_in_version
 from kraftwire.records.metadata import decode_metadata
 
 __all__ = ["Topics"]
@@ -20,10 +20,10 @@ _SAME_LEADER = -2
 
 
 class Topics:
-    """Finds the records of a topic among those that are kept."""
+    """Finds the records of a topic among all records."""
 
-    def __init__(self, kept: KeptRecords) -> None:
-        self._kept = kept
+    def __init__(self, records: RecordStore) -> None:
+        self._records = records
         self._names: dict[bytes, str] = {}
         self._ids: dict[str, bytes] = {}
         self._partitions: dict[bytes, list[int]] = {}
@@ -33,16 +33,16 @@ class Topics:
         """Add a topic."""
         self._names[record.topic_id] = record.name
         self._ids[record.name] = record.topic_id
-        self._kept.put(Family.TOPICS, record.topic_id, value)
+        self._records.put(Family.TOPICS, record.topic_id, value)
 
     def remove(self, record: RemoveTopicRecord) -> str | None:
         """Remove a topic and its partitions; returns its name, None if it does not exist."""
         name = self._names.pop(record.topic_id, None)
         if name is not None and self._ids.get(name) == record.topic_id:
             del self._ids[name]
-        self._kept.drop(Family.TOPICS, record.topic_id)
+        self._records.drop(Family.TOPICS, record.topic_id)
         for index in self._partitions.pop(record.topic_id, ()):
-            self._kept.drop(Family.PARTITIONS, (record.topic_id, index))
+            self._records.drop(Family.PARTITIONS, (record.topic_id, index))
             self._with_elr.discard((record.topic_id, index))
         return name
 
@@ -51,7 +51,7 @@ class Topics:
         if record.topic_id not in self._names:
             return False
         key = record.topic_id, record.partition_id
-        if self._kept.get(Family.PARTITIONS, key) is None:
+        if self._records.get(Family.PARTITIONS, key) is None:
             self._partitions.setdefault(record.topic_id, []).append(record.partition_id)
         self._keep(key, record, value)
         return True
@@ -62,7 +62,7 @@ class Topics:
         `version` is the one to write the partition in, unless it has a newer one.
         """
         key = change.topic_id, change.partition_id
-        value = self._kept.get(Family.PARTITIONS, key)
+        value = self._records.get(Family.PARTITIONS, key)
         if value is None:
             return False
         decoded = decode_metadata(value)
@@ -96,7 +96,7 @@ class Topics:
             self._with_elr.add(key)
         else:
             self._with_elr.discard(key)
-        self._kept.put(Family.PARTITIONS, key, value)
+        self._records.put(Family.PARTITIONS, key, value)
 
 
 def _merge(record: PartitionRecord, change: PartitionChangeRecord) -> None:

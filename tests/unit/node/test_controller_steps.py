@@ -46,7 +46,7 @@ def registration(**more: object) -> BrokerRegistrationRequest:
 
 def register(
     image: MetadataImage, request: BrokerRegistrationRequest, sessions: steps.Sessions | None = None
-) -> steps.Result:
+) -> steps.StepResult:
     """Register at time 1000, with the next record at the image's end."""
     return steps.register_broker(
         image,
@@ -71,7 +71,7 @@ def registered(image: MetadataImage, sessions: steps.Sessions, *, is_fenced: boo
 
 def heartbeat(
     image: MetadataImage, sessions: steps.Sessions, *, epoch: int, offset: int, **more: bool
-) -> steps.Result:
+) -> steps.StepResult:
     """A heartbeat of broker 7 at time 1000."""
     request = BrokerHeartbeatRequest(
         broker_id=7,
@@ -82,7 +82,7 @@ def heartbeat(
     return steps.heartbeat(image, sessions, request, 1000)
 
 
-def error_of(result: steps.Result) -> int:
+def error_of(result: steps.StepResult) -> int:
     """The answer's error code."""
     code: int = result.response.error_code  # type: ignore[union-attr]
     return code

@@ -17,7 +17,7 @@ from kraftwire.node.image.versions import record_version
 from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.wire.message import Message
 
-__all__ = ["Family", "KeptRecords", "encode_in_version"]
+__all__ = ["Family", "RecordStore", "encode_in_version"]
 
 # The directory of a replica whose directory is not known yet. Source: Kafka's `DirectoryId`.
 _MIGRATING = bytes(16)
@@ -45,7 +45,7 @@ class Family(Enum):
     TOKENS = auto()  # by token id
 
 
-class KeptRecords:
+class RecordStore:
     """Values of metadata records, by family and key."""
 
     def __init__(self) -> None:
@@ -67,12 +67,12 @@ class KeptRecords:
         """Return how many entities a family has."""
         return len(self._families[family])
 
-    def copy(self) -> KeptRecords:
+    def copy(self) -> RecordStore:
         """Return a copy of the records, to be read while these change.
 
         Only references are copied: 21 ms were measured for 100,000 partitions on a busy machine.
         """
-        copied = KeptRecords()
+        copied = RecordStore()
         copied._families = {family: dict(values) for family, values in self._families.items()}
         return copied
 

@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from kraftwire.limits import HTTP_REQUEST_SIZE_MAX
-from kraftwire.node.scrapes import SCRAPE_SECONDS_MAX, serve_http
+from kraftwire.node.metrics_http import SCRAPE_SECONDS_MAX, serve_http
 
 pytestmark = pytest.mark.trio
 
