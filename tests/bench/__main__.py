@@ -10,12 +10,11 @@ import sys
 import time
 from importlib import import_module
 
-from tests.bench.figures import FIGURES, page
-from tests.bench.report import Bar, console, keep
+from tests.bench.report import Bar, console
 
 SECTIONS = (
     *("codec", "languages", "records", "columns", "startup", "segments", "capture"),
-    *("small_frames", "pipeline", "log_job", "broker", "jobs", "scale"),
+    *("log_job", "broker", "jobs", "scale"),
     *("raft", "rate", "failover", "siege", "sim"),
 )
 
@@ -24,20 +23,16 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the named sections, all by default; returns 1 with `--strict` if a floor is missed."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
-    parser.add_argument("--keep", action="store_true", help="keep the figures in figures/")
     parser.add_argument("--strict", action="store_true", help="exit with 1 if a floor is missed")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.sections if name not in SECTIONS]
     if unknown:
         parser.error(f"no section {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
-    machine = _describe_machine()
+    _describe_machine()
     sections = options.sections or list(SECTIONS)
     if len(sections) > 1:
         return max(_in_process(name, options) for name in sections)
     missed: list[Bar] = import_module(f"tests.bench.{sections[0]}").run()
-    if options.keep:
-        keep(sections[0], machine)
-        (FIGURES / "README.md").write_text(page(), encoding="utf-8")
     for bar in missed:
         console.print(f"missed: {bar.name}: {bar.show(bar.value)}, floor {bar.show(bar.floor)}")
     return 1 if missed and options.strict else 0
@@ -45,24 +40,22 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _in_process(name: str, options: argparse.Namespace) -> int:
     """Run a section in its own process: what one leaves in memory must not slow down the next."""
-    flags = [f"--{flag}" for flag in ("keep", "strict") if getattr(options, flag)]
+    flags = ["--strict"] if options.strict else []
     command = [sys.executable, "-m", "tests.bench", name, *flags]
     return subprocess.run(command, check=False).returncode
 
 
-def _describe_machine() -> str:
+def _describe_machine() -> None:
     """What the absolute figures depend on: they differ from machine to machine."""
     turns = 1_000_000
     start = time.process_time()
     for _ in range(turns):
         pass
     seconds = time.process_time() - start
-    said = (
+    console.print(
         f"Python {platform.python_version()} on {os.cpu_count()} CPUs, "
         f"load {os.getloadavg()[0]:.1f}, {seconds / turns * 1e9:.0f} ns per turn of an empty loop"
     )
-    console.print(said)
-    return said
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ def _measure(folder: Path, server: str, broker: int) -> list[Bar]:
     print_table(f"{_RECORDS / 1e6:.0f} million records of a broker", columns, rows)
     # The first rounds warm up the session; the consumer is a program that starts every time.
     ratio = median(client / ours for ours, client in pairs[_WARM_ROUNDS:])
-    bar = Bar("kafka-log job, warm / Java consumer, CPU", ratio, 0.0, 1.0)
+    bar = Bar("kafka-log job, warm / Java consumer, CPU", ratio, 0.0)
     return print_bars("Broker: summary", [bar])
 
 

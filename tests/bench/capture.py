@@ -1,44 +1,28 @@
-"""Decoding captures with both engines, against tshark, and by two jobs: large and small frames.
+"""Lines and JSON lines of captures against tshark: large, small and mixed frames.
 
-Large frames are those of a real Kafka under load, recorded once by `tools.record_load` and kept;
-small ones are a quorum's. Each program reads a capture in one process and discards its output.
-CPU time counts, start-up included: every program uses one core, so on an idle machine it is the
-wall time as well.
+Each program reads a capture in one process and discards its output. CPU time counts, start-up
+included. KRAFTWIRE_BENCH_TRAFFIC=mixed chooses among large, small and mixed.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
-import sys
 import sysconfig
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.bench import shared_decode
+from tests.bench import inputs
+from tests.bench.inputs import Traffic
 from tests.bench.measure import Run, run_process
 from tests.bench.report import Bar, console, print_bars, print_table
-from tests.support.maven import CACHE
 
-__all__ = ["run"]
+__all__ = ["TSHARK_FIELDS", "run"]
 
-CAPTURE = CACHE / "bench" / "load.pcap"
-_SMALL_GB = "0.018"
 ROUNDS = 2
 PEAK_MAX = 300
 
-LINES = "lines"
-SUMMARY = "JSON lines, summary"
-FULL = "JSON lines, full"
-FIELDS = "tshark -T fields"
-JSON = "tshark -T json"
-
-# Our kinds of output, and their options.
-OUTPUTS = {
-    LINES: (),
-    SUMMARY: ("--format", "jsonl", "--records", "summary"),
-    FULL: ("--format", "jsonl", "--records", "full"),
-}
+LINES, JSON = "lines", "JSON lines"
+OUTPUTS = {LINES: (), JSON: ("--format", "jsonl", "--records", "summary")}
 ENGINES = {"engine": "0", "pure": "1"}
 
 # What our lines say about a frame, as far as tshark can show it.
@@ -46,150 +30,72 @@ TSHARK_FIELDS = (
     *("frame.time_epoch", "ip.src", "tcp.srcport", "ip.dst", "tcp.dstport"),
     *("kafka.len", "kafka.api_key", "kafka.api_version", "kafka.correlation_id"),
 )
+_FIELDS = [word for name in TSHARK_FIELDS for word in ("-e", name)]
+PEERS = {LINES: ("-T", "fields", *_FIELDS), JSON: ("-T", "json")}
+
+# How many times as fast as tshark, by kind of traffic, engine and output.
+FLOORS = {
+    "large": {
+        ("engine", LINES): 4.0, ("engine", JSON): 8.0, ("pure", LINES): 1.2, ("pure", JSON): 1.2,
+    },
+    "small": {("engine", LINES): 2.5, ("engine", JSON): 6.0},
+    "mixed": {("engine", LINES): 1.5, ("engine", JSON): 4.0},
+}  # fmt: skip
+_MAKERS = {"large": inputs.load, "small": inputs.quorum, "mixed": inputs.clients}
 
 # The exit code of `kraftwire decode` if every byte was decoded.
 _CLEAN = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Frames:
-    """A capture, the ports of its servers, and the bars for its ratios.
-
-    `bars` are floor and goal by engine and kind of output.
-    """
-
-    name: str
-    path: Path
-    ports: tuple[int, ...]
-    bars: dict[tuple[str, str], tuple[float, float]]
-
-
-@dataclass(frozen=True, slots=True)
-class Contestant:
-    """A program with its arguments, the capture included, and its environment variables."""
-
-    name: str
-    command: list[str]
-    variables: dict[str, str] = field(default_factory=dict)
-
-
-_LARGE_BARS = {
-    ("engine", LINES): (3.5, 5.0),
-    ("pure", LINES): (2.5, 3.0),
-    ("engine", SUMMARY): (5.0, 10.0),
-    ("pure", SUMMARY): (4.0, 5.0),
-}
-_SMALL_BARS = {("engine", LINES): (2.0, 3.0), ("pure", LINES): (1.3, 2.0)}
-
-
 def run() -> list[Bar]:
     """Measure, print, and return the bars that were missed."""
+    wanted = os.environ.get("KRAFTWIRE_BENCH_TRAFFIC", ",".join(_MAKERS)).split(",")
     missed = []
-    for frames in _captures():
-        missed += _contest(frames)
-        missed += shared_decode.contest(frames.name, frames.path, ENGINES)
+    for name in wanted:
+        if (traffic := _MAKERS[name]()) is not None:
+            missed += _contest(traffic, FLOORS[name])
     return missed
 
 
-def _captures() -> Iterator[Frames]:
-    if CAPTURE.exists() or _record():
-        yield Frames("large frames", CAPTURE, (9092,), _LARGE_BARS)
-    if (small := _small()) is not None:
-        yield Frames("small frames", small, (23001, 23002, 23003), _SMALL_BARS)
-
-
-def _small() -> Path | None:
-    """A capture of a quorum, made once; in a separate process, as numpy is large."""
-    printed = CAPTURE.with_name("kraft.txt")
-    printed.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "tests.bench.inputs", "kraft", _SMALL_GB]
-    if run_process(command, output=printed).exit_code:
-        console.print("small frames are skipped: python -m tests.bench.inputs failed")
-        return None
-    return Path(printed.read_text().strip())
-
-
-def _contest(frames: Frames) -> list[Bar]:
-    runs = _measure(_contestants(frames))
-    size = frames.path.stat().st_size / 1e6
-    columns = ("program", "wall s", "CPU s", "MB/s", "peak MB")
-    print_table(
-        f"Capture: {frames.name}, {size:.0f} MB",
-        columns,
-        [_row(name, size, run) for name, run in runs.items()],
-    )
-    return print_bars(f"Capture: {frames.name} (CPU time)", _bars(frames, runs))
-
-
-def _record() -> bool:
-    missing = [name for name in ("java", "mvn") if shutil.which(name) is None]
-    if missing:
-        console.print(f"capture is skipped: recording one needs {', '.join(missing)}")
-        return False
-    console.print("recording a capture of a real Kafka under load; this is done once")
-    CAPTURE.parent.mkdir(parents=True, exist_ok=True)
-    printed = CAPTURE.with_suffix(".txt")
-    command = [sys.executable, "-m", "tools.record_load", str(CAPTURE)]
-    if run_process(command, output=printed).exit_code:
-        console.print("capture is skipped: python -m tools.record_load failed")
-        return False
-    console.print(printed.read_text())
-    return True
-
-
-def _contestants(frames: Frames) -> list[Contestant]:
-    program = str(Path(sysconfig.get_path("scripts")) / "kraftwire")
-    ours = [
-        Contestant(
-            f"{engine} {output}",
-            [program, "decode", str(frames.path), "--jobs", "1", *options],
-            {"KRAFTWIRE_PURE": pure},
-        )
-        for output, options in OUTPUTS.items()
-        for engine, pure in ENGINES.items()
-    ]
-    tshark = shutil.which("tshark")
-    if tshark is None:
+def _contest(traffic: Traffic, floors: dict[tuple[str, str], float]) -> list[Bar]:
+    ours = {" ".join(each): _best(*_ours(traffic, *each)) for each in floors}
+    peers = {}
+    if shutil.which("tshark"):
+        peers = {output: _best(traffic.tshark(*words), {}) for output, words in PEERS.items()}
+    else:
         console.print("tshark is skipped: it is not installed")
-        return ours
-    # Without the ports it would take the capture for another protocol.
-    ports = [word for port in frames.ports for word in ("-d", f"tcp.port=={port},kafka")]
-    read = [tshark, "-r", str(frames.path), *ports, "-Y", "kafka"]
-    fields = [word for name in TSHARK_FIELDS for word in ("-e", name)]
-    return [
-        *ours,
-        Contestant(FIELDS, [*read, "-T", "fields", *fields]),
-        Contestant(JSON, [*read, "-T", "json"]),
+    named = {f"tshark for {output}": run for output, run in peers.items()}
+    title = f"Capture: {traffic.name}, {traffic.megabytes:.0f} MB"
+    columns = ("program", "wall s", "CPU s", "MB/s", "peak MB")
+    rows = [_row(name, traffic.megabytes, run) for name, run in {**ours, **named}.items()]
+    print_table(title, columns, rows)
+    bars = [
+        Bar(f"{engine} {output} / tshark", peers[output].cpu_seconds / run.cpu_seconds, floor)
+        for ((engine, output), floor), run in zip(floors.items(), ours.values(), strict=True)
+        if output in peers
     ]
+    for name, run in ours.items():
+        peak = run.peak_bytes / 1e6
+        bars.append(Bar(f"peak memory, {name}", peak, PEAK_MAX, unit="MB", is_ceiling=True))
+    return print_bars(f"{title} (CPU time)", bars)
 
 
-def _measure(contestants: list[Contestant]) -> dict[str, Run]:
-    best: dict[str, Run] = {}
-    for _ in range(ROUNDS):
-        for each in contestants:
-            done = run_process(each.command, variables=each.variables)
-            if done.exit_code != _CLEAN:
-                console.print(f"{each.name}: exit code {done.exit_code}")
-            if each.name not in best or done.cpu_seconds < best[each.name].cpu_seconds:
-                best[each.name] = done
-    return best
+def _ours(traffic: Traffic, engine: str, output: str) -> tuple[list[str], dict[str, str]]:
+    """A command of ours, and its environment."""
+    program = str(Path(sysconfig.get_path("scripts")) / "kraftwire")
+    command = [program, "decode", str(traffic.path), "--jobs", "1", "--quiet", *OUTPUTS[output]]
+    return command, {"KRAFTWIRE_PURE": ENGINES[engine]}
+
+
+def _best(command: list[str], variables: dict[str, str]) -> Run:
+    """The better of some runs."""
+    runs = [run_process(command, variables=variables) for _ in range(ROUNDS)]
+    for each in runs:
+        if each.exit_code != _CLEAN:
+            console.print(f"{' '.join(command)}: exit code {each.exit_code}")
+    return min(runs, key=lambda each: each.cpu_seconds)
 
 
 def _row(name: str, size: float, run: Run) -> tuple[str, ...]:
-    seconds = (f"{run.wall_seconds:.1f}", f"{run.cpu_seconds:.1f}")
+    seconds = (f"{run.wall_seconds:.1f}", f"{run.cpu_seconds:.2f}")
     return (name, *seconds, f"{size / run.cpu_seconds:.1f}", f"{run.peak_bytes / 1e6:,.0f}")
-
-
-def _bars(frames: Frames, runs: dict[str, Run]) -> list[Bar]:
-    bars = []
-    for (engine, output), marks in frames.bars.items():
-        peer = FIELDS if output == LINES else JSON
-        if peer in runs:
-            ratio = runs[peer].cpu_seconds / runs[f"{engine} {output}"].cpu_seconds
-            bars.append(Bar(f"{engine} {output} / {peer}", ratio, *marks))
-    for engine in ENGINES:
-        for output in OUTPUTS:
-            name = f"{engine} {output}"
-            peak = runs[name].peak_bytes / 1e6
-            bars.append(Bar(f"peak memory, {name}", peak, PEAK_MAX, unit="MB", is_ceiling=True))
-    return bars

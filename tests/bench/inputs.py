@@ -1,124 +1,97 @@
-"""Captures of any size: a real recording repeated with other addresses and later times.
+"""The captures of the benchmarks: three kinds of traffic, made once and kept in `.cache/bench`.
 
-Each copy is traffic of another network at another time, so its connections are separate ones.
-Files are made once and kept in `.cache/bench`.
+Large frames are those of a real Kafka under load, small ones a quorum's, and mixed ones those of
+ten client libraries. All but the first are recordings kept with the tests, repeated as traffic of
+other clients and servers.
 """
 
 from __future__ import annotations
 
-import lzma
-import struct
+import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from tests.bench.capture import CAPTURE
+from tests.bench.measure import run_process
+from tests.bench.report import console
 from tests.support.maven import CACHE
+from tools.repeat_capture import repeat
 
-__all__ = ["grown", "kraft", "load"]
+__all__ = ["Traffic", "clients", "load", "quorum"]
 
-_GOLDEN = Path(__file__).parents[1] / "golden" / "captures" / "kraft_quorum.pcapng.xz"
-_KRAFT_BYTES = 18_000_000
-
-_FILE_HEADER = 24
-_PACKET_HEADER = 16
-# The third bytes of both addresses of IPv4 over Ethernet, after the header of a packet.
-_NETWORKS = (28, 32)
-_COPIES_MAX = 250
-_PAUSE_S = 60
+_FOLDER = CACHE / "bench"
+_LOAD_BYTES = 220_000_000
+_QUORUM = Path(__file__).parents[1] / "golden" / "captures" / "kraft_quorum.pcapng.xz"
+_QUORUM_BYTES = 18_000_000
+_CLIENTS = Path(__file__).with_name("data") / "clients.pcapng.xz"
+_CLIENTS_BYTES = 100_000_000
 
 
-def load(size: int) -> Path | None:
-    """A capture of at least this size of a real Kafka under load, None if none was recorded.
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """A capture and the ports of its servers."""
 
-    It is the recording itself if that is large enough.
-    """
-    if not CAPTURE.exists():
+    name: str
+    path: Path
+    ports: tuple[int, ...]
+
+    @property
+    def megabytes(self) -> float:
+        """The size of the file."""
+        return self.path.stat().st_size / 1e6
+
+    def tshark(self, *options: str) -> list[str]:
+        """A command of tshark that reads the frames of Kafka.
+
+        Without the ports it would take the capture for another protocol.
+        """
+        ports = [word for port in self.ports for word in ("-d", f"tcp.port=={port},kafka")]
+        return ["tshark", "-r", str(self.path), *ports, "-Y", "kafka", *options]
+
+
+def load(size: int = _LOAD_BYTES) -> Traffic | None:
+    """A real Kafka under load, recorded on first use; None where that is impossible."""
+    path = _FOLDER / "load.pcap"
+    if not path.exists() and not _record(path):
         return None
-    return CAPTURE if CAPTURE.stat().st_size >= size else grown(CAPTURE, size)
+    if path.stat().st_size < size:
+        path = _repeated(path, size)
+    return Traffic("large frames", path, (9092,))
 
 
-def kraft(size: int = _KRAFT_BYTES) -> Path:
-    """A capture of three controllers that elect and replicate, of at least this size."""
-    one = CACHE / "bench" / "kraft-one.pcap"
-    if not one.exists():
-        one.parent.mkdir(parents=True, exist_ok=True)
-        fresh = one.with_suffix(".new")
-        _write_plain(fresh, lzma.decompress(_GOLDEN.read_bytes()))
-        fresh.rename(one)
-    return grown(one, size)
+def quorum(size: int = _QUORUM_BYTES) -> Traffic:
+    """Three controllers that elect and replicate."""
+    return Traffic("small frames", _repeated(_QUORUM, size), (23001, 23002, 23003))
 
 
-def grown(path: Path, size: int) -> Path:
-    """A pcap file of at least this size from a recording of Ethernet and IPv4, made once.
-
-    It needs a recording: copies of a grown file would get the same addresses.
-    """
-    target = path.with_name(f"{path.stem}-{size // 1_000_000}{path.suffix}")
-    if target.exists():
-        return target
-    data = np.fromfile(path, np.uint8)
-    order = "<" if bytes(data[:4]) in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
-    starts = _packets(data.tobytes(), order)
-    seconds = _seconds(data, starts, order)
-    length = int(seconds.max() - seconds.min()) + _PAUSE_S
-    fresh = target.with_suffix(".new")
-    with open(fresh, "wb") as file:
-        file.write(data[:_FILE_HEADER].tobytes())
-        body = len(data) - _FILE_HEADER
-        copies = -(-(size - _FILE_HEADER) // body)
-        if copies > _COPIES_MAX:
-            raise ValueError(f"{path} is too small to be made {size:,} bytes of")
-        for copy in range(copies):
-            times = (seconds + copy * length).astype(f"{order}u4")
-            _write_copy(file, data, starts, times, copy)
-    fresh.rename(target)
-    return target
+def clients(size: int = _CLIENTS_BYTES) -> Traffic:
+    """Ten client libraries with one Kafka; see tools/record_clients."""
+    return Traffic("mixed frames", _repeated(_CLIENTS, size), (20836,))
 
 
-def _packets(data: bytes, order: str) -> np.ndarray:
-    """Where packets begin, their headers first."""
-    starts = []
-    at = _FILE_HEADER
-    unpack = struct.Struct(f"{order}I").unpack_from
-    while at + _PACKET_HEADER <= len(data):
-        starts.append(at)
-        at += _PACKET_HEADER + unpack(data, at + 8)[0]
-    return np.array(starts, np.int64)
+def _repeated(recording: Path, size: int) -> Path:
+    """The capture of at least this size that is made of a recording."""
+    name = recording.name.partition(".")[0]
+    path = _FOLDER / f"{name}-{size // 1_000_000}.pcap"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(".new")
+        repeat(recording, fresh, size)
+        fresh.rename(path)
+    return path
 
 
-def _seconds(data: np.ndarray, starts: np.ndarray, order: str) -> np.ndarray:
-    words = data[starts[:, None] + np.arange(4)]
-    return words.view(f"{order}u4")[:, 0].astype(np.int64)
-
-
-def _write_copy(
-    file: object, data: np.ndarray, starts: np.ndarray, times: np.ndarray, copy: int
-) -> None:
-    changed = data.copy()
-    changed[starts[:, None] + np.arange(4)] = times.view(np.uint8).reshape(-1, 4)
-    for at in _NETWORKS:
-        changed[starts + _PACKET_HEADER + at] = copy
-    changed[_FILE_HEADER:].tofile(file)
-
-
-def _write_plain(path: Path, raw: bytes) -> None:
-    """The IPv4 packets of a capture of any format as a pcap file with nanoseconds."""
-    from kraftwire.capture.framing.health import Health
-    from kraftwire.capture.packets.pcap import read_packets
-    from kraftwire.capture.packets.source import CaptureSource
-
-    with open(path, "wb") as file, CaptureSource(raw, "golden") as source:
-        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1))
-        for time_ns, _, data, start, captured, *_ in read_packets(source, Health()):
-            packet = bytes(data[start : start + captured])
-            if packet[12:14] == b"\x08\x00":
-                seconds, nanoseconds = divmod(time_ns, 1_000_000_000)
-                head = (seconds, nanoseconds, len(packet), len(packet))
-                file.write(struct.pack("<IIII", *head) + packet)
-
-
-if __name__ == "__main__":
-    makers = {"load": load, "kraft": kraft}
-    print(makers[sys.argv[1]](int(float(sys.argv[2]) * 1e9)))
+def _record(path: Path) -> bool:
+    missing = [name for name in ("java", "mvn") if shutil.which(name) is None]
+    if missing:
+        console.print(f"large frames are skipped: recording them needs {', '.join(missing)}")
+        return False
+    console.print("recording a real Kafka under load; this is done once")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    printed = path.with_suffix(".txt")
+    command = [sys.executable, "-m", "tools.record_load", str(path)]
+    if run_process(command, output=printed).exit_code:
+        console.print("large frames are skipped: python -m tools.record_load failed")
+        return False
+    console.print(printed.read_text())
+    return True

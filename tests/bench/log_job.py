@@ -68,7 +68,7 @@ def run() -> list[Bar]:
                 (f"{name}, {session}", f"{taken[0]:.1f}", f"{best:.1f}", f"{rate:.2f}", load)
             )
             if name == FIRST and session == "long":
-                bars.append(Bar("kafka-log job, million records a CPU second", rate, 0.4, 0.8))
+                bars.append(Bar("kafka-log job, million records a CPU second", rate, 0.4))
     columns = ("query, session", "first CPU s", "best CPU s", "million a CPU second", "load")
     print_table(f"kafka-log: {total / 1e6:.1f} million records", columns, rows)
     return print_bars("kafka-log: summary", bars)

@@ -37,14 +37,15 @@ _ROOT = Path(__file__).parents[2]
 def run() -> list[Bar]:
     """Measure, print, and return the bars that were missed."""
     if shutil.which("java") is None or inputs.load(_BASE) is None:
-        console.print("scale is skipped: it needs Java and .cache/bench/load.pcap")
+        console.print("scale is skipped: it needs Java and large frames")
         return []
     sizes = [float(each) for each in os.environ.get("KRAFTWIRE_BENCH_GB", _GIGABYTES).split(",")]
     masters = os.environ.get("KRAFTWIRE_BENCH_MASTERS", _MASTERS).split(",")
     rows, done = [], {}
     for size in sizes:
-        path = inputs.load(int(size * 1e9) if size > 0.25 else _BASE)
-        assert path is not None
+        traffic = inputs.load(int(size * 1e9) if size > 0.25 else _BASE)
+        assert traffic is not None
+        path = traffic.path
         for master in masters:
             began = os.getloadavg()[0]
             done[size, master] = each = _run(path, master)
