@@ -112,7 +112,7 @@ class AsyncAdmin:
             return quorum_info(response)
 
         return await self._attempts.until_done(
-            "describing the quorum", lambda: self._attempts.ask_leader(describe_request(), read)
+            "describing the quorum", lambda: self._attempts.request_leader(describe_request(), read)
         )
 
     async def describe_log(self, quorum: QuorumInfo) -> LogInfo:
@@ -124,7 +124,7 @@ class AsyncAdmin:
         if not self._attempts.is_controllers:
             raise UsageError("the metadata log is served by controllers, not brokers")
         request = log_request(quorum.leader_epoch)
-        return log_info(await self._attempts.ask_one(request, quorum.leader_id))
+        return log_info(await self._attempts.request_once(request, quorum.leader_id))
 
     async def describe_cluster(self) -> ClusterInfo:
         """Return the cluster id and the nodes: brokers, including fenced ones, or controllers."""
@@ -141,7 +141,7 @@ class AsyncAdmin:
             client_software_name=SOFTWARE_NAME, client_software_version=__version__
         )
         return await self._attempts.until_done(
-            "describing features", lambda: self._attempts.ask_any(message, read)
+            "describing features", lambda: self._attempts.request_any(message, read)
         )
 
     async def list_topics(
@@ -162,7 +162,7 @@ class AsyncAdmin:
 
         request = topics_request(wanted)
         return await self._attempts.until_done(
-            "listing topics", lambda: self._attempts.ask_any(request, read)
+            "listing topics", lambda: self._attempts.request_any(request, read)
         )
 
     async def add_raft_voter(
@@ -242,7 +242,7 @@ class AsyncAdmin:
         )
         await self._attempts.until_done(
             "updating features",
-            lambda: self._attempts.ask_leader(message, check_features_updated),
+            lambda: self._attempts.request_leader(message, check_features_updated),
         )
 
     async def request(self, message: Message, node_id: int | None = None) -> Message:
@@ -251,12 +251,12 @@ class AsyncAdmin:
         The answer is returned as it is, with any error codes in it. Raises: UsageError for a node
         id that the cluster does not have.
         """
-        return await self._attempts.ask_one(message, node_id)
+        return await self._attempts.request_once(message, node_id)
 
     async def _change_voters(self, what: str, message: Message) -> None:
         await self._attempts.until_done(
             what,
-            lambda: self._attempts.ask_leader(
+            lambda: self._attempts.request_leader(
                 message, check_voters_changed, is_repeatable=False
             ),
         )
@@ -273,7 +273,7 @@ class AsyncAdmin:
             endpoint_type=ENDPOINT_BROKER, include_fenced_brokers=True
         )
         try:
-            return await self._attempts.ask_any(message, read)
+            return await self._attempts.request_any(message, read)
         except ApiError as error:
             if error.code != ErrorCode.UNSUPPORTED_VERSION:
                 raise

@@ -31,7 +31,7 @@ __all__ = ["Attempts", "RetrySettings"]
 _Result = TypeVar("_Result")
 
 
-class _AgainError(Exception):
+class _RetryError(Exception):
     """This attempt failed with a temporary error."""
 
     def __init__(self, error: ApiError) -> None:
@@ -86,7 +86,7 @@ class Attempts:
             while True:
                 try:
                     return await attempt()
-                except _AgainError as failed:
+                except _RetryError as failed:
                     last = failed.error
                 self._count += 1
                 self._cluster.forget()
@@ -100,32 +100,32 @@ class Attempts:
         raise ApiError(ErrorCode.REQUEST_TIMED_OUT, detail)
 
     async def discovered(self, *, fresh: bool = False) -> ClusterInfo:
-        """Return the cluster's nodes, discovering them if necessary. Raises: _AgainError, ApiError,
+        """Return the cluster's nodes, discovering them if necessary. Raises: _RetryError, ApiError,
         WireError."""
         try:
             return await (self._cluster.refresh() if fresh else self._cluster.info())
         except ApiError as error:
-            raise _again_or_final(error) from None
+            raise _retry_or_final(error) from None
 
-    async def ask_one(self, message: Message, node_id: int | None) -> Message:
+    async def request_once(self, message: Message, node_id: int | None) -> Message:
         """Send a request once to a node, or to any node that answers.
 
         Raises: UsageError for a node id that the cluster does not have.
         """
         if node_id is None:
             try:
-                return await self.ask_any(message, lambda response: response)
-            except _AgainError as failed:
+                return await self.request_any(message, lambda response: response)
+            except _RetryError as failed:
                 raise failed.error from None
         node = (await self._cluster.info()).node(node_id)
         if node is None:
             raise UsageError(f"the cluster has no node {node_id}")
         return await self._cluster.request(node, message)
 
-    async def ask_any(
+    async def request_any(
         self, message: Message, read: Callable[[Message], _Result]
     ) -> _Result:
-        """Ask the nodes in turn until one answers. Raises: _AgainError if none does."""
+        """Ask the nodes in turn until one answers. Raises: _RetryError if none does."""
         failure: ApiError | None = None
         for node in (await self.discovered()).nodes:
             try:
@@ -135,9 +135,9 @@ class Attempts:
                     raise
                 failure = error
         assert failure is not None
-        raise _AgainError(failure)
+        raise _RetryError(failure)
 
-    async def ask_leader(
+    async def request_leader(
         self,
         message: Message,
         read: Callable[[Message], _Result],
@@ -146,22 +146,22 @@ class Attempts:
     ) -> _Result:
         """Ask the leader: the active controller, or any broker, which forwards the request.
 
-        Raises: _AgainError if the leader is not found or not reachable; once a request that must
+        Raises: _RetryError if the leader is not found or not reachable; once a request that must
         not be repeated has been sent, its errors are final.
         """
         info = await self.discovered()
         node = self._first_choice(info)
-        asked: set[int] = set()
+        tried: set[int] = set()
         while True:
-            asked.add(node.id)
+            tried.add(node.id)
             try:
-                return await self._ask_once(node, message, read, is_repeatable)
-            except NotLeaderError as told:
-                hint = None if told.leader_id is None else info.node(told.leader_id)
-                if hint is None or hint.id in asked:
+                return await self._attempt(node, message, read, is_repeatable)
+            except NotLeaderError as error:
+                hint = None if error.leader_id is None else info.node(error.leader_id)
+                if hint is None or hint.id in tried:
                     if not self.is_controllers:
                         await self._remind(node)
-                    raise _AgainError(told) from None
+                    raise _RetryError(error) from None
                 node = hint
 
     def _first_choice(self, info: ClusterInfo) -> NodeInfo:
@@ -173,7 +173,7 @@ class Attempts:
         others = [node for node in info.nodes if node.id != self._suspect_id] or info.nodes
         return others[self._count % len(others)]
 
-    async def _ask_once(
+    async def _attempt(
         self,
         node: NodeInfo,
         message: Message,
@@ -184,20 +184,20 @@ class Attempts:
             await self._cluster.connect(node)
         except ApiError as error:
             self._suspect_id = node.id
-            raise _again_or_final(error) from None
+            raise _retry_or_final(error) from None
         try:
             timeout_s = None if is_repeatable else self._retry.timeout_s
             response = await self._cluster.request(node, message, timeout_s)
         except ApiError as error:
             self._suspect_id = node.id
-            raise _again_or_final(error) if is_repeatable else _outcome_unknown(error) from None
+            raise _retry_or_final(error) if is_repeatable else _outcome_unknown(error) from None
         try:
             answer = read(response)
         except NotLeaderError:
             raise
         except ApiError as error:
             self._suspect_id = node.id
-            raise _again_or_final(error) if is_repeatable else error from None
+            raise _retry_or_final(error) if is_repeatable else error from None
         self._suspect_id = None
         return answer
 
@@ -211,8 +211,8 @@ class Attempts:
             await self._cluster.request(broker, describe_request())
 
 
-def _again_or_final(error: ApiError) -> _AgainError | ApiError:
-    return _AgainError(error) if is_temporary(error) else error
+def _retry_or_final(error: ApiError) -> _RetryError | ApiError:
+    return _RetryError(error) if is_temporary(error) else error
 
 
 def _outcome_unknown(error: ApiError) -> ApiError:

@@ -16,8 +16,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from kraftwire.errors import StorageError
-
-__all__ = ["File", "Files", "LocalFiles", "Lock"]
+from kraftwire.log.names import parent
 
 
 class File(Protocol):
@@ -276,3 +275,21 @@ def _in_use(path: str, reason: str) -> StorageError:
         f"locking failed: another process uses this directory ({reason}); stop it first",
         file=path,
     )
+
+
+TEMPORARY_SUFFIX = ".tmp"
+
+
+def replace_file(files: Files, path: str, content: bytes) -> None:
+    """Write a file durably, replacing any existing one."""
+    temporary = path + TEMPORARY_SUFFIX
+    if files.exists(temporary):
+        files.unlink(temporary)
+    file = files.open(temporary, create=True)
+    try:
+        file.pwrite(content, 0)
+        file.fdatasync()
+    finally:
+        file.close()
+    files.rename(temporary, path)
+    files.fsync_dir(parent(path))

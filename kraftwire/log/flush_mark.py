@@ -23,8 +23,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from kraftwire.errors import check
-from kraftwire.log.atomic import replace_file
-from kraftwire.log.files import File, Files
+from kraftwire.log.files import File, Files, replace_file
 from kraftwire.log.names import FLUSH_MARK_FILE, join
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.fast import ZERO_UUID

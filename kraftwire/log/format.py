@@ -9,20 +9,18 @@ Source: Kafka's `Formatter`, `StorageTool` and `MetaPropertiesEnsemble`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
 from kraftwire.errors import StorageError, UsageError
-from kraftwire.log.atomic import replace_file
-from kraftwire.log.checkpoints import bootstrap_checkpoint, voters_checkpoint
 from kraftwire.log.features import (
     METADATA_VERSION,
     Features,
     choose_features,
     parse_features,
 )
-from kraftwire.log.files import Files
+from kraftwire.log.files import Files, replace_file
 from kraftwire.log.meta_properties import (
     MetaProperties,
     read_meta_properties,
@@ -36,12 +34,17 @@ from kraftwire.log.names import (
     parent,
     partition_directory,
 )
+from kraftwire.log.snapshots.layout import ControlRecords, footer_batch, header_batch
 from kraftwire.log.uuids import random_uuid
 from kraftwire.log.voters import InitialVoter, parse_initial_voters
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
+from kraftwire.messages.kraft_version_record import KRaftVersionRecord
+from kraftwire.messages.voters_record import Endpoint, KRaftVersionFeature, Voter, VotersRecord
+from kraftwire.records.control import ControlType
+from kraftwire.records.metadata import encode_metadata
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT
-
-__all__ = ["FormatNode", "FormatRequest", "Quorum", "format_directories"]
+from kraftwire.records.plain import data_batch
+from kraftwire.wire.message import Message
 
 _TOPIC = "__cluster_metadata"
 
@@ -281,4 +284,40 @@ def _describe(features: Features) -> str:
     return (
         f"BootstrapMetadata(records=[{records}], "
         f"metadataVersionLevel={features.metadata_version}, source=format command)"
+    )
+
+
+_VOTER_KRAFT_VERSION_MAX = 1
+
+
+def bootstrap_checkpoint(records: Sequence[tuple[Message, int]], now_ms: int) -> bytes:
+    """Build the file with metadata records, each with its version."""
+    values = [encode_metadata(record, version) for record, version in records]
+    # Kafka leaves the time of the last record at 0 here.
+    return (
+        header_batch(0, now_ms, 0)
+        + data_batch(1, 0, now_ms, values)
+        + footer_batch(1 + len(values), 0, now_ms)
+    )
+
+
+def voters_checkpoint(voters: Iterable[InitialVoter], listener: str, now_ms: int) -> bytes:
+    """Build the file with kraft.version 1 and the voters, with the name of their listener."""
+    record = VotersRecord(version=0, voters=[_voter(voter, listener) for voter in voters])
+    control: ControlRecords = [
+        (ControlType.KRAFT_VERSION, KRaftVersionRecord(version=0, kraft_version=1)),
+        (ControlType.KRAFT_VOTERS, record),
+    ]
+    header = header_batch(0, now_ms, now_ms, control)
+    return header + footer_batch(1 + len(control), 0, now_ms)
+
+
+def _voter(voter: InitialVoter, listener: str) -> Voter:
+    return Voter(
+        voter_id=voter.id,
+        voter_directory_id=voter.directory_id,
+        endpoints=[Endpoint(name=listener, host=voter.host, port=voter.port)],
+        kraft_version_feature=KRaftVersionFeature(
+            min_supported_version=0, max_supported_version=_VOTER_KRAFT_VERSION_MAX
+        ),
     )

@@ -14,14 +14,18 @@ from collections.abc import Sequence
 
 from kraftwire.errors import InvariantError, StorageError, UsageError, check
 from kraftwire.log.batches import HEAD, HEAD_SIZE, BatchList
-from kraftwire.log.epochs import EpochEntries, epochs_from, write_epochs
 from kraftwire.log.files import Files
 from kraftwire.log.flush_mark import Mark, epochs_crc
-from kraftwire.log.health import Health
 from kraftwire.log.names import EPOCHS_FILE, QUORUM_STATE_FILE, join, partition_directory
 from kraftwire.log.opening import Opened, open_directory
-from kraftwire.log.partition_metadata import ensure_partition_metadata
-from kraftwire.log.producers import remove_producer_snapshots, write_producer_snapshot
+from kraftwire.log.partition_files import (
+    EpochEntries,
+    ensure_partition_metadata,
+    epochs_from,
+    remove_producer_snapshots,
+    write_epochs,
+    write_producer_snapshot,
+)
 from kraftwire.log.quorum_state import QuorumStateFile
 from kraftwire.log.recovery import epochs_of
 from kraftwire.log.segment import BatchFacts, Segment
@@ -30,7 +34,31 @@ from kraftwire.log.snapshots.store import SnapshotStore
 from kraftwire.records.header import CONTROL, LOG_OVERHEAD
 from kraftwire.records.offsets import OffsetAndEpoch
 
-__all__ = ["MetadataLog"]
+
+class Health:
+    """The first disk error of a log, or None; as a context manager, it watches for it.
+
+    One object for all operations: every append and every flush enters it.
+    """
+
+    __slots__ = ("error",)
+
+    def __init__(self) -> None:
+        """Begin without an error."""
+        self.error: StorageError | None = None
+
+    def ensure(self) -> None:
+        """Raise the error, if there was one."""
+        if self.error is not None:
+            raise self.error
+
+    def __enter__(self) -> None:
+        """Begin an operation."""
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if isinstance(error, StorageError):
+            self.error = error
+
 
 _LOG = logging.getLogger(__name__)
 

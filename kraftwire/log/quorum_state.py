@@ -23,8 +23,7 @@ from typing import Any
 from crc32c import crc32c
 
 from kraftwire.errors import StorageError
-from kraftwire.log.atomic import replace_file
-from kraftwire.log.files import Files
+from kraftwire.log.files import Files, replace_file
 from kraftwire.wire.fast import ZERO_UUID
 
 __all__ = ["QuorumState", "QuorumStateFile", "checksum_line"]

@@ -6,7 +6,7 @@ this replica must not vote with the rest: it refuses to start. Only a snapshot t
 than the mark can replace them.
 
 A directory without a mark, or one that another implementation wrote to last, is judged by other
-evidence; see `evidence.py`.
+files; see `opening.py`.
 
 Source: rules R-START-2, R-START-5; KAFKA-14240, KAFKA-13098, KAFKA-16541.
 """
@@ -17,10 +17,10 @@ import logging
 from dataclasses import dataclass, field
 
 from kraftwire.errors import StorageError
-from kraftwire.log.epochs import EpochEntries, epochs_from, read_epochs
 from kraftwire.log.files import Files
 from kraftwire.log.flush_mark import Mark, epochs_crc
 from kraftwire.log.names import EPOCHS_FILE, base_offset_of, is_leftover, join, offset_name
+from kraftwire.log.partition_files import EpochEntries, epochs_from, read_epochs
 from kraftwire.log.scan import Damage
 from kraftwire.log.segment import SUFFIXES, Segment
 from kraftwire.log.settings import LogSettings

@@ -5,19 +5,53 @@ Source: Kafka's `LogSegment`; index entries are exactly where Kafka writes them.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from kraftwire.limits import RECENT_APPENDS_BYTES, RECENT_APPENDS_MAX
 from kraftwire.log.batches import HEAD, HEAD_SIZE, BatchArrays
 from kraftwire.log.files import Files
 from kraftwire.log.index import OFFSET_ENTRY, TIME_ENTRY, Index
 from kraftwire.log.names import join, offset_name
-from kraftwire.log.recent import RecentAppends
 from kraftwire.log.scan import SegmentScan, scan_segment
 from kraftwire.log.settings import LogSettings
 
-__all__ = ["SUFFIXES", "BatchFacts", "Segment"]
+
+class RecentAppends:
+    """A few appends by position, the oldest given up first. Units: bytes."""
+
+    __slots__ = ("_kept", "_size")
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[int, bytes]] = deque()
+        self._size = 0
+
+    def add(self, position: int, data: bytes | memoryview) -> None:
+        """Keep bytes that have been written at a position, which follows all earlier ones.
+
+        A view is not kept, because it would hold all of the memory that it is a part of; it evicts
+        older appends all the same.
+        """
+        kept = data if type(data) is bytes else b""
+        self._kept.append((position, kept))
+        self._size += len(kept)
+        while self._size > RECENT_APPENDS_BYTES or len(self._kept) > RECENT_APPENDS_MAX:
+            self._size -= len(self._kept.popleft()[1])
+
+    def find(self, start: int, stop: int) -> bytes | None:
+        """Return the append with exactly this range of positions, None if it is not kept."""
+        for position, data in reversed(self._kept):
+            if position <= start:
+                return data if position == start and position + len(data) == stop else None
+        return None
+
+    def clear(self) -> None:
+        """Forget all appends, because the file is truncated."""
+        self._kept.clear()
+        self._size = 0
+
 
 SUFFIXES = ("log", "index", "timeindex")
 

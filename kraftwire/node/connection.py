@@ -32,9 +32,9 @@ from kraftwire.node.handlers.api_versions import only_api_versions, software_nam
 from kraftwire.node.link import Stream, Tap, close_now
 from kraftwire.node.logs import RateLimit, log
 from kraftwire.node.peer_liveness import PeerGone
+from kraftwire.protocol.envelope import Buffers, response_buffers
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.headers import decode_request_header
-from kraftwire.protocol.pieces import Pieces, response_pieces
 from kraftwire.protocol.versions import API_VERSIONS_KEY
 from kraftwire.wire.frame import FrameBuffer
 from kraftwire.wire.message import Message
@@ -185,17 +185,17 @@ class Connection:
             self._tap.received(data)
         return data
 
-    async def _write(self, answer: Pieces) -> None:
+    async def _write(self, answer: Buffers) -> None:
         """Send an answer. Raises: _Close if the peer does not take it in time."""
         with trio.move_on_after(self._limits.write_ms / 1000) as scope:
-            for piece in answer:
-                await self._stream.send_all(piece)
+            for buffer in answer:
+                await self._stream.send_all(buffer)
         if scope.cancelled_caught:
             raise _Close("slow-reader", "the answer was not read in time")
         if self._tap:
             self._tap.sent(b"".join(answer))
 
-    async def _answer(self, payload: bytes) -> Pieces:
+    async def _answer(self, payload: bytes) -> Buffers:
         """Return the response frame. Raises: _Close if there is nothing to answer."""
         try:
             header, position = decode_request_header(payload)
@@ -247,7 +247,7 @@ class Connection:
             raise _Close("too-many-elements", problem)
         return body
 
-    async def _dispatch(self, header: RequestHeader, body: Message) -> Pieces:
+    async def _dispatch(self, header: RequestHeader, body: Message) -> Buffers:
         listener = self._service.listener
         request = Request(
             header.request_api_key,
@@ -295,12 +295,12 @@ class Connection:
         self._stats.closed[cause] = self._stats.closed.get(cause, 0) + 1
 
 
-def _encode(header: RequestHeader, response: Message, version: int | None = None) -> Pieces:
+def _encode(header: RequestHeader, response: Message, version: int | None = None) -> Buffers:
     """Return the frame of a response, in the request's version unless another is given."""
     answered = ResponseHeader(correlation_id=header.correlation_id)
     if version is None:
         version = header.request_api_version
-    return response_pieces(answered, response, version)
+    return response_buffers(answered, response, version)
 
 
 def _place(fault: BaseException) -> str:

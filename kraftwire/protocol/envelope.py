@@ -1,11 +1,17 @@
-"""A whole request or response: header and body in one payload.
+"""Whole requests and responses: header and body in one payload, or a response's frame.
 
-Owns the dispatch from API key and version to the generated classes. It neither frames nor knows
-which versions a node offers; `API_VERSIONS_KEY` requests of a version that is too new have to be
-answered in version 0 with UNSUPPORTED_VERSION by the server (KIP-511).
+API key and version select the generated classes. Which versions a node offers is decided elsewhere:
+a server has to answer ApiVersions requests of a version that is too new in version 0 with
+UNSUPPORTED_VERSION (KIP-511).
+
+A Fetch is answered with up to a few MiB of records. Its frame is a few buffers, so that the records
+in it are hardly copied: encoding it as one message, putting the header before that and the length
+before both would copy them three times.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
 
 from kraftwire import messages
 from kraftwire.errors import WireError
@@ -19,9 +25,12 @@ from kraftwire.protocol.headers import (
     peek_request,
 )
 from kraftwire.protocol.versions import answered_version
+from kraftwire.wire.frame import frame, length_prefix
 from kraftwire.wire.message import Message
+from kraftwire.wire.varint import uvarint
 
-__all__ = ["decode_request", "decode_response", "encode_request", "encode_response"]
+if TYPE_CHECKING:
+    from kraftwire.messages.fetch_response import FetchResponse, PartitionData
 
 
 def decode_request(
@@ -86,3 +95,70 @@ def _check_known(api_key: int, api_version: int) -> None:
             expected=known,
             found=f"API key {api_key} version {api_version}",
         )
+
+
+Buffers = list[bytes | memoryview]
+"""Bytes that follow one another on a connection."""
+
+# The length of records is a varint from this version on.
+_FLEXIBLE_VERSION = 12
+
+# Shorter records are copied: a separate buffer costs a system call.
+_CARRIED_BYTES_MIN = 64 * 1024
+# This much of the records is copied into the buffers before and after them.
+_EDGE_BYTES = 16 * 1024
+
+
+def response_buffers(header: ResponseHeader, body: Message, api_version: int) -> Buffers:
+    """Return the frame of a response, as `frame` and `encode_response` make it, in a few buffers.
+
+    Raises: as `encode_response`.
+    """
+    carrier = _carrier(body) if api_version >= _FLEXIBLE_VERSION else None
+    if carrier is None:
+        return [frame(encode_response(header, body, api_version))]
+    assert carrier.records is not None
+    records = memoryview(carrier.records)
+    before, after = _around_records(header, body, carrier, api_version)
+    before += uvarint(len(records) + 1)
+    prefix = length_prefix(len(before) + len(records) + len(after))
+    return [
+        b"".join((prefix, before, records[:_EDGE_BYTES])),
+        records[_EDGE_BYTES:-_EDGE_BYTES],
+        b"".join((records[-_EDGE_BYTES:], after)),
+    ]
+
+
+def _carrier(body: Message) -> PartitionData | None:
+    """Return the only partition of a Fetch if its records are long, else None."""
+    if body.NAME != "FetchResponse":
+        return None
+    responses = cast("FetchResponse", body).responses
+    if len(responses) != 1:
+        return None
+    partitions = responses[0].partitions
+    if len(partitions) != 1 or not partitions[0].records:
+        return None
+    return partitions[0] if len(partitions[0].records) >= _CARRIED_BYTES_MIN else None
+
+
+def _around_records(
+    header: ResponseHeader, body: Message, carrier: PartitionData, api_version: int
+) -> tuple[bytes, bytes]:
+    """Return the bytes before the length of the records, and those after the records.
+
+    Found by comparing the message without records to that with one byte of them: the first
+    difference is their length.
+    """
+    records = carrier.records
+    try:
+        carrier.records = b""
+        without = encode_response(header, body, api_version)
+        carrier.records = b"\0"
+        with_one = encode_response(header, body, api_version)
+    finally:
+        carrier.records = records
+    at = next(
+        i for i, (one, other) in enumerate(zip(without, with_one, strict=False)) if one != other
+    )
+    return without[:at], without[at + 1 :]

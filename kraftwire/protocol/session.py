@@ -65,7 +65,7 @@ class ClientSession:
     ) -> None:
         self.api_versions: ApiVersionsResponse | None = None
         self._client_id = client_id
-        self._hello = ApiVersionsRequest(
+        self._negotiation = ApiVersionsRequest(
             client_software_name=software_name, client_software_version=software_version
         )
         self._own_versions = own_versions or {}
@@ -74,7 +74,7 @@ class ClientSession:
         self._next_id = 0
         # Correlation id -> API key and version, or None once the answer is no longer wanted.
         self._in_flight: dict[int, tuple[int, int] | None] = {}
-        self._hello_id = -1
+        self._negotiation_id = -1
         self._output = b""
 
     @property
@@ -94,8 +94,8 @@ class ClientSession:
 
     def open(self) -> bytes:
         """The first request of the connection: ApiVersions."""
-        check(self._hello_id < 0, "a session is opened once")
-        return self._say_hello(_FIRST_API_VERSIONS_VERSION)
+        check(self._negotiation_id < 0, "a session is opened once")
+        return self._begin_negotiation(_FIRST_API_VERSIONS_VERSION)
 
     def version_of(self, api_key: int) -> int:
         """Return the highest version of an API that both ends support.
@@ -152,8 +152,8 @@ class ClientSession:
                     found=str(len(payload)),
                 )
             (correlation_id,) = _CORRELATION_ID.unpack_from(payload)
-            if correlation_id == self._hello_id and not self.is_ready:
-                self._end_hello(payload)
+            if correlation_id == self._negotiation_id and not self.is_ready:
+                self._end_negotiation(payload)
             elif (answer := self._answer(correlation_id, payload)) is not None:
                 answers.append((correlation_id, answer))
         return answers
@@ -174,29 +174,29 @@ class ClientSession:
                 expected=_ids_text(self._in_flight),
                 found=str(correlation_id),
             )
-        asked = self._in_flight.pop(correlation_id)
-        if asked is None:
+        requested = self._in_flight.pop(correlation_id)
+        if requested is None:
             return None
         try:
-            return decode_response(payload, *asked)[1]
+            return decode_response(payload, *requested)[1]
         except WireError as error:
             return error
 
-    def _say_hello(self, version: int) -> bytes:
-        self._hello_id, data = self._frame(self._hello, version)
+    def _begin_negotiation(self, version: int) -> bytes:
+        self._negotiation_id, data = self._frame(self._negotiation, version)
         return data
 
-    def _end_hello(self, payload: bytes) -> None:
-        asked = self._in_flight.pop(self._hello_id)
-        check(asked is not None, "the negotiation cannot be forgotten")
-        assert asked is not None
-        _, response, _ = decode_response(payload, *asked)
+    def _end_negotiation(self, payload: bytes) -> None:
+        requested = self._in_flight.pop(self._negotiation_id)
+        check(requested is not None, "the negotiation cannot be forgotten")
+        assert requested is not None
+        _, response, _ = decode_response(payload, *requested)
         assert isinstance(response, ApiVersionsResponse)
         offered = {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
-        if response.error_code == ErrorCode.UNSUPPORTED_VERSION and asked[1] > 0:
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION and requested[1] > 0:
             # KIP-511: the answer names the supported versions; a peer that names none is old.
             _, high = offered.get(API_VERSIONS_KEY, (0, 0))
-            self._output += self._say_hello(max(0, min(high, asked[1] - 1)))
+            self._output += self._begin_negotiation(max(0, min(high, requested[1] - 1)))
         elif response.error_code != ErrorCode.NONE:
             name = error_name(response.error_code)
             raise ApiError(response.error_code, f"the node answers ApiVersions with {name}")

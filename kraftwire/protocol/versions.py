@@ -1,7 +1,7 @@
-"""Which versions of an API the schemas know, and which header precedes its body.
+"""The versions of each API: those with a schema, their headers, their exceptions.
 
-Owns the exceptions to the rules "flexible body, flexible header" and "a response is in the version
-of its request". What a node or a peer offers is decided elsewhere.
+The rules are "flexible body, flexible header" and "a response is in the version of its request";
+the exceptions to both are here. What a node or a peer offers is decided elsewhere.
 
 Source: Kafka's `ApiMessageType.requestHeaderVersion` and `responseHeaderVersion`.
 """
@@ -9,17 +9,13 @@ Source: Kafka's `ApiMessageType.requestHeaderVersion` and `responseHeaderVersion
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
 from kraftwire import messages
 from kraftwire.protocol.error_codes import ErrorCode
 
-__all__ = [
-    "API_VERSIONS_KEY",
-    "answered_version",
-    "nearest_version",
-    "request_header_version",
-    "response_header_version",
-]
+if TYPE_CHECKING:
+    from kraftwire.messages.fetch_request import FetchRequest
 
 API_VERSIONS_KEY = 18
 _CONTROLLED_SHUTDOWN_KEY = 7
@@ -79,3 +75,13 @@ def answered_version(
     size = position + _ANSWER_START.size + count * _ANSWER_API_SIZE
     is_oldest = error == ErrorCode.UNSUPPORTED_VERSION and size == len(payload)
     return 0 if is_oldest else api_version
+
+
+def fetching_replica(request: FetchRequest) -> int:
+    """Return the id of the replica that fetches, -1 for a consumer.
+
+    Version 15 moved the id into a tagged struct; of the two fields, the one that a version lacks
+    holds its default (KIP-903).
+    """
+    state = request.replica_state
+    return request.replica_id if state is None else state.replica_id

@@ -15,8 +15,8 @@ from kraftwire.limits import FETCH_BYTES_MAX, FETCH_WAIT_MAX_MS, PARKED_WOKEN_MA
 from kraftwire.messages import fetch_response as answer
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.protocol.fetching import fetching_replica
 from kraftwire.protocol.session import SOFTWARE_NAME
+from kraftwire.protocol.versions import fetching_replica
 from kraftwire.raft.answers import cluster_id_differs, leader_address, leader_error
 from kraftwire.raft.changes import settle_change
 from kraftwire.raft.effects import HighWatermarkAdvanced, LogSlice, SendReply

@@ -30,7 +30,7 @@ class _InterruptedError(KraftwireError):
     """The replica is being stopped: long work ends early."""
 
 
-class _Following:
+class _Subscription:
     """A state machine and its position.
 
     Everything below `applied` is in its state, the newest of it from `timestamp`. `unsaved` bytes
@@ -73,7 +73,7 @@ class _Following:
         return None if self.is_saving or self.is_loading else self.since_ms + policy.interval_ms
 
 
-class _Saved(NamedTuple):
+class _WriteResult(NamedTuple):
     """The result of writing a snapshot: its size, or the problem."""
 
     size: int
@@ -93,7 +93,7 @@ class StateMachines:
         self._log = disk.log
         self._workers = workers
         self._submit = submit
-        self._all: list[_Following] = []
+        self._all: list[_Subscription] = []
         self.has_interval = False
         self._is_stopping = False
         self.now_ms = 0
@@ -103,12 +103,12 @@ class StateMachines:
         self, machine: StateMachine, next_offset: int, policy: SnapshotSettings | None
     ) -> int:
         """Let a state machine follow the log from an offset; returns its number."""
-        following = _Following(len(self._all), machine, policy, self.now_ms)
-        following.applied = next_offset
-        self._all.append(following)
+        subscription = _Subscription(len(self._all), machine, policy, self.now_ms)
+        subscription.applied = next_offset
+        self._all.append(subscription)
         self.has_interval |= policy is not None and policy.interval_ms > 0
-        self._submit(ev.ListenerRegistered(following.id, next_offset))
-        return following.id
+        self._submit(ev.ListenerRegistered(subscription.id, next_offset))
+        return subscription.id
 
     def stop(self) -> None:
         """Let work in other threads end early; its results are discarded."""
@@ -118,44 +118,44 @@ class StateMachines:
 
     def deliver(self, effect: fx.DeliverCommitted) -> None:
         """Deliver a bounded piece of the log; the core asks again for the rest."""
-        following = self._all[effect.listener_id]
-        if following.is_loading:
+        subscription = self._all[effect.listener_id]
+        if subscription.is_loading:
             raise InvariantError(f"{effect} comes while a snapshot is loaded")
         data = self._log.read(effect.start_offset, DELIVERY_BYTES, effect.end_offset)
         batches = _committed(data, effect)
-        following.machine.apply(batches)
+        subscription.machine.apply(batches)
         last = batches[-1]
-        following.applied = last.last_offset + 1
-        following.timestamp = last.max_timestamp
-        following.unsaved += len(data)
-        policy = following.policy
-        if policy is not None and not following.is_saving:
-            due_ms = following.due_ms
+        subscription.applied = last.last_offset + 1
+        subscription.timestamp = last.max_timestamp
+        subscription.unsaved += len(data)
+        policy = subscription.policy
+        if policy is not None and not subscription.is_saving:
+            due_ms = subscription.due_ms
             is_due = due_ms is not None and self.now_ms >= due_ms
-            if is_due or following.unsaved >= policy.between_bytes:
-                self._submit(self._ask(following))
-        self._submit(ev.ListenerConsumed(following.id, following.applied))
+            if is_due or subscription.unsaved >= policy.between_bytes:
+                self._submit(self._request_snapshot(subscription))
+        self._submit(ev.ListenerConsumed(subscription.id, subscription.applied))
 
     def leader_changed(self, effect: fx.LeaderChanged) -> None:
         """Report the leader; a state machine that is loading a snapshot is told afterwards."""
-        following = self._all[effect.listener_id]
-        if following.is_loading:
-            following.missed = effect
+        subscription = self._all[effect.listener_id]
+        if subscription.is_loading:
+            subscription.missed = effect
         else:
-            following.machine.leadership(effect.leader_id, effect.epoch, effect.end_offset)
+            subscription.machine.leadership(effect.leader_id, effect.epoch, effect.end_offset)
 
     # ---- loading
 
     def load(self, effect: fx.LoadSnapshot) -> None:
         """Let a state machine replace its state, in a worker thread."""
-        following = self._all[effect.listener_id]
-        check(not following.is_loading, f"{effect} comes while another snapshot is loaded")
-        following.is_loading = True
+        subscription = self._all[effect.listener_id]
+        check(not subscription.is_loading, f"{effect} comes while another snapshot is loaded")
+        subscription.is_loading = True
         file = self._disk.snapshots.reader(effect.id)
 
         def work() -> bool:
             try:
-                following.machine.load(_Reader(effect.id, file, self._check_stopping))
+                subscription.machine.load(_Reader(effect.id, file, self._check_stopping))
             except _InterruptedError:
                 return False
             finally:
@@ -164,20 +164,20 @@ class StateMachines:
 
         def done(is_loaded: bool) -> None:
             if is_loaded:
-                self._loaded(following, effect.id, file.timestamp)
+                self._loaded(subscription, effect.id, file.timestamp)
 
         self._workers.start(Work.LOAD_SNAPSHOT, work, done)
 
-    def _loaded(self, following: _Following, loaded: OffsetAndEpoch, timestamp: int) -> None:
-        following.is_loading = False
-        following.applied, following.timestamp = loaded.offset, timestamp
-        following.unsaved, following.since_ms = 0, self.now_ms
+    def _loaded(self, subscription: _Subscription, loaded: OffsetAndEpoch, timestamp: int) -> None:
+        subscription.is_loading = False
+        subscription.applied, subscription.timestamp = loaded.offset, timestamp
+        subscription.unsaved, subscription.since_ms = 0, self.now_ms
         # Tell the state machine of the leader before telling the core of the load: otherwise a
         # newer change of leader could overtake this one.
-        missed, following.missed = following.missed, None
+        missed, subscription.missed = subscription.missed, None
         if missed is not None:
             self.leader_changed(missed)
-        self._submit(ev.ListenerConsumed(following.id, loaded.offset))
+        self._submit(ev.ListenerConsumed(subscription.id, loaded.offset))
 
     # ---- writing
 
@@ -191,25 +191,25 @@ class StateMachines:
 
     def take_due(self) -> Iterator[ev.SnapshotWanted]:
         """Yield the snapshots that are due by time; pass each to the core at once."""
-        for following in self._all:
-            due_ms = following.due_ms
+        for subscription in self._all:
+            due_ms = subscription.due_ms
             if due_ms is not None and self.now_ms >= due_ms:
-                yield self._ask(following)
+                yield self._request_snapshot(subscription)
 
-    def ask(self, number: int) -> ev.SnapshotWanted | None:
+    def request_snapshot(self, number: int) -> ev.SnapshotWanted | None:
         """Return a request for a snapshot of what a state machine has applied; pass it on at once.
 
         None if there is nothing to write, or while a snapshot is being written or loaded.
         """
-        following = self._all[number]
-        if following.is_saving or following.is_loading or not following.applied:
+        subscription = self._all[number]
+        if subscription.is_saving or subscription.is_loading or not subscription.applied:
             return None
-        return self._ask(following)
+        return self._request_snapshot(subscription)
 
-    def _ask(self, following: _Following) -> ev.SnapshotWanted:
-        following.is_saving = True
-        following.unsaved, following.since_ms = 0, self.now_ms
-        return ev.SnapshotWanted(following.id, following.applied, following.timestamp)
+    def _request_snapshot(self, subscription: _Subscription) -> ev.SnapshotWanted:
+        subscription.is_saving = True
+        subscription.unsaved, subscription.since_ms = 0, self.now_ms
+        return ev.SnapshotWanted(subscription.id, subscription.applied, subscription.timestamp)
 
     def refused(self, effect: fx.SnapshotRefused) -> None:
         """Note that the core refused the snapshot."""
@@ -217,43 +217,45 @@ class StateMachines:
 
     def write(self, effect: fx.WriteSnapshot) -> None:
         """Freeze a state machine, and write its state in a worker thread."""
-        following = self._all[effect.listener_id]
-        if following.applied != effect.id.offset:
-            raise InvariantError(f"{effect} comes to a state machine at {following.applied}")
+        subscription = self._all[effect.listener_id]
+        if subscription.applied != effect.id.offset:
+            raise InvariantError(f"{effect} comes to a state machine at {subscription.applied}")
         try:
-            values = following.machine.freeze()
+            values = subscription.machine.freeze()
         except KraftwireError as error:
-            self._written(following, effect.id, _Saved(0, _problem(error)))
+            self._written(subscription, effect.id, _WriteResult(0, _problem(error)))
             return
         wall_ms = self.wall_ms
 
-        def work() -> _Saved:
+        def work() -> _WriteResult:
             try:
                 writer = self._disk.snapshots.writer(
                     effect.id, effect.control, effect.timestamp, wall_ms
                 )
                 return self._save(writer, values)
             except KraftwireError as error:
-                return _Saved(0, _problem(error))
+                return _WriteResult(0, _problem(error))
 
-        def done(saved: _Saved) -> None:
-            self._written(following, effect.id, saved)
+        def done(saved: _WriteResult) -> None:
+            self._written(subscription, effect.id, saved)
 
         self._workers.start(Work.WRITE_SNAPSHOT, work, done)
 
-    def _save(self, writer: Writing, values: Iterable[bytes]) -> _Saved:
+    def _save(self, writer: Writing, values: Iterable[bytes]) -> _WriteResult:
         """Runs in a worker thread."""
         try:
             for chunk in _chunks(values):
                 self._check_stopping()
                 writer.append(chunk)
-            return _Saved(writer.freeze())
+            return _WriteResult(writer.freeze())
         except BaseException:
             writer.discard()
             raise
 
-    def _written(self, following: _Following, snapshot: OffsetAndEpoch, saved: _Saved) -> None:
-        following.is_saving = False
+    def _written(
+        self, subscription: _Subscription, snapshot: OffsetAndEpoch, saved: _WriteResult
+    ) -> None:
+        subscription.is_saving = False
         if self._is_stopping:
             return
         if saved.problem:

@@ -147,7 +147,7 @@ class Runner:
 
     def write_snapshot(self, number: int, now_ms: int, wall_ms: int) -> bool:
         """Request a snapshot of a state machine; returns False if there is nothing to write."""
-        wanted = self.machines.ask(number)
+        wanted = self.machines.request_snapshot(number)
         if wanted is not None:
             self.handle(wanted, now_ms, wall_ms)
         return wanted is not None

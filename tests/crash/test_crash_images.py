@@ -54,10 +54,10 @@ _BROKEN = {
         Edit(f"{_STORE}._publish", "self._files.fsync_dir(self._directory)", "pass"),
     ),
     "a vote may lose its name": (
-        Edit("kraftwire.log.atomic:replace_file", "files.fsync_dir(parent(path))", "pass"),
+        Edit("kraftwire.log.files:replace_file", "files.fsync_dir(parent(path))", "pass"),
     ),
     "a vote is renamed before its content is durable": (
-        Edit("kraftwire.log.atomic:replace_file", "file.fdatasync()", "pass"),
+        Edit("kraftwire.log.files:replace_file", "file.fdatasync()", "pass"),
     ),
     "a start keeps a log that ends before a snapshot": (
         Edit(

@@ -6,9 +6,9 @@ import contextlib
 from random import Random
 
 from kraftwire.errors import StorageError
-from kraftwire.log.epochs import read_epochs
 from kraftwire.log.metadata_log import MetadataLog
 from kraftwire.log.names import EPOCHS_FILE, join, partition_directory
+from kraftwire.log.partition_files import read_epochs
 from kraftwire.log.settings import LogSettings
 from kraftwire.raft import effects
 from kraftwire.raft.effects import ElectionState

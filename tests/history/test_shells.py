@@ -107,8 +107,8 @@ def _play(story: Callable[[], Awaitable[None]]) -> None:
     "R-FATAL-1, D9",
     Edit(
         "kraftwire.node.driver:Driver.run",
-        "self._turn()",
-        "try:\n                    self._turn()\n"
+        "self._handle_events()",
+        "try:\n                    self._handle_events()\n"
         "                except Exception:\n                    await trio.sleep_forever()",
     ),
     red="continues as if nothing had happened",
@@ -140,7 +140,7 @@ def test_a_node_whose_disk_fails_ends() -> None:
     "etcd 20418",
     "R-CQ-1, S21",
     Edit(
-        "kraftwire.node.driver:Driver._turn",
+        "kraftwire.node.driver:Driver._handle_events",
         "if now >= deadline:",
         "if now >= deadline and not queue:",
     ),

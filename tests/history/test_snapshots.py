@@ -121,7 +121,7 @@ def test_a_snapshot_that_is_ahead_of_the_log_replaces_it() -> None:
     ),
     Edit(
         "kraftwire.replica.machines:StateMachines.write",
-        "if following.applied != effect.id.offset:",
+        "if subscription.applied != effect.id.offset:",
         "if False:",
     ),
     red="applied twice",
@@ -263,8 +263,8 @@ def test_unfinished_and_deleted_snapshots_are_removed_at_the_start() -> None:
     "R-SNAP-5, R-SNAP-7",
     Edit(
         "kraftwire.replica.machines:StateMachines._save",
-        "return _Saved(writer.freeze())",
-        "writer.discard(); return _Saved(writer.freeze())",
+        "return _WriteResult(writer.freeze())",
+        "writer.discard(); return _WriteResult(writer.freeze())",
     ),
     red="nothing came of it",
 )
@@ -292,8 +292,8 @@ def test_a_snapshot_is_not_closed_before_it_is_frozen() -> None:
     "R-SNAP-7, L10",
     Edit(
         "kraftwire.replica.machines:StateMachines.leader_changed",
-        "following = self._all[effect.listener_id]",
-        "following = self._all[effect.listener_id]; following.unsaved = 0",
+        "subscription = self._all[effect.listener_id]",
+        "subscription = self._all[effect.listener_id]; subscription.unsaved = 0",
     ),
     red="the log grows for ever",
 )

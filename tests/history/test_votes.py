@@ -99,7 +99,7 @@ def _granted(lone: Lone, candidate: int, epoch: int) -> bool:
     3,
     "KCORE-349",
     "R-VOTE-7, R-ID-10, S3",
-    Edit("kraftwire.log.atomic:replace_file", "files.fsync_dir(parent(path))", "pass"),
+    Edit("kraftwire.log.files:replace_file", "files.fsync_dir(parent(path))", "pass"),
     red="voted twice in an epoch",
 )
 def test_a_vote_outlives_a_power_loss() -> None:
@@ -171,12 +171,12 @@ def test_the_directory_id_of_a_vote_is_remembered() -> None:
     "redpanda 7407",
     "R-ID-10, S20",
     Edit(
-        "kraftwire.log.atomic:replace_file",
+        "kraftwire.log.files:replace_file",
         "temporary = path + TEMPORARY_SUFFIX",
         "temporary = path",
     ),
-    Edit("kraftwire.log.atomic:replace_file", "files.unlink(temporary)", "pass"),
-    Edit("kraftwire.log.atomic:replace_file", "files.rename(temporary, path)", "pass"),
+    Edit("kraftwire.log.files:replace_file", "files.unlink(temporary)", "pass"),
+    Edit("kraftwire.log.files:replace_file", "files.rename(temporary, path)", "pass"),
     red="the file is torn",
 )
 def test_a_vote_that_could_not_be_written_does_not_prevent_the_next_start() -> None:

@@ -34,7 +34,7 @@ from kraftwire.node.handlers import (
 )
 from kraftwire.node.handlers.unsupported import UNSUPPORTED, handler_of
 from kraftwire.node.handlers.versions import BROKER_VERSIONS, CONTROLLER_VERSIONS, RAFT_APIS
-from kraftwire.protocol.fetching import fetching_replica
+from kraftwire.protocol.versions import fetching_replica
 from kraftwire.wire.message import Message
 
 __all__ = ["BROKER", "CONTROLLER", "HANDLERS", "route"]

@@ -25,7 +25,7 @@ from kraftwire.messages.fetch_response import (
 from kraftwire.node.context import Context, Request
 from kraftwire.node.handlers.answers import body, epoch_error, is_quorum_topic, leader_of_topic
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.protocol.fetching import fetching_replica
+from kraftwire.protocol.versions import fetching_replica
 from kraftwire.wire.message import Message
 
 __all__ = ["handle", "handle_replica"]

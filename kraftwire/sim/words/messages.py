@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kraftwire.protocol.error_codes import error_name
-from kraftwire.protocol.fetching import fetching_replica
+from kraftwire.protocol.versions import fetching_replica
 from kraftwire.sim.words.ballots import key
 from kraftwire.sim.words.contents import batches, position
 from kraftwire.wire.message import Message

@@ -55,7 +55,7 @@ MUTANTS = (
         "an epoch checkpoint is cut at its border",
         "R-FET-9, KAFKA-10706",
         Edit(
-            "kraftwire.log.epochs:epochs_from",
+            "kraftwire.log.partition_files:epochs_from",
             "before = [epoch for epoch, start in entries if start <= start_offset]",
             "before = [epoch for epoch, start in entries if start < start_offset]",
         ),
@@ -108,7 +108,7 @@ MUTANTS = (
     Mutant(
         "a replaced file is not synced before it gets its name",
         "D1",
-        Edit("kraftwire.log.atomic:replace_file", "fdatasync()", "size()"),
+        Edit("kraftwire.log.files:replace_file", "fdatasync()", "size()"),
         "tests/history/test_votes.py tests/unit/log/test_quorum_state.py",
     ),
     Mutant(

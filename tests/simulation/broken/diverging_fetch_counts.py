@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kraftwire.protocol.fetching import fetching_replica
+from kraftwire.protocol.versions import fetching_replica
 from kraftwire.raft import serving
 from kraftwire.raft.voters import ReplicaKey
 

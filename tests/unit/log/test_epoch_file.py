@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.log.epochs import epochs_from, read_epochs
 from kraftwire.log.files import LocalFiles
 from kraftwire.log.metadata_log import MetadataLog
+from kraftwire.log.partition_files import epochs_from, read_epochs
 from kraftwire.log.settings import LogSettings
 from tests.support.log_batches import TOPIC, TOPIC_ID, append, put_snapshot
 

@@ -9,7 +9,7 @@ import pytest
 from kraftwire.limits import RECENT_APPENDS_BYTES, RECENT_APPENDS_MAX
 from kraftwire.log.files import LocalFiles
 from kraftwire.log.metadata_log import MetadataLog
-from kraftwire.log.recent import RecentAppends
+from kraftwire.log.segment import RecentAppends
 from kraftwire.log.settings import LogSettings
 from tests.support.log_batches import TOPIC, TOPIC_ID, append
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kraftwire.errors import StorageError
-from kraftwire.log.checkpoints import bootstrap_checkpoint
+from kraftwire.log.format import bootstrap_checkpoint
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.node.bootstrap import new_cluster_id, read_bootstrap
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kraftwire.log.snapshots.reader import SnapshotFile
-from kraftwire.log.snapshots.retention import Retention, log_start_candidate
 from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.replica.cleaning import Retention, log_start_candidate
 
 NOW = 1_000_000
 MINUTE = 60_000

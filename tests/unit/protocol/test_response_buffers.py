@@ -13,8 +13,7 @@ from kraftwire.messages.fetch_response import (
 )
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.messages.vote_response import VoteResponse
-from kraftwire.protocol.envelope import encode_response
-from kraftwire.protocol.pieces import response_pieces
+from kraftwire.protocol.envelope import encode_response, response_buffers
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
 
@@ -41,7 +40,7 @@ def test_the_pieces_are_the_frame(version: int, size: int) -> None:
     """A length that does not fit what follows would end the connection of every follower."""
     for records in (_LONG[:size], memoryview(_LONG)[:size], bytes(size)):
         answer = _answer(version, records)
-        pieces = response_pieces(_HEADER, answer, version)
+        pieces = response_buffers(_HEADER, answer, version)
         assert b"".join(pieces) == frame(encode_response(_HEADER, answer, version))
         assert answer.responses[0].partitions[0].records is records
         assert (len(pieces) > 1) == (size >= 65536)
@@ -49,7 +48,7 @@ def test_the_pieces_are_the_frame(version: int, size: int) -> None:
 
 def test_most_of_the_records_is_not_copied() -> None:
     """What is between the edges is a view of the given records."""
-    pieces = response_pieces(_HEADER, _answer(17, _LONG), 17)
+    pieces = response_buffers(_HEADER, _answer(17, _LONG), 17)
     views = [piece for piece in pieces if isinstance(piece, memoryview)]
     assert [view.obj is _LONG for view in views] == [True]
     assert len(views[0]) > len(_LONG) / 2
@@ -68,5 +67,5 @@ def test_most_of_the_records_is_not_copied() -> None:
 )
 def test_everything_else_is_one_piece(answer: Message, version: int) -> None:
     """Only a Fetch of one partition carries records for which it pays."""
-    pieces = response_pieces(_HEADER, answer, version)
+    pieces = response_buffers(_HEADER, answer, version)
     assert pieces == [frame(encode_response(_HEADER, answer, version))]
