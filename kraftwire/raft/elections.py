@@ -54,7 +54,7 @@ def poll_prospective(state: RaftState, role: Prospective) -> None:
     elif state.now >= role.deadline_ms:
         _end_prospective(state, role, "the pre-vote timed out")
     else:
-        request_votes(state, role)
+        send_vote_requests(state, role)
 
 
 def _end_prospective(state: RaftState, role: Prospective, reason: str) -> None:
@@ -96,10 +96,10 @@ def poll_candidate(state: RaftState, role: Candidate) -> None:
     elif state.now >= role.deadline_ms:
         to_prospective(state, "the election timed out")
     elif role.retry_ms is None:
-        request_votes(state, role)
+        send_vote_requests(state, role)
 
 
-def request_votes(state: RaftState, role: Prospective | Candidate) -> None:
+def send_vote_requests(state: RaftState, role: Prospective | Candidate) -> None:
     """Ask every voter that has not answered and whose connection is ready (R-VOTE-2)."""
     for voter in role.votes.unanswered:
         destination = state.voter_destination(voter)
