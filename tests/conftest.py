@@ -15,10 +15,12 @@ import pytest
 from kraftwire import engine
 from kraftwire.wire.engines import use
 from tests.support.engines import FOR_EACH_ENGINE
+from tests.support.marks import QUICK, is_slow_folder, marks_of
 
 if TYPE_CHECKING:
     from tests.support.shifts import Shifts
 
+_TESTS = Path(__file__).parent
 _BEGAN = pytest.StashKey[float]()
 
 _COUNTED = ("passed", "failed", "error", "skipped")
@@ -30,9 +32,21 @@ _LOGGERS = ("kraftwire", "kraftwire.node", "kraftwire.log")
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run the tests of what both engines do once for each."""
-    path = metafunc.definition.path.relative_to(Path(__file__).parent).as_posix()
+    path = metafunc.definition.path.relative_to(_TESTS).as_posix()
     if path.startswith(FOR_EACH_ENGINE):
         metafunc.parametrize("each_engine", engine.available(), indirect=True, scope="module")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave folders in which everything is slow unread if nothing slow is wanted."""
+    is_quick = config.option.markexpr == QUICK and collection_path.parent == _TESTS
+    return True if is_quick and is_slow_folder(collection_path.name) else None
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Give each test the marks of its folder, before marks select tests."""
+    for name in marks_of(item.path.relative_to(_TESTS).as_posix()):
+        item.add_marker(name)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -22,6 +22,8 @@ from tests.support.capture_damage import (
 from tests.support.captures import GOLDEN, golden, shared
 from tests.support.pcap_builder import decode, pcap_of
 
+pytestmark = pytest.mark.slow
+
 LARGE = {
     "a_kraft_quorum": "a_hard.pcap.xz",
     "b_mixed_clients": "b_hard_mid.pcap.xz",

@@ -56,6 +56,7 @@ def test_a_log_directory_becomes_a_table() -> None:
     assert set(records["compression"]) == {"none", "gzip", "lz4", "snappy", "zstd"}
 
 
+@pytest.mark.slow
 def test_the_watcher_sees_each_leader() -> None:
     """It goes on while nobody leads, and names the one that was elected."""
     with quorum() as nodes:
@@ -67,12 +68,14 @@ def test_the_watcher_sees_each_leader() -> None:
     assert second.leader_id != first.leader_id
 
 
+@pytest.mark.slow
 def test_the_test_with_a_quorum_passes() -> None:
     """It runs in a pytest of its own, with the plugin of an installed kraftwire alone."""
     options = ["--noconftest", "--override-ini=addopts=", "-p", "no:cacheprovider"]
     assert "1 passed" in _run("-m", "pytest", *options, "examples/test_failover.py")
 
 
+@pytest.mark.slow
 def test_the_replicated_map_survives_its_leader_and_the_loss_of_a_disk() -> None:
     """Election, commit, snapshot and recovery have to work on the public port."""
     printed = _run("-m", "examples.kv")

@@ -16,6 +16,8 @@ from kraftwire.printable import printable_lines
 from tests.support.captures import decoded_frames
 from tests.unit.inspect.short_frames import damaged, decoded, of_vector, rpc_vectors
 
+pytestmark = pytest.mark.slow
+
 GOLDEN = Path(__file__).parents[2] / "golden" / "captures"
 SEED = 20_262
 

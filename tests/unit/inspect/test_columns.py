@@ -9,6 +9,8 @@ import pytest
 from tests.support.pcap_builder import MILLISECOND, Session, pcap_of, request, response
 from tests.support.run_decode import run_decode
 
+pytestmark = pytest.mark.slow
+
 
 def _capture(folder: Path) -> str:
     """Four exchanges of a client, one a second; answers come after 250 ms."""

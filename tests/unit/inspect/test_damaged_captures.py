@@ -13,6 +13,8 @@ import pytest
 
 from tests.support.captures import comparable, decode, expected, shared
 
+pytestmark = pytest.mark.slow
+
 FOUND_MIN = 0.99
 SEEDS = (1,)
 

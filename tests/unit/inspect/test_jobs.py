@@ -15,6 +15,8 @@ from tests.support.pcap_builder import FIN, Segment, Session, pcap_of, request, 
 from tests.support.relayed_decode import relayed_decode
 from tests.support.run_decode import Done, run_decode
 
+pytestmark = pytest.mark.slow
+
 GOLDEN = Path(__file__).parents[2] / "golden" / "captures"
 
 # Frames that a copy shows, that the process shows meanwhile, and how many processes there are.

@@ -26,6 +26,8 @@ from kraftwire.log.snapshots.store import SnapshotStore
 from kraftwire.sim.disk import SimFiles
 from tests.support.log_batches import TOPIC, TOPIC_ID, append, put_snapshot
 
+pytestmark = pytest.mark.slow
+
 _SETTINGS = LogSettings(segment_bytes=400, index_interval_bytes=90, index_bytes=48)
 _ROOT = "/d"
 _PARTITION = f"{_ROOT}/{TOPIC}-0"

@@ -17,6 +17,8 @@ from kraftwire.records.limits import HEADERS_COUNT_FREE
 from kraftwire.records.record import Section
 from kraftwire.wire.varint import varint
 
+pytestmark = pytest.mark.slow
+
 SEED = 20_26
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +12,8 @@ from kraftwire.records import BatchHeader, Record, build_batch, read_batches
 from kraftwire.records.cursor import RecordCursor, _read_rows
 from kraftwire.records.explain import read_records
 from kraftwire.records.varint_tables import Unusual
+
+pytestmark = pytest.mark.slow
 
 payloads = st.none() | st.binary(max_size=200)
 headers = st.lists(st.tuples(st.text(max_size=8), st.none() | st.binary(max_size=8)), max_size=3)

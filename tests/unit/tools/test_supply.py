@@ -23,6 +23,8 @@ from tools.supply.__main__ import (
     verdict,
 )
 
+pytestmark = pytest.mark.slow
+
 _ROOT = Path(__file__).resolve().parents[3]
 _PINNED = {
     ".ci/requirements.txt": ("codegen", "dev", "interop"),

@@ -9,6 +9,8 @@ import pytest
 
 from tools.twice import FILES_MAX, main, may_run_again
 
+pytestmark = pytest.mark.slow
+
 # What runs files of tests by their names: returns the exit code and the files of a second try.
 Run = Callable[[Mapping[str, str]], tuple[int, list[str]]]
 

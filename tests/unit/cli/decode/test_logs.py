@@ -24,6 +24,8 @@ from kraftwire.records import Record, build_batch
 from kraftwire.records.group_members import members_in
 from tests.support.captures import decode, golden
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[4]
 BROKER = ROOT / "tests" / "golden" / "logs" / "broker"
 OFFSETS = BROKER / "__consumer_offsets-1"

@@ -29,6 +29,8 @@ from kraftwire.story.raft.observation import QUORUM_APIS
 from kraftwire.story.raft.table_rows import BatchRow, ExchangeRow, QuorumRows, stories
 from kraftwire.story.raft.timeline import Timeline
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[4]
 CAPTURES = (
     ROOT / "tests" / "golden" / "captures" / "quorum.pcap.xz",

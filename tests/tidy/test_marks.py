@@ -1,0 +1,41 @@
+"""Marks say which tests are fast, and which run where; a mistyped folder would mark nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.marks import MARKS, is_slow_folder, marks_of
+from tests.tidy.sources import ROOT, python_files
+
+
+def test_the_folders_and_files_are_there() -> None:
+    """None was renamed without its marks."""
+    gone = [prefix for prefix in MARKS if not [*(ROOT / "tests").glob(f"{prefix}*")]]
+    assert not gone
+
+
+def test_every_test_has_a_folder_that_says_how_fast_it_is() -> None:
+    """A new folder would otherwise be part of `make quick` by accident."""
+    folders = {path.relative_to(ROOT / "tests").parts[0] for path in _test_files()}
+    known = {prefix.partition("/")[0] for prefix in MARKS}
+    assert folders <= known, f"not in tests/support/marks.py: {sorted(folders - known)}"
+
+
+def test_every_mark_is_described(pytestconfig: pytest.Config) -> None:
+    """pytest refuses marks that pyproject.toml does not describe, but only where they are used."""
+    described = {line.partition(":")[0] for line in pytestconfig.getini("markers")}
+    assert {mark for marks in MARKS.values() for mark in marks} <= described
+
+
+def test_the_longest_prefix_counts() -> None:
+    """A slow file of a fast folder, a fast folder, a folder that need not be read."""
+    assert marks_of("tidy/test_wheel.py") == ("slow",)
+    assert marks_of("tidy/test_sizes.py") == ()
+    assert is_slow_folder("interop")
+    assert not is_slow_folder("unit")
+
+
+def _test_files() -> list[Path]:
+    return [path for path in python_files("tests") if path.name.startswith("test_")]
