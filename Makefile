@@ -67,7 +67,7 @@ test: setup check spark
 	  --ignore tests/spark/cluster --ignore tests/spark/killed \
 	  --ignore tests/interop/test_mixed_traffic.py
 
-# What is searched rather than tested: simulation, the timeless explorer, the exhaustive search, crash
+# What is searched rather than tested: simulation, the random walk, the exhaustive search, crash
 # images, real quorums under faults, also under clients, Spark that is killed, some of the mutants.
 # Each part gets its share of PROOF_SECONDS.
 PROOF_SECONDS ?= 1500

@@ -53,9 +53,9 @@ PARTS = (
         in_full=("--require-marks", str(_MARKS)),
     ),
     Part(
-        "timeless",
+        "random walk",
         0.22,
-        ("kraftwire", "sim", "timeless", "--seeds", "{seeds}", "--jobs", "{jobs}", "--within",
+        ("kraftwire", "sim", "explore", "--seeds", "{seeds}", "--jobs", "{jobs}", "--within",
          "{seconds}", "--json"),
     ),
     Part("crash images", 0.08, ("tests.crash", "--images", "{images}")),

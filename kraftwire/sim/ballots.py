@@ -11,8 +11,6 @@ from kraftwire.sim import words
 from kraftwire.sim.violation import Violation
 from kraftwire.sim.voters import Key, Voters, members
 
-__all__ = ["Ballots", "Stored"]
-
 
 @dataclass(frozen=True, slots=True)
 class Stored:

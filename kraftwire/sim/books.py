@@ -15,8 +15,6 @@ from kraftwire.sim.snapshots import check_snapshot
 from kraftwire.sim.violation import Violation
 from kraftwire.sim.voters import InForce, Key, Voters, read_control
 
-__all__ = ["Books", "check_control"]
-
 
 class Books:
     """The records of one quorum: `ballots` of its elections, `histories` of its logs."""

@@ -9,8 +9,6 @@ from kraftwire.sim import words
 from kraftwire.sim.violation import Violation
 from kraftwire.sim.voters import InForce, Key, Voters
 
-__all__ = ["check_added", "check_change", "check_removed"]
-
 
 def check_change(node: int, now: InForce, *, high_watermark: int, has_committed: bool) -> None:
     """A leader writes a voter set. S16: one member differs, and all before is committed.

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
 
-__all__ = ["MS", "SECOND", "Clock", "Scheduler"]
-
 MS = 1_000
 SECOND = 1_000_000
 

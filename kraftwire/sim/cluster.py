@@ -19,8 +19,6 @@ from kraftwire.sim.timeline import Timeline
 from kraftwire.sim.violation import Violation
 from kraftwire.sim.workload import Workload
 
-__all__ = ["Cluster"]
-
 
 class Cluster(Environment):
     """A cluster under a plan: its nodes and what they share, operators, clients, accidents.

@@ -15,7 +15,6 @@ from random import Random
 from kraftwire.errors import StorageError
 from kraftwire.sim.pages import Inode, apply, kept_names, survive
 
-__all__ = ["PowerCut", "SimFile", "SimFiles", "SimLock"]
 
 class PowerCut(BaseException):
     """The machine stops during an operation; no handler may outlive that."""

@@ -20,8 +20,6 @@ from kraftwire.sim.plan import Plan
 from kraftwire.sim.timeline import Timeline
 from kraftwire.sim.violation import Violation
 
-__all__ = ["Environment", "Realm"]
-
 # Kafka cleans once a minute, which is half the lifetime of a cluster here.
 _CLEAN_INTERVAL_MS = 5_000
 

@@ -15,8 +15,6 @@ from kraftwire.raft import effects as do
 from kraftwire.raft import events
 from kraftwire.sim import words
 
-__all__ = ["LINES_MAX", "Line", "Weight", "cut", "excerpt", "kind_of", "peer_of", "weight_of"]
-
 # What fits on a screen: lines of the timeline, and characters in a line.
 LINES_MAX = 60
 _WIDTH = 180

@@ -22,9 +22,6 @@ from kraftwire.sim.histories import Histories
 from kraftwire.sim.violation import Violation
 from kraftwire.wire.message import Message
 
-__all__ = ["VOTE", "MessageChecks", "diverging_epoch_of", "is_pre_vote"]
-
-
 VOTE = VoteRequest.API_KEY
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from kraftwire.sim.invariants import meaning
 
-__all__ = ["ending", "headline", "is_of_elections", "nodes_named"]
-
 # How texts about a violation name a node: at their start, or after one of these words.
 _NODE = re.compile(r"(?:^|\b(?:at|candidate|leader|node|says|voter) )(\d+)\b")
 

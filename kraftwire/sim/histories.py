@@ -15,8 +15,6 @@ from kraftwire.sim.logs import Batch, ReplicaLog, digest, split
 from kraftwire.sim.violation import Violation
 from kraftwire.sim.voters import InForce, Key, members
 
-__all__ = ["Histories"]
-
 
 @dataclass(slots=True)
 class _Epoch:

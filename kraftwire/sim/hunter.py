@@ -15,8 +15,6 @@ from kraftwire.sim.marks import Marks
 from kraftwire.sim.network import Call
 from kraftwire.sim.plan import HUNT_STAGES, Fault, Plan
 
-__all__ = ["Hunter", "Prey"]
-
 
 class _Process(Protocol):
     """The run of a node; the power fails after `effects_to_crash` more effects."""

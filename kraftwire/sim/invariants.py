@@ -5,8 +5,6 @@ Numbers are those of the table in this package's README.
 
 from __future__ import annotations
 
-__all__ = ["MEANINGS", "meaning"]
-
 MEANINGS = {
     "S1": "an epoch has one leader, by role, by file and by every message that names one",
     "S2": "stored epochs never fall; nothing is said of an epoch that is not stored",

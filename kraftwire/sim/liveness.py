@@ -19,8 +19,6 @@ from kraftwire.sim.plan import Weather
 from kraftwire.sim.violation import Violation
 from kraftwire.sim.voters import Voters
 
-__all__ = ["can_elect", "check_liveness", "cuts_itself_off"]
-
 _STEP_MS = 20
 _CATCH_UP_MS = 5_000
 _IDLE_MS = 3_000

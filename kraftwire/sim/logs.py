@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from kraftwire.records.header import CONTROL, LOG_OVERHEAD, fields
 from kraftwire.sim.voters import InForce, Key
 
-__all__ = ["Batch", "ReplicaLog", "digest", "split"]
-
 _HEAD = fields("base_offset", "batch_length", "partition_leader_epoch", "last_offset_delta")
 _ATTRIBUTES = fields("attributes")
 

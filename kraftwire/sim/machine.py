@@ -21,8 +21,6 @@ from kraftwire.sim.storage import found_batches
 from kraftwire.sim.violation import Violation
 from kraftwire.wire.message import Message
 
-__all__ = ["Machine", "leading"]
-
 # The delay before a process that ended by itself is restarted.
 _RESTART_MS = 2_000
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-__all__ = ["SITUATIONS", "Marks", "missing"]
-
 # Each with its meaning; other names are an error, so that a misspelt one is noticed.
 SITUATIONS: Mapping[str, str] = {
     # Elections

@@ -21,8 +21,6 @@ from kraftwire.sim.plan import DYNAMIC, Plan
 from kraftwire.sim.storage import DIRECTORY, directories
 from kraftwire.sim.voters import NOBODY, InForce, Key, Voters
 
-__all__ = ["LISTENER", "PORT", "Members", "endpoint"]
-
 LISTENER = "CONTROLLER"
 PORT = 9093
 

@@ -13,8 +13,6 @@ from kraftwire.sim.operators import Operators, Step
 from kraftwire.sim.plan import LEADER, Fault
 from kraftwire.sim.voters import Key
 
-__all__ = ["Nemesis"]
-
 _Links = list[tuple[int, int]]
 
 

@@ -21,8 +21,6 @@ from kraftwire.sim.marks import Marks
 from kraftwire.sim.plan import Plan, Weather
 from kraftwire.wire.message import Message
 
-__all__ = ["BROKER_NOT_AVAILABLE", "Call", "Network", "Peer"]
-
 BROKER_NOT_AVAILABLE = 8
 UNSUPPORTED_VERSION = 35
 

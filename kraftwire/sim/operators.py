@@ -26,8 +26,6 @@ from kraftwire.sim.network import Call
 from kraftwire.sim.voters import Key
 from kraftwire.wire.message import Message
 
-__all__ = ["Operators", "Step"]
-
 # The sender of their requests; no node has this id.
 _ID = 0
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-__all__ = ["CRASH_POLICIES", "Change", "Inode", "apply", "kept_names", "survive"]
-
 # What survives of unflushed writes in a power loss: none, all, those up to a byte, any set of
 # sectors, or sizes without the bytes (zeros).
 CRASH_POLICIES = ("none", "all", "prefix", "sectors", "zeros")

@@ -35,8 +35,6 @@ from kraftwire.sim.watch import Watch, Watched
 from kraftwire.sim.workers import Job, VirtualWorkers
 from kraftwire.wire.message import Message
 
-__all__ = ["Host", "Process"]
-
 
 class Host(Watched, Peer, Protocol):
     """A machine, as its process sees it."""

@@ -16,8 +16,6 @@ from kraftwire.sim.plan import Plan, draw
 from kraftwire.sim.timeline import Timeline
 from kraftwire.sim.violation import BUGS, as_violation
 
-__all__ = ["Outcome", "Totals", "run_plan", "run_seed", "run_seeds"]
-
 _NETWORK_FAULTS = ("dropped", "duplicated", "delayed", "connection reset", "slow flush")
 
 

@@ -9,8 +9,6 @@ from kraftwire.sim import words
 from kraftwire.sim.ballots import Ballots
 from kraftwire.sim.histories import Histories
 
-__all__ = ["Stage", "sides", "standing"]
-
 
 class _Core(Protocol):
     """The core of a node."""

@@ -8,8 +8,6 @@ from dataclasses import fields, replace
 from kraftwire.sim.plan import Plan, Weather
 from kraftwire.sim.run import run_plan
 
-__all__ = ["shrink"]
-
 _LENGTHS = (0.1, 0.25, 0.5, 0.75, 0.9)
 _MS_PER_S = 1000
 

@@ -18,8 +18,6 @@ from kraftwire.sim.marks import Marks
 from kraftwire.sim.voters import InForce
 from kraftwire.wire.message import Message
 
-__all__ = ["Sights"]
-
 _REQUESTS = {
     AddRaftVoterRequest.API_KEY: "joined by itself",
     RemoveRaftVoterRequest.API_KEY: "replaced itself",

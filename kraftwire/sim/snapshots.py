@@ -15,8 +15,6 @@ from kraftwire.sim.logs import digest
 from kraftwire.sim.marks import Marks
 from kraftwire.sim.violation import Violation
 
-__all__ = ["Digest", "check_snapshot"]
-
 # The most records in a snapshot, and the padding of each: a few fetches for a follower.
 _RECORDS_MAX = 12
 _RECORD_BYTES = 150

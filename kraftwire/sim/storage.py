@@ -21,14 +21,6 @@ from kraftwire.sim.ballots import Stored
 from kraftwire.sim.disk import SimFiles
 from kraftwire.sim.logs import split
 
-__all__ = [
-    "DIRECTORY",
-    "directories",
-    "durable_snapshot",
-    "durable_state",
-    "found_batches",
-]
-
 DIRECTORY = "/log"
 _PARTITION = partition_directory(DIRECTORY, METADATA_TOPIC)
 _STATE_PATH = join(_PARTITION, QUORUM_STATE_FILE)

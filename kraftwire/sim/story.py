@@ -9,8 +9,6 @@ from kraftwire.sim.run import run_plan
 from kraftwire.sim.scene import sides, standing
 from kraftwire.sim.timeline import Timeline
 
-__all__ = ["story"]
-
 
 def story(plan: Plan, lines: int = LINES_MAX) -> list[str]:
     """Run a plan and describe how it ends.

@@ -11,8 +11,6 @@ from kraftwire.sim import words
 from kraftwire.sim.excerpt import LINES_MAX, Line, Weight, excerpt, kind_of, peer_of, weight_of
 from kraftwire.sim.scene import Stage
 
-__all__ = ["Timeline"]
-
 _KEPT = 20_000
 
 # Effects that explain nothing: every append is flushed, every commit is delivered.

@@ -7,8 +7,6 @@ import traceback
 
 from kraftwire.errors import InvariantError, KraftwireError
 
-__all__ = ["BUGS", "Violation", "as_violation"]
-
 # Exceptions of bugs in a core or a log, which end a run like a violation.
 BUGS = (
     KraftwireError,

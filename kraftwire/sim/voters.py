@@ -13,8 +13,6 @@ from kraftwire.messages.voters_record import VotersRecord
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.control import decode_control
 
-__all__ = ["NOBODY", "InForce", "Key", "Voters", "matches", "members", "read_control"]
-
 # A replica: node id and directory id, zeros for an unknown directory.
 Key = tuple[int, bytes]
 

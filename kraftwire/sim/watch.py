@@ -23,8 +23,6 @@ from kraftwire.sim.storage import durable_snapshot, durable_state
 from kraftwire.sim.violation import Violation
 from kraftwire.sim.workers import VirtualWorkers
 
-__all__ = ["Watch", "Watched"]
-
 _Hooks = dict[type, Callable[[do.Effect], None]]
 
 

@@ -9,8 +9,6 @@ from typing import Any, Protocol, TypeVar
 from kraftwire.replica.ports import Work
 from kraftwire.sim.clock import Scheduler
 
-__all__ = ["Job", "VirtualWorkers"]
-
 T = TypeVar("T")
 
 

@@ -9,8 +9,6 @@ from kraftwire.sim.clock import SECOND
 from kraftwire.sim.environment import Environment
 from kraftwire.sim.machine import Machine, leading
 
-__all__ = ["Workload"]
-
 _MISTAKES = 0.03
 _EXACT = 0.1
 _WRONG = 0.02

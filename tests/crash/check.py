@@ -10,8 +10,6 @@ from kraftwire.sim.disk import SimFiles
 from tests.crash.script import DIRECTORIES, Batches, Expectation
 from tests.support.log_batches import batch
 
-__all__ = ["problem_of"]
-
 
 def problem_of(files: SimFiles, expected: Expectation, *, use: bool = False) -> str | None:
     """What is wrong with a start on this disk; None if nothing is.

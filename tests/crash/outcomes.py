@@ -16,8 +16,6 @@ from random import Random
 from kraftwire.sim.disk import SimFiles
 from kraftwire.sim.pages import Change, Inode, apply
 
-__all__ = ["CrashPoint", "contents_of"]
-
 _SECTOR = 512
 
 _Choice = tuple[dict[str, Inode], dict[Inode, int]]

@@ -20,8 +20,6 @@ from kraftwire.replica.storage import Directories, Storage
 from kraftwire.sim.disk import SimFiles
 from tests.support.log_batches import batch
 
-__all__ = ["DIRECTORIES", "Expectation", "Run"]
-
 DIRECTORIES = Directories(
     node_id=3,
     metadata="/log",

@@ -17,8 +17,6 @@ from tests.crash.check import problem_of
 from tests.crash.outcomes import CrashPoint
 from tests.crash.script import Expectation, Run
 
-__all__ = ["Figures", "crash", "steps_of_the_script"]
-
 # One disk in this many is written to after the start, and one gets a second crash during it.
 _USED = 4
 _AGAIN = 300

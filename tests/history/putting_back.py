@@ -19,8 +19,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["BUGS", "Bug", "Edit", "Known", "history", "put_back"]
-
 AS_SHIPPED = "as shipped"
 WITH_THE_BUG = "with the bug"
 

@@ -7,8 +7,6 @@ from math import gcd
 
 from tests.mutants.mutant import Mutant
 
-__all__ = ["matching", "of_the_day"]
-
 
 def matching(mutants: Sequence[Mutant], texts: Sequence[str]) -> list[Mutant]:
     """The mutants that have one of the texts in their name or ring; all if there is no text."""

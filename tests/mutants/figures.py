@@ -7,15 +7,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from statistics import median
 
-from tests.mutants.mutant import TIMELESS
+from tests.mutants.mutant import UNTIMED
 from tests.mutants.running import Verdict
-
-__all__ = ["as_json", "as_table"]
 
 
 def _kind(ring: str) -> str:
-    """The timeless ring, or the folder of the tests that are the ring."""
-    return ring if ring == TIMELESS else "/".join(ring.split()[0].split("/")[:2])
+    """The random walk, or the folder of the tests that are the ring."""
+    return ring if ring == UNTIMED else "/".join(ring.split()[0].split("/")[:2])
 
 
 def as_json(verdicts: Sequence[Verdict], total: int, seconds: float) -> str:

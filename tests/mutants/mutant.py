@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 from tests.history.putting_back import Bug, Edit
 
-__all__ = ["TIMELESS", "Mutant"]
-
-TIMELESS = "timeless"
+UNTIMED = "untimed"
 
 
 @dataclass(frozen=True)
@@ -17,14 +15,14 @@ class Mutant:
 
     `rule` is what it breaks, by the numbers of rules and invariants. `edit` is one change of one
     function, looked up by name and text, so that it survives edits elsewhere in the file; `also`
-    is the same change where the rule occurs twice. `ring` is what kills it: `timeless`, or tests
+    is the same change where the rule occurs twice. `ring` is what kills it: `untimed`, or tests
     as pytest names them.
     """
 
     name: str
     rule: str
     edit: Edit
-    ring: str = TIMELESS
+    ring: str = UNTIMED
     also: Edit | None = None
 
     @property

@@ -16,14 +16,12 @@ from types import FrameType
 
 import pytest
 
-from kraftwire.sim.timeless.plan import draw
-from kraftwire.sim.timeless.run import explore
+from kraftwire.sim.untimed.plan import draw
+from kraftwire.sim.untimed.run import explore
 from tests.history.putting_back import put_back
-from tests.mutants.mutant import TIMELESS, Mutant
+from tests.mutants.mutant import UNTIMED, Mutant
 
-__all__ = ["Verdict", "checked", "run", "timeless"]
-
-# CPU seconds that the timeless ring gets for one mutant.
+# CPU seconds that the random walk gets for one mutant.
 BUDGET_S = 40.0
 
 # CPU seconds after which a test that does not end because of a mutant has failed.
@@ -38,7 +36,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 class Verdict:
     """What became of a mutant.
 
-    `by` says what noticed it, empty if nothing did: `test` as pytest names it, or the timeless ring
+    `by` says what noticed it, empty if nothing did: `test` as pytest names it, or the random walk
     at `seed`. `problem` says why the attempt proves nothing: the edit no longer applies, or the
     same fails without the mutant too.
     """
@@ -74,8 +72,8 @@ def _bounded(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def timeless(budget_s: float = BUDGET_S) -> tuple[str, int]:
-    """What the timeless ring finds broken, empty if nothing, and the last seed it tried."""
+def random_walk(budget_s: float = BUDGET_S) -> tuple[str, int]:
+    """What the random walk finds broken, empty if nothing, and the last seed it tried."""
     begin = time.process_time()
     seed = 0
     while True:
@@ -135,9 +133,9 @@ def _tried(mutant: Mutant) -> Verdict:
         return replace(verdict, problem=f"the edit does not apply: {error}")
     try:
         with _bounded(ENDLESS_S):
-            if mutant.ring != TIMELESS:
+            if mutant.ring != UNTIMED:
                 return _by_tests(verdict)
-            by, seed = timeless()
+            by, seed = random_walk()
             return replace(verdict, by=by, seed=seed)
     except _Endless as endless:
         return replace(verdict, by=str(endless))

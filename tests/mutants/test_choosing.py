@@ -46,7 +46,7 @@ def test_texts_are_looked_for_in_names_and_rings() -> None:
     found = matching(ALL, ["half of the votes win", "half of the voters commit"])
     assert [one.name for one in found] == ["half of the votes win", "half of the voters commit"]
     assert matching(ALL, []) == list(ALL)
-    assert all("timeless" in one.ring for one in matching(ALL, ["timeless"]))
+    assert all("untimed" in one.ring for one in matching(ALL, ["untimed"]))
 
 
 def test_names_are_not_given_twice() -> None:

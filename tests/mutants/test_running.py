@@ -10,7 +10,7 @@ from kraftwire.raft.voters import VoterSet
 from tests.history.putting_back import Edit
 from tests.mutants.catalogue import ALL
 from tests.mutants.figures import as_json, as_table
-from tests.mutants.mutant import TIMELESS, Mutant
+from tests.mutants.mutant import UNTIMED, Mutant
 from tests.mutants.running import Verdict, checked, run
 
 _HALF = next(one for one in ALL if one.name == "half of the votes win")
@@ -65,12 +65,12 @@ def test_an_edit_that_does_not_apply_and_a_missing_ring_prove_nothing(tmp_path: 
     assert json.loads(as_json(found, 9, 1.0))["proves_nothing"] == [old.name, lost.name]
 
 
-def test_the_timeless_ring_kills_with_a_seed_that_is_sound_without_the_mutant() -> None:
+def test_the_random_walk_kills_with_a_seed_that_is_sound_without_the_mutant() -> None:
     """Only that seed is tried again."""
-    [verdict] = _tried(replace(_HALF, ring=TIMELESS))
+    [verdict] = _tried(replace(_HALF, ring=UNTIMED))
     assert verdict.is_killed
     assert f"at seed {verdict.seed}" in verdict.by
-    assert "| `timeless` | 1 |" in as_table([verdict])
+    assert "| `untimed` | 1 |" in as_table([verdict])
 
 
 def test_none_begins_once_the_time_is_up() -> None:

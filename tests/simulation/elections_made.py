@@ -8,8 +8,6 @@ from kraftwire.sim.ballots import Ballots, Stored
 from kraftwire.sim.logs import ReplicaLog
 from kraftwire.sim.voters import InForce, Voters
 
-__all__ = ["BAD", "NEAR"]
-
 VOTERS: Voters = ((1, b""), (2, b""), (3, b""))
 
 

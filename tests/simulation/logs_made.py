@@ -9,8 +9,6 @@ from kraftwire.sim.histories import Histories
 from kraftwire.sim.logs import ReplicaLog
 from kraftwire.sim.voters import InForce
 
-__all__ = ["BAD", "NEAR"]
-
 VOTERS = InForce(((1, b""), (2, b""), (3, b"")))
 
 

@@ -9,8 +9,6 @@ from kraftwire.sim.marks import Marks
 from kraftwire.sim.snapshots import Digest
 from tests.simulation.logs_made import batch, histories, replicate
 
-__all__ = ["BAD", "NEAR"]
-
 
 class _Snapshot:
     """A snapshot as a state machine reads it. `values` are those of its records."""

@@ -18,9 +18,11 @@ from kraftwire.sim.plan import draw
 from kraftwire.sim.story import story
 from kraftwire.sim.violation import Violation
 from tests.simulation import elections_made, logs_made, snapshots_made
-from tests.simulation.timeless import elections_made as timeless_elections
-from tests.simulation.timeless import logs_made as timeless_logs
-from tests.simulation.timeless import members_made
+from tests.simulation.untimed import (
+    examples_of_elections,
+    examples_of_logs,
+    examples_of_members,
+)
 
 _LENGTH_MS = 60_000
 
@@ -113,9 +115,9 @@ _MADE = [
     *elections_made.BAD,
     *logs_made.BAD,
     *snapshots_made.BAD,
-    *timeless_elections.BAD,
-    *timeless_logs.BAD,
-    *members_made.BAD,
+    *examples_of_elections.BAD,
+    *examples_of_logs.BAD,
+    *examples_of_members.BAD,
 ]
 
 

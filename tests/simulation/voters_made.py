@@ -16,8 +16,6 @@ from kraftwire.sim.logs import ReplicaLog
 from kraftwire.sim.voters import NOBODY, InForce, Key, Voters
 from tests.simulation.logs_made import replicate
 
-__all__ = ["BAD", "NEAR"]
-
 ONE, TWO, THREE, FOUR = ((node, bytes(15) + bytes((node,))) for node in (1, 2, 3, 4))
 TWO_AGAIN: Key = (2, bytes(14) + b"\x01\x02")
 FIRST: Voters = (ONE, TWO, THREE)

@@ -14,13 +14,12 @@ from kraftwire.raft.batches import control_records
 from kraftwire.raft.config import Handover, RaftConfig, RaftTimers
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.voters import ReplicaKey, VoterSet
-from kraftwire.sim.timeless.calls import Call, Calls
-from kraftwire.sim.timeless.disk import Disk
-from kraftwire.sim.timeless.entries import Entry, record_values
-from kraftwire.sim.timeless.members import Members
-from kraftwire.sim.timeless.node import Node, Work
-from kraftwire.sim.timeless.plan import Plan
-from kraftwire.sim.timeless.world import NETWORK_ERROR, World
+from kraftwire.sim.untimed.calls import Call, Calls
+from kraftwire.sim.untimed.disk import Disk, Entry, record_values
+from kraftwire.sim.untimed.members import Members
+from kraftwire.sim.untimed.node import Node, Work
+from kraftwire.sim.untimed.plan import Plan
+from kraftwire.sim.untimed.world import NETWORK_ERROR, World
 from kraftwire.wire.message import Message
 from tests.support.raft_nodes import (
     FEATURES,
@@ -33,8 +32,6 @@ from tests.support.raft_nodes import (
     voter_set,
 )
 from tests.support.raft_talk import CLUSTER_ID
-
-__all__ = ["Cluster"]
 
 _UNSUPPORTED_VERSION = 35
 
@@ -150,7 +147,7 @@ class Cluster:
             self._say(node_id, "starts")
             self.world.clocks[node_id] = self.now - 1
             self._known_work[node_id] = []
-            self.world.happen("start", node_id)
+            self.world.apply("start", node_id)
 
     def config(self, node_id: int) -> RaftConfig:
         """The configuration of a node."""
@@ -170,7 +167,7 @@ class Cluster:
 
     def kill(self, node_id: int) -> None:
         """End a node without warning; what it did not flush is lost."""
-        self.world.happen("crash", node_id, 0)
+        self.world.apply("crash", node_id, 0)
         self._say(node_id, "is killed")
 
     def wipe(self, node_id: int) -> None:
@@ -216,7 +213,7 @@ class Cluster:
 
     def values(self, node_id: int) -> list[bytes]:
         """The records that a node's state machine has applied."""
-        history, applied = self.world.book.history, self.nodes[node_id].applied
+        history, applied = self.world.checkers.history, self.nodes[node_id].applied
         assert history.sums[applied.offset] == applied.sum
         batches = [one for one in history.committed if one.end <= applied.offset]
         return [value for one in batches for value in record_values(one)]
@@ -244,7 +241,7 @@ class Cluster:
 
     def posted(self, call: Call) -> None:
         """Let a request or an answer arrive, if it is not lost."""
-        sender, target = call.way
+        sender, target = call.link
         if target == _TEST:
             self.world.calls.pending.remove(call)
             return
@@ -278,14 +275,14 @@ class Cluster:
         return message.topics[0].partitions[0].pre_vote
 
     def _deliver(self, call: Call) -> None:
-        target = call.way[1]
+        target = call.link[1]
         if call not in self.world.calls.pending:
             return
         if target in self.nodes:
             self._awake(target)
             if self.verbose and call.answer is None:
                 self._say(call.name[0], f"{call.message.NAME} to {target}")
-        self.world.happen("deliver", call.name)
+        self.world.apply("deliver", call.name)
 
     def give_up_later(self, call: Call, delay_ms: int, error: int = NETWORK_ERROR) -> None:
         """Let the sender of a request give it up after a while."""
@@ -297,7 +294,7 @@ class Cluster:
             # A call that is not awaited must not be mistaken for the newest of its kind.
             if call.is_awaited and call.name[0] in self.nodes:
                 self._awake(call.name[0])
-                self.world.happen("fail", call.name, error)
+                self.world.apply("fail", call.name, error)
 
         self._later(delay_ms, give_up)
 
@@ -310,7 +307,7 @@ class Cluster:
 
     def _awake(self, node_id: int) -> Node:
         """A running node, whose clock shows the present time."""
-        self.world.happen("clock", node_id, self.now)
+        self.world.apply("clock", node_id, self.now)
         return self.nodes[node_id]
 
     def run(self, duration_ms: int) -> None:
@@ -336,7 +333,7 @@ class Cluster:
             return
         for node_id, node in self.nodes.items():
             if node.due is not None and node.due <= self.now:
-                self.world.happen("timer", node_id)
+                self.world.apply("timer", node_id)
                 return
 
     def _later(self, delay_ms: int, action: Callable[[], None]) -> None:

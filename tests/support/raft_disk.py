@@ -21,8 +21,6 @@ from kraftwire.records.control import ControlType
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
 
-__all__ = ["Disk", "snapshot_bytes", "snapshot_control"]
-
 Control = Sequence[tuple[ControlType, Message]]
 
 

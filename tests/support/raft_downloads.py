@@ -12,25 +12,6 @@ from tests.support.raft_disk import Control, snapshot_bytes
 from tests.support.raft_lone import Lone, stored_log
 from tests.support.raft_talk import fetched, snapshot_part
 
-__all__ = [
-    "EPOCH",
-    "LEADER",
-    "NEWER",
-    "SNAPSHOT",
-    "behind",
-    "checking",
-    "file_of",
-    "half_way",
-    "kinds",
-    "names_asked",
-    "next_part",
-    "notes",
-    "part_asked_for",
-    "sent_to",
-    "serve",
-    "take",
-]
-
 SNAPSHOT, NEWER = OffsetAndEpoch(10, 2), OffsetAndEpoch(20, 3)
 LEADER, EPOCH = 2, 3
 

@@ -27,8 +27,6 @@ from tests.support.raft_nodes import (
 )
 from tests.support.raft_talk import CLUSTER_ID, begin, voted
 
-__all__ = ["Lone", "stored_log"]
-
 _E = TypeVar("_E")
 
 

@@ -11,20 +11,6 @@ from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from kraftwire.records.control import ControlType
 from tests.support.raft_disk import Control
 
-__all__ = [
-    "FEATURES",
-    "JAVA_FEATURES",
-    "LISTENER",
-    "SOFTWARE",
-    "directory_id",
-    "dynamic_set",
-    "endpoint",
-    "features",
-    "voter",
-    "voter_set",
-    "voters_control",
-]
-
 LISTENER = "CONTROLLER"
 SOFTWARE = "kraftwire"
 FEATURES = ("kraft.version", "metadata.version")

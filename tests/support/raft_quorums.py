@@ -10,8 +10,6 @@ from kraftwire.raft.voters import ReplicaKey, VoterSet
 from tests.support.raft_lone import Lone
 from tests.support.raft_talk import fetch
 
-__all__ = ["append", "caught_up", "fetches", "follow_up", "keys", "leading", "replies"]
-
 
 def keys(voters: VoterSet) -> list[ReplicaKey]:
     """The replicas in a set."""

@@ -17,8 +17,6 @@ from kraftwire.raft import effects
 from kraftwire.wire.message import Message
 from tests.support.raft_cluster import Cluster
 
-__all__ = ["Block", "Script", "parse_script", "render_script"]
-
 _RULE = "----"
 
 # A request as it arrives, and how many equal ones in a row become one line.

@@ -20,22 +20,6 @@ from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.offsets import OffsetAndEpoch
 from tests.support.raft_nodes import LISTENER, directory_id
 
-__all__ = [
-    "CLUSTER_ID",
-    "add_voter",
-    "begin",
-    "end",
-    "fetch",
-    "fetch_snapshot",
-    "fetched",
-    "remove_voter",
-    "snapshot_part",
-    "update_voter",
-    "updated",
-    "vote",
-    "voted",
-]
-
 CLUSTER_ID = "cluster"
 
 

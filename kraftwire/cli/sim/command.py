@@ -13,9 +13,9 @@ import click
 
 from kraftwire.cli.output import put, say
 from kraftwire.cli.sim.exhaust import exhaust
+from kraftwire.cli.sim.explore import explore
 from kraftwire.cli.sim.options import CONTEXT, SEED_MAX, seed_range_options
 from kraftwire.cli.sim.report import SeedRun, table
-from kraftwire.cli.sim.timeless import timeless
 from kraftwire.errors import UsageError
 from kraftwire.sim.excerpt import LINES_MAX
 from kraftwire.sim.marks import SITUATIONS, missing
@@ -23,8 +23,6 @@ from kraftwire.sim.plan import Plan, draw
 from kraftwire.sim.run import Outcome, Totals, run_plan, run_seeds
 from kraftwire.sim.shrink import shrink as shrunk
 from kraftwire.sim.story import story
-
-__all__ = ["sim"]
 
 _FAILED = 1
 _MS_PER_S = 1000
@@ -38,14 +36,14 @@ def sim() -> None:
       kraftwire sim run --seeds 0-99         a hundred clusters
       kraftwire sim shrink 17                the fewest faults that still break seed 17
       kraftwire sim replay plan.json         run a plan that shrink has written
-      kraftwire sim timeless --seeds 0-999   no time: anything may happen next
+      kraftwire sim explore --seeds 0-999   no time: anything may happen next
       kraftwire sim exhaust                  everything that can happen to three voters
     """
     # Recovery logs a warning for every torn log it cuts, and the simulator tears thousands.
     logging.getLogger("kraftwire").setLevel(logging.ERROR)
 
 
-sim.add_command(timeless)
+sim.add_command(explore)
 sim.add_command(exhaust)
 
 

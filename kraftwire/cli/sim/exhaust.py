@@ -18,8 +18,6 @@ from kraftwire.sim.exhaust.bounds import Bounds
 from kraftwire.sim.exhaust.search import Found, search
 from kraftwire.sim.exhaust.story import replay, story
 
-__all__ = ["exhaust"]
-
 _FAILED = 1
 _STATES = 1_000_000
 _PATH = re.compile(r"\d{1,5}(\.\d{1,5})*")

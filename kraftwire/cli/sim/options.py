@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["CONTEXT", "SEED_MAX", "json_option", "seed_range_options", "within_option"]
-
 SEED_MAX = 2**63 - 1
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 

@@ -14,8 +14,6 @@ from kraftwire.cli.output import put, say, say_over
 from kraftwire.sim.headline import headline
 from kraftwire.sim.invariants import meaning
 
-__all__ = ["SeedRun", "progress", "table", "violation_json"]
-
 _STORIES_MAX = 3
 _QUIET_S = 1.0
 _INTERVAL_S = 0.5

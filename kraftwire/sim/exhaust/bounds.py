@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kraftwire.sim.timeless.plan import Plan
-
-__all__ = ["Bounds"]
+from kraftwire.sim.untimed.plan import Plan
 
 # A peer that failed is not retried until the role changes, that is, until an election.
 _TIMERS = {"append_linger_ms": 0, "retry_backoff_ms": 3_000, "retry_backoff_max_ms": 3_000}
@@ -35,7 +33,7 @@ class Bounds:
 
     @property
     def plan(self) -> Plan:
-        """The cluster, as a plan of `timeless`."""
+        """The cluster, as a plan of `untimed`."""
         return Plan(
             seed=0,
             voters=self.voters,

@@ -27,13 +27,10 @@ from kraftwire.raft.peers import Peers
 from kraftwire.raft.progress import LeaderProgress, ReplicaProgress
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.sim.timeless.disk import Applied, Disk
-from kraftwire.sim.timeless.entries import Entry
-from kraftwire.sim.timeless.node import Node, Work, _Append
-from kraftwire.sim.timeless.shelves import Shelf
+from kraftwire.sim.untimed.disk import Applied, Disk, Entry
+from kraftwire.sim.untimed.node import Node, Work, _Append
+from kraftwire.sim.untimed.replica_model import ReplicaModel
 from kraftwire.wire.message import Struct
-
-__all__ = ["MOMENTS", "REQUESTS", "TOKENS", "Canon", "labels"]
 
 # Clocks, tokens and request ids begin here: no other number of a core is this large.
 MOMENTS, TOKENS, REQUESTS = 1 << 40, 1 << 44, 1 << 48
@@ -61,7 +58,7 @@ _OBJECTS = (
     RaftCore,
     ReplicaProgress,
     RequestReceived,
-    Shelf,
+    ReplicaModel,
     VoterHistory,
     VoterSet,
     Work,

@@ -8,8 +8,6 @@ from kraftwire.sim.exhaust.replica import NOBODY
 from kraftwire.sim.exhaust.steps import Local, Numbers, Step, Steps
 from kraftwire.wire.message import Message
 
-__all__ = ["Happening", "Packet", "Packets", "asker"]
-
 # These requests arrive even if nobody waits for the answer; all others are lost then.
 _LATE = ("VoteRequest", "BeginQuorumEpochRequest")
 
@@ -38,7 +36,7 @@ class Packet(NamedTuple):
     message: int
 
 
-class Happening(NamedTuple):
+class Action(NamedTuple):
     """An event that may happen to replica `at`, counted from 0.
 
     `packet` arrives, -1 for none, and stays in flight if `stays`; `spends` is the place of the
@@ -66,7 +64,7 @@ class Packets:
         self.late: set[int] = set()
         self.waiting: list[int] = []
         self.pre_votes: dict[int, int] = {}
-        self._arrivals: list[Happening] = []
+        self._arrivals: list[Action] = []
         self._firsts: dict[int, bool] = {}
         self._nothings: dict[tuple[int, int], bool] = {}
 
@@ -82,10 +80,10 @@ class Packets:
             what = ("answer", packet.label) if packet.is_answer else ("request",)
             event = self._steps.events.of((*what, packet.message))
             to = packet.asker if packet.is_answer else packet.target
-            self._arrivals.append(Happening(to - 1, event, number))
+            self._arrivals.append(Action(to - 1, event, number))
         return number
 
-    def arrival(self, packet: int) -> Happening:
+    def arrival(self, packet: int) -> Action:
         """Return the arrival of a packet."""
         return self._arrivals[packet]
 

@@ -1,4 +1,4 @@
-"""One replica of the search: the shipped core over a small disk, with the state of its checks.
+"""One replica of the search: the shipped core over a small disk, with the model of its checks.
 
 Owns how an event is carried out, and what the rest of the cluster sees of it: messages by small
 numbers for requests and answers, and claims that are checked against the whole cluster.
@@ -8,21 +8,84 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from kraftwire.raft import effects as do
 from kraftwire.raft import events
 from kraftwire.raft.roles import Follower
 from kraftwire.sim.exhaust.bounds import Bounds
 from kraftwire.sim.exhaust.canon import MOMENTS, REQUESTS, TOKENS, Canon, labels
-from kraftwire.sim.exhaust.claims import Claim, claims_of
-from kraftwire.sim.timeless.members import LISTENER_NAME, Members, node_of
-from kraftwire.sim.timeless.node import Node
-from kraftwire.sim.timeless.shelves import Shelf
+from kraftwire.sim.untimed import replica_events as did
+from kraftwire.sim.untimed.checkers import Checkers
+from kraftwire.sim.untimed.cluster_history import ClusterHistory
+from kraftwire.sim.untimed.members import LISTENER_NAME, Members, node_of
+from kraftwire.sim.untimed.node import Node
+from kraftwire.sim.untimed.replica_model import ReplicaModel
+from kraftwire.sim.voters import Key, Voters
 from kraftwire.wire.message import Message
 
-__all__ = ["NOBODY", "Did", "Event", "Replica"]
+# The name of a method of `ClusterHistory`, and its arguments.
+Claim = tuple[Any, ...]
+
+# The id of a leader that has committed batches, and the voters that it counted.
+Commit = tuple[int, Voters]
+
+# Logs are compared as they are, not as they were; only replicas send requests for votes.
+_UNUSED = ("writes", "campaigned", "stores_vote")
+
+
+class _Claims:
+    """Stands for a history, and keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.made: list[Claim] = []
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return partial(self._keep, name)
+
+    def advances(self, *claim: Any) -> bool:
+        """Keep the claim; a leader's high watermark may commit batches."""
+        self._keep("advances", *claim)
+        _, _, leader_epoch, entries = claim
+        return leader_epoch >= 0 and bool(entries)
+
+    def _keep(self, *claim: Any) -> None:
+        if claim[0] not in _UNUSED and claim not in self.made:
+            self.made.append(claim)
+
+
+def claims_of(own: int, model: ReplicaModel, seen: list[did.ReplicaEvent]) -> tuple[Claim, ...]:
+    """Check the facts of a step, and update the replica's model; return the claims.
+
+    Raises: Violation.
+    """
+    claims = _Claims()
+    checkers = Checkers(model.sets[0][1], cast("ClusterHistory", claims))
+    checkers.models[own] = model
+    checkers.on(own, seen)
+    return tuple(claims.made)
+
+
+def check_claims(
+    known: ClusterHistory, claims: tuple[Claim, ...]
+) -> tuple[ClusterHistory, Commit | None]:
+    """Return the history after a step, and what was committed by it. Raises: Violation.
+
+    Whether a commit is durable on a majority depends on the other replicas, and is not checked.
+    """
+    history, commit = known.copy(), None
+    is_new = False
+    for name, *claim in claims:
+        if name == "commits_on":
+            own, voters, _ = cast("tuple[int, Voters, tuple[Key, ...]]", tuple(claim))
+            commit = (own, voters) if is_new else commit
+        else:
+            is_new = getattr(history, name)(*claim)
+    history.forget_decided_votes()
+    return history, commit
+
 
 # What can happen to a replica; the first element is its name.
 Event = tuple[Any, ...]
@@ -47,7 +110,7 @@ class _Still(Random):
 
 
 @dataclass(slots=True)
-class Did:
+class StepResult:
     """The result of a step, as other replicas see it.
 
     `sends` are (addressee, label, message); `replies` (place of the request among those open
@@ -66,34 +129,34 @@ class Did:
 class Replica:
     """A replica that can take steps. Everything in it is copied by pickling."""
 
-    __slots__ = ("_members", "node", "shelf")
+    __slots__ = ("_members", "node", "model")
 
-    def __init__(self, members: Members, node: Node, shelf: Shelf) -> None:
+    def __init__(self, members: Members, node: Node, model: ReplicaModel) -> None:
         self._members = members
         self.node = node
-        self.shelf = shelf
+        self.model = model
 
     @staticmethod
-    def first(bounds: Bounds, at: int) -> tuple[Replica, Did]:
+    def first(bounds: Bounds, at: int) -> tuple[Replica, StepResult]:
         """Return a replica that starts from a formatted disk. Raises: Violation."""
         members = Members(bounds.plan)
         disk = members.format(at)
-        shelf = Shelf((at, disk.directory_id), members.static)
-        one = Replica(members, Node.boot(at, disk, members.config(at), _Still(), MOMENTS), shelf)
+        model = ReplicaModel((at, disk.directory_id), members.static)
+        one = Replica(members, Node.boot(at, disk, members.config(at), _Still(), MOMENTS), model)
         return one, one.take(("start",))
 
     def canonical(self) -> Hashable:
         """Return the canonical form of its state. Order: between steps."""
-        return Canon(self.node).of(self.node, self.shelf)
+        return Canon(self.node).of(self.node, self.model)
 
     # ---- steps
 
-    def take(self, event: Event) -> Did:
+    def take(self, event: Event) -> StepResult:
         """Carry out an event and check the result.
 
         Raises: Violation, and any error of a broken core.
         """
-        did, node = Did(), self.node
+        did, node = StepResult(), self.node
         open_before = {token: place for place, token in enumerate(node.requests)}
         before = {} if event[0] in ("start", "restart") else labels(node.core)
         gone = tuple(labels(node.core).values()) if event[0] == "restart" else ()
@@ -112,11 +175,11 @@ class Replica:
         did.replies = [(open_before.get(token, _NEW), message) for token, message in node.replies]
         did.opened = tuple(open_before.get(token, _NEW) for token in node.requests)
         did.trace = node.trace
-        did.claims = claims_of(node.id, self.shelf, node.facts)
+        did.claims = claims_of(node.id, self.model, node.reported)
         self._settle()
         return did
 
-    def _sends(self, did: Did, sent: do.SendRequest, label: int) -> None:
+    def _sends(self, did: StepResult, sent: do.SendRequest, label: int) -> None:
         # Requests to bootstrap servers are lost: the leader announces itself anyway.
         if sent.destination.id >= 0:
             did.sends.append((node_of(sent.destination.port), label, sent.message))
@@ -127,7 +190,7 @@ class Replica:
         Otherwise the follower would refuse pre-votes because of its leader.
         """
         node = self.node
-        node.outbox, node.replies, node.facts, node.trace = [], [], [], []
+        node.outbox, node.replies, node.reported, node.trace = [], [], [], []
         node.reset_at = -1
         role = node.core._state.role
         if type(role) is Follower:
@@ -137,7 +200,7 @@ class Replica:
     def _start(self) -> None:
         node = self.node
         node.core._state.next_request_id = REQUESTS
-        node.facts.append(node.disk.found())
+        node.reported.append(node.found())
         node.start(with_listener=False)
 
     def _restart(self, survivors: int) -> None:

@@ -20,8 +20,6 @@ from kraftwire.sim.exhaust.steps import Steps
 from kraftwire.sim.exhaust.world import State, World
 from kraftwire.sim.violation import Violation
 
-__all__ = ["Found", "search"]
-
 _LOOKS = 1_000
 
 
@@ -144,7 +142,7 @@ class _Search:
     def _expand(self, state: State, number: int, depth: int) -> bool:
         """Record the successors of a state; returns whether nothing is violated."""
         found, after, seen = self._found, self._world.after, self._seen
-        for choice, what in enumerate(self._world.happenings(state)):
+        for choice, what in enumerate(self._world.actions(state)):
             try:
                 made = after(state, what)
             except Violation as violation:
@@ -181,7 +179,7 @@ class _Search:
         state: State | None = world.first()
         for choice in choices:
             assert state is not None
-            what = list(world.happenings(state))[choice]
+            what = list(world.actions(state))[choice]
             path.append(world.ordered(state).index(what))
             if len(path) < len(choices):
                 state = world.after(state, what)

@@ -6,20 +6,84 @@ another. Messages, events and sets of claims are numbers, so that a cluster is a
 
 from __future__ import annotations
 
+import copyreg
+import pickle
 from collections.abc import Callable, Hashable
+from io import BytesIO
 from typing import Any, Generic, TypeVar
 
-from kraftwire.raft.effects import Effect
+from kraftwire.raft.addresses import Addresses
+from kraftwire.raft.config import RaftConfig
+from kraftwire.raft.effects import Destination, Effect, ElectionState
+from kraftwire.raft.state import LastMessage
+from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.sim.exhaust.bounds import Bounds
 from kraftwire.sim.exhaust.canon import labels
-from kraftwire.sim.exhaust.claims import Claim
-from kraftwire.sim.exhaust.freezer import freeze, thaw
-from kraftwire.sim.exhaust.replica import Did, Event, Replica
-from kraftwire.sim.timeless.entries import Entry
+from kraftwire.sim.exhaust.replica import Claim, Event, Replica, StepResult
+from kraftwire.sim.untimed.disk import Entry
+from kraftwire.sim.untimed.members import Members
 from kraftwire.sim.violation import BUGS, Violation
 from kraftwire.wire.message import Message, Struct
 
-__all__ = ["Local", "Log", "Numbers", "Step", "Steps"]
+_BY_VALUE = (Destination, ElectionState, Endpoint, Entry, OffsetAndEpoch, ReplicaKey, Voter)
+_BY_IDENTITY = (Members, RaftConfig, VoterSet)
+
+_shared: list[Any] = []
+_places: dict[Any, int] = {}
+
+
+def _shared_at(place: int) -> Any:
+    return _shared[place]
+
+
+def _place(what: Any, key: Any) -> tuple[Callable[[int], Any], tuple[int]]:
+    place = _places.get(key)
+    if place is None:
+        place = _places[key] = len(_shared)
+        _shared.append(what)
+    return _shared_at, (place,)
+
+
+def _share(what: Any) -> Any:
+    return _place(what, what)
+
+
+def _share_this(what: Any) -> Any:
+    # The list keeps it alive, so that its id stays its own.
+    return _place(what, (type(what), id(what)))
+
+
+def _addresses(what: Addresses) -> tuple[type, tuple[RaftConfig]]:
+    return Addresses, (what.config,)
+
+
+def _last(_: LastMessage[Any]) -> tuple[type, tuple[()]]:
+    return LastMessage, ()
+
+
+_TABLE: dict[type, Callable[[Any], Any]] = {
+    **copyreg.dispatch_table,
+    **dict.fromkeys(_BY_VALUE, _share),
+    **dict.fromkeys(_BY_IDENTITY, _share_this),
+    Addresses: _addresses,
+    LastMessage: _last,
+}
+
+
+def freeze(replica: Replica) -> bytes:
+    """Convert a replica to bytes. Order: between steps."""
+    out = BytesIO()
+    pickler = pickle.Pickler(out, pickle.HIGHEST_PROTOCOL)
+    pickler.dispatch_table = _TABLE
+    pickler.dump(replica)
+    return out.getvalue()
+
+
+def thaw(data: bytes) -> Replica:
+    """Return a copy of a frozen replica."""
+    return pickle.loads(data)  # type: ignore[no-any-return]
+
 
 Log = tuple[Entry, ...]
 
@@ -49,9 +113,9 @@ class Step:
     """The result of an event. `local` is None for an event that is out of bounds or refused.
 
     `sends` are (addressee, label, message); `replies` are (place of the request among those open
-    before, -1 for the new one; message); `opened` and `moved` are as in `Did`; `said` is the number
-    of the claims. `sent` and `again` are caches of `Packets`: the packets of `sends`, and the
-    packets that `moved` changes.
+    before, -1 for the new one; message); `opened` and `moved` are as in `StepResult`; `said` is
+    the number of the claims. `sent` and `again` are caches of `Packets`: the packets of `sends`,
+    and the packets that `moved` changes.
     """
 
     __slots__ = (
@@ -88,7 +152,7 @@ class Local:
         self.number = number
         self.form = form
         self.at = node.id
-        self.key = replica.shelf.key
+        self.key = replica.model.key
         self.epoch = replica.epoch
         self.frozen = freeze(replica)
         self.log: Log = tuple(disk.log)
@@ -169,7 +233,7 @@ class Steps:
         except BUGS:
             return replica.node.trace
 
-    def _fill(self, step: Step, did: Did, replica: Replica) -> None:
+    def _fill(self, step: Step, did: StepResult, replica: Replica) -> None:
         step.sends = tuple((to, label, self.message(one)) for to, label, one in did.sends)
         step.replies = tuple((place, self.message(one)) for place, one in did.replies)
         step.opened = did.opened

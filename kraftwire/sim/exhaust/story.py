@@ -9,14 +9,12 @@ from kraftwire.raft import effects as do
 from kraftwire.sim import words
 from kraftwire.sim.excerpt import LINES_MAX, cut
 from kraftwire.sim.exhaust.bounds import Bounds
-from kraftwire.sim.exhaust.packets import Happening
+from kraftwire.sim.exhaust.packets import Action
 from kraftwire.sim.exhaust.replica import NOBODY
 from kraftwire.sim.exhaust.steps import Steps
 from kraftwire.sim.exhaust.world import State, World
 from kraftwire.sim.headline import headline
 from kraftwire.sim.violation import Violation
-
-__all__ = ["command", "replay", "story"]
 
 _LAST = 20
 
@@ -38,7 +36,7 @@ class _Teller:
         self.lines: list[str] = []
         world.told = self.step
 
-    def step(self, state: State, what: Happening) -> None:
+    def step(self, state: State, what: Action) -> None:
         """Add the line of a replica's step."""
         steps = self._world.steps
         local = steps.locals[state.replicas[what.at]]
@@ -46,7 +44,7 @@ class _Teller:
         came = "; ".join(words.effects(one for one in trace if not _is_silent(one))) or "nothing"
         self.lines.append(cut(f"{self._cause(what)} | {local.at}: {came}"))
 
-    def _cause(self, what: Happening) -> str:
+    def _cause(self, what: Action) -> str:
         steps = self._world.steps
         if what.packet < 0:
             name, *rest = steps.events.values[what.event]

@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from kraftwire.sim.exhaust.bounds import Bounds
-from kraftwire.sim.exhaust.claims import Commit, check_claims
-from kraftwire.sim.exhaust.packets import Happening, Packets, asker
+from kraftwire.sim.exhaust.packets import Action, Packets, asker
+from kraftwire.sim.exhaust.replica import Commit, check_claims
 from kraftwire.sim.exhaust.steps import Local, Log, Numbers, Step, Steps
-from kraftwire.sim.timeless.cluster_history import ClusterHistory
-
-__all__ = ["Happening", "State", "World"]
+from kraftwire.sim.untimed.cluster_history import ClusterHistory
 
 
 class State(NamedTuple):
@@ -52,9 +50,9 @@ class World:
         self._pasts: Numbers[ClusterHistory] = Numbers()
         self._learnt: dict[tuple[int, int], tuple[int, Commit | None]] = {}
         self._alike: set[tuple[Log, Log]] = set()
-        self._menus: dict[tuple[int, tuple[int, ...], bool], list[Happening]] = {}
+        self._menus: dict[tuple[int, tuple[int, ...], bool], list[Action]] = {}
         self._dead: dict[tuple[int, int], bool] = {}
-        self.told: Callable[[State, Happening], None] | None = None
+        self.told: Callable[[State, Action], None] | None = None
         self._accidents_max = sum(bounds.budget)
         self._flush = steps.events.of(("flush",))
 
@@ -73,7 +71,7 @@ class World:
 
     # ---- what may happen
 
-    def happenings(self, state: State) -> Iterator[Happening]:
+    def actions(self, state: State) -> Iterator[Action]:
         """Return everything that may happen next."""
         # Replicas differ only by their names. So the first one to take a step is called 1, the next
         # one 2, and so on: other names lead to equivalent states.
@@ -95,11 +93,11 @@ class World:
             if at <= last:
                 yield from self._menu(at, number, left, has_timer)
 
-    def ordered(self, state: State) -> list[Happening]:
+    def ordered(self, state: State) -> list[Action]:
         """Return everything that may happen next. Order: independent of the states seen before."""
-        return sorted(self.happenings(state), key=self._order)
+        return sorted(self.actions(state), key=self._order)
 
-    def _order(self, what: Happening) -> tuple[object, ...]:
+    def _order(self, what: Action) -> tuple[object, ...]:
         if what.packet < 0:
             return (1, *what[2:], what.at, *map(str, self.steps.events.values[what.event]))
         one = self.packets.values[what.packet]
@@ -107,7 +105,7 @@ class World:
 
     def _menu(
         self, at: int, number: int, left: tuple[int, ...], has_timer: bool
-    ) -> list[Happening]:
+    ) -> list[Action]:
         """Return what may happen to a replica without a message."""
         key = number, left, has_timer
         found = self._menus.get(key)
@@ -117,28 +115,28 @@ class World:
 
     def _own(
         self, at: int, number: int, left: tuple[int, ...], has_timer: bool
-    ) -> Iterator[Happening]:
+    ) -> Iterator[Action]:
         local, event = self.steps.locals[number], self.steps.events.of
         if local.has_flush:
-            yield Happening(at, self._flush)
+            yield Action(at, self._flush)
         if has_timer and local.has_timer:
-            yield Happening(at, event(("timer",)))
+            yield Action(at, event(("timer",)))
         if local.leads and left[_VALUES]:
             value = self.bounds.values - left[_VALUES] + 1
-            yield Happening(at, event(("append", value)), spends=_VALUES)
+            yield Action(at, event(("append", value)), spends=_VALUES)
         if local.leads and left[_CHANGES]:
             for member in range(1, self.bounds.voters + 1):
-                yield Happening(at, event(("remove", member)), spends=_CHANGES)
+                yield Action(at, event(("remove", member)), spends=_CHANGES)
         if left[_RESTARTS]:
             for survivors in range(local.unflushed + 1):
-                yield Happening(at, event(("restart", survivors)), spends=_RESTARTS)
+                yield Action(at, event(("restart", survivors)), spends=_RESTARTS)
         if left[_LOSSES]:
             for label in local.waits:
-                yield Happening(at, event(("fail", label)), spends=_LOSSES)
+                yield Action(at, event(("fail", label)), spends=_LOSSES)
 
     # ---- the result of an event
 
-    def after(self, state: State, what: Happening) -> State | None:
+    def after(self, state: State, what: Action) -> State | None:
         """Return the cluster after an event; None if that is out of bounds. Raises: Violation."""
         made = self._after(state, what)
         if made is not None and what.packet in self.packets.pre_votes:
@@ -146,7 +144,7 @@ class World:
         if made is not None and not made.left[_RESTARTS]:
             # No restart is left that could lose unflushed batches, so they are flushed at once.
             while made is not None and self.steps.locals[made.replicas[what.at]].has_flush:
-                made = self._after(made, Happening(what.at, self._flush))
+                made = self._after(made, Action(what.at, self._flush))
         return made
 
     def _answer_at_once(self, state: State, packet: int) -> State | None:
@@ -158,7 +156,7 @@ class World:
                 return self._after(state, self.packets.arrival(one))
         return state
 
-    def _after(self, state: State, what: Happening) -> State | None:
+    def _after(self, state: State, what: Action) -> State | None:
         at, event, packet, stays, spends = what
         locals_ = self.steps.locals
         local = locals_[state.replicas[at]]

@@ -10,8 +10,6 @@ from random import Random
 
 from kraftwire.sim.plan.model import CHANGE_KINDS, DYNAMIC, LEADER, STATIC, UPGRADED, Fault
 
-__all__ = ["Churn", "draw_churn"]
-
 
 @dataclass(frozen=True, slots=True)
 class Churn:

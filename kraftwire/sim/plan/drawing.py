@@ -20,8 +20,6 @@ from kraftwire.sim.plan.model import (
     Weather,
 )
 
-__all__ = ["LENGTH_MS", "draw"]
-
 # How long the faults last.
 LENGTH_MS = 25_000
 

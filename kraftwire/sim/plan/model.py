@@ -10,20 +10,6 @@ from typing import Any
 
 from kraftwire.sim.pages import CRASH_POLICIES
 
-__all__ = [
-    "CHANGE_KINDS",
-    "DYNAMIC",
-    "FAULT_KINDS",
-    "HUNT_STAGES",
-    "LEADER",
-    "STATIC",
-    "UPGRADED",
-    "Fault",
-    "Plan",
-    "Snapshots",
-    "Weather",
-]
-
 # In place of a fault's node: the node that leads when the fault happens.
 LEADER = -1
 

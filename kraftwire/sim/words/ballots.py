@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from kraftwire.raft.effects import ElectionState
 from kraftwire.wire.json_form import uuid_to_text
 
-__all__ = ["election", "key", "replica", "stored", "vote", "voters"]
-
 _TAIL = 4
 
 

@@ -12,8 +12,6 @@ from kraftwire.records import RecordBatch, read_batches
 from kraftwire.sim.words.ballots import voters
 from kraftwire.wire.message import Message
 
-__all__ = ["batch", "batches", "committed", "high_watermark", "position", "span", "value", "values"]
-
 _VALUE_SHOWN = 16
 _VALUES_SHOWN = 4
 _BATCHES_SHOWN = 3

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["listed", "table"]
-
 
 def listed(nodes: Sequence[int]) -> str:
     """Join ids for a sentence."""

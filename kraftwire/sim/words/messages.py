@@ -11,8 +11,6 @@ from kraftwire.sim.words.ballots import key
 from kraftwire.sim.words.contents import batches, position
 from kraftwire.wire.message import Message
 
-__all__ = ["error", "message"]
-
 
 def error(code: int) -> str:
     """Return the name of an error code; `ok` for none."""

@@ -13,8 +13,6 @@ from kraftwire.sim.words.contents import batches, position, span, values
 from kraftwire.sim.words.lists import listed
 from kraftwire.sim.words.messages import error, message
 
-__all__ = ["effects", "event"]
-
 
 def event(what: events.Event | None) -> str:
     """Describe an event; None stands for the start of the core."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.history.putting_back import Edit
-from tests.mutants.mutant import TIMELESS, Mutant
+from tests.mutants.mutant import UNTIMED, Mutant
 
 _COUNTS = "kraftwire.raft.progress:LeaderProgress"
 _ENDS = "kraftwire.raft.resignation"
@@ -53,7 +53,7 @@ MUTANTS = (
             "if mark <= state.high_watermark:",
             "if mark == state.high_watermark:",
         ),
-        TIMELESS,
+        UNTIMED,
         Edit(f"{_COUNTS}.high_watermark", "mark > current and", "mark >= 0 and"),
     ),
     Mutant(

@@ -7,8 +7,6 @@ from typing import NamedTuple
 from kraftwire.sim.exhaust.bounds import Bounds
 from tests.history.putting_back import Bug, Edit
 
-__all__ = ["RULES", "Rule"]
-
 
 class Rule(NamedTuple):
     """A broken rule. `invariant` is violated first, within `bounds`; `told` occurs in the story."""

@@ -11,10 +11,9 @@ import pytest
 from kraftwire.cli.main import main
 from kraftwire.sim.excerpt import LINES_MAX
 from kraftwire.sim.exhaust.bounds import Bounds
-from kraftwire.sim.exhaust.freezer import freeze, thaw
 from kraftwire.sim.exhaust.replica import Replica
 from kraftwire.sim.exhaust.search import Found, search
-from kraftwire.sim.exhaust.steps import Step, Steps
+from kraftwire.sim.exhaust.steps import Step, Steps, freeze, thaw
 from kraftwire.sim.exhaust.story import replay, story
 from kraftwire.sim.exhaust.world import State, World
 from tests.history.putting_back import put_back
@@ -109,8 +108,8 @@ def test_late_requests_that_are_forgotten_would_change_nothing() -> None:
     for _ in range(60):
         state, gone = world.first(), set[int]()
         for _ in range(60):
-            happenings = list(world.happenings(state))
-            after = world.after(state, random.choice(happenings)) if happenings else None
+            actions = list(world.actions(state))
+            after = world.after(state, random.choice(actions)) if actions else None
             if after is None:
                 continue
             state = after

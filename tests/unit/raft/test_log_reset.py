@@ -13,7 +13,7 @@ from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.histories import voters_record
 from kraftwire.records.control import ControlType
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.sim.timeless.node import LISTENER
+from kraftwire.sim.untimed.node import LISTENER
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_downloads import (
     EPOCH,

@@ -1,4 +1,4 @@
-"""The identities of the nodes of a timeless cluster: keys, addresses, configurations, requests.
+"""The identities of the nodes of a untimed cluster: keys, addresses, configurations, requests.
 
 Owns the directory ids: a node whose disk was replaced is another replica with the same id.
 """
@@ -17,15 +17,13 @@ from kraftwire.raft.histories import voters_record
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from kraftwire.records.control import ControlType
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT
-from kraftwire.sim.timeless.book import Book
-from kraftwire.sim.timeless.disk import Applied, Disk, snapshot_bytes
-from kraftwire.sim.timeless.plan import Plan
+from kraftwire.sim.untimed.checkers import Checkers
+from kraftwire.sim.untimed.disk import Applied, Disk, snapshot_bytes
+from kraftwire.sim.untimed.plan import Plan
 from kraftwire.sim.voters import Key, Voters
 
-__all__ = ["CLUSTER_ID", "LISTENER_NAME", "Members", "node_of"]
-
 LISTENER_NAME = "CONTROLLER"
-CLUSTER_ID = "timeless-cluster-id-12"
+CLUSTER_ID = "untimed-cluster-id-123"
 _PORT = 9000
 
 
@@ -89,15 +87,15 @@ class Members:
         self._generations[node] += 1
         return self.format(node)
 
-    def may_wipe(self, node: int, book: Book) -> bool:
+    def may_wipe(self, node: int, checkers: Checkers) -> bool:
         """Return whether every voter set that a node may adopt keeps a majority of working disks.
 
         Static voters have no directory ids: one that loses its disk cannot be distinguished from
         one that forgot its votes.
         """
         key = self.key(node)
-        for shelf in book.shelves.values():
-            for _, voters in shelf.sets:
+        for model in checkers.models.values():
+            for _, voters in model.sets:
                 if any(one[0] == node and not any(one[1]) for one in voters):
                     return False
                 gone = [one for one in voters if one == key or not self._is_alive(one)]

@@ -1,4 +1,4 @@
-"""The plan of a timeless cluster and the weights of its events, drawn from a seed.
+"""The plan of a untimed cluster and the weights of its events, drawn from a seed.
 
 Swarm testing: every seed leaves out some kinds of events and makes others frequent.
 """
@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from random import Random
-
-__all__ = ["KINDS", "Plan", "draw"]
 
 # What can come next, and how often by default, against each other.
 KINDS: dict[str, float] = {

@@ -1,4 +1,4 @@
-"""Describes a path in at most sixty lines: what happened, to which node, with what effect."""
+"""Describes a failing path in at most sixty lines, then what broke and the state of the nodes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from kraftwire.raft import events
 from kraftwire.sim import words
 from kraftwire.sim.excerpt import LINES_MAX, Line, excerpt, weight_of
 from kraftwire.sim.headline import ending, is_of_elections, nodes_named
-from kraftwire.sim.timeless.calls import Name
-from kraftwire.sim.timeless.node import Node
-from kraftwire.sim.timeless.plan import Plan
-from kraftwire.sim.timeless.run import Outcome, play
-from kraftwire.sim.timeless.scene import sides, standing
-from kraftwire.sim.timeless.world import Happening, World
-
-__all__ = ["story"]
+from kraftwire.sim.untimed.calls import Name
+from kraftwire.sim.untimed.checkers import Checkers
+from kraftwire.sim.untimed.node import Node
+from kraftwire.sim.untimed.plan import Plan
+from kraftwire.sim.untimed.replica_model import ReplicaModel
+from kraftwire.sim.untimed.run import Outcome, play
+from kraftwire.sim.untimed.world import Action, World
 
 # Effects that explain nothing: every append is flushed, every answer is sent.
 _SILENT = (
@@ -28,7 +27,7 @@ _SILENT = (
     do.VotersChanged,
 )
 
-_NOUNS = {"calm": "calm step", "work": "finished task", "spoil": "failed task"}
+_NOUNS = {"quiet": "quiet step", "work": "finished task", "spoil": "failed task"}
 _OF_CALLS = ("deliver", "again", "fail", "expire")
 
 
@@ -48,10 +47,10 @@ class _Teller:
         self._event: events.Event | None = None
         world.told = self.step
 
-    def about(self, what: Happening) -> None:
+    def about(self, what: Action) -> None:
         """Describe the next event before it happens."""
         self._kind, self._peers, self._event = _NOUNS.get(what[0], str(what[0])), (), None
-        self._cause = self._call(*what) if what[0] in _OF_CALLS else _happening(what)
+        self._cause = self._call(*what) if what[0] in _OF_CALLS else _action(what)
 
     def _call(self, kind: str, name: Name) -> str:
         calls = self._world.calls
@@ -90,16 +89,16 @@ def _kind(name: str) -> str:
     return "fetch" if name == "FetchRequest" else f"{name.removesuffix('Request')} request"
 
 
-def _happening(what: Happening) -> str:
+def _action(what: Action) -> str:
     """Describe any event but a message: its name, then the node and its details."""
     kind, *rest = what
     if kind == "part":
-        ways = ", ".join(f"{sender} to {target}" for sender, target in rest[0])
-        return f"no messages from {ways}"
+        links = ", ".join(f"{sender} to {target}" for sender, target in rest[0])
+        return f"no messages from {links}"
     return " ".join([str(kind), *(str(part) for part in rest)])
 
 
-def story(plan: Plan, path: Sequence[Happening]) -> list[str]:
+def story(plan: Plan, path: Sequence[Action]) -> list[str]:
     """Return the lines that describe a path and its end.
 
     At most `LINES_MAX` lines tell what happened; what broke follows.
@@ -112,7 +111,7 @@ def story(plan: Plan, path: Sequence[Happening]) -> list[str]:
     by_votes = is_of_elections(outcome.invariant)
     odds = list(outcome.odds)
     if by_votes or not odds:
-        odds += sides(world.book, at_odds, is_of_elections=by_votes)
+        odds += sides(world.checkers, at_odds, is_of_elections=by_votes)
     nodes, title = standing(world, at_odds), _title(plan, outcome)
     told = excerpt(teller.lines, LINES_MAX, at_odds)
     return [*told, *ending(title, outcome.invariant, outcome.detail, odds, nodes)]
@@ -121,4 +120,60 @@ def story(plan: Plan, path: Sequence[Happening]) -> list[str]:
 def _title(plan: Plan, outcome: Outcome) -> str:
     kind = "kraft.version 1" if plan.is_dynamic else "static voters"
     cluster = f"{plan.voters} voters, {plan.others} others, {kind}"
-    return f"seed {plan.seed}, {cluster}: fails after {len(outcome.path)} happenings"
+    return f"seed {plan.seed}, {cluster}: fails after {len(outcome.path)} actions"
+
+
+def sides(checkers: Checkers, at_odds: frozenset[int], *, is_of_elections: bool) -> list[str]:
+    """Describe what these nodes disagree about.
+
+    That is their votes, or the ends of their logs, with the end of what is committed.
+    """
+    models = [checkers.models[node] for node in sorted(checkers.models) if node in at_odds]
+    if is_of_elections:
+        epochs = {model.stored.epoch for model in models}
+        voting = [checkers.models[node] for node in sorted(checkers.models)]
+        return [_vote(model) for model in voting if model.stored.epoch in epochs]
+    told = [
+        f"node {words.replica(*model.key)}: last batch {words.batch(model.log[-1].data)}"
+        for model in models
+        if model.log
+    ]
+    return [*told, f"committed: {_committed(checkers)}"]
+
+
+def _vote(model: ReplicaModel) -> str:
+    stored, (node, directory_id) = model.stored, model.key
+    if stored.leader_id == node:
+        # A leader has voted for itself, but need not store that.
+        return words.vote(node, stored.epoch, node, directory_id, directory_id)
+    if stored.voted is None:
+        return words.vote(node, stored.epoch, -1, own_id=directory_id)
+    given = stored.voted
+    return words.vote(node, stored.epoch, given.id, given.directory_id, directory_id)
+
+
+def standing(world: World, at_odds: frozenset[int]) -> list[str]:
+    """Return a line for each node and one for what is committed. Order: the nodes at odds first."""
+    models = world.checkers.models
+    nodes = sorted(models, key=lambda node: (node not in at_odds, node))
+    rows = [_row(world, models[node]) for node in nodes]
+    return [*words.table(rows), f"committed: {_committed(world.checkers)}"]
+
+
+def _row(world: World, model: ReplicaModel) -> tuple[str, ...]:
+    node = model.key[0]
+    running = world.nodes.get(node)
+    return (
+        f"{node}:",
+        f"{running.core.role} in epoch {running.core.epoch}" if running else "down",
+        f"stored {words.stored(model.stored)}",
+        f"log end {words.position(model.end, model.last_epoch)}",
+        f"durable to {model.durable}",
+        words.high_watermark(model.high_watermark),
+        f"voters {words.voters(model.voters)}",
+    )
+
+
+def _committed(checkers: Checkers) -> str:
+    committed = checkers.history.committed
+    return words.committed(checkers.history.frontier, committed[-1].data if committed else None)

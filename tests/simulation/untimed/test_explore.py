@@ -12,10 +12,9 @@ import pytest
 
 from kraftwire.cli.main import main
 from kraftwire.sim.excerpt import LINES_MAX
-from kraftwire.sim.timeless.plan import Plan, draw
-from kraftwire.sim.timeless.run import Outcome, explore, play, run_seeds
-from kraftwire.sim.timeless.shrink import shrink
-from kraftwire.sim.timeless.story import story
+from kraftwire.sim.untimed.failure_report import story
+from kraftwire.sim.untimed.plan import Plan, draw
+from kraftwire.sim.untimed.run import Outcome, explore, play, run_seeds, shrink
 from tests.simulation.broken import cuts_committed, half_elects, older_epoch_counted, second_vote
 
 _CLUSTERS = 160
@@ -41,7 +40,7 @@ _REACHED = (
     "remove",
     "wipe",
     "upgrade",
-    "calmed down",
+    "quiet period passed",
     "isolated leader",
     "absent follower",
     "cut link",
@@ -52,7 +51,7 @@ _REACHED = (
 @pytest.fixture(scope="module")
 def outcomes() -> list[Outcome]:
     """The results of the sample; `make proof` runs many more."""
-    print(f"kraftwire sim timeless --seeds 0-{_CLUSTERS - 1}")
+    print(f"kraftwire sim explore --seeds 0-{_CLUSTERS - 1}")
     return list(run_seeds(range(_CLUSTERS)))
 
 
@@ -131,16 +130,16 @@ def test_the_command_prints_how_to_repeat_a_failure(
     """The story is for people, the last line for their shell."""
     plan = _failing(older_epoch_counted.break_rule, monkeypatch)
     seed = plan.seed
-    assert main(["sim", "timeless", "--seeds", f"{seed}-{seed}", "--json"]) == 1
+    assert main(["sim", "explore", "--seeds", f"{seed}-{seed}", "--json"]) == 1
     shown = capsys.readouterr()
     assert json.loads(shown.out.splitlines()[0])["invariant"] == "S10"
     assert json.loads(shown.out.splitlines()[-1])["violations"] == 1
-    assert shown.err.splitlines()[-1] == f"kraftwire sim timeless --seeds {seed}-{seed}"
+    assert shown.err.splitlines()[-1] == f"kraftwire sim explore --seeds {seed}-{seed}"
 
 
 def test_the_command_prints_its_figures_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     """Its last line is what other programs read."""
-    assert main(["sim", "timeless", "--seeds", "0-9", "--json"]) == 0
+    assert main(["sim", "explore", "--seeds", "0-9", "--json"]) == 0
     totals = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert totals["clusters"] == 10
     assert totals["violations"] == 0

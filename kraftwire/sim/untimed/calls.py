@@ -1,5 +1,5 @@
-"""The requests and answers of a timeless cluster: in flight, with their addressee, or lost. They
-arrive when the chooser decides."""
+"""The requests and answers of a untimed cluster: in flight, with their addressee, or lost. They
+arrive when the scheduler decides."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from dataclasses import dataclass
 
 from kraftwire.wire.message import Message
 
-__all__ = ["Call", "Calls", "Name", "Way"]
-
 # Sender, addressee, the message's name, and a count of such calls.
 Name = tuple[int, int, str, int]
 
 # Sender and addressee.
-Way = tuple[int, int]
+Link = tuple[int, int]
 
 _PENDING_MAX = 60
 
@@ -36,7 +34,7 @@ class Call:
     is_awaited: bool = True
 
     @property
-    def way(self) -> Way:
+    def link(self) -> Link:
         """Sender and addressee of the message in flight."""
         sender, target = self.name[:2]
         return (sender, target) if self.answer is None else (target, sender)

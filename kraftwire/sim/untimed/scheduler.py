@@ -1,4 +1,4 @@
-"""Chooses what happens next in a timeless cluster, by the weights of its plan."""
+"""Chooses what happens next in a untimed cluster, by the weights of its plan."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from collections.abc import Callable
 from itertools import accumulate
 from random import Random
 
-from kraftwire.sim.timeless.plan import Plan
-from kraftwire.sim.timeless.world import Happening, World
-
-__all__ = ["Chooser"]
+from kraftwire.sim.untimed.plan import Plan
+from kraftwire.sim.untimed.world import Action, World
 
 _TRIES = 8
 
@@ -19,7 +17,7 @@ _STALE = 0.95
 _PATIENCE = 0.75
 
 
-class Chooser:
+class Scheduler:
     """Chooses among the possible events, at random from a seed."""
 
     def __init__(self, plan: Plan, world: World) -> None:
@@ -27,7 +25,7 @@ class Chooser:
         self._nodes = list(plan.nodes)
         self._voters = plan.voters
         self._random = Random(f"choices {plan.seed}")
-        makers: dict[str, Callable[[], Happening | None]] = {
+        makers: dict[str, Callable[[], Action | None]] = {
             "deliver": self._deliver,
             "again": self._again,
             "fail": self._fail,
@@ -54,8 +52,8 @@ class Chooser:
         self._makers = [makers[kind] for kind in kinds]
         self._sums = list(accumulate(plan.weights[kind] for kind in kinds))
 
-    def next(self) -> Happening | None:
-        """Return an event that may happen now; None if none was found in a few tries."""
+    def next(self) -> Action | None:
+        """Return an event that may apply now; None if none was found in a few tries."""
         for _ in range(_TRIES):
             chosen = bisect(self._sums, self._random.random() * self._sums[-1])
             what = self._makers[chosen]()
@@ -73,7 +71,7 @@ class Chooser:
             return self._any()
         return max(leading, key=lambda node: node.epoch).id
 
-    def _deliver(self) -> Happening | None:
+    def _deliver(self) -> Action | None:
         pending = self._world.calls.pending
         if not pending:
             return None
@@ -83,15 +81,15 @@ class Chooser:
             return None
         return ("deliver", call.name) if self._world.passes(call) else None
 
-    def _again(self) -> Happening | None:
+    def _again(self) -> Action | None:
         asked = [one for one in self._world.calls.pending if one.answer is None and one.is_awaited]
         return ("again", self._random.choice(asked).name) if asked else None
 
-    def _fail(self) -> Happening | None:
+    def _fail(self) -> Action | None:
         awaited = self._world.calls.awaited()
         return ("fail", self._random.choice(awaited).name) if awaited else None
 
-    def _timer(self) -> Happening | None:
+    def _timer(self) -> Action | None:
         at = self._any()
         node = self._world.nodes.get(at)
         if node is None or node.due is None:
@@ -101,32 +99,32 @@ class Chooser:
         is_heard = any(at == call.name[0] and call.is_awaited for call in calls)
         return None if is_heard and self._random.random() < _PATIENCE else ("timer", at)
 
-    def _work(self) -> Happening | None:
+    def _work(self) -> Action | None:
         busy = [node for node in self._world.nodes.values() if node.work]
         if not busy:
             return None
         node = self._random.choice(busy)
         return "work", node.id, self._random.choice(node.work).kind
 
-    def _spoil(self) -> Happening | None:
+    def _spoil(self) -> Action | None:
         what = self._work()
         return ("spoil", *what[1:]) if what is not None and what[2] in ("write", "finish") else None
 
-    def _append(self) -> Happening | None:
+    def _append(self) -> Action | None:
         at = self._leader()
         node = self._world.nodes.get(at)
         if node is None or node.role != "leader":
             return None
         return "append", at, self._random.choice((1, 1, 1, 2, 3))
 
-    def _cut(self) -> Happening:
+    def _cut(self) -> Action:
         return "cut", self._any(), self._random.randrange(5), self._random.randrange(3)
 
-    def _start(self) -> Happening | None:
+    def _start(self) -> Action | None:
         dead = [node for node in self._nodes if node not in self._world.nodes]
         return ("start", self._random.choice(dead)) if dead else None
 
-    def _part(self) -> Happening | None:
+    def _part(self) -> Action | None:
         """Choose a partition: two sides, one isolated node, or single links."""
         nodes, random = self._nodes, self._random
         if len(nodes) < 2:
@@ -134,14 +132,14 @@ class Chooser:
         style = random.randrange(3)
         if style == 0:
             side = set(random.sample(nodes, random.randint(1, len(nodes) - 1)))
-            ways = [(a, b) for a in nodes for b in nodes if (a in side) != (b in side)]
+            links = [(a, b) for a in nodes for b in nodes if (a in side) != (b in side)]
         elif style == 1:
             lone = random.choice(nodes)
-            ways = [(a, b) for a in nodes for b in nodes if a != b and lone in (a, b)]
+            links = [(a, b) for a in nodes for b in nodes if a != b and lone in (a, b)]
         else:
             everything = [(a, b) for a in nodes for b in nodes if a != b]
-            ways = sorted(random.sample(everything, random.randint(1, len(everything))))
-        return "part", tuple(ways)
+            links = sorted(random.sample(everything, random.randint(1, len(everything))))
+        return "part", tuple(links)
 
-    def _remove(self) -> Happening:
+    def _remove(self) -> Action:
         return "remove", self._leader(), self._any(), self._random.random() < 0.3

@@ -1,6 +1,6 @@
-"""A timeless cluster: its nodes and what may happen to them next.
+"""A untimed cluster: its nodes and what may happen to them next.
 
-Owns what can happen (`happen`), never when. Every event is a plain tuple that can be replayed; one
+Owns what can apply (`apply`), never when. Every event is a plain tuple that can be replayed; one
 that no longer applies, because others were left out, has no effect.
 """
 
@@ -11,18 +11,16 @@ from typing import Any
 
 from kraftwire.raft import events
 from kraftwire.raft.effects import SendRequest
-from kraftwire.sim.timeless.book import Book
-from kraftwire.sim.timeless.calls import Call, Calls, Name, Way
-from kraftwire.sim.timeless.disk import Disk
-from kraftwire.sim.timeless.members import LISTENER_NAME, Members, node_of
-from kraftwire.sim.timeless.node import LISTENER, Crash, Node
-from kraftwire.sim.timeless.plan import Plan
+from kraftwire.sim.untimed.calls import Call, Calls, Link, Name
+from kraftwire.sim.untimed.checkers import Checkers
+from kraftwire.sim.untimed.disk import Disk
+from kraftwire.sim.untimed.members import LISTENER_NAME, Members, node_of
+from kraftwire.sim.untimed.node import LISTENER, Crash, Node
+from kraftwire.sim.untimed.plan import Plan
 from kraftwire.sim.violation import Violation
 from kraftwire.wire.message import Message
 
-__all__ = ["Happening", "World"]
-
-Happening = tuple[Any, ...]
+Action = tuple[Any, ...]
 
 # The error of a request whose connection is closed.
 NETWORK_ERROR = 8
@@ -42,13 +40,13 @@ class World:
     def __init__(self, plan: Plan, members: Members | None = None) -> None:
         self.plan = plan
         self.members = members or Members(plan)
-        self.book = Book(self.members.static)
+        self.checkers = Checkers(self.members.static)
         self.calls = Calls()
         self.disks: dict[int, Disk] = {}
         self.nodes: dict[int, Node] = {}
-        self.history: list[Happening] = []
+        self.history: list[Action] = []
         self.marks: dict[str, int] = {}
-        self.parts: frozenset[Way] = frozenset()
+        self.cut_links: frozenset[Link] = frozenset()
         self.told: Callable[[Node], None] | None = None
         self._runs: dict[int, int] = {}
         self.clocks: dict[int, int] = {}
@@ -64,10 +62,10 @@ class World:
         for node in self.plan.nodes:
             self._start(node)
 
-    def happen(self, *what: Any) -> bool:
+    def apply(self, *what: Any) -> bool:
         """Carry out an event if it is still possible; returns whether it was. Raises: Violation."""
         self.history.append(what)
-        if _HAPPENINGS[what[0]](self, *what[1:]):
+        if _ACTIONS[what[0]](self, *what[1:]):
             self.mark(what[0])
             return True
         self.history.pop()
@@ -79,7 +77,7 @@ class World:
 
     def passes(self, call: Call) -> bool:
         """Whether the message of a call may arrive now."""
-        return call.way not in self.parts
+        return call.link not in self.cut_links
 
     # Messages
 
@@ -123,14 +121,14 @@ class World:
             self.calls.pending.remove(call)
         return True
 
-    def _part(self, ways: tuple[Way, ...]) -> bool:
+    def _part(self, links: tuple[Link, ...]) -> bool:
         """Messages on these links no longer arrive."""
-        self.parts = frozenset(ways)
+        self.cut_links = frozenset(links)
         return True
 
     def _heal(self) -> bool:
         """All messages may arrive again."""
-        had, self.parts = bool(self.parts), frozenset()
+        had, self.cut_links = bool(self.cut_links), frozenset()
         return had
 
     # Time and work
@@ -267,7 +265,7 @@ class World:
         config, random = self.members.config(at), self.members.random(at, run)
         node = Node.boot(at, self.disks[at], config, random, self.clocks[at])
         self.nodes[at] = node
-        self.book.see(at, [self.disks[at].found()])
+        self.checkers.on(at, [node.found()])
         self.step(node, lambda: node.start(with_listener=self.plan.with_state))
         return True
 
@@ -289,7 +287,7 @@ class World:
 
     def _wipe(self, at: int) -> bool:
         """A stopped node gets an empty disk, if the quorum can do without its old one."""
-        if at in self.nodes or not self.members.may_wipe(at, self.book):
+        if at in self.nodes or not self.members.may_wipe(at, self.checkers):
             return False
         self.disks[at] = self.members.wipe(at)
         return True
@@ -303,10 +301,10 @@ class World:
             has_crashed = False
         except Crash:
             has_crashed = True
-        seen, node.facts = node.facts, []
+        seen, node.reported = node.reported, []
         if self.told is not None:
             self.told(node)
-        self.book.see(node.id, seen)
+        self.checkers.on(node.id, seen)
         self._post(node)
         if has_crashed:
             self.mark("died between two effects")
@@ -367,7 +365,7 @@ class World:
         self.calls.dies(at, list(node.requests))
 
 
-_HAPPENINGS: dict[str, Callable[..., bool]] = {
+_ACTIONS: dict[str, Callable[..., bool]] = {
     "deliver": World._deliver,
     "again": World._again,
     "fail": World._fail,

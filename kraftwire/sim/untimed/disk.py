@@ -1,4 +1,4 @@
-"""A replica's disk in a timeless cluster: its contents, and what would survive a crash.
+"""A replica's disk in an untimed cluster: its contents, and what would survive a crash.
 
 Small and separate from the simulator's: whole batches, a vote, snapshots. Any prefix of unflushed
 writes may survive a crash.
@@ -7,6 +7,8 @@ writes may survive a crash.
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
+from typing import NamedTuple
 from zlib import crc32
 
 from kraftwire.messages.snapshot_header_record import SnapshotHeaderRecord
@@ -14,12 +16,64 @@ from kraftwire.raft.batches import control_batch
 from kraftwire.raft.effects import ElectionState, LogSlice, SnapshotSlice, WriteSnapshot
 from kraftwire.raft.ports import LogImage, StoredSnapshot, StoredState
 from kraftwire.raft.voters import ReplicaKey
+from kraftwire.records.batch import RecordBatch
 from kraftwire.records.control import ControlType
+from kraftwire.records.header import CONTROL
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
-from kraftwire.sim.timeless.entries import Entry, control_of, entries_of
-from kraftwire.sim.timeless.facts import Started
+from kraftwire.sim.voters import Voters, read_control
 
-__all__ = ["Applied", "Disk", "content_of", "snapshot_bytes"]
+# Restarts and loaded snapshots read the same control batches again.
+control_of = lru_cache(maxsize=1 << 12)(read_control)
+
+# Base offset, length, leader epoch, attributes and last offset delta of a batch.
+_HEAD = struct.Struct(">qii5xhi").unpack_from
+_OVERHEAD = 12
+
+
+class Entry(NamedTuple):
+    """A batch of a log.
+
+    `voters` and `version` are those that a control batch sets, None for no change; `voters_offset`
+    is the offset of the record with the voters.
+    """
+
+    base: int
+    end: int
+    epoch: int
+    data: bytes
+    is_control: bool = False
+    voters: Voters | None = None
+    version: int | None = None
+    voters_offset: int = -1
+
+
+def entries_of(data: bytes | memoryview) -> list[Entry]:
+    """Return the batches in these bytes, which must be whole."""
+    found = []
+    position, size = 0, len(data)
+    while position < size:
+        length = _HEAD(data, position)[1] + _OVERHEAD
+        found.append(_entry(bytes(data[position : position + length])))
+        position += length
+    return found
+
+
+@lru_cache(maxsize=1 << 14)
+def _entry(data: bytes) -> Entry:
+    base, _, epoch, attributes, delta = _HEAD(data)
+    entry = Entry(base, base + delta + 1, epoch, data)
+    if not attributes & CONTROL:
+        return entry
+    voters, version, offset = control_of(data)
+    return Entry(base, base + delta + 1, epoch, data, True, voters, version, offset)
+
+
+def record_values(entry: Entry) -> list[bytes]:
+    """Return the values of a data batch; nothing for a control batch."""
+    if entry.is_control:
+        return []
+    return [record.value or b"" for record in RecordBatch(entry.data).records()]
+
 
 _TAIL = struct.Struct(">iqII")  # size of the first batch, offset, sum of the state, sum of all
 
@@ -177,7 +231,7 @@ class Disk:
         A log that ends before the newest snapshot is emptied (R-START-2).
         """
         newest = max(self.snapshots, default=BOOTSTRAP_SNAPSHOT)
-        last = self.log[-1].epoch if self.log else self._epoch_at_start()
+        last = self.log[-1].epoch if self.log else self.epoch_at_start()
         if (newest.epoch, newest.offset) > (last, self.end):
             self.reset(newest)
         image = LogImage(
@@ -189,22 +243,8 @@ class Disk:
         )
         return StoredState(self.election, image)
 
-    def found(self) -> Started:
-        """Return what a start finds on this disk, for the checks."""
-        newest = max(self.snapshots, default=None)
-        content = content_of(self.snapshots[newest]) if newest is not None else None
-        voters, version, _ = control_of(content[0]) if content is not None else (None, None, -1)
-        return Started(
-            self.directory_id,
-            OffsetAndEpoch(self.start, self._epoch_at_start()),
-            tuple(self.log),
-            self.election,
-            newest.offset if newest is not None else 0,
-            voters,
-            version,
-        )
-
-    def _epoch_at_start(self) -> int:
+    def epoch_at_start(self) -> int:
+        """Return the epoch of the snapshot at which the log starts, 0 without one."""
         return next((one.epoch for one in self.snapshots if one.offset == self.start), 0)
 
     def _stored(self, snapshot: OffsetAndEpoch) -> StoredSnapshot:

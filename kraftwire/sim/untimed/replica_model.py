@@ -1,4 +1,4 @@
-"""What the checks of a timeless cluster know of one replica: its log, its vote, its voter sets.
+"""What the checks of a untimed cluster know of one replica: its log, its vote, its voter sets.
 
 An independent model, built only from facts; the replica's own view is compared with it.
 """
@@ -9,13 +9,11 @@ from collections.abc import Sequence
 
 from kraftwire.raft.effects import ElectionState
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.sim.timeless.entries import Entry
+from kraftwire.sim.untimed.disk import Entry
 from kraftwire.sim.voters import Key, Voters, matches
 
-__all__ = ["Shelf"]
 
-
-class Shelf:
+class ReplicaModel:
     """One replica.
 
     `durable` is an offset; `sets` and `versions` are by offset, ascending; those at -1 come from

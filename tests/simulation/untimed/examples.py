@@ -1,6 +1,6 @@
 """Histories made by hand for the checks of clusters without time: some break an invariant.
 
-A history is a book with one thing seen last; everything before it is right.
+A history is a checkers with one thing seen last; everything before it is right.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from kraftwire.raft.batches import data_batch
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.sim.timeless import facts
-from kraftwire.sim.timeless.book import Book
-from kraftwire.sim.timeless.entries import Entry, entries_of
+from kraftwire.sim.untimed import replica_events as did
+from kraftwire.sim.untimed.checkers import Checkers
+from kraftwire.sim.untimed.disk import Entry, entries_of
 from kraftwire.sim.voters import Voters
 
 History = Callable[[], None]
@@ -38,68 +38,68 @@ def entry(base: int, epoch: int, text: bytes = b"x", voters: Voters | None = Non
 
 
 class Story:
-    """A book to which things happen. Everything appended is flushed unless stated otherwise."""
+    """Checkers that hear of events. Everything appended is flushed unless stated otherwise."""
 
     def __init__(self, static: Voters = STATIC, nodes: int = 3) -> None:
-        self.book = Book(static)
+        self.checkers = Checkers(static)
         for node in range(1, nodes + 1):
             self.starts(node)
 
-    def see(self, node: int, *seen: facts.Fact) -> None:
+    def on(self, node: int, *seen: did.ReplicaEvent) -> None:
         """Show what a node did."""
-        self.book.see(node, list(seen))
+        self.checkers.on(node, list(seen))
 
     def starts(self, node: int, *entries: Entry, generation: int = 0, at: int = 0) -> None:
         """A node starts with a log and the vote that it had."""
-        shelf = self.book.shelves.get(node)
+        model = self.checkers.models.get(node)
         election = ElectionState()
-        if shelf is not None and shelf.key == (node, directory(node, generation)):
-            election = shelf.stored
+        if model is not None and model.key == (node, directory(node, generation)):
+            election = model.stored
         start = OffsetAndEpoch(at, 0)
         key = directory(node, generation)
-        self.see(node, facts.Started(key, start, entries, election, 0, None, None))
+        self.on(node, did.Started(key, start, entries, election, 0, None, None))
 
     def stores(self, node: int, epoch: int, voted: int = -1, leader: int = -1) -> None:
         """A node stores an epoch, a vote, a leader."""
         vote = ReplicaKey(voted, directory(voted)) if voted >= 0 else None
-        self.book.history.campaigns.add((voted, epoch))
-        self.see(node, facts.Persisted(ElectionState(epoch, leader, vote), False))
+        self.checkers.history.campaigns.add((voted, epoch))
+        self.on(node, did.Persisted(ElectionState(epoch, leader, vote), False))
 
     def asks(self, node: int, epoch: int, log: tuple[int, int], *, pre: bool = False) -> None:
         """A node asks for a vote. `log` is epoch and end offset."""
-        self.see(node, facts.Asked(vote_request(node, epoch, log, pre=pre)))
+        self.on(node, did.RequestSent(vote_request(node, epoch, log, pre=pre)))
 
     def grants(self, node: int, epoch: int, to: int, log: tuple[int, int], voted: int = -1) -> None:
         """A node grants a vote, having voted for `voted` before."""
         partition = VotedPartition(leader_id=-1, leader_epoch=epoch, vote_granted=True)
         answer = VoteResponse(topics=[VotedTopic(partitions=[partition])])
-        self.see(node, facts.Answered(vote_request(to, epoch, log), answer, voted))
+        self.on(node, did.ResponseSent(vote_request(to, epoch, log), answer, voted))
 
     def elects(self, node: int, epoch: int, *voting: int) -> None:
         """A node is elected by others, who have its log or less, and writes nothing yet."""
-        shelf = self.book.shelves[node]
+        model = self.checkers.models[node]
         self.stores(node, epoch, node)
         for voter in voting:
             self.stores(voter, epoch, node)
-            self.grants(voter, epoch, node, (shelf.last_epoch, shelf.end))
+            self.grants(voter, epoch, node, (model.last_epoch, model.end))
         self.stores(node, epoch, leader=node)
-        self.see(node, facts.Elected(epoch))
+        self.on(node, did.Elected(epoch))
 
     def writes(self, node: int, *entries: Entry, epoch: int, flush: bool = True) -> None:
         """A leader writes."""
-        self.see(node, facts.Appended(entries, epoch, True))
+        self.on(node, did.Appended(entries, epoch, True))
         if flush:
-            self.see(node, facts.Flushed(entries[-1].end))
+            self.on(node, did.Flushed(entries[-1].end))
 
     def copies(self, node: int, *entries: Entry, epoch: int, flush: bool = True) -> None:
         """A follower writes."""
-        self.see(node, facts.Appended(entries, epoch, False))
+        self.on(node, did.Appended(entries, epoch, False))
         if flush:
-            self.see(node, facts.Flushed(entries[-1].end))
+            self.on(node, did.Flushed(entries[-1].end))
 
     def commits(self, node: int, offset: int, epoch: int) -> None:
         """A leader advances its high watermark."""
-        self.see(node, facts.Advanced(offset, epoch))
+        self.on(node, did.HighWatermarkAdvanced(offset, epoch))
 
 
 def vote_request(node: int, epoch: int, log: tuple[int, int], *, pre: bool = False) -> VoteRequest:
@@ -127,4 +127,4 @@ def led(static: Voters = STATIC, nodes: int = 3) -> Story:
 
 def sum_at(story: Story, offset: int) -> tuple[int, int]:
     """The state of a state machine that has applied what is committed below an offset."""
-    return offset, story.book.history.sums[offset]
+    return offset, story.checkers.history.sums[offset]

@@ -12,11 +12,9 @@ from zlib import crc32
 from kraftwire.raft.effects import ElectionState
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.sim import words
-from kraftwire.sim.timeless.entries import Entry, record_values
+from kraftwire.sim.untimed.disk import Entry, record_values
 from kraftwire.sim.violation import Violation
 from kraftwire.sim.voters import Key, Voters, matches
-
-__all__ = ["ClusterHistory"]
 
 
 class ClusterHistory:

@@ -10,8 +10,8 @@ from kraftwire.messages.vote_response import TopicData as VotedTopic
 from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.voters import ReplicaKey
-from kraftwire.sim.timeless import facts
-from tests.simulation.timeless.facts_made import (
+from kraftwire.sim.untimed import replica_events as did
+from tests.simulation.untimed.examples import (
     History,
     Story,
     directory,
@@ -25,7 +25,8 @@ def two_leaders() -> None:
     """2 says that it leads the epoch of 1."""
     story = led()
     partition = BeginPartition(leader_id=2, leader_epoch=1)
-    story.see(2, facts.Asked(BeginQuorumEpochRequest(topics=[BeginTopic(partitions=[partition])])))
+    request = BeginQuorumEpochRequest(topics=[BeginTopic(partitions=[partition])])
+    story.on(2, did.RequestSent(request))
 
 
 def epoch_falls() -> None:
@@ -57,14 +58,14 @@ def keeps_a_vote_of_an_older_epoch() -> None:
     story = led()
     story.stores(3, 2, 2)
     kept = ElectionState(3, -1, ReplicaKey(2, directory(2)))
-    story.see(3, facts.Persisted(kept, False))
+    story.on(3, did.Persisted(kept, False))
 
 
 def votes_twice_over_a_restart() -> None:
     """The vote was forgotten, and is given again."""
     story = Story()
     story.stores(2, 1, 1)
-    story.book.shelves[2].stored = ElectionState(1)
+    story.checkers.models[2].stored = ElectionState(1)
     story.starts(2)
     story.stores(2, 1, 3)
 
@@ -106,22 +107,23 @@ def pre_vote_stores() -> None:
     """A vote is stored because of a pre-vote."""
     story = led()
     state = ElectionState(1, -1, ReplicaKey(3, directory(3)))
-    story.book.shelves[3].stored = ElectionState(1)
-    story.see(3, facts.Persisted(state, True))
+    story.checkers.models[3].stored = ElectionState(1)
+    story.on(3, did.Persisted(state, True))
 
 
 def names_unstored_leader() -> None:
     """An answer speaks of an epoch that is not stored."""
     partition = VotedPartition(leader_id=1, leader_epoch=5)
     answer = VoteResponse(topics=[VotedTopic(partitions=[partition])])
-    Story().see(2, facts.Answered(vote_request(1, 5, (0, 0)), answer, -1))
+    Story().on(2, did.ResponseSent(vote_request(1, 5, (0, 0)), answer, -1))
 
 
 def same_leader_again() -> None:
     """1 names itself."""
     story = led()
     partition = BeginPartition(leader_id=1, leader_epoch=1)
-    story.see(1, facts.Asked(BeginQuorumEpochRequest(topics=[BeginTopic(partitions=[partition])])))
+    request = BeginQuorumEpochRequest(topics=[BeginTopic(partitions=[partition])])
+    story.on(1, did.RequestSent(request))
 
 
 def same_vote_again() -> None:
@@ -151,7 +153,7 @@ def stale_leader_is_elected_late() -> None:
     story.copies(1, first, epoch=3)
     story.commits(3, 1, 3)
     story.stores(2, 2, leader=2)
-    story.see(2, facts.Elected(2))
+    story.on(2, did.Elected(2))
 
 
 BAD: tuple[tuple[str, History], ...] = (

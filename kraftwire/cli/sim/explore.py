@@ -1,6 +1,6 @@
-"""`kraftwire sim timeless`: clusters in which anything may happen next.
+"""`kraftwire sim explore`: clusters in which anything may happen next.
 
-Owns the command's arguments and output; what runs is in `kraftwire.sim.timeless`.
+Owns the command's arguments and output; what runs is in `kraftwire.sim.untimed`.
 """
 
 from __future__ import annotations
@@ -12,19 +12,16 @@ import click
 from kraftwire.cli.output import put
 from kraftwire.cli.sim.options import CONTEXT, seed_range_options
 from kraftwire.cli.sim.report import SeedRun, table
-from kraftwire.sim.timeless.plan import draw
-from kraftwire.sim.timeless.run import Outcome, Totals, run_seeds
-from kraftwire.sim.timeless.shrink import shrink
-from kraftwire.sim.timeless.story import story
-
-__all__ = ["timeless"]
+from kraftwire.sim.untimed.failure_report import story
+from kraftwire.sim.untimed.plan import draw
+from kraftwire.sim.untimed.run import Outcome, Totals, run_seeds, shrink
 
 _FAILED = 1
 
 
 @click.command(context_settings=CONTEXT)
 @seed_range_options
-def timeless(seeds: range, jobs: int, as_json: bool, marks: bool, within: float | None) -> int:
+def explore(seeds: range, jobs: int, as_json: bool, marks: bool, within: float | None) -> int:
     """Run clusters in which anything may happen next, and check what must hold.
 
     There is no time: any message, timer, flush, snapshot or crash may come next, as the seed
@@ -33,7 +30,7 @@ def timeless(seeds: range, jobs: int, as_json: bool, marks: bool, within: float 
     """
     totals = Totals()
     run = SeedRun(
-        command="kraftwire sim timeless",
+        command="kraftwire sim explore",
         seeds=seeds,
         as_json=as_json,
         within=within,

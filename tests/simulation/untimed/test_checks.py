@@ -6,11 +6,11 @@ import pytest
 
 from kraftwire.sim.invariants import MEANINGS
 from kraftwire.sim.violation import Violation
-from tests.simulation.timeless import elections_made, logs_made, members_made
-from tests.simulation.timeless.facts_made import History
+from tests.simulation.untimed import examples_of_elections, examples_of_logs, examples_of_members
+from tests.simulation.untimed.examples import History
 
-BAD = elections_made.BAD + logs_made.BAD + members_made.BAD
-NEAR = elections_made.NEAR + logs_made.NEAR + members_made.NEAR
+BAD = examples_of_elections.BAD + examples_of_logs.BAD + examples_of_members.BAD
+NEAR = examples_of_elections.NEAR + examples_of_logs.NEAR + examples_of_members.NEAR
 
 
 @pytest.mark.parametrize(("invariant", "history"), BAD, ids=lambda v: getattr(v, "__name__", v))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.sim.timeless import facts
-from tests.simulation.timeless.facts_made import STATIC, History, directory, entry, led, sum_at
+from kraftwire.sim.untimed import replica_events as did
+from tests.simulation.untimed.examples import STATIC, History, directory, entry, led, sum_at
 
 
 def leads_without_committed() -> None:
     """3 does not have what 1 and 2 committed."""
     story = led()
     story.stores(2, 2, 3)
-    story.book.history.votes[(2, directory(2)), 2] = 3
+    story.checkers.history.votes[(2, directory(2)), 2] = 3
     story.stores(3, 2, 3)
-    story.see(3, facts.Elected(2))
+    story.on(3, did.Elected(2))
 
 
 def same_batch_other_past() -> None:
@@ -31,25 +31,25 @@ def commits_other_bytes() -> None:
     story = led()
     story.stores(3, 2)
     story.copies(3, entry(0, 2, b"y"), epoch=2)
-    story.see(3, facts.Advanced(1, -1))
+    story.on(3, did.HighWatermarkAdvanced(1, -1))
 
 
 def watermark_falls() -> None:
     """In the same run."""
     story = led()
-    story.see(1, facts.Advanced(0, 1))
+    story.on(1, did.HighWatermarkAdvanced(0, 1))
 
 
 def watermark_beyond_log() -> None:
     """3 has nothing."""
-    led().see(3, facts.Advanced(1, -1))
+    led().on(3, did.HighWatermarkAdvanced(1, -1))
 
 
 def follower_knows_too_much() -> None:
     """Nobody has committed that far."""
     story = led()
     story.copies(2, entry(1, 1), epoch=1)
-    story.see(2, facts.Advanced(2, -1))
+    story.on(2, did.HighWatermarkAdvanced(2, -1))
 
 
 def commits_undurable() -> None:
@@ -74,7 +74,7 @@ def commits_older_epoch() -> None:
 def cuts_committed() -> None:
     """Although the leader ordered it."""
     story = led()
-    story.see(2, facts.Truncated(0, 1, 1))
+    story.on(2, did.Truncated(0, 1, 1))
 
 
 def cuts_by_order_of_nobody() -> None:
@@ -82,7 +82,7 @@ def cuts_by_order_of_nobody() -> None:
     story = led()
     story.stores(2, 2)
     story.copies(2, entry(1, 1), epoch=2)
-    story.see(2, facts.Truncated(1, 2, 1))
+    story.on(2, did.Truncated(1, 2, 1))
 
 
 def loses_durable() -> None:
@@ -97,7 +97,7 @@ def finds_what_was_not_written() -> None:
 
 def acknowledges_wrongly() -> None:
     """Other records are there."""
-    led().see(1, facts.Acked(0, 1, (b"other",)))
+    led().on(1, did.Acknowledged(0, 1, (b"other",)))
 
 
 def leaves_a_gap() -> None:
@@ -121,24 +121,24 @@ def writes_an_older_epoch() -> None:
 
 def believes_another_end() -> None:
     """The core's picture of its log differs from the log."""
-    led().see(1, facts.Settled(1, 5, 1, STATIC, 0, "leader"))
+    led().on(1, did.StepEnded(1, 5, 1, STATIC, 0, "leader"))
 
 
 def snapshot_of_uncommitted() -> None:
     """It ends above what is committed."""
     story = led()
-    story.see(1, facts.SnapshotStored(OffsetAndEpoch(2, 1), (2, 0), None, None))
+    story.on(1, did.SnapshotStored(OffsetAndEpoch(2, 1), (2, 0), None, None))
 
 
 def snapshot_of_other_state() -> None:
     """The sum is wrong."""
     story = led()
-    story.see(1, facts.SnapshotStored(OffsetAndEpoch(1, 1), (1, 12345), None, None))
+    story.on(1, did.SnapshotStored(OffsetAndEpoch(1, 1), (1, 12345), None, None))
 
 
 def start_without_snapshot() -> None:
     """Nothing covers what is gone."""
-    led().see(1, facts.PrefixDropped(OffsetAndEpoch(1, 1), False))
+    led().on(1, did.PrefixDropped(OffsetAndEpoch(1, 1), False))
 
 
 def delivers_a_gap() -> None:
@@ -148,26 +148,26 @@ def delivers_a_gap() -> None:
     story.writes(1, more, epoch=1)
     story.copies(2, more, epoch=1)
     story.commits(1, 2, 1)
-    story.see(1, facts.Delivered(0, (more,)))
+    story.on(1, did.Delivered(0, (more,)))
 
 
 def delivers_twice() -> None:
     """The same batch again."""
     story = led()
     first = entry(0, 1)
-    story.see(1, facts.Delivered(0, (first,)))
-    story.see(1, facts.Delivered(0, (first,)))
+    story.on(1, did.Delivered(0, (first,)))
+    story.on(1, did.Delivered(0, (first,)))
 
 
 def leads_before_the_past() -> None:
     """A state machine hears that it leads before it has the epoch's first batch."""
-    led().see(1, facts.Told(1, 1, 1, 0))
+    led().on(1, did.LeaderReported(1, 1, 1, 0))
 
 
 def leader_loads() -> None:
     """A leader has all of its log already."""
     story = led()
-    story.see(1, facts.Loaded(OffsetAndEpoch(1, 1), sum_at(story, 1), 0, "leader"))
+    story.on(1, did.Loaded(OffsetAndEpoch(1, 1), sum_at(story, 1), 0, "leader"))
 
 
 def uncommitted_is_cut() -> None:
@@ -176,7 +176,7 @@ def uncommitted_is_cut() -> None:
     story.writes(1, entry(1, 1), epoch=1)
     story.elects(2, 2, 3)
     story.stores(1, 2)
-    story.see(1, facts.Truncated(1, 2, 2))
+    story.on(1, did.Truncated(1, 2, 2))
 
 
 def unflushed_is_lost() -> None:
@@ -202,8 +202,8 @@ def snapshot_of_committed() -> None:
     """Right state, right epoch, then the log starts there."""
     story = led()
     snapshot = OffsetAndEpoch(1, 1)
-    story.see(1, facts.SnapshotStored(snapshot, sum_at(story, 1), None, None))
-    story.see(1, facts.PrefixDropped(snapshot, True))
+    story.on(1, did.SnapshotStored(snapshot, sum_at(story, 1), None, None))
+    story.on(1, did.PrefixDropped(snapshot, True))
 
 
 def far_follower_starts_at_a_snapshot() -> None:
@@ -211,8 +211,8 @@ def far_follower_starts_at_a_snapshot() -> None:
     story = led()
     snapshot = OffsetAndEpoch(1, 1)
     story.stores(3, 1)
-    story.see(3, facts.SnapshotStored(snapshot, sum_at(story, 1), None, None))
-    story.see(3, facts.Reset(snapshot, sum_at(story, 1), None, None, 1))
+    story.on(3, did.SnapshotStored(snapshot, sum_at(story, 1), None, None))
+    story.on(3, did.Reset(snapshot, sum_at(story, 1), None, None, 1))
     story.copies(3, entry(1, 1), epoch=1)
 
 

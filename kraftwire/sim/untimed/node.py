@@ -1,7 +1,7 @@
-"""One replica of a timeless cluster: the shipped core with a separate disk.
+"""One replica of a untimed cluster: the shipped core with a separate disk.
 
-Carries out effects one after another, and reports them as facts. Longer work (flushes, deliveries,
-snapshots) waits in `work` until the chooser lets it finish.
+Carries out effects one after another, and reports what was done. Longer work (flushes, deliveries,
+snapshots) waits in `work` until the scheduler lets it finish.
 """
 
 from __future__ import annotations
@@ -17,12 +17,9 @@ from kraftwire.raft import events
 from kraftwire.raft.config import RaftConfig
 from kraftwire.raft.core import RaftCore
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.sim.timeless import facts
-from kraftwire.sim.timeless.disk import Applied, Disk, content_of, snapshot_bytes
-from kraftwire.sim.timeless.entries import Entry, control_of
+from kraftwire.sim.untimed import replica_events as did
+from kraftwire.sim.untimed.disk import Applied, Disk, Entry, content_of, control_of, snapshot_bytes
 from kraftwire.wire.message import Message
-
-__all__ = ["LISTENER", "Crash", "Node", "Work"]
 
 LISTENER = 1
 _WALL_MS = 1
@@ -34,7 +31,7 @@ class Crash(Exception):
 
 @dataclass(slots=True)
 class Work:
-    """Work in progress, which ends when the chooser decides.
+    """Work in progress, which ends when the scheduler decides.
 
     `effect` requested it. `frozen` are the bytes with which it began; a flush covers the batches
     that existed when it began.
@@ -60,8 +57,8 @@ class _Append:
 class Node:
     """A running replica.
 
-    `outbox` and `replies` have to be sent; `facts` report what was done. `trace` has the effects of
-    the last step. The node no longer waits for answers to requests before index `reset_at` of
+    `outbox` and `replies` have to be sent; `reported` says what was done. `trace` has the effects
+    of the last step. The node no longer waits for answers to requests before index `reset_at` of
     `outbox`, or to older ones. `left` counts the effects until the process crashes, None for never.
     """
 
@@ -72,7 +69,7 @@ class Node:
     work: list[Work] = field(default_factory=list)
     outbox: list[do.SendRequest] = field(default_factory=list)
     replies: list[tuple[int, Message]] = field(default_factory=list)
-    facts: list[facts.Fact] = field(default_factory=list)
+    reported: list[did.ReplicaEvent] = field(default_factory=list)
     trace: list[do.Effect] = field(default_factory=list)
     requests: dict[int, Message] = field(default_factory=dict)
     applied: Applied = field(default_factory=Applied)
@@ -100,6 +97,22 @@ class Node:
         self._settle()
         if with_listener:
             self.handle(events.ListenerRegistered(LISTENER, 0))
+
+    def found(self) -> did.Started:
+        """Return what a start finds on this disk, for the checks."""
+        disk = self.disk
+        newest = max(disk.snapshots, default=None)
+        content = content_of(disk.snapshots[newest]) if newest is not None else None
+        voters, version, _ = control_of(content[0]) if content is not None else (None, None, -1)
+        return did.Started(
+            disk.directory_id,
+            OffsetAndEpoch(disk.start, disk.epoch_at_start()),
+            tuple(disk.log),
+            disk.election,
+            newest.offset if newest is not None else 0,
+            voters,
+            version,
+        )
 
     def handle(self, event: events.Event) -> None:
         """Let the core decide on an event, and carry out the effects."""
@@ -152,8 +165,8 @@ class Node:
     def _settle(self) -> None:
         core = self.core
         voters = tuple((one.key.id, one.key.directory_id) for one in core.voters)
-        self.facts.append(
-            facts.Settled(
+        self.reported.append(
+            did.StepEnded(
                 core.epoch,
                 core.end_offset,
                 core.high_watermark,
@@ -167,17 +180,17 @@ class Node:
 
     def _persist(self, effect: do.PersistQuorumState) -> None:
         self.disk.persist(effect.state, effect.kraft_version)
-        self.facts.append(facts.Persisted(self.disk.election, self._in_pre_vote))
+        self.reported.append(did.Persisted(self.disk.election, self._in_pre_vote))
 
     def _append(self, effect: do.AppendToLog) -> None:
         entries = tuple(self.disk.append(effect.data))
         is_leader = self.role == "leader"
-        self.facts.append(facts.Appended(entries, self.epoch, is_leader))
+        self.reported.append(did.Appended(entries, self.epoch, is_leader))
 
     def _truncate(self, effect: do.TruncateLog) -> None:
         self.disk.truncate(effect.end_offset)
         ordered = _ordered_by(self._event)
-        self.facts.append(facts.Truncated(effect.end_offset, self.epoch, ordered))
+        self.reported.append(did.Truncated(effect.end_offset, self.epoch, ordered))
 
     def _reset(self, effect: do.ResetLog) -> None:
         start = effect.start
@@ -188,14 +201,14 @@ class Node:
         if content is not None:
             state = (content[1], content[2])
             voters, version, _ = control_of(content[0])
-        self.facts.append(facts.Reset(start, state, voters, version, self.epoch))
+        self.reported.append(did.Reset(start, state, voters, version, self.epoch))
 
     def _drop_prefix(self, effect: do.DropLogPrefix) -> None:
         at = next((one for one in self.disk.snapshots if one.offset == effect.start_offset), None)
         self.disk.drop_prefix(effect.start_offset)
         self.disk.delete(list(effect.snapshots))
         start = at or OffsetAndEpoch(effect.start_offset, -1)
-        self.facts.append(facts.PrefixDropped(start, start in self.disk.snapshots))
+        self.reported.append(did.PrefixDropped(start, start in self.disk.snapshots))
 
     # What takes time
 
@@ -245,7 +258,7 @@ class Node:
             one for at, one in enumerate(self.work) if at > place or one.kind != "flush"
         ]
         effect = cast("do.FlushLog", work.effect)
-        self.facts.append(facts.Flushed(self.disk.flush(work.covers)))
+        self.reported.append(did.Flushed(self.disk.flush(work.covers)))
         self.handle(events.LogFlushed(effect.end_offset, effect.generation))
 
     def _delivered(self, effect: do.DeliverCommitted) -> None:
@@ -257,13 +270,13 @@ class Node:
                 self.applied.apply(entry)
         if found or self.disk.start <= effect.start_offset:
             # Otherwise the log was replaced meanwhile: there is nothing to read any more.
-            self.facts.append(facts.Delivered(start, tuple(found)))
+            self.reported.append(did.Delivered(start, tuple(found)))
         self.handle(events.ListenerConsumed(effect.listener_id, self.applied.offset))
 
     def _loaded(self, effect: do.LoadSnapshot, data: bytes) -> None:
         content = content_of(data)
         state = (content[1], content[2]) if content else (-1, -1)
-        self.facts.append(facts.Loaded(effect.id, state, self.applied.offset, self.role))
+        self.reported.append(did.Loaded(effect.id, state, self.applied.offset, self.role))
         self.applied = Applied(*state)
         self.handle(events.ListenerConsumed(effect.listener_id, effect.id.offset))
 
@@ -280,7 +293,7 @@ class Node:
         if content is not None:
             control, offset, total = content
             voters, version, _ = control_of(control)
-            self.facts.append(facts.SnapshotStored(snapshot, (offset, total), voters, version))
+            self.reported.append(did.SnapshotStored(snapshot, (offset, total), voters, version))
 
     def _downloaded(self, effect: do.FinishSnapshot, *, is_well: bool) -> None:
         part = self.disk.part
@@ -297,7 +310,7 @@ class Node:
     # Network
 
     def _send(self, effect: do.SendRequest) -> None:
-        self.facts.append(facts.Asked(effect.message))
+        self.reported.append(did.RequestSent(effect.message))
         self.outbox.append(effect)
 
     def _reply(self, effect: do.SendReply) -> None:
@@ -307,7 +320,7 @@ class Node:
         elif isinstance(part, do.SnapshotSlice):
             part.put(message, self.disk.read_snapshot(part))
         request = self.requests.pop(effect.token)
-        self.facts.append(facts.Answered(request, message, self._voted))
+        self.reported.append(did.ResponseSent(request, message, self._voted))
         self.replies.append((effect.token, message))
 
     def _forget(self, _: do.ResetConnections) -> None:
@@ -317,15 +330,14 @@ class Node:
 
     def _advance(self, effect: do.HighWatermarkAdvanced) -> None:
         leads = self.role == "leader"
-        self.facts.append(facts.Advanced(effect.offset, self.epoch if leads else -1))
+        self.reported.append(did.HighWatermarkAdvanced(effect.offset, self.epoch if leads else -1))
         while leads and self.appends and self.appends[0].last < effect.offset:
             one = self.appends.pop(0)
-            self.facts.append(facts.Acked(one.base, one.epoch, one.values))
+            self.reported.append(did.Acknowledged(one.base, one.epoch, one.values))
 
     def _leader_changed(self, effect: do.LeaderChanged) -> None:
-        self.facts.append(
-            facts.Told(effect.leader_id, effect.epoch, effect.end_offset, self.applied.offset)
-        )
+        leader = effect.leader_id, effect.epoch, effect.end_offset
+        self.reported.append(did.LeaderReported(*leader, self.applied.offset))
 
     def _accepted(self, effect: do.AppendAccepted) -> None:
         values = self.waiting.pop(effect.token)
@@ -340,7 +352,7 @@ class Node:
         self.role, self.epoch = effect.new, effect.epoch
         self.appends.clear()
         if effect.new == "leader":
-            self.facts.append(facts.Elected(effect.epoch))
+            self.reported.append(did.Elected(effect.epoch))
 
     def _stop(self, _: do.ShutdownFinished) -> None:
         self.is_stopped = True

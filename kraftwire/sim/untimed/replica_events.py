@@ -1,4 +1,4 @@
-"""The facts that a replica reports, in order: the only input of the checks of a timeless cluster.
+"""The facts that a replica reports, in order: the only input of the checks of a untimed cluster.
 
 Facts are plain values, so that a step can be checked again later.
 """
@@ -9,30 +9,9 @@ from typing import NamedTuple
 
 from kraftwire.raft.effects import ElectionState
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.sim.timeless.entries import Entry
+from kraftwire.sim.untimed.disk import Entry
 from kraftwire.sim.voters import Voters
 from kraftwire.wire.message import Message
-
-__all__ = [
-    "Acked",
-    "Advanced",
-    "Answered",
-    "Appended",
-    "Asked",
-    "Delivered",
-    "Elected",
-    "Fact",
-    "Flushed",
-    "Loaded",
-    "Persisted",
-    "PrefixDropped",
-    "Reset",
-    "Settled",
-    "SnapshotStored",
-    "Started",
-    "Told",
-    "Truncated",
-]
 
 
 class Started(NamedTuple):
@@ -103,7 +82,7 @@ class SnapshotStored(NamedTuple):
     version: int | None
 
 
-class Advanced(NamedTuple):
+class HighWatermarkAdvanced(NamedTuple):
     """The high watermark advanced; `leader_epoch` is -1 except on the leader."""
 
     offset: int
@@ -116,13 +95,13 @@ class Elected(NamedTuple):
     epoch: int
 
 
-class Asked(NamedTuple):
+class RequestSent(NamedTuple):
     """A request was sent."""
 
     message: Message
 
 
-class Answered(NamedTuple):
+class ResponseSent(NamedTuple):
     """An answer was sent. `voted` is the replica's earlier vote in that epoch, -1 for none."""
 
     request: Message
@@ -146,7 +125,7 @@ class Loaded(NamedTuple):
     role: str
 
 
-class Told(NamedTuple):
+class LeaderReported(NamedTuple):
     """A state machine was told who leads; `consumed` is the offset up to which it had read."""
 
     leader_id: int
@@ -155,7 +134,7 @@ class Told(NamedTuple):
     consumed: int
 
 
-class Acked(NamedTuple):
+class Acknowledged(NamedTuple):
     """A client was told that its records are committed."""
 
     base: int
@@ -163,7 +142,7 @@ class Acked(NamedTuple):
     values: tuple[bytes, ...]
 
 
-class Settled(NamedTuple):
+class StepEnded(NamedTuple):
     """A step has ended, and the core is in this state."""
 
     epoch: int
@@ -174,7 +153,7 @@ class Settled(NamedTuple):
     role: str
 
 
-Fact = (
+ReplicaEvent = (
     Started
     | Persisted
     | Appended
@@ -183,13 +162,13 @@ Fact = (
     | Reset
     | PrefixDropped
     | SnapshotStored
-    | Advanced
+    | HighWatermarkAdvanced
     | Elected
-    | Asked
-    | Answered
+    | RequestSent
+    | ResponseSent
     | Delivered
     | Loaded
-    | Told
-    | Acked
-    | Settled
+    | LeaderReported
+    | Acknowledged
+    | StepEnded
 )

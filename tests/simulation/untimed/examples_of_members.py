@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.sim.timeless import facts
+from kraftwire.sim.untimed import replica_events as did
 from kraftwire.sim.voters import Voters
-from tests.simulation.timeless.facts_made import History, Story, directory, entry, sum_at
+from tests.simulation.untimed.examples import History, Story, directory, entry, sum_at
 
 # ---- voter sets ----------------------------------------------------------------------------------
 
@@ -17,8 +17,8 @@ FIVE: Voters = (*FOUR, (5, directory(5)))
 def dynamic() -> Story:
     """1 leads 1, 2 and 3, who are in the log at offset 0, committed."""
     story = Story((), 5)
-    for shelf in story.book.shelves.values():
-        shelf.load(0, THREE, 1)
+    for model in story.checkers.models.values():
+        model.load(0, THREE, 1)
     story.elects(1, 1, 2)
     first = entry(0, 1, voters=THREE)
     story.writes(1, first, epoch=1)
@@ -71,15 +71,15 @@ def change_outlives_its_cut() -> None:
     story = dynamic()
     story.copies(2, entry(1, 1, voters=FOUR), epoch=1)
     story.stores(2, 2)
-    story.see(2, facts.Truncated(1, 2, 2))
-    story.see(2, facts.Settled(2, 1, -1, FOUR, 1, "follower"))
+    story.on(2, did.Truncated(1, 2, 2))
+    story.on(2, did.StepEnded(2, 1, -1, FOUR, 1, "follower"))
 
 
 def snapshot_forgets_voters() -> None:
     """A snapshot without the voter set that is in force there."""
     story = dynamic()
     snapshot = OffsetAndEpoch(1, 1)
-    story.see(1, facts.SnapshotStored(snapshot, sum_at(story, 1), None, None))
+    story.on(1, did.SnapshotStored(snapshot, sum_at(story, 1), None, None))
 
 
 def one_change_after_the_other() -> None:
@@ -113,8 +113,8 @@ def cut_change_is_taken_back() -> None:
     story = dynamic()
     story.copies(2, entry(1, 1, voters=FOUR), epoch=1)
     story.stores(2, 2)
-    story.see(2, facts.Truncated(1, 2, 2))
-    story.see(2, facts.Settled(2, 1, -1, THREE, 1, "follower"))
+    story.on(2, did.Truncated(1, 2, 2))
+    story.on(2, did.StepEnded(2, 1, -1, THREE, 1, "follower"))
 
 
 BAD: tuple[tuple[str, History], ...] = (

@@ -11,14 +11,12 @@ from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.raft.effects import ElectionState
 from kraftwire.sim import words
-from kraftwire.sim.timeless import facts
-from kraftwire.sim.timeless.cluster_history import ClusterHistory
-from kraftwire.sim.timeless.shelves import Shelf
+from kraftwire.sim.untimed import replica_events as did
+from kraftwire.sim.untimed.cluster_history import ClusterHistory
+from kraftwire.sim.untimed.replica_model import ReplicaModel
 from kraftwire.sim.violation import Violation
 from kraftwire.sim.voters import Key
 from kraftwire.wire.message import Message
-
-__all__ = ["Votes", "leader_named"]
 
 
 def leader_named(message: Message) -> tuple[int, int] | None:
@@ -51,7 +49,7 @@ _NAMING = {
 }
 
 
-class Votes:
+class ElectionChecks:
     """Checks one replica's votes and messages; claims that concern others go to the history."""
 
     __slots__ = ("_history",)
@@ -59,17 +57,17 @@ class Votes:
     def __init__(self, history: ClusterHistory) -> None:
         self._history = history
 
-    def persisted(self, shelf: Shelf, fact: facts.Persisted) -> None:
+    def on_persisted(self, model: ReplicaModel, event: did.Persisted) -> None:
         """The quorum state was written. S1, S2, S3, S19."""
-        old, new, who = shelf.stored, fact.election, shelf.key[0]
+        old, new, who = model.stored, event.election, model.key[0]
         if new.epoch < old.epoch:
             raise Violation(
                 "S2",
                 f"{who} stores epoch {new.epoch} after {old.epoch}",
-                f"stored before: {_ballot(shelf.key, old)}",
-                f"stored now: {_ballot(shelf.key, new)}",
+                f"stored before: {_ballot(model.key, old)}",
+                f"stored now: {_ballot(model.key, new)}",
             )
-        if fact.in_pre_vote and new != old:
+        if event.in_pre_vote and new != old:
             raise Violation(
                 "S19",
                 f"a pre-vote changes what {who} has stored",
@@ -83,113 +81,113 @@ class Votes:
                 raise Violation(
                     "S3",
                     f"{who} changes its vote in epoch {new.epoch}",
-                    f"stored before: {_ballot(shelf.key, old)}",
-                    f"stored now: {_ballot(shelf.key, new)}",
+                    f"stored before: {_ballot(model.key, old)}",
+                    f"stored now: {_ballot(model.key, new)}",
                 )
-        shelf.stored = new
+        model.stored = new
         if new.voted is not None:
             if new.voted.id != who:
                 self._history.stores_vote(who, new.voted.id, old, new)
-            self._history.votes_for(shelf.key, new.epoch, new.voted.id)
+            self._history.votes_for(model.key, new.epoch, new.voted.id)
         if new.leader_id >= 0:
             self._history.leads(who, new.leader_id, new.epoch)
 
-    def asked(self, shelf: Shelf, message: Message) -> None:
+    def on_request_sent(self, model: ReplicaModel, message: Message) -> None:
         """A request leaves."""
-        self._speaks(shelf, message, "S2")
+        self._speaks(model, message, "S2")
         if message.NAME == "VoteRequest":
-            self._campaigns(shelf, cast("VoteRequest", message))
+            self._campaigns(model, cast("VoteRequest", message))
         elif message.NAME in ("FetchRequest", "FetchSnapshotRequest"):
-            self._fetches(shelf, message)
+            self._fetches(model, message)
 
-    def answered(self, shelf: Shelf, fact: facts.Answered) -> None:
+    def on_response_sent(self, model: ReplicaModel, event: did.ResponseSent) -> None:
         """An answer leaves."""
-        self._speaks(shelf, fact.message, "S20")
-        if fact.message.NAME == "VoteResponse":
-            self._grants(shelf, fact)
+        self._speaks(model, event.message, "S20")
+        if event.message.NAME == "VoteResponse":
+            self._grants(model, event)
 
-    def settled(self, shelf: Shelf, fact: facts.Settled) -> None:
+    def on_step_ended(self, model: ReplicaModel, event: did.StepEnded) -> None:
         """A step is over. S2: the epoch of the role is stored. S18: only voters stand or lead."""
-        if fact.epoch != shelf.stored.epoch:
+        if event.epoch != model.stored.epoch:
             raise Violation(
-                "S2", f"{shelf.key[0]} is in epoch {fact.epoch}, stored is {shelf.stored.epoch}"
+                "S2", f"{model.key[0]} is in epoch {event.epoch}, stored is {model.stored.epoch}"
             )
-        if fact.role in ("prospective", "candidate") and not shelf.may_stand():
-            raise Violation("S18", f"{shelf.key[0]} is {fact.role} and no voter")
+        if event.role in ("prospective", "candidate") and not model.may_stand():
+            raise Violation("S18", f"{model.key[0]} is {event.role} and no voter")
 
-    def _speaks(self, shelf: Shelf, message: Message, invariant: str) -> None:
+    def _speaks(self, model: ReplicaModel, message: Message, invariant: str) -> None:
         named = leader_named(message)
         if named is None:
             return
         leader, epoch = named
-        if epoch > shelf.stored.epoch:
+        if epoch > model.stored.epoch:
             raise Violation(
                 invariant,
-                f"{shelf.key[0]} speaks of epoch {epoch}, stored is {shelf.stored.epoch}",
+                f"{model.key[0]} speaks of epoch {epoch}, stored is {model.stored.epoch}",
             )
         if leader >= 0:
-            self._history.leads(shelf.key[0], leader, epoch)
+            self._history.leads(model.key[0], leader, epoch)
 
-    def _campaigns(self, shelf: Shelf, message: VoteRequest) -> None:
-        partition, own = message.topics[0].partitions[0], shelf.key[0]
+    def _campaigns(self, model: ReplicaModel, message: VoteRequest) -> None:
+        partition, own = message.topics[0].partitions[0], model.key[0]
         epoch = partition.replica_epoch
-        if not shelf.may_stand():
+        if not model.may_stand():
             raise Violation("S18", f"{own} asks for votes and is not a voter")
-        if message.voter_id not in [member[0] for member in shelf.voters]:
+        if message.voter_id not in [member[0] for member in model.voters]:
             raise Violation(
                 "S18", f"{own} asks {message.voter_id} for a vote, which is not a voter"
             )
-        if (partition.replica_id, partition.replica_directory_id) != shelf.key:
+        if (partition.replica_id, partition.replica_directory_id) != model.key:
             raise Violation("S17", f"{own} asks for votes as {partition.replica_id}")
-        if epoch != shelf.stored.epoch:
+        if epoch != model.stored.epoch:
             name = "S19" if partition.pre_vote else "S2"
-            raise Violation(name, f"{own} asks in epoch {epoch}, stored is {shelf.stored.epoch}")
+            raise Violation(name, f"{own} asks in epoch {epoch}, stored is {model.stored.epoch}")
         log = (partition.last_offset_epoch, partition.last_offset)
-        if log != (shelf.last_epoch, shelf.end):
+        if log != (model.last_epoch, model.end):
             raise Violation(
                 "S4",
                 f"{own} asks for votes with a log that is not its own",
-                f"its log ends at {words.position(shelf.end, shelf.last_epoch)}",
+                f"its log ends at {words.position(model.end, model.last_epoch)}",
                 f"it asks with {words.position(log[1], log[0])}",
             )
-        if shelf.durable < shelf.end:
+        if model.durable < model.end:
             raise Violation(
-                "S4", f"{own} asks with a log up to {shelf.end}, durable up to {shelf.durable}"
+                "S4", f"{own} asks with a log up to {model.end}, durable up to {model.durable}"
             )
-        voted = shelf.stored.voted
+        voted = model.stored.voted
         if not partition.pre_vote and (voted is None or voted.id != own):
             raise Violation("S3", f"{own} asks in epoch {epoch} without its own vote stored")
         if not partition.pre_vote:
             self._history.campaigned(own, epoch)
 
-    def _fetches(self, shelf: Shelf, message: Message) -> None:
+    def _fetches(self, model: ReplicaModel, message: Message) -> None:
         partition = cast("Any", message).topics[0].partitions[0]
         offset = getattr(partition, "fetch_offset", None)
-        if offset is not None and offset > shelf.durable:
+        if offset is not None and offset > model.durable:
             raise Violation(
-                "S9", f"{shelf.key[0]} fetches at {offset}, durable up to {shelf.durable}"
+                "S9", f"{model.key[0]} fetches at {offset}, durable up to {model.durable}"
             )
 
-    def _grants(self, shelf: Shelf, fact: facts.Answered) -> None:
-        response = cast("VoteResponse", fact.message)
+    def _grants(self, model: ReplicaModel, event: did.ResponseSent) -> None:
+        response = cast("VoteResponse", event.message)
         if not response.topics or not response.topics[0].partitions[0].vote_granted:
             return
-        asked = cast("VoteRequest", fact.request).topics[0].partitions[0]
-        own, candidate, epoch = shelf.key[0], asked.replica_id, asked.replica_epoch
+        asked = cast("VoteRequest", event.request).topics[0].partitions[0]
+        own, candidate, epoch = model.key[0], asked.replica_id, asked.replica_epoch
         candidate_key = (candidate, asked.replica_directory_id)
         if not asked.pre_vote:
-            voted = shelf.stored.voted
-            if shelf.stored.epoch != epoch or voted is None or voted.id != candidate:
+            voted = model.stored.voted
+            if model.stored.epoch != epoch or voted is None or voted.id != candidate:
                 raise Violation(
                     "S3",
                     f"{own} votes for {candidate} in epoch {epoch} without having stored that",
-                    f"answered: {words.vote(own, epoch, *candidate_key, shelf.key[1])}",
-                    f"stored: {_ballot(shelf.key, shelf.stored)}",
+                    f"answered: {words.vote(own, epoch, *candidate_key, model.key[1])}",
+                    f"stored: {_ballot(model.key, model.stored)}",
                 )
-            self._history.votes_for(shelf.key, epoch, candidate)
+            self._history.votes_for(model.key, epoch, candidate)
         log = (asked.last_offset_epoch, asked.last_offset)
-        mine = (shelf.last_epoch, shelf.end)
-        if log < mine and (asked.pre_vote or fact.voted != candidate):
+        mine = (model.last_epoch, model.end)
+        if log < mine and (asked.pre_vote or event.voted != candidate):
             kind = "pre-vote" if asked.pre_vote else "vote"
             raise Violation(
                 "S4",

@@ -1,0 +1,208 @@
+"""Runs the untimed clusters of seeds, replays paths, shortens failing ones, and sums up."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
+from typing import Any
+
+from kraftwire.sim.untimed.plan import KINDS, Plan, draw
+from kraftwire.sim.untimed.quiet_period import check_quiet_period
+from kraftwire.sim.untimed.scheduler import Scheduler
+from kraftwire.sim.untimed.world import Action, World
+from kraftwire.sim.violation import BUGS, Violation, as_violation
+
+QUIET_PERIOD: Action = ("quiet",)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The result of one cluster. `invariant` is empty if none was violated; `path` is what
+    happened, up to the violation."""
+
+    seed: int
+    steps: int = 0
+    elections: int = 0
+    commits: int = 0
+    marks: Counter[str] = field(default_factory=Counter)
+    path: list[Action] = field(default_factory=list)
+    invariant: str = ""
+    detail: str = ""
+    odds: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Totals:
+    """Totals over clusters."""
+
+    clusters: int = 0
+    steps: int = 0
+    elections: int = 0
+    commits: int = 0
+    violations: int = 0
+    marks: Counter[str] = field(default_factory=Counter)
+
+    def add(self, outcome: Outcome) -> None:
+        """Count a cluster."""
+        self.clusters += 1
+        self.steps += outcome.steps
+        self.elections += outcome.elections
+        self.commits += outcome.commits
+        self.violations += bool(outcome.invariant)
+        self.marks.update(outcome.marks)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object in the last line of `kraftwire sim explore --json`."""
+        return {
+            "clusters": self.clusters,
+            "steps": self.steps,
+            "elections": self.elections,
+            "commits": self.commits,
+            "violations": self.violations,
+        }
+
+
+def explore(plan: Plan) -> Outcome:
+    """Let as many random events happen as the plan says, then have a quiet period."""
+    world = World(plan)
+    scheduler = Scheduler(plan, world)
+
+    def apply() -> None:
+        world.begin()
+        for _ in range(2 * plan.steps):
+            what = scheduler.next() if len(world.history) < plan.steps else None
+            if what is not None:
+                world.apply(*what)
+        if plan.seed % 2:
+            _quiet_period(world)
+
+    return _outcome(world, apply)
+
+
+def play(
+    plan: Plan,
+    path: Sequence[Action],
+    world: World | None = None,
+    about: Callable[[Action], None] = lambda _: None,
+) -> Outcome:
+    """Replay a path; events that are not possible are skipped.
+
+    The path of the outcome ends with the violation. `about` is called before each event.
+    """
+    world = world or World(plan)
+
+    def apply() -> None:
+        world.begin()
+        for what in path:
+            about(what)
+            if what == QUIET_PERIOD:
+                _quiet_period(world)
+            else:
+                world.apply(*what)
+
+    return _outcome(world, apply)
+
+
+def _quiet_period(world: World) -> None:
+    """Let a cluster have a quiet period. Raises: Violation.
+
+    The path to a safety violation keeps every action of the period; for a liveness violation the
+    period is one action.
+    """
+    begin = len(world.history)
+    try:
+        check_quiet_period(world)
+    except Violation as violation:
+        if violation.invariant.startswith("L"):
+            world.history[begin:] = [QUIET_PERIOD]
+        raise
+
+
+def _outcome(world: World, apply: Callable[[], None]) -> Outcome:
+    outcome = Outcome(world.plan.seed, path=world.history)
+    # A cluster becomes garbage only when it ends: collecting sooner finds nothing.
+    gc.disable()
+    try:
+        apply()
+    except BUGS as error:
+        failed = as_violation(error)
+        outcome.invariant, outcome.detail = failed.invariant, failed.detail
+        outcome.odds = failed.odds
+    finally:
+        gc.enable()
+    outcome.steps = sum(world.marks.get(kind, 0) for kind in KINDS)
+    outcome.elections = len(world.checkers.history.leaders)
+    outcome.commits = world.checkers.history.frontier
+    outcome.marks = Counter(world.marks)
+    return outcome
+
+
+def run_seed(seed: int) -> Outcome:
+    """Run the cluster of a seed."""
+    outcome = explore(draw(seed))
+    if not outcome.invariant:
+        outcome.path = []
+    return outcome
+
+
+def run_seeds(seeds: Iterable[int], jobs: int = 1) -> Generator[Outcome, None, None]:
+    """Run many seeds. Order: that of the seeds, whatever the number of jobs."""
+    if jobs <= 1:
+        yield from map(run_seed, seeds)
+        return
+    # A forked child has all modules already; nothing here has threads.
+    with get_context("fork").Pool(jobs) as pool:
+        yield from pool.imap(run_seed, seeds, chunksize=32)
+
+
+# Without further nodes, without state machines, with Kafka's timers.
+_SIMPLER: tuple[dict[str, object], ...] = (
+    {"others": 0},
+    {"with_state": False},
+    {"auto_join": False},
+    {"timers": {"append_linger_ms": 0}},
+    {"fetch_max_bytes": 1 << 20, "chunk_bytes": 1 << 20},
+)
+
+
+def shrink(
+    plan: Plan, path: list[Action], invariant: str, within_s: float = 20.0
+) -> tuple[Plan, list[Action]]:
+    """Return the smallest cluster and path found that violate the same invariant.
+
+    Units: `within_s` bounds the CPU seconds to be spent.
+    """
+    end = time.process_time() + within_s
+    path = _without(plan, path, invariant, end)
+    for change in _SIMPLER:
+        if time.process_time() >= end:
+            break
+        smaller = replace(plan, **change)  # type: ignore[arg-type]
+        found = play(smaller, path)
+        if found.invariant == invariant:
+            plan, path = smaller, found.path
+    return plan, _without(plan, path, invariant, end)
+
+
+def _without(
+    plan: Plan, path: list[Action], invariant: str, end: float
+) -> list[Action]:
+    """Leave out halves, quarters, and so on down to single events."""
+    size = max(len(path) // 2, 1)
+    while time.process_time() < end:
+        before = len(path)
+        start = 0
+        while start < len(path) and time.process_time() < end:
+            found = play(plan, path[:start] + path[start + size :])
+            if found.invariant == invariant and len(found.path) < len(path):
+                path = found.path
+            else:
+                start += size
+        if size == 1 and len(path) == before:
+            break
+        size = max(size // 2, 1)
+    return path
