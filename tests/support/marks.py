@@ -23,6 +23,7 @@ MARKS: dict[str, tuple[str, ...]] = {
     "tidy/": (),
     "tidy/test_hops": ("slow",),
     "tidy/test_readme": ("slow",),
+    "tidy/test_recipes": ("slow",),
     "tidy/test_wheel": ("slow",),
     "unit/": (),
     "unit/capture/": ("portable",),

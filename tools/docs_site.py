@@ -1,0 +1,94 @@
+"""The pages of the documentation site: hooks that `mkdocs.yml` names.
+
+Every Markdown file of the project becomes a page at its own path, so that links between them work
+as they do in a checkout. Links to source files become plain text.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[1]
+
+_PAGES = ("*.md", "docs/*.png", "docs/*.css")
+_LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)#\s]+)(?P<anchor>#[^)]*)?\)")
+
+# Title -> pages; a folder stands for the packages in it.
+_NAVIGATION: dict[str, tuple[str, ...]] = {
+    "Using it": (
+        "examples",
+        "kraftwire/decode",
+        "kraftwire/node",
+        "kraftwire/client",
+        "kraftwire/testing",
+        "kraftwire/replica",
+        "kraftwire/spark",
+        "kraftwire/sim",
+        "docs/security.md",
+    ),
+    "Reference": ("docs/public.md", "docs/reference.md"),
+    "How it works": ("kraftwire", "kraftwire/*", "docs/rules.md", "docs/invariants.md"),
+    "Decisions": ("docs/adr", "docs/adr/*.md"),
+    "Contributing": ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "tests", "tests/*"),
+}
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Order the pages, each of them once, at its first place."""
+    seen: set[str] = set()
+    config.nav = [{"kraftwire": "README.md"}]
+    for title, patterns in _NAVIGATION.items():
+        pages = [page for pattern in patterns for page in _matching(pattern)]
+        fresh = [page for page in dict.fromkeys(pages) if page not in seen]
+        seen.update(fresh)
+        config.nav.append({title: fresh})
+    return config
+
+
+def _matching(pattern: str) -> list[str]:
+    found = sorted(ROOT.glob(pattern))
+    pages = [path / "README.md" if path.is_dir() else path for path in found]
+    return [
+        path.relative_to(ROOT).as_posix()
+        for path in pages
+        if path.suffix == ".md" and path.is_file()
+    ]
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Put the project's own files in place of those in the folder that mkdocs looked at."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *_PAGES],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    of_theme = [file for file in files if file.src_dir != config.docs_dir]
+    own = [
+        File(name, str(ROOT), config.site_dir, config.use_directory_urls)
+        for name in listed.stdout.splitlines()
+        if not name.startswith(".") and (ROOT / name).is_file()
+    ]
+    return Files([*of_theme, *own])
+
+
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+    """Let links lead to pages, or nowhere."""
+    folder = (ROOT / page.file.src_uri).parent
+
+    def linked(match: re.Match[str]) -> str:
+        target = match["target"]
+        if "://" in target or target.endswith((".md", ".png")):
+            return match[0]
+        if (folder / target / "README.md").is_file():
+            return f"[{match['text']}]({target.rstrip('/')}/README.md{match['anchor'] or ''})"
+        return match["text"]
+
+    return _LINK.sub(linked, markdown)
