@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 from kraftwire.errors import UsageError
 
-__all__ = ["Address", "address_text", "parse_addresses"]
-
 # Host, without brackets, and port.
 Address = tuple[str, int]
 

@@ -37,8 +37,6 @@ from kraftwire.protocol.session import SOFTWARE_NAME
 from kraftwire.raft.voters import Endpoint
 from kraftwire.wire.message import Message
 
-__all__ = ["CONNECT_TIMEOUT_S", "REQUEST_TIMEOUT_S", "AsyncAdmin"]
-
 # A node that is up answers the first request in milliseconds; one that is paused never does, and
 # the others should be asked while there is time.
 CONNECT_TIMEOUT_S = 4.0

@@ -26,8 +26,6 @@ from kraftwire.errors import ApiError, UsageError, WireError
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
 
-__all__ = ["Attempts", "RetrySettings"]
-
 _Result = TypeVar("_Result")
 
 

@@ -18,8 +18,6 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.session import ClientSession
 from kraftwire.wire.message import Message
 
-__all__ = ["Channel"]
-
 _READ_BYTES = 64 * 1024
 # How other kinds of server answer a request that they cannot read.
 _OTHERS = (

@@ -19,17 +19,6 @@ from kraftwire.messages.metadata_response import MetadataResponse
 from kraftwire.protocol.error_codes import ErrorCode, error_name
 from kraftwire.wire.message import Message
 
-__all__ = [
-    "ENDPOINT_BROKER",
-    "ENDPOINT_CONTROLLER",
-    "Cluster",
-    "ClusterSettings",
-    "cluster_info",
-    "error_detail",
-    "is_temporary",
-    "refusal",
-]
-
 ENDPOINT_BROKER, ENDPOINT_CONTROLLER = 1, 2
 
 

@@ -14,8 +14,6 @@ from kraftwire.messages.update_features_response import UpdateFeaturesResponse
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
 
-__all__ = ["check_features_updated", "feature_info", "features_request"]
-
 
 def feature_info(response: ApiVersionsResponse) -> FeatureInfo:
     """Read the features in an answer. Raises: ApiError if the answer is an error."""

@@ -18,8 +18,6 @@ from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
 
-__all__ = ["log_info", "log_request"]
-
 
 def log_request(leader_epoch: int) -> FetchRequest:
     """Ask the leader of an epoch for the beginning of its log, without waiting."""

@@ -27,16 +27,6 @@ from kraftwire.raft.voters import Endpoint
 from kraftwire.wire.json_form import uuid_from_text, uuid_to_text
 from kraftwire.wire.message import Message
 
-__all__ = [
-    "NotLeaderError",
-    "add_request",
-    "check_voters_changed",
-    "describe_request",
-    "quorum_info",
-    "remove_request",
-    "update_request",
-]
-
 
 class NotLeaderError(ApiError):
     """The node does not lead the quorum; `leader_id` is None if the node does not know the leader.

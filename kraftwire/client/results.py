@@ -8,19 +8,6 @@ from dataclasses import dataclass, field
 from kraftwire.raft.voters import Endpoint
 from kraftwire.records.offsets import OffsetAndEpoch
 
-__all__ = [
-    "NO_DIRECTORY_ID",
-    "ClusterInfo",
-    "FeatureInfo",
-    "LogInfo",
-    "NodeInfo",
-    "PartitionInfo",
-    "QuorumInfo",
-    "ReplicaInfo",
-    "TopicInfo",
-    "VersionRange",
-]
-
 # The zero uuid stands for an unknown directory.
 NO_DIRECTORY_ID = "A" * 22
 

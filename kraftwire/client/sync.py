@@ -16,8 +16,6 @@ from kraftwire.client.results import ClusterInfo, FeatureInfo, LogInfo, QuorumIn
 from kraftwire.raft.voters import Endpoint
 from kraftwire.wire.message import Message
 
-__all__ = ["Admin"]
-
 _Result = TypeVar("_Result")
 
 

@@ -15,8 +15,6 @@ from kraftwire.messages.metadata_response import (
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.json_form import uuid_to_text
 
-__all__ = ["topic_infos", "topics_request"]
-
 
 def topics_request(names: Iterable[str] | None) -> MetadataRequest:
     """Build the request for topics by name, or for all; it never creates topics."""

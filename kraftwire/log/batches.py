@@ -14,8 +14,6 @@ from typing import overload
 from kraftwire.records.header import fields
 from kraftwire.records.offsets import OffsetAndEpoch
 
-__all__ = ["HEAD", "HEAD_SIZE", "BatchArrays", "BatchList"]
-
 # The header up to its largest timestamp.
 HEAD = fields(
     "base_offset",

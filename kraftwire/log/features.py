@@ -11,15 +11,6 @@ from dataclasses import dataclass
 
 from kraftwire.errors import UsageError
 
-__all__ = [
-    "KRAFT_VERSION",
-    "METADATA_VERSION",
-    "FeatureWishes",
-    "Features",
-    "choose_features",
-    "parse_features",
-]
-
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
 

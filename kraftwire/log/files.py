@@ -194,52 +194,42 @@ class LocalFiles:
     """The operating system's files."""
 
     def open(self, path: str, create: bool = False) -> File:
-        """Open a file for reading and writing."""
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         with _failing("opening", path):
             return _LocalFile(os.open(path, flags, 0o600), path)
 
     def open_to_read(self, path: str) -> File:
-        """Open a file for reading only."""
         with _failing("opening", path):
             return _LocalFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path)
 
     def make_read_only(self, path: str) -> None:
-        """Remove all write permissions of a file."""
         with _failing("making read-only", path):
             os.chmod(path, stat.S_IMODE(os.stat(path).st_mode) & ~0o222)
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or directory of this name."""
         return os.path.lexists(path)
 
     def size(self, path: str) -> int:
-        """Bytes in a file."""
         with _failing("reading the size", path):
             return os.stat(path).st_size
 
     def listdir(self, path: str) -> list[str]:
-        """The names in a directory. Order: by name."""
         with _failing("listing", path):
             return sorted(os.listdir(path))
 
     def mkdir(self, path: str) -> None:
-        """Make a directory and its parents; no error if it exists."""
         with _failing("making the directory", path):
             os.makedirs(path, exist_ok=True)
 
     def rename(self, old: str, new: str) -> None:
-        """Rename a file, replacing any file that has the new name."""
         with _failing(f"renaming to {new}", old):
             os.replace(old, new)
 
     def unlink(self, path: str) -> None:
-        """Remove a file."""
         with _failing("removing", path):
             os.unlink(path)
 
     def fsync_dir(self, path: str) -> None:
-        """Return once the names in a directory are durable."""
         with _failing("opening", path):
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -249,12 +239,10 @@ class LocalFiles:
             os.close(descriptor)
 
     def read_bytes(self, path: str) -> bytes:
-        """All of a file."""
         with _failing("reading", path), open(path, "rb") as file:
             return file.read()
 
     def lock(self, path: str) -> Lock:
-        """Lock a file against every other process, one of Kafka included."""
         place = os.path.realpath(path)
         if place in _LOCKED:
             raise _in_use(path, "held by this process")

@@ -28,18 +28,6 @@ from kraftwire.log.names import FLUSH_MARK_FILE, join
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.fast import ZERO_UUID
 
-__all__ = [
-    "COPY_BYTES",
-    "MARK_MAGIC",
-    "NOBODY",
-    "FlushMark",
-    "Identity",
-    "Mark",
-    "epochs_crc",
-    "parse_mark",
-    "read_copies",
-]
-
 MARK_MAGIC = b"kwflush1"
 
 # Each copy has a page, so that a torn write of one does not affect the other.

@@ -18,8 +18,6 @@ import struct
 
 from kraftwire.log.files import File
 
-__all__ = ["OFFSET_ENTRY", "TIME_ENTRY", "Index"]
-
 OFFSET_ENTRY = struct.Struct(">ii")
 TIME_ENTRY = struct.Struct(">qi")
 

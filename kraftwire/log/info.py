@@ -15,8 +15,6 @@ from kraftwire.log.names import META_PROPERTIES_FILE, join
 from kraftwire.wire.fast import ZERO_UUID
 from kraftwire.wire.json_form import uuid_to_text
 
-__all__ = ["storage_info"]
-
 
 @dataclass(slots=True)
 class _Findings:

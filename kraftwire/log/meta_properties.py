@@ -17,8 +17,6 @@ from kraftwire.log.properties import escape_property, parse_properties
 from kraftwire.wire.fast import ZERO_UUID
 from kraftwire.wire.json_form import uuid_from_text, uuid_to_text
 
-__all__ = ["MetaProperties", "read_meta_properties", "write_meta_properties"]
-
 _VERSION = "1"
 _OWN = ("version", "cluster.id", "node.id", "directory.id")
 _NODE_ID_MAX = 0x7FFFFFFF

@@ -44,7 +44,6 @@ class Health:
     __slots__ = ("error",)
 
     def __init__(self) -> None:
-        """Begin without an error."""
         self.error: StorageError | None = None
 
     def ensure(self) -> None:

@@ -9,27 +9,6 @@ import re
 
 from kraftwire.records.offsets import OffsetAndEpoch
 
-__all__ = [
-    "BOOTSTRAP_FILE",
-    "DELETED_SUFFIX",
-    "EPOCHS_FILE",
-    "FLUSH_MARK_FILE",
-    "LOCK_FILE",
-    "META_PROPERTIES_FILE",
-    "PARTITION_METADATA_FILE",
-    "PART_SUFFIX",
-    "QUORUM_STATE_FILE",
-    "base_offset_of",
-    "checkpoint_name",
-    "checkpoint_of",
-    "is_leftover",
-    "join",
-    "offset_name",
-    "parent",
-    "part_name",
-    "partition_directory",
-]
-
 BOOTSTRAP_FILE = "bootstrap.checkpoint"
 LOCK_FILE = ".lock"
 META_PROPERTIES_FILE = "meta.properties"

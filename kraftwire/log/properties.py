@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from kraftwire.errors import UsageError
 
-__all__ = ["Property", "escape_property", "parse_properties"]
-
 
 @dataclass(frozen=True, slots=True)
 class Property:

@@ -26,8 +26,6 @@ from kraftwire.errors import StorageError
 from kraftwire.log.files import Files, replace_file
 from kraftwire.wire.fast import ZERO_UUID
 
-__all__ = ["QuorumState", "QuorumStateFile", "checksum_line"]
-
 _LOG = logging.getLogger(__name__)
 
 _NOBODY = -1

@@ -27,8 +27,6 @@ from kraftwire.log.settings import LogSettings
 from kraftwire.log.snapshots.store import SnapshotStore
 from kraftwire.records.offsets import OffsetAndEpoch
 
-__all__ = ["Recovered", "check_mark", "epochs_of", "load", "refusal", "repair"]
-
 _LOG = logging.getLogger(__name__)
 
 _REMEDY = (

@@ -20,9 +20,6 @@ from kraftwire.records.header import (
 )
 from kraftwire.records.reader import BatchReader
 
-__all__ = ["Damage", "SegmentScan", "find_later_batch", "scan_segment"]
-
-
 
 @dataclass(frozen=True, slots=True)
 class Damage:

@@ -9,8 +9,6 @@ import os
 
 from kraftwire.wire.json_form import uuid_to_text
 
-__all__ = ["random_uuid"]
-
 # Directory ids below this number have special meanings: unassigned, lost, migrating.
 _RESERVED_BELOW = 100
 

@@ -13,8 +13,6 @@ from kraftwire.errors import UsageError, WireError
 from kraftwire.wire.fast import ZERO_UUID
 from kraftwire.wire.json_form import uuid_from_text
 
-__all__ = ["InitialVoter", "parse_initial_voters"]
-
 _PORT_MAX = 0xFFFF
 _ID_MAX = 0x7FFFFFFF
 

@@ -26,7 +26,8 @@ from kraftwire.node.admission import Admission
 from kraftwire.node.assembly import Assembly, Metadata, assemble
 from kraftwire.node.capture import CaptureFile
 from kraftwire.node.collector import Collector
-from kraftwire.node.config import ConnectionLimits, Listener, NodeConfig
+from kraftwire.node.config import ConnectionLimits, NodeConfig
+from kraftwire.node.config_listeners import Listener
 from kraftwire.node.connection import Connection, ConnectionStats, Service
 from kraftwire.node.driver import Driver
 from kraftwire.node.handlers.versions import offered
@@ -39,8 +40,6 @@ from kraftwire.raft.events import ShutdownRequested
 from kraftwire.raft.voters import Endpoint
 from kraftwire.replica import StateMachine
 from kraftwire.replica.storage import Directories, Storage
-
-__all__ = ["Node", "run", "run_node"]
 
 # A core that takes longer than its own shutdown timeout plus this is stuck.
 SHUTDOWN_GRACE_SECONDS = 5.0

@@ -29,8 +29,6 @@ from kraftwire.records.batch import RecordBatch
 from kraftwire.replica.state_machine import SnapshotReader
 from kraftwire.replica.storage import Storage
 
-__all__ = ["Assembly", "Metadata", "assemble"]
-
 # A factory of connections for a client id.
 MakeLink = Callable[[str], Link]
 
@@ -113,7 +111,6 @@ class Metadata:
         self._storage = storage
 
     def apply(self, batches: Sequence[RecordBatch]) -> None:
-        """Apply committed batches."""
         self._controller.apply(batches)
         self._note_cluster_id()
 
@@ -122,11 +119,9 @@ class Metadata:
         self._controller.load(snapshot)
 
     def freeze(self) -> Iterable[bytes]:
-        """Return the state for a snapshot."""
         return self._controller.freeze()
 
     def leadership(self, leader_id: int, epoch: int, end_offset: int) -> None:
-        """Note the leader."""
         self._note_cluster_id()
         self._controller.leadership(leader_id, epoch, end_offset)
 

@@ -23,8 +23,6 @@ from kraftwire.records.metadata import decode_metadata
 from kraftwire.records.reader import read_batches
 from kraftwire.wire.json_form import uuid_to_text
 
-__all__ = ["new_cluster_id", "read_bootstrap"]
-
 
 def new_cluster_id() -> str:
     """Return a random cluster id in Kafka's form."""

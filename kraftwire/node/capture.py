@@ -17,8 +17,6 @@ from kraftwire.node.link import Stream
 from kraftwire.node.logs import log
 from kraftwire.protocol.pcapng import Address, TcpConnection, capture_start
 
-__all__ = ["CaptureFile"]
-
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)

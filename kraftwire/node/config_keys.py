@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-__all__ = ["DRAFT_NAMES", "KAFKA_PREFIXES", "KEYS", "Key", "kafka_keys"]
-
 INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1
 

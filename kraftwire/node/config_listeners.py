@@ -16,16 +16,6 @@ from kraftwire.errors import UsageError
 from kraftwire.node.settings import Settings
 from kraftwire.raft.voters import Endpoint
 
-__all__ = [
-    "Listener",
-    "check_ports",
-    "check_protocols",
-    "host_name",
-    "read_endpoints",
-    "read_servers",
-    "split",
-]
-
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 WILDCARDS = ("", "0.0.0.0", "::")
 

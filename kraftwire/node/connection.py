@@ -26,7 +26,8 @@ from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.node.admission import Admission, has_too_many_elements
-from kraftwire.node.config import ConnectionLimits, Listener
+from kraftwire.node.config import ConnectionLimits
+from kraftwire.node.config_listeners import Listener
 from kraftwire.node.context import Request
 from kraftwire.node.handlers.api_versions import only_api_versions, software_name
 from kraftwire.node.link import Stream, Tap, close_now

@@ -22,8 +22,6 @@ from kraftwire.raft.view import RaftView
 from kraftwire.raft.voters import Endpoint, ReplicaKey
 from kraftwire.wire.message import Message
 
-__all__ = ["ActiveController", "Context", "Handler", "Quorum", "Request"]
-
 
 async def _admit_at_once(_: int) -> None:
     """Admit the answer of a request that has no connection: there is nothing to wait for."""

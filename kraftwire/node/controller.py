@@ -38,8 +38,6 @@ from kraftwire.records.metadata import encode_metadata
 from kraftwire.replica.state_machine import SnapshotReader
 from kraftwire.wire.message import Message
 
-__all__ = ["Controller"]
-
 _RECHECK_MS = 500
 
 # Receives the image at the time when the step runs, not when it was queued.
@@ -87,11 +85,9 @@ class Controller:
 
     @property
     def image(self) -> MetadataImage:
-        """The state of the committed records."""
         return self._image
 
     def apply(self, batches: Sequence[RecordBatch]) -> None:
-        """Replay committed batches."""
         image = self._image
         was_complete = not image.problem
         for batch in batches:
@@ -110,7 +106,6 @@ class Controller:
         return self._image.freeze()
 
     def leadership(self, leader_id: int, epoch: int, end_offset: int) -> None:
-        """Become the active controller, or cease to be it."""
         is_leader = leader_id == self._quorum.key.id
         self._epoch = epoch if is_leader else None
         log("info", "leader-change", leader=leader_id, epoch=epoch, end_offset=end_offset)
@@ -121,7 +116,6 @@ class Controller:
         return await self._run_step(lambda: steps.register_controller(self._image, request))
 
     async def register_broker(self, request: BrokerRegistrationRequest) -> Message:
-        """Register a broker."""
         quorum = self._quorum
         return await self._run_step(
             lambda: steps.register_broker(
@@ -135,18 +129,15 @@ class Controller:
         )
 
     async def heartbeat(self, request: BrokerHeartbeatRequest) -> Message:
-        """Take a broker's heartbeat."""
         now_ms = self._quorum.now_ms
         return await self._run_step(
             lambda: steps.heartbeat(self._image, self._sessions, request, now_ms())
         )
 
     async def unregister_broker(self, request: UnregisterBrokerRequest) -> Message:
-        """Forget a broker."""
         return await self._run_step(lambda: steps.unregister_broker(self._image, request))
 
     async def update_features(self, updates: Sequence[FeatureUpdateKey]) -> None:
-        """Finalize levels of features other than kraft.version."""
         done = UpdateFeaturesResponse()
         await self._run_step(lambda: StepResult(done, level_records(self._image, updates)))
 

@@ -55,19 +55,6 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.fast import ZERO_UUID
 from kraftwire.wire.message import Message
 
-__all__ = [
-    "ELR_VERSION",
-    "Sessions",
-    "StepResult",
-    "VersionedRecord",
-    "activate",
-    "expire",
-    "heartbeat",
-    "register_broker",
-    "register_controller",
-    "unregister_broker",
-]
-
 # A record and the version to write it in.
 VersionedRecord = tuple[Message, int]
 

@@ -33,8 +33,6 @@ from kraftwire.replica.runner import Runner
 from kraftwire.replica.state_machine import StateMachine
 from kraftwire.wire.message import Message
 
-__all__ = ["AppendDone", "Driver", "Network"]
-
 # An answer of the core, and the part of a file that it carries.
 _Reply = tuple[Message, Part | None]
 
@@ -70,7 +68,6 @@ class _Threads:
         self.flush_seconds: deque[float] = deque(maxlen=8)
 
     def start(self, kind: Work, work: Callable[[], T], done: Callable[[T], None]) -> None:
-        """Do the work in a thread."""
         assert self.nursery is not None, f"{kind} before the driver runs"
         timed = partial(self.timed, work) if kind is Work.FLUSH else work
         self.nursery.start_soon(self._run, timed, done, name=str(kind))
@@ -308,34 +305,27 @@ class Driver:
     # ---- the runner's host
 
     def submit(self, event: ev.Event) -> None:
-        """Queue an event for the core."""
         self._queue.append(event)
         if self._wake is not None:
             self._wake.set()
 
     def send(self, request: fx.SendRequest) -> None:
-        """Send a request."""
         self._network.send(request, self.submit)
 
     def reset_connections(self, _: fx.ResetConnections) -> None:
-        """Forget the requests in flight."""
         self._network.reset()
 
     def wants_reply(self, token: int) -> bool:
-        """Return whether the requesting connection is still open."""
         return token in self._replies
 
     def reply(self, token: int, message: Message, part: Part | None) -> None:
-        """Resume the task that sent the request."""
         self._has_replied = True
         self._replies.pop(token).set((message, part))
 
     def committed(self, effect: fx.HighWatermarkAdvanced) -> None:
-        """Resume the tasks that wait for this offset."""
         self.waiters.advance(effect.offset)
 
     def decided(self, effect: fx.AppendAccepted | fx.AppendRefused | fx.UpgradeDecided) -> None:
-        """Pass the decision to the task that asked for it."""
         if isinstance(effect, fx.UpgradeDecided):
             self._upgrades.pop(effect.token).set(effect)
             return
@@ -356,13 +346,11 @@ class Driver:
         log(level, "role", **fields, leader=effect.leader_id, reason=effect.reason)
 
     def voters_changed(self, effect: fx.VotersChanged) -> None:
-        """Log the new voters, and whether this node is one of them."""
         voters = ",".join(str(voter.key.id) for voter in effect.voters)
         fields = {"voters": voters, "kraft_version": effect.kraft_version, "offset": effect.offset}
         log("info", "voters", **fields, is_voter=effect.is_voter)
 
     def note(self, effect: fx.Note) -> None:
-        """Log a note of the core."""
         if effect.level == "info":
             log(effect.level, "note", text=effect.text)
         else:

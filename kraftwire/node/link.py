@@ -20,8 +20,6 @@ from kraftwire.node.logs import RateLimit, log
 from kraftwire.protocol.session import ClientSession
 from kraftwire.wire.message import Message
 
-__all__ = ["Link", "LinkDown", "LinkStats", "Stream", "Tap", "TapFactory"]
-
 RECONNECT_BACKOFF_MS = (50, 500)
 # Half of the maximum that a Fetch asks for: smaller reads cost more turns of the loop.
 READ_SIZE = 512 * 1024

@@ -19,7 +19,8 @@ import trio
 from kraftwire.errors import UsageError
 from kraftwire.limits import CONNECTION_BYTES_MAX, DESCRIPTORS_RESERVED
 from kraftwire.node.admission import OPEN_CONNECTION_BYTES
-from kraftwire.node.config import ConnectionLimits, Listener
+from kraftwire.node.config import ConnectionLimits
+from kraftwire.node.config_listeners import Listener
 from kraftwire.node.logs import RateLimit, log
 from kraftwire.node.peer_liveness import probe_peer
 

@@ -13,8 +13,6 @@ from collections.abc import Callable
 
 from kraftwire.printable import printable
 
-__all__ = ["LOGGER", "RateLimit", "log", "set_up"]
-
 LOGGER = logging.getLogger("kraftwire.node")
 # What was repaired or removed when the log was opened: that package has no notion of node or event.
 _STORAGE = logging.getLogger("kraftwire.log")

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-__all__ = ["Sample", "raft_samples", "render"]
-
 PREFIX = "kafka_server_raft_metrics_"
 
 

@@ -13,8 +13,6 @@ import trio
 
 from kraftwire.limits import HTTP_REQUEST_SIZE_MAX
 
-__all__ = ["SCRAPE_SECONDS_MAX", "serve_http"]
-
 # A scrape takes milliseconds; Prometheus itself gives up after ten seconds by default.
 SCRAPE_SECONDS_MAX = 10
 _CLOSE_SECONDS_MAX = 1

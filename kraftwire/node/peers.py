@@ -29,8 +29,6 @@ from kraftwire.raft.resignation import features_of
 from kraftwire.raft.values import Destination
 from kraftwire.wire.message import Message
 
-__all__ = ["Peers"]
-
 Deliver = Callable[[ResponseReceived | RequestFailed | FeaturesHeard], None]
 Exchange = Callable[[Link, SendRequest], Awaitable[Message]]
 
@@ -49,7 +47,6 @@ class Peers:
     """Sends the core's requests. Order: nothing is sent unless `run` is running."""
 
     def __init__(self, make_link: Callable[[], Link], stats: LinkStats) -> None:
-        """Send through links."""
         self._make_link = make_link
         self._stats = stats
         # Least recently used first; a destination is separate for requests and for ApiVersions

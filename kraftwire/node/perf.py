@@ -38,8 +38,6 @@ from kraftwire.replica import SnapshotReader
 from kraftwire.wire.fast import ZERO_UUID
 from kraftwire.wire.json_form import uuid_to_text
 
-__all__ = ["CLUSTER_ID", "TOPIC", "Figures", "Load", "Workload", "run"]
-
 TOPIC = TopicPartition("__raft_performance_test", bytes(15) + b"\x02")
 CLUSTER_ID = uuid_to_text(ZERO_UUID)
 

@@ -30,8 +30,6 @@ from kraftwire.protocol.error_codes import ErrorCode, error_name
 from kraftwire.raft.voters import Endpoint
 from kraftwire.wire.message import Message
 
-__all__ = ["Registration"]
-
 _PLAINTEXT = 0
 
 # Units: seconds. A fenced broker sends heartbeats often, so that it is unfenced soon after its

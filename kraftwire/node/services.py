@@ -26,8 +26,6 @@ from kraftwire.raft.view import RaftView
 from kraftwire.raft.voters import Endpoint, ReplicaKey
 from kraftwire.wire.message import Message
 
-__all__ = ["DriverQuorum", "Forwarder", "NodeContext"]
-
 
 class Forwarder:
     """Sends requests to the leader's controller endpoint, a bounded number at a time."""
@@ -71,25 +69,21 @@ class DriverQuorum:
         self._driver = driver
 
     def now_ms(self) -> int:
-        """The clock of all timers."""
         return self._driver.now_ms()
 
     async def append(
         self, values: Sequence[bytes], *, epoch: int, expected_end_offset: int | None = None
     ) -> int:
-        """Append records as the leader of `epoch`; returns the last one's offset."""
         return await self._driver.append(
             values, epoch=epoch, expected_end_offset=expected_end_offset
         )
 
     async def committed(self, offset: int, *, epoch: int) -> None:
-        """Wait until the record at `offset`, appended in `epoch`, is committed."""
         if self.raft.epoch != epoch or self.raft.role != "leader":
             raise ApiError(ErrorCode.NOT_CONTROLLER, f"this node does not lead epoch {epoch}")
         await self._driver.waiters.committed(offset)
 
     def resign(self, epoch: int) -> None:
-        """Give up the leadership of this epoch."""
         self._driver.submit(ResignRequested(epoch))
 
 
@@ -116,24 +110,19 @@ class NodeContext:
 
     @property
     def image(self) -> MetadataImage:
-        """The state of the committed records."""
         return self.controller.image
 
     def now_ms(self) -> int:
-        """The clock of all timers."""
         return self._driver.now_ms()
 
     async def answer(self, request: Request) -> Message | None:
-        """Let the handler answer a request; None closes the connection."""
         handler = handlers.route(request)
         return None if handler is None else await handler(request, self)
 
     async def raft_request(self, request: Request) -> Message | None:
-        """Let the core answer a raft request."""
         return await self._driver.request(request)
 
     async def forward(self, message: Message, version: int | None = None) -> Message:
-        """Let the quorum leader answer, on this node or another. Raises: ApiError."""
         if self.raft.leader_id == self.key.id:
             return await self._answer_here(message, version)
         endpoint = self.raft.leader_endpoint
@@ -142,19 +131,15 @@ class NodeContext:
         return await self._forwarder.send(endpoint, message, version)
 
     def read_committed(self, offset: int, max_bytes: int) -> bytes:
-        """Return whole batches below the high watermark."""
         return self._driver.read_committed(offset, max_bytes)
 
     def committed_size(self, offset: int, max_bytes: int) -> int:
-        """Return how many bytes `read_committed` would return."""
         return self._driver.committed_size(offset, max_bytes)
 
     async def wait_high_watermark(self, above: int, timeout_ms: int) -> int:
-        """Return the high watermark once it is greater than `above`, or at the time-out."""
         return await self._driver.waiters.above(above, timeout_ms)
 
     async def upgrade_kraft_version(self, version: int, *, validate_only: bool) -> None:
-        """Raise kraft.version as the leader, and wait until that is committed."""
         epoch = self.raft.epoch
         await self._driver.upgrade(version, epoch=epoch, validate_only=validate_only)
 

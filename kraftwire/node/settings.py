@@ -15,8 +15,6 @@ from kraftwire.errors import UsageError
 from kraftwire.log.properties import parse_properties
 from kraftwire.node.config_keys import DRAFT_NAMES, KAFKA_PREFIXES, KEYS, kafka_keys
 
-__all__ = ["Setting", "Settings", "read_settings"]
-
 
 @dataclass(frozen=True, slots=True)
 class Setting:

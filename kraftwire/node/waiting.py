@@ -9,8 +9,6 @@ import trio
 
 from kraftwire.errors import ApiError
 
-__all__ = ["CommitWaiters", "Outcome"]
-
 T = TypeVar("T")
 
 

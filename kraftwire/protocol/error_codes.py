@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 
 from kraftwire.errors import UsageError
 
-__all__ = ["ErrorCode", "error_name"]
-
 RETRY = True
 FINAL = False
 

@@ -12,14 +12,6 @@ from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.protocol.versions import request_header_version, response_header_version
 
-__all__ = [
-    "decode_request_header",
-    "decode_response_header",
-    "encode_request_header",
-    "encode_response_header",
-    "peek_request",
-]
-
 _KEY_AND_VERSION = struct.Struct(">hh")
 
 

@@ -15,8 +15,6 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from kraftwire import __version__
 from kraftwire.errors import UsageError, check
 
-__all__ = ["Address", "TcpConnection", "capture_start"]
-
 # Numeric address and port.
 Address = tuple[str, int]
 

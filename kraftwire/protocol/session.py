@@ -30,7 +30,6 @@ from kraftwire.wire.message import Message
 if TYPE_CHECKING:
     from kraftwire.messages.fetch_request import FetchRequest
 
-__all__ = ["SOFTWARE_NAME", "Answer", "ClientSession"]
 
 # The client software name of kraftwire's nodes and clients.
 SOFTWARE_NAME = "kraftwire"

@@ -14,14 +14,11 @@ from typing import NamedTuple
 
 from kraftwire.errors import UsageError
 from kraftwire.limits import BATCH_COMPLETE_BYTES, WAITING_BATCHES_MAX
-from kraftwire.raft.batches import control_batch
 from kraftwire.raft.effects import RefusalReason
-from kraftwire.records.control import ControlType
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.header import HEADER_SIZE
 from kraftwire.records.plain import RECORD_OVERHEAD_MAX, data_batch
 from kraftwire.wire.message import Message
-
-__all__ = ["Accumulator", "DrainedBatch", "Refusal"]
 
 
 class DrainedBatch(NamedTuple):

@@ -16,8 +16,6 @@ from kraftwire.raft.values import Destination
 from kraftwire.raft.voters import Endpoint, ReplicaKey, VoterSet
 from kraftwire.wire.fast import ZERO_UUID
 
-__all__ = ["Addresses"]
-
 _BOOTSTRAP_ID = -2
 
 
@@ -27,7 +25,6 @@ class Addresses:
     __slots__ = ("_bootstrap", "_destinations", "_leader", "_role", "_voters", "config")
 
     def __init__(self, config: RaftConfig) -> None:
-        """Begin without voters."""
         self.config = config
         self._voters: VoterSet | None = None  # the set that the addresses below were computed for
         self._destinations: dict[ReplicaKey, Destination | None] = {}

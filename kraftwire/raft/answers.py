@@ -31,18 +31,6 @@ from kraftwire.wire.message import Message
 
 _Node = TypeVar("_Node", VoteNode, BeginNode, EndNode)
 
-__all__ = [
-    "begin_quorum_epoch",
-    "cluster_id_differs",
-    "end_quorum_epoch",
-    "endpoints_of",
-    "leader_address",
-    "leader_error",
-    "listener_of",
-    "only_partition",
-    "vote",
-]
-
 
 def only_partition(topics: Sequence[Any], topic: TopicPartition) -> Any | None:
     """Return the partition of a message; None unless it is exactly the log's."""

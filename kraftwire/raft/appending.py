@@ -29,8 +29,6 @@ from kraftwire.records.control import ControlType
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
 
-__all__ = ["drain", "flush", "handle_append", "handle_flushed", "start_leading"]
-
 
 def start_leading(state: RaftState, candidate: Candidate) -> None:
     """Take over the epoch and open it with a LeaderChange record (R-LEAD-1, R-LEAD-2)."""

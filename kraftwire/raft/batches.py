@@ -17,7 +17,7 @@ from crc32c import crc32c
 from kraftwire.errors import WireError
 from kraftwire.messages.leader_change_message import LeaderChangeMessage, Voter
 from kraftwire.records.batch import RecordBatch
-from kraftwire.records.control import ControlType, control_batch, decode_control
+from kraftwire.records.control import ControlType, decode_control
 from kraftwire.records.header import (
     CONTROL,
     CRC_START,
@@ -28,19 +28,8 @@ from kraftwire.records.header import (
     fields,
 )
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.records.plain import data_batch
 from kraftwire.records.record import Record
 from kraftwire.wire.message import Message
-
-__all__ = [
-    "ControlRecord",
-    "FetchedBatches",
-    "control_batch",
-    "control_records",
-    "data_batch",
-    "leader_change",
-    "read_fetched",
-]
 
 _HEADER = fields(
     "base_offset",

@@ -31,21 +31,6 @@ from kraftwire.raft.state import Purpose, RaftState, Sent
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from kraftwire.records.control import ControlType
 
-__all__ = [
-    "append_voters",
-    "change_refusal",
-    "endpoints_named",
-    "expire_change",
-    "fail_change",
-    "handle_add_voter",
-    "handle_probe",
-    "handle_remove_voter",
-    "probe_failed",
-    "probe_request",
-    "reported_voters",
-    "settle_change",
-]
-
 KRAFT_VERSION = "kraft.version"
 
 Refused = tuple[ErrorCode, str]

@@ -10,19 +10,6 @@ from enum import StrEnum
 
 from kraftwire.raft.voters import Endpoint, ReplicaKey, VoterSet
 
-__all__ = [
-    "ELECTION_TIMEOUT_MIN_MS",
-    "FETCH_TIMEOUT_MIN_MS",
-    "KRAFT_VERSION_MAX",
-    "METADATA_TOPIC",
-    "METADATA_TOPIC_ID",
-    "RETRY_BACKOFF_MIN_MS",
-    "Handover",
-    "RaftConfig",
-    "RaftTimers",
-    "TopicPartition",
-]
-
 # The highest kraft.version whose records this core understands as a follower.
 KRAFT_VERSION_MAX = 1
 

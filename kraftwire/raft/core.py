@@ -53,8 +53,6 @@ from kraftwire.raft.transitions import (
 )
 from kraftwire.raft.view import RaftView
 
-__all__ = ["RaftCore"]
-
 # A step passes through a few roles at most: resigned, unattached, prospective, candidate, leader.
 _CHAIN_MAX = 10
 

@@ -19,8 +19,6 @@ from kraftwire.raft.progress import ReplicaProgress
 from kraftwire.raft.roles import Leader
 from kraftwire.raft.state import RaftState
 
-__all__ = ["handle_describe_quorum"]
-
 _TIMESTAMPS_VERSION = 1
 _NODES_VERSION = 2
 

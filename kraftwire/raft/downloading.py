@@ -30,14 +30,6 @@ from kraftwire.raft.roles import Follower, Leader
 from kraftwire.raft.state import Download, Purpose, RaftState, Sent
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 
-__all__ = [
-    "begin_download",
-    "handle_fetch_snapshot_response",
-    "handle_finished",
-    "handle_rejected",
-    "poll_download",
-]
-
 # Errors after which only a new Fetch shows what the leader has: Java cannot encode its refusals of
 # FetchSnapshot, which arrive as UNKNOWN_SERVER_ERROR (R-FSN-3).
 _GONE = (

@@ -29,15 +29,6 @@ from kraftwire.raft.transitions import (
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.records.offsets import OffsetAndEpoch
 
-__all__ = [
-    "handle_vote_request",
-    "handle_vote_response",
-    "poll_candidate",
-    "poll_prospective",
-    "vote_failed",
-]
-
-
 # ---- asking --------------------------------------------------------------------------------------
 
 

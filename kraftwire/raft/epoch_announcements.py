@@ -26,15 +26,6 @@ from kraftwire.raft.voters import ReplicaKey
 from kraftwire.wire.fast import ZERO_UUID
 from kraftwire.wire.message import Message
 
-__all__ = [
-    "handle_begin_request",
-    "handle_begin_response",
-    "handle_end_request",
-    "handle_end_response",
-    "poll_announcements",
-    "send_end_quorum_epoch",
-]
-
 
 def poll_announcements(state: RaftState, leader: Leader) -> None:
     """Announce the leader to voters that have not fetched for half a fetch timeout (R-BEG-1)."""

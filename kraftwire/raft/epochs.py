@@ -16,8 +16,6 @@ from kraftwire.raft.roles import Follower, Leader
 from kraftwire.raft.state import RaftState
 from kraftwire.raft.voters import ReplicaKey
 
-__all__ = ["hears_no_leader", "may_move_epoch"]
-
 
 def hears_no_leader(state: RaftState) -> bool:
     """Return whether this node would support an election: it neither leads nor reaches a leader.

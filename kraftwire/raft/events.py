@@ -13,30 +13,6 @@ from kraftwire.raft.values import Destination
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
 
-__all__ = [
-    "AppendRequested",
-    "ClusterIdKnown",
-    "Event",
-    "FeaturesHeard",
-    "ListenerConsumed",
-    "ListenerRegistered",
-    "LogFlushed",
-    "LogStartProposed",
-    "RequestAbandoned",
-    "RequestFailed",
-    "RequestReceived",
-    "ResignRequested",
-    "ResponseReceived",
-    "ShutdownRequested",
-    "SnapshotFailed",
-    "SnapshotFinished",
-    "SnapshotRejected",
-    "SnapshotWanted",
-    "SnapshotWritten",
-    "TimerExpired",
-    "UpgradeRequested",
-]
-
 
 @dataclass(slots=True)
 class TimerExpired:

@@ -31,8 +31,6 @@ from kraftwire.raft.state import Purpose, RaftState, Sent
 from kraftwire.raft.voter_updates import poll_update
 from kraftwire.records.offsets import OffsetAndEpoch
 
-__all__ = ["handle_fetch_response", "poll_follower", "poll_unattached"]
-
 
 def poll_unattached(state: RaftState) -> None:
     """Ask a bootstrap server who leads, one at a time (R-FET-2)."""

@@ -21,8 +21,6 @@ from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from kraftwire.records.control import ControlType
 from kraftwire.wire.message import Message
 
-__all__ = ["InForce", "VoterHistory", "voter_set", "voters_record"]
-
 _Value = TypeVar("_Value")
 _Entries = list[tuple[int, _Value]]
 

@@ -15,8 +15,6 @@ from typing import NamedTuple
 from kraftwire.raft.effects import DeliverCommitted, Effect, LeaderChanged, LoadSnapshot
 from kraftwire.raft.log_view import LogView
 
-__all__ = ["Listeners"]
-
 
 class _Leadership(NamedTuple):
     """The leader. `end_offset` is the log's end if another node leads; if this node does, it is the

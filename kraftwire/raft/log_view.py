@@ -19,8 +19,6 @@ from kraftwire.errors import InvariantError
 from kraftwire.raft.ports import LogImage
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 
-__all__ = ["LogView", "Position", "PositionKind"]
-
 
 class PositionKind(Enum):
     """A leader's verdict on a fetch position."""

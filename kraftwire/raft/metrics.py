@@ -10,8 +10,6 @@ from kraftwire.raft.roles import Candidate, Leader, Resigned, Role
 from kraftwire.raft.state import RaftState
 from kraftwire.raft.voters import ReplicaKey
 
-__all__ = ["raft_metrics"]
-
 _NOBODY = ReplicaKey(-1)
 
 

@@ -13,8 +13,6 @@ from itertools import islice
 from kraftwire.limits import PARKED_FETCHES_MAX, PARKED_WOKEN_MAX
 from kraftwire.raft.events import RequestReceived
 
-__all__ = ["ParkedFetch", "ParkedFetches"]
-
 # Before any time: clocks begin at 0.
 DUE_NOW_MS = 0
 
@@ -98,7 +96,6 @@ class ParkedFetches:
             self._look()
 
     def _take(self, woken: list[ParkedFetch]) -> list[ParkedFetch]:
-        """Take these out."""
         for one in woken:
             del self._parked[one.token]
         if woken:

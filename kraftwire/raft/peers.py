@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from kraftwire.raft.voters import ReplicaKey
 
-__all__ = ["Peers"]
-
 
 class _Peer:
     """The request in flight (-1 for none), and the number of consecutive failures."""

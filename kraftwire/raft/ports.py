@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from kraftwire.raft.effects import ElectionState
 from kraftwire.records.offsets import OffsetAndEpoch
 
-__all__ = ["LogImage", "StoredSnapshot", "StoredState"]
-
 
 @dataclass(frozen=True, slots=True)
 class StoredSnapshot:

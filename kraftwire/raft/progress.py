@@ -12,8 +12,6 @@ from kraftwire.limits import OBSERVERS_MAX
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.wire.fast import ZERO_UUID
 
-__all__ = ["LeaderProgress", "ReplicaProgress"]
-
 
 class ReplicaProgress:
     """What a leader knows of one replica; -1 where nothing is known yet."""

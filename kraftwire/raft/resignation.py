@@ -20,16 +20,6 @@ from kraftwire.raft.serving import fail_parked
 from kraftwire.raft.state import Purpose, RaftState, Sent
 from kraftwire.raft.voters import ReplicaKey
 
-__all__ = [
-    "features_of",
-    "finish_shutdown",
-    "handle_successor_probe",
-    "poll_handover",
-    "probe_software",
-    "reason_to_resign",
-    "successors",
-]
-
 # A voter that does not answer is asked again after this time: it may be starting.
 _PROBE_INTERVAL_MS = 250
 

@@ -15,8 +15,6 @@ from kraftwire.raft.state import RaftState, Sent
 from kraftwire.raft.transitions import maybe_transition
 from kraftwire.raft.voters import Endpoint
 
-__all__ = ["Outcome", "settle_partition", "settle_top_level"]
-
 
 class Outcome(Enum):
     """What remains to be done with an answer."""

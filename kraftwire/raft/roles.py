@@ -17,21 +17,6 @@ from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.progress import LeaderProgress
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 
-__all__ = [
-    "Candidate",
-    "ChangeKind",
-    "Follower",
-    "Leader",
-    "Nominee",
-    "PendingChange",
-    "Prospective",
-    "Resigned",
-    "Role",
-    "Unattached",
-    "Votes",
-    "election_state",
-]
-
 
 class Votes:
     """The answers in one election, including this node's own vote. Order: that of the voter set."""

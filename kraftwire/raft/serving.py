@@ -27,14 +27,6 @@ from kraftwire.raft.roles import Leader
 from kraftwire.raft.state import RaftState
 from kraftwire.raft.voters import ReplicaKey
 
-__all__ = [
-    "advance_high_watermark",
-    "answer_expired",
-    "fail_parked",
-    "handle_fetch_request",
-    "wake_after_append",
-]
-
 # Answers have the leader's endpoint from this version on (R-FET-17).
 _ENDPOINTS_VERSION = 17
 

@@ -26,14 +26,6 @@ from kraftwire.raft.state import RaftState
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.records.offsets import OffsetAndEpoch
 
-__all__ = [
-    "handle_failed",
-    "handle_fetch_snapshot_request",
-    "handle_log_start",
-    "handle_wanted",
-    "handle_written",
-]
-
 # ---- writing -------------------------------------------------------------------------------------
 
 

@@ -11,8 +11,6 @@ from kraftwire.raft.roles import Candidate, Follower, Resigned, Role, Unattached
 from kraftwire.raft.state import RaftState
 from kraftwire.raft.voters import ReplicaKey
 
-__all__ = ["first_role"]
-
 _FILE = "quorum-state"
 
 

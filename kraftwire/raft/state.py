@@ -38,8 +38,6 @@ from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
 
-__all__ = ["Download", "LastMessage", "Purpose", "RaftState", "Sent"]
-
 _Message = TypeVar("_Message", bound=Message)
 
 
@@ -73,7 +71,6 @@ class LastMessage(Generic[_Message]):
     __slots__ = ("about", "message")
 
     def __init__(self) -> None:
-        """Begin without one."""
         self.about: tuple[object, ...] = ()
         self.message: _Message | None = None
 

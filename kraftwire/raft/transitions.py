@@ -29,23 +29,6 @@ from kraftwire.raft.serving import fail_parked
 from kraftwire.raft.state import RaftState
 from kraftwire.raft.voters import Endpoint, ReplicaKey
 
-__all__ = [
-    "TRANSITIONS",
-    "Transition",
-    "grant_vote",
-    "is_consistent",
-    "maybe_transition",
-    "notify_listeners",
-    "persist",
-    "to_candidate",
-    "to_follower",
-    "to_leader",
-    "to_prospective",
-    "to_resigned",
-    "to_unattached",
-    "transition_table",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Transition:

@@ -17,8 +17,6 @@ from kraftwire.raft.state import RaftState
 from kraftwire.raft.voters import VoterSet
 from kraftwire.records.control import ControlType
 
-__all__ = ["handle_upgrade"]
-
 _Refused = tuple[ErrorCode, str]
 
 

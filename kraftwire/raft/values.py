@@ -13,8 +13,6 @@ from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.fast import ZERO_UUID
 from kraftwire.wire.message import Message
 
-__all__ = ["Destination", "ElectionState", "LogSlice", "RefusalReason", "SnapshotSlice"]
-
 
 @dataclass(frozen=True, slots=True)
 class ElectionState:

@@ -10,14 +10,11 @@ from kraftwire.raft.state import RaftState
 from kraftwire.raft.voters import Endpoint, ReplicaKey, VoterSet
 from kraftwire.records.offsets import OffsetAndEpoch
 
-__all__ = ["RaftView"]
-
 
 class RaftView:
     """A read-only view of a replica. Unknown offsets and ids are -1."""
 
     def __init__(self, state: RaftState) -> None:
-        """Create a live view of this state."""
         self._state = state
 
     @property

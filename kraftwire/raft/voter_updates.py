@@ -33,14 +33,6 @@ from kraftwire.raft.state import Purpose, RaftState, Sent
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter
 from kraftwire.wire.message import Message
 
-__all__ = [
-    "handle_join_response",
-    "handle_update_response",
-    "handle_update_voter",
-    "own_voter",
-    "poll_update",
-]
-
 
 def own_voter(state: RaftState) -> Voter:
     """Return this node as an entry of a voter set."""

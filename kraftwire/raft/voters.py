@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from kraftwire.wire.fast import ZERO_UUID
 
-__all__ = ["Endpoint", "ReplicaKey", "Voter", "VoterSet"]
-
 
 class ReplicaKey(NamedTuple):
     """A replica: node id and directory id, the zero uuid standing for an unknown directory.

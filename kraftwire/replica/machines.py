@@ -23,8 +23,6 @@ from kraftwire.records.reader import read_batches
 from kraftwire.replica.ports import Disk, Reading, Work, Workers, Writing
 from kraftwire.replica.state_machine import StateMachine
 
-__all__ = ["StateMachines"]
-
 
 class _InterruptedError(KraftwireError):
     """The replica is being stopped: long work ends early."""

@@ -19,20 +19,6 @@ from kraftwire.records.batch import RecordBatch
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
 
-__all__ = [
-    "Core",
-    "Disk",
-    "Host",
-    "Log",
-    "Part",
-    "Reading",
-    "Snapshots",
-    "Watcher",
-    "Work",
-    "Workers",
-    "Writing",
-]
-
 T = TypeVar("T")
 
 

@@ -24,8 +24,6 @@ from kraftwire.replica.ports import Core, Disk, Host, Watcher, Work, Workers
 from kraftwire.replica.state_machine import StateMachine
 from kraftwire.wire.message import Message
 
-__all__ = ["Runner"]
-
 _Perform = Callable[[fx.Effect], None]
 
 

@@ -22,8 +22,6 @@ from typing import Protocol, runtime_checkable
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.offsets import OffsetAndEpoch
 
-__all__ = ["SnapshotReader", "StateMachine"]
-
 
 class SnapshotReader(Protocol):
     """A snapshot that is being loaded; its batches are read as they are asked for."""

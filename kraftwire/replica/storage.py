@@ -35,8 +35,6 @@ from kraftwire.raft.ports import LogImage, StoredSnapshot, StoredState
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.wire.fast import ZERO_UUID
 
-__all__ = ["Directories", "Storage"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directories:

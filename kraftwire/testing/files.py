@@ -13,8 +13,6 @@ from pathlib import Path
 
 from kraftwire.testing.ports import free_ports
 
-__all__ = ["HOST", "NodeFiles"]
-
 HOST = "127.0.0.1"
 
 

@@ -23,7 +23,6 @@ from kraftwire.testing.process import NodeProcess
 if TYPE_CHECKING:
     from kraftwire.client import Admin
 
-__all__ = ["Quorum", "quorum"]
 
 _POLL_S = 0.02
 _START_ATTEMPTS = 3

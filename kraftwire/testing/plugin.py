@@ -10,8 +10,6 @@ import pytest
 if TYPE_CHECKING:
     from kraftwire.testing.nodes import Quorum
 
-__all__ = ["kraftwire_quorum"]
-
 
 @pytest.fixture
 def kraftwire_quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:

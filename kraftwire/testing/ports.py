@@ -6,8 +6,6 @@ import socket
 from contextlib import ExitStack
 from random import SystemRandom
 
-__all__ = ["free_ports"]
-
 _HOST = "127.0.0.1"
 
 # Below the ephemeral ports of every system (Linux begins at 32768): an outgoing connection could

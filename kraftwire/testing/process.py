@@ -14,8 +14,6 @@ from pathlib import Path
 
 from kraftwire.testing.errors import QuorumError
 
-__all__ = ["NodeProcess"]
-
 _POLL_S = 0.01
 _STOP_S = 10.0
 _TAIL_LINES = 25

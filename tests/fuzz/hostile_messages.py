@@ -13,10 +13,11 @@ from typing import Any
 from kraftwire import messages
 from kraftwire.errors import WireError
 from kraftwire.limits import EPOCH_MAX
-from kraftwire.raft.batches import control_batch, data_batch
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records import RecordBatch
+from kraftwire.records.control import control_batch
 from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.records.plain import data_batch
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.message import Message
 from tests.support import raft_talk as peer

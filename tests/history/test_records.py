@@ -6,8 +6,8 @@ import struct
 from random import Random
 
 from kraftwire.errors import WireError
-from kraftwire.raft.batches import data_batch
 from kraftwire.raft.effects import ElectionState
+from kraftwire.records.plain import data_batch
 from tests.history.putting_back import Edit, history
 from tests.support.raft_lone import Lone, stored_log
 from tests.support.raft_talk import fetched

@@ -21,13 +21,13 @@ from kraftwire.node import controller_steps as steps
 from kraftwire.node.driver import Driver
 from kraftwire.node.image import METADATA_VERSION, MetadataImage
 from kraftwire.raft import effects, events
-from kraftwire.raft.batches import data_batch
 from kraftwire.raft.config import METADATA_TOPIC, RaftConfig
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.ports import StoredState
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.metadata import encode_metadata
+from kraftwire.records.plain import data_batch
 from tests.history.putting_back import Edit, history
 from tests.support.node_stub import request_of
 from tests.support.raft_disk import Disk

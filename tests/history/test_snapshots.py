@@ -11,11 +11,10 @@ from kraftwire.log.settings import LogSettings, SnapshotSettings
 from kraftwire.log.snapshots.store import SnapshotStore
 from kraftwire.messages.leader_change_message import LeaderChangeMessage
 from kraftwire.raft import effects, events
-from kraftwire.raft.batches import control_batch
 from kraftwire.raft.histories import VoterHistory, voters_record
 from kraftwire.raft.voters import VoterSet
 from kraftwire.records.batch import RecordBatch
-from kraftwire.records.control import ControlType
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.replica import SnapshotReader
 from kraftwire.sim.disk import SimFiles

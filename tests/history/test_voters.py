@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft import effects, events
-from kraftwire.raft.batches import control_batch
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.histories import voters_record
 from kraftwire.raft.voters import VoterSet
-from kraftwire.records.control import ControlType
+from kraftwire.records.control import ControlType, control_batch
 from tests.history.putting_back import Edit, history
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_lone import Lone

@@ -12,7 +12,8 @@ from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.metadata_response import MetadataResponse
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.node.admission import Admission
-from kraftwire.node.config import ConnectionLimits, Listener
+from kraftwire.node.config import ConnectionLimits
+from kraftwire.node.config_listeners import Listener
 from kraftwire.node.connection import Connection, ConnectionStats, Service
 from kraftwire.node.context import Request
 from kraftwire.node.logs import RateLimit

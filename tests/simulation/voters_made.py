@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kraftwire.messages.kraft_version_record import KRaftVersionRecord
-from kraftwire.raft.batches import control_batch, leader_change
+from kraftwire.raft.batches import leader_change
 from kraftwire.raft.histories import voters_record
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
-from kraftwire.records.control import ControlType
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.sim.books import Books, check_control
 from kraftwire.sim.changes import check_added, check_removed
 from kraftwire.sim.histories import Histories

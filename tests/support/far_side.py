@@ -16,7 +16,8 @@ from kraftwire.messages.api_versions_response import (
 )
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
-from kraftwire.node.config import ConnectionLimits, Listener
+from kraftwire.node.config import ConnectionLimits
+from kraftwire.node.config_listeners import Listener
 from kraftwire.node.connection import Connection, ConnectionStats, Service
 from kraftwire.node.context import Request
 from kraftwire.node.link import Link, LinkStats, Stream

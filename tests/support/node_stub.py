@@ -17,7 +17,8 @@ from kraftwire.errors import ApiError
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
 from kraftwire.node import handlers
-from kraftwire.node.config import Listener, NodeConfig
+from kraftwire.node.config import NodeConfig
+from kraftwire.node.config_listeners import Listener
 from kraftwire.node.context import Request
 from kraftwire.node.controller import Controller
 from kraftwire.node.controller_steps import VersionedRecord

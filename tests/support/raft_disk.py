@@ -13,12 +13,13 @@ from kraftwire.errors import WireError
 from kraftwire.messages.snapshot_footer_record import SnapshotFooterRecord
 from kraftwire.messages.snapshot_header_record import SnapshotHeaderRecord
 from kraftwire.raft import effects, events
-from kraftwire.raft.batches import control_batch, control_records, data_batch
+from kraftwire.raft.batches import control_records
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.ports import LogImage, StoredSnapshot, StoredState
 from kraftwire.records import RecordBatch, read_batches
-from kraftwire.records.control import ControlType
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.records.plain import data_batch
 from kraftwire.wire.message import Message
 
 Control = Sequence[tuple[ControlType, Message]]

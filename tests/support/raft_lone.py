@@ -8,13 +8,13 @@ from random import Random
 from typing import Any, TypeVar
 
 from kraftwire.raft import effects, events
-from kraftwire.raft.batches import data_batch
 from kraftwire.raft.config import Handover, RaftConfig, RaftTimers
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.voters import Endpoint, ReplicaKey, VoterSet
 from kraftwire.records import RecordBatch
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
+from kraftwire.records.plain import data_batch
 from kraftwire.wire.message import Message
 from tests.support.raft_disk import Disk, snapshot_bytes
 from tests.support.raft_nodes import (

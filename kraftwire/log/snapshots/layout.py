@@ -14,8 +14,6 @@ from kraftwire.messages.snapshot_header_record import SnapshotHeaderRecord
 from kraftwire.records.control import ControlType, control_batch
 from kraftwire.wire.message import Message
 
-__all__ = ["ControlRecords", "footer_batch", "header_batch"]
-
 ControlRecords = Sequence[tuple[ControlType, Message]]
 
 

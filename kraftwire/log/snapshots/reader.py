@@ -23,8 +23,6 @@ from kraftwire.records.decoded import Decoded
 from kraftwire.records.header import CRC_START, HEADER, HEADER_SIZE, LENGTH_MIN, LOG_OVERHEAD, MAGIC
 from kraftwire.records.offsets import OffsetAndEpoch
 
-__all__ = ["SnapshotFile", "SnapshotReader", "check_snapshot"]
-
 _FIRST = (ControlType.SNAPSHOT_HEADER, ControlType.KRAFT_VERSION, ControlType.KRAFT_VOTERS)
 
 

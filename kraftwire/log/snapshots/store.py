@@ -26,8 +26,6 @@ from kraftwire.log.snapshots.reader import SnapshotFile, SnapshotReader, check_s
 from kraftwire.log.snapshots.writer import SnapshotWriter
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 
-__all__ = ["SnapshotStore"]
-
 _LOG = logging.getLogger(__name__)
 
 

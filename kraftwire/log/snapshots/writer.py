@@ -12,8 +12,6 @@ from kraftwire.records.header import HEADER_SIZE
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.plain import RECORD_OVERHEAD_MAX, data_batch, plain_size
 
-__all__ = ["SnapshotWriter"]
-
 
 class SnapshotWriter:
     """A snapshot being written; memory holds one batch of it.

@@ -14,8 +14,6 @@ from kraftwire.node.context import Context, Request
 from kraftwire.node.handlers.answers import body
 from kraftwire.wire.message import Message
 
-__all__ = ["handle"]
-
 
 async def handle(request: Request, context: Context) -> Message:
     """Answer once the registration is committed."""

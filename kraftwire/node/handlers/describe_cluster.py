@@ -19,8 +19,6 @@ from kraftwire.node.context import Context, Request
 from kraftwire.node.handlers.answers import body, broker_as_controller, cluster_operations
 from kraftwire.protocol.error_codes import ErrorCode
 
-__all__ = ["handle"]
-
 BROKERS = 1
 CONTROLLERS = 2
 _NAMES = {BROKERS: "brokers", CONTROLLERS: "controllers"}

@@ -32,8 +32,6 @@ from kraftwire.node.handlers.node_configs import (
 from kraftwire.node.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.protocol.error_codes import ErrorCode
 
-__all__ = ["handle"]
-
 _WITH_TYPES = 3
 
 

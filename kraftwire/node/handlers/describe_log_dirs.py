@@ -19,8 +19,6 @@ from kraftwire.node.context import Context, Request
 from kraftwire.node.handlers.answers import body
 from kraftwire.protocol.error_codes import ErrorCode
 
-__all__ = ["handle"]
-
 _WITH_BYTES = 4
 
 

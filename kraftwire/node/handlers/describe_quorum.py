@@ -16,8 +16,6 @@ from kraftwire.node.context import Context, Request
 from kraftwire.node.handlers.answers import body, is_passed_on
 from kraftwire.wire.message import Message
 
-__all__ = ["handle"]
-
 _WITH_MESSAGE = 2
 
 

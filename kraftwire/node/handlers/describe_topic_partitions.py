@@ -25,8 +25,6 @@ from kraftwire.node.handlers.answers import (
 )
 from kraftwire.protocol.error_codes import ErrorCode
 
-__all__ = ["handle"]
-
 
 async def handle(request: Request, context: Context) -> DescribeTopicPartitionsResponse:
     """Describe the named topics, or all of them if none is named."""

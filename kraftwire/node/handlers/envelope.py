@@ -21,8 +21,6 @@ from kraftwire.node.handlers.versions import CONTROLLER_VERSIONS
 from kraftwire.protocol.envelope import decode_request, encode_response
 from kraftwire.protocol.error_codes import ErrorCode
 
-__all__ = ["FORWARDED", "handler_of"]
-
 # The APIs that brokers forward and this node answers. Source: `ApiKeys.forwardable`.
 FORWARDED = frozenset(
     key

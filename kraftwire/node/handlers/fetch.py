@@ -28,8 +28,6 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.versions import fetching_replica
 from kraftwire.wire.message import Message
 
-__all__ = ["handle", "handle_replica"]
-
 _WITH_SESSIONS = 7
 _WITH_CURRENT_LEADER = 12
 _WITH_TOPIC_IDS = 13

@@ -16,8 +16,6 @@ from kraftwire.node.context import Context, Request
 from kraftwire.node.handlers.answers import body
 from kraftwire.node.image import BROKER_RESOURCE, TOPIC_RESOURCE
 
-__all__ = ["handle"]
-
 _WITH_TYPES = 1
 
 

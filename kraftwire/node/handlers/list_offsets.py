@@ -28,8 +28,6 @@ from kraftwire.records.batch import RecordBatch
 from kraftwire.records.reader import BatchReader
 from kraftwire.records.record import Record
 
-__all__ = ["handle"]
-
 LATEST = -1
 EARLIEST = -2
 MAX_TIMESTAMP = -3

@@ -30,8 +30,6 @@ from kraftwire.node.handlers.answers import (
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.fast import ZERO_UUID
 
-__all__ = ["handle"]
-
 # Version 0 has no null: an empty list asks for all topics.
 _WITH_NULL_TOPICS = 1
 # Clients of lower versions do not know LISTENER_NOT_FOUND.

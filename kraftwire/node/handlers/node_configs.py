@@ -11,15 +11,6 @@ from kraftwire.node.config import NodeConfig
 from kraftwire.node.config_keys import KEYS
 from kraftwire.raft.voters import Endpoint
 
-__all__ = [
-    "DYNAMIC_BROKER",
-    "DYNAMIC_DEFAULT_BROKER",
-    "STRING",
-    "ConfigValue",
-    "node_values",
-    "topic_values",
-]
-
 # Where a value comes from. Source: Kafka's `DescribeConfigsResponse.ConfigSource`.
 DYNAMIC_BROKER = 2
 DYNAMIC_DEFAULT_BROKER = 3

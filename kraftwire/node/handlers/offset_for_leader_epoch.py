@@ -21,8 +21,6 @@ from kraftwire.node.context import Context, Request
 from kraftwire.node.handlers.answers import body, epoch_error
 from kraftwire.protocol.error_codes import ErrorCode
 
-__all__ = ["handle"]
-
 
 async def handle(request: Request, context: Context) -> OffsetForLeaderEpochResponse:
     """Find the end of an epoch for every partition."""

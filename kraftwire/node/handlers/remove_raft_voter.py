@@ -15,8 +15,6 @@ from kraftwire.node.context import Context, Request
 from kraftwire.node.handlers.answers import body, is_passed_on
 from kraftwire.wire.message import Message
 
-__all__ = ["handle"]
-
 
 async def handle(request: Request, context: Context) -> Message | None:
     """Change the voters, or let the leader do it."""

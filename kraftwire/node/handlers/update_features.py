@@ -25,8 +25,6 @@ from kraftwire.node.handlers.answers import NOT_CONTROLLER_TEXT, body, is_passed
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
 
-__all__ = ["handle"]
-
 _WITHOUT_RESULTS = 2
 
 

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 
 from kraftwire import messages
 
-__all__ = ["BROKER_VERSIONS", "CONTROLLER_VERSIONS", "RAFT_APIS", "offered"]
-
 Versions = Mapping[int, tuple[int, int]]
 
 

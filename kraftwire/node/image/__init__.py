@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from kraftwire.node.image.cluster import BrokerImage, ControllerImage
-from kraftwire.node.image.metadata import CLUSTER_ID_CONFIG, METADATA_VERSION, MetadataImage
+from kraftwire.node.image.metadata import CLUSTER_ID_CONFIG, MetadataImage
 from kraftwire.node.image.state import (
     BROKER_RESOURCE,
+    METADATA_VERSION,
     TOPIC_RESOURCE,
     IncompleteImageError,
 )

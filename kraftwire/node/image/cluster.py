@@ -15,8 +15,6 @@ from kraftwire.messages.register_controller_record import (
 )
 from kraftwire.raft.voters import Endpoint
 
-__all__ = ["BrokerImage", "ControllerImage", "change_broker"]
-
 
 @dataclass(frozen=True, slots=True)
 class ControllerImage:

@@ -26,8 +26,6 @@ from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
 
-__all__ = ["CLUSTER_ID_CONFIG", "METADATA_VERSION", "MetadataImage"]
-
 # Where a quorum started without formatted directories keeps its cluster id: in a default
 # configuration of all brokers, which Java stores without knowing its name.
 CLUSTER_ID_CONFIG = "kraftwire.cluster.id"
@@ -47,7 +45,6 @@ class MetadataImage:
     """
 
     def __init__(self) -> None:
-        """Start with an empty image."""
         self.next_offset = 0
         self.epoch = 0
         self.counts: Counter[str] = Counter()

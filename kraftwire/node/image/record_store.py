@@ -17,8 +17,6 @@ from kraftwire.node.image.versions import record_version
 from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.wire.message import Message
 
-__all__ = ["Family", "RecordStore", "encode_in_version"]
-
 # The directory of a replica whose directory is not known yet. Source: Kafka's `DirectoryId`.
 _MIGRATING = bytes(16)
 

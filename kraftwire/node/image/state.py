@@ -34,15 +34,6 @@ from kraftwire.node.image.versions import record_version
 from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.wire.message import Message
 
-__all__ = [
-    "BROKER_RESOURCE",
-    "METADATA_VERSION",
-    "RECORD_TYPES",
-    "TOPIC_RESOURCE",
-    "IncompleteImageError",
-    "MetadataState",
-]
-
 METADATA_VERSION = "metadata.version"
 # Its level is in the voters' control records; feature records for it are ignored.
 _KRAFT_VERSION = "kraft.version"

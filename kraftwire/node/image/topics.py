@@ -13,8 +13,6 @@ from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.node.image.record_store import Family, RecordStore, encode_in_version
 from kraftwire.records.metadata import decode_metadata
 
-__all__ = ["Topics"]
-
 _NO_CHANGE = -1
 _SAME_LEADER = -2
 

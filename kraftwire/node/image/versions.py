@@ -5,14 +5,6 @@ Source: Kafka's `MetadataVersion.registerBrokerRecordVersion` and `partitionReco
 
 from __future__ import annotations
 
-__all__ = [
-    "WITH_CONTROLLERS",
-    "WITH_CORDONED",
-    "WITH_DIRECTORIES",
-    "WITH_TRANSACTIONS",
-    "record_version",
-]
-
 # Levels of metadata.version: migration from ZooKeeper (3.4-IV0), transactions (3.6-IV1),
 # registered controllers (3.7-IV0), directory ids (3.7-IV2), eligible leader replicas (4.0-IV1),
 # cordoned directories (4.3-IV0).

@@ -12,12 +12,11 @@ from typing import NamedTuple
 from zlib import crc32
 
 from kraftwire.messages.snapshot_header_record import SnapshotHeaderRecord
-from kraftwire.raft.batches import control_batch
 from kraftwire.raft.effects import ElectionState, LogSlice, SnapshotSlice, WriteSnapshot
 from kraftwire.raft.ports import LogImage, StoredSnapshot, StoredState
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.records.batch import RecordBatch
-from kraftwire.records.control import ControlType
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.header import CONTROL
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 from kraftwire.sim.voters import Voters, read_control

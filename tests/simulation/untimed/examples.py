@@ -11,10 +11,10 @@ from kraftwire.messages.vote_request import PartitionData, TopicData, VoteReques
 from kraftwire.messages.vote_response import PartitionData as VotedPartition
 from kraftwire.messages.vote_response import TopicData as VotedTopic
 from kraftwire.messages.vote_response import VoteResponse
-from kraftwire.raft.batches import data_batch
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.records.plain import data_batch
 from kraftwire.sim.untimed import replica_events as did
 from kraftwire.sim.untimed.checkers import Checkers
 from kraftwire.sim.untimed.disk import Entry, entries_of

@@ -8,7 +8,8 @@ import pytest
 import trio
 
 from kraftwire.errors import UsageError
-from kraftwire.node.config import ConnectionLimits, Listener
+from kraftwire.node.config import ConnectionLimits
+from kraftwire.node.config_listeners import Listener
 from kraftwire.node.listener import Acceptor, bind
 from kraftwire.node.logs import RateLimit
 

@@ -18,9 +18,9 @@ from kraftwire.node.app import Node
 from kraftwire.node.config import NodeConfig, load
 from kraftwire.node.driver import AppendDone
 from kraftwire.node.perf import Figures, Load, Workload
-from kraftwire.raft.batches import data_batch
 from kraftwire.raft.effects import AppendAccepted, AppendRefused
 from kraftwire.records.batch import RecordBatch
+from kraftwire.records.plain import data_batch
 
 _EPOCH = 4
 _ME, _OTHER = 1, 2

@@ -16,7 +16,8 @@ from kraftwire.messages.describe_quorum_request import (
 )
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.messages.request_header import RequestHeader
-from kraftwire.node.config import ConnectionLimits, Listener
+from kraftwire.node.config import ConnectionLimits
+from kraftwire.node.config_listeners import Listener
 from kraftwire.node.connection import Connection, ConnectionStats, Service
 from kraftwire.node.context import Request
 from kraftwire.node.logs import RateLimit

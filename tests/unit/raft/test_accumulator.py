@@ -6,7 +6,9 @@ import pytest
 
 from kraftwire.errors import UsageError
 from kraftwire.raft.accumulator import Accumulator, DrainedBatch, Refusal
-from kraftwire.raft.batches import control_batch, data_batch, leader_change, read_fetched
+from kraftwire.raft.batches import leader_change, read_fetched
+from kraftwire.records.control import control_batch
+from kraftwire.records.plain import data_batch
 
 # Batches are stamped by the wall clock, which is not that of the linger time.
 WALL = 1_700_000_000_000

@@ -12,16 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraftwire.messages.leader_change_message import LeaderChangeMessage
-from kraftwire.raft.batches import (
-    FetchedBatches,
-    control_batch,
-    control_records,
-    data_batch,
-    leader_change,
-    read_fetched,
-)
+from kraftwire.raft.batches import FetchedBatches, control_records, leader_change, read_fetched
 from kraftwire.records import BatchHeader, Record, build_batch, read_batches
-from kraftwire.records.control import ControlType
+from kraftwire.records.control import ControlType, control_batch
+from kraftwire.records.plain import data_batch
 
 SEGMENT = (
     Path(__file__).resolve().parents[2]

@@ -8,8 +8,8 @@ import pytest
 
 from kraftwire.messages.fetch_response import NodeEndpoint
 from kraftwire.raft import effects, events
-from kraftwire.raft.batches import data_batch
 from kraftwire.raft.config import METADATA_TOPIC
+from kraftwire.records.plain import data_batch
 from tests.support.raft_downloads import (
     EPOCH,
     LEADER,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from kraftwire.messages.kraft_version_record import KRaftVersionRecord
-from kraftwire.raft.batches import control_batch, leader_change, read_fetched
+from kraftwire.raft.batches import leader_change, read_fetched
 from kraftwire.raft.histories import VoterHistory, voter_set, voters_record
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
-from kraftwire.records.control import ControlType
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.wire.message import Message
 
 SEGMENT = (

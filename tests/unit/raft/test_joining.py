@@ -9,10 +9,9 @@ import pytest
 from kraftwire.messages.add_raft_voter_response import AddRaftVoterResponse
 from kraftwire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 from kraftwire.raft import effects
-from kraftwire.raft.batches import control_batch
 from kraftwire.raft.histories import voters_record
 from kraftwire.raft.voters import Endpoint, ReplicaKey
-from kraftwire.records.control import ControlType
+from kraftwire.records.control import ControlType, control_batch
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_lone import Lone
 from tests.support.raft_nodes import LISTENER, directory_id, dynamic_set, voters_control

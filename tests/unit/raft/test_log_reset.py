@@ -8,11 +8,11 @@ import pytest
 
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.raft import effects, events
-from kraftwire.raft.batches import control_batch, data_batch
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.histories import voters_record
-from kraftwire.records.control import ControlType
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.records.plain import data_batch
 from kraftwire.sim.untimed.node import LISTENER
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_downloads import (

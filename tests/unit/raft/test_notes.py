@@ -9,9 +9,9 @@ from pathlib import Path
 from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft import effects
-from kraftwire.raft.batches import data_batch
 from kraftwire.raft.effects import ElectionState
 from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.records.plain import data_batch
 from tests.support.raft_lone import Lone, stored_log
 from tests.support.raft_talk import begin, fetched
 

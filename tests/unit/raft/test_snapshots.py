@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from kraftwire.raft import effects, events
-from kraftwire.raft.batches import control_batch, data_batch
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.histories import voters_record
-from kraftwire.records.control import ControlType
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.records.plain import data_batch
 from tests.support.raft_disk import snapshot_bytes
 from tests.support.raft_lone import Lone, stored_log
 from tests.support.raft_nodes import dynamic_set, voters_control

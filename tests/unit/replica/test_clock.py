@@ -13,9 +13,9 @@ from kraftwire.messages.describe_quorum_request import (
     TopicData,
 )
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
-from kraftwire.raft.batches import data_batch
 from kraftwire.raft.config import METADATA_TOPIC
 from kraftwire.records.batch import RecordBatch
+from kraftwire.records.plain import data_batch
 from kraftwire.records.reader import read_batches
 from kraftwire.replica import SnapshotReader
 from kraftwire.sim.disk import SimFiles

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from kraftwire.raft import effects
-from kraftwire.raft.batches import control_batch
 from kraftwire.raft.histories import voters_record
 from kraftwire.raft.voters import ReplicaKey, VoterSet
-from kraftwire.records.control import ControlType
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.offsets import OffsetAndEpoch
 from tests.support.raft_disk import snapshot_bytes
 from tests.support.raft_lone import Lone
