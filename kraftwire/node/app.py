@@ -41,6 +41,8 @@ from kraftwire.raft.voters import Endpoint
 from kraftwire.replica import StateMachine
 from kraftwire.replica.storage import Directories, Storage
 
+__all__ = ["Node", "run", "run_node"]
+
 # A core that takes longer than its own shutdown timeout plus this is stuck.
 SHUTDOWN_GRACE_SECONDS = 5.0
 

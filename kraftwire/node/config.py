@@ -20,6 +20,8 @@ from kraftwire.node.settings import Settings, read_settings
 from kraftwire.raft.config import RaftTimers, TopicPartition
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 
+__all__ = ["ConnectionLimits", "Listener", "NodeConfig", "load"]
+
 BROKER = "broker"
 CONTROLLER = "controller"
 
