@@ -5,9 +5,8 @@ Owns the block of an exchange; subclasses make the text of each frame.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import count, islice
+from collections.abc import Iterator
+from itertools import islice
 from typing import TextIO
 
 from kraftwire import messages
@@ -31,29 +30,10 @@ _NS_PER_MS = 1_000_000
 _LINES_TOGETHER = 256
 # Blocks are written together up to this many characters, unless the output is live.
 _TEXT_TOGETHER = 64 * 1024
-# A request keeps a text of up to this many characters; a longer one is made again for its block.
-_TEXT_KEPT_MAX = 4 * 1024
 _NAMES_KEPT_MAX = 1000
 
 
-@dataclass(slots=True)
-class _Ready:
-    """A frame that took the fast path.
-
-    `text` has the lines below the frame's own; `changes` is the number of changes to the names of
-    topics when it was made.
-    """
-
-    frame: Frame
-    number: int
-    text: str
-    changes: int
-
-
-_Shown = DecodedFrame | _Ready
-
-
-class ExchangeWriter(RelayedPaired[_Shown]):
+class ExchangeWriter(RelayedPaired[DecodedFrame]):
     """Writes a block per exchange; subclasses make what comes below the heads of the block."""
 
     def __init__(
@@ -74,7 +54,6 @@ class ExchangeWriter(RelayedPaired[_Shown]):
         self._is_live = is_live
         self._form = records or RecordsForm()
         self._fresh = Fresh()
-        self._ready: _Ready | None = None
         self._texts: list[str] = []
         self._size = 0
         self._names: dict[tuple[int | None, int | None], str] = {}
@@ -84,72 +63,45 @@ class ExchangeWriter(RelayedPaired[_Shown]):
         """Take the next frame; its body is decoded only when it is needed."""
         self.take(decoded.frame, None, decoded)
 
-    def quickly(self, frames: Sequence[Frame], number: int = 0, /) -> Iterator[bool]:
-        """Take frames one by one, without decoding their bodies, which the texts do not need.
-
-        Texts of the fast path are printable, but have no colours.
-        """
-        return map(self._quick, frames, count(number))
-
-    def _quick(self, frame: Frame, number: int) -> bool:
-        text = None if self._is_full or self._is_coloured else self.frame_text(frame)
-        if text is None:
-            return False
-        self._ready = _Ready(frame, number, text, self._topics.changes)
-        self.take(frame, None, None)
-        return True
-
     def ask(
         self, _frame: Frame, _body: Message | None, decoded: DecodedFrame | None, /
-    ) -> _Shown | None:
+    ) -> DecodedFrame | None:
         """Keep a request until its response comes."""
         if decoded is not None:
             self._fresh.hold(decoded)
-            return decoded
-        ready = self._ready
-        if ready is not None and len(ready.text) > _TEXT_KEPT_MAX:
-            ready.changes = -1
-            ready.text = ""
-        return ready
+        return decoded
 
     def answer(
         self,
-        asked: _Shown | None,
+        asked: DecodedFrame | None,
         _frame: Frame,
         _body: Message | None,
         decoded: DecodedFrame | None,
         /,
     ) -> None:
         """Write the block of a response with its request."""
-        self._release(asked)
-        self._write(asked, decoded or self._ready)
+        if asked is not None:
+            self._fresh.release(asked)
+        self._write(asked, decoded)
 
-    def unanswered(self, asked: _Shown, _is_awaited: bool, /) -> None:
+    def unanswered(self, asked: DecodedFrame, _is_awaited: bool, /) -> None:
         """Write the block of a request that gets no response."""
-        self._release(asked)
+        self._fresh.release(asked)
         self._write(asked, None)
 
-    def _release(self, asked: _Shown | None) -> None:
-        if isinstance(asked, DecodedFrame):
-            self._fresh.release(asked)
-
-    def settle(self, passed: Passed, /) -> _Shown:
+    def settle(self, passed: Passed, /) -> DecodedFrame:
         """Return what is kept of a request that was passed over."""
-        frame = passed.frame
-        text = None if self._is_full or self._is_coloured else self.frame_text(frame)
-        if text is not None:
-            return _Ready(frame, passed.number, text, self._topics.changes)
         decoded = self.decode_passed(passed)
         self._fresh.hold(decoded)
         return decoded
 
-    def time_of(self, asked: _Shown, /) -> int:
+    def time_of(self, asked: DecodedFrame, /) -> int:
         """Return the time of a request. Units: nanoseconds since the epoch."""
         return asked.frame.time_ns
 
-    def drop(self, asked: _Shown, /) -> None:
+    def drop(self, asked: DecodedFrame, /) -> None:
         """Forget a request that another process shows."""
-        self._release(asked)
+        self._fresh.release(asked)
 
     def hand_over(self) -> None:
         """Write the blocks that are ready but not written yet."""
@@ -166,14 +118,6 @@ class ExchangeWriter(RelayedPaired[_Shown]):
         super().finish()
         self._flush()
 
-    def frame_text(self, _frame: Frame) -> str | None:
-        """Return the text of a frame on the fast path; None if it has to take the slow path.
-
-        The text consists of printable lines with their ends. It depends only on the frame and on
-        the names of topics.
-        """
-        return None
-
     def frame_lines(self, decoded: DecodedFrame) -> list[str] | Iterator[str]:
         """Return the lines of a frame that a subclass shows; as a list only if it is short."""
         raise NotImplementedError
@@ -184,27 +128,17 @@ class ExchangeWriter(RelayedPaired[_Shown]):
 
     # -- blocks --------------------------------------------------------------------------------
 
-    def _write(self, request: _Shown | None, response: _Shown | None) -> None:
+    def _write(self, request: DecodedFrame | None, response: DecodedFrame | None) -> None:
         first = request or response
         if first is None:
             return
         self._add(self._head(first, response))
         for shown in (request, response):
-            if isinstance(shown, _Ready):
-                self._write_ready(shown)
-            elif shown is not None:
+            if shown is not None:
                 self._write_decoded(shown)
         self._add("\n")
         if self._is_live:
             self._flush()
-
-    def _write_ready(self, ready: _Ready) -> None:
-        self._add(f"{self._side(ready.frame, ready.number)}\n")
-        text: str | None = ready.text
-        if ready.changes != self._topics.changes:
-            text = self.frame_text(ready.frame)
-            assert text is not None
-        self._add(text or "")
 
     def _write_decoded(self, decoded: DecodedFrame) -> None:
         lines = self.frame_lines(decoded)
@@ -217,9 +151,9 @@ class ExchangeWriter(RelayedPaired[_Shown]):
         if decoded.findings:
             self._put(self._findings(decoded))
 
-    def _head(self, first: _Shown, response: _Shown | None) -> str:
+    def _head(self, first: DecodedFrame, response: DecodedFrame | None) -> str:
         frame = first.frame
-        is_token = isinstance(first, DecodedFrame) and first.is_token
+        is_token = first.is_token
         parts = []
         if frame.connection:
             parts = [utc_text(frame.time_ns // _NS_PER_MS), frame.connection]

@@ -15,7 +15,6 @@ from kraftwire.decode.body.findings import Finding, finding_of
 from kraftwire.decode.body.scan import RecordsField, records_fields
 from kraftwire.decode.body.secret_records import redact_batch
 from kraftwire.decode.body.size_limits import Shown
-from kraftwire.decode.body.sound import UnsoundError
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.errors import WireError
 from kraftwire.limits import FINDING_HEX_BYTES
@@ -24,7 +23,6 @@ from kraftwire.records.decoded import family_of_topic
 from kraftwire.records.json_form import Detail, RecordError, batch_to_json
 from kraftwire.records.reader import Batch, BatchReader
 from kraftwire.records.rows import weight_of
-from kraftwire.wire.facts import FieldFacts
 from kraftwire.wire.message import Message
 
 __all__ = [
@@ -35,7 +33,6 @@ __all__ = [
     "batches_in",
     "json_with_batches",
     "read_into",
-    "read_sound",
 ]
 
 _UNALIGNED = "unalignedRecords"
@@ -160,18 +157,6 @@ def read_into(
             redact_batch(json, is_metadata=family == METADATA)
         batches.append({"file": result.file, **json})
     return rows_left
-
-
-def read_sound(
-    facts: FieldFacts, topic: str | None, data: bytes, form: RecordsForm
-) -> list[dict[str, Any]]:
-    """The batches of a field in which there is nothing to find. Raises: UnsoundError for others."""
-    where = RecordsField((), facts.name, None, facts.attribute, topic, None)
-    found = FieldBatches(where, topic, None, [])
-    read_into(found, data, form)
-    if found.findings or found.batches is None:
-        raise UnsoundError
-    return found.batches
 
 
 def _walk(

@@ -14,14 +14,14 @@ from kraftwire.capture.framing.frames import Frame
 from kraftwire.capture.limits import PENDING_BYTES_MAX
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.exchange.paired import Passed, QuickPaired
+from kraftwire.decode.exchange.paired import Paired, Passed
 
 __all__ = ["RelayedPaired"]
 
 T = TypeVar("T")
 
 
-class RelayedPaired(QuickPaired[T]):
+class RelayedPaired(Paired[T]):
     """Takes frames, and passes over those that another process shows."""
 
     _later: Callable[[Frame, int], DecodedFrame]

@@ -13,7 +13,6 @@ from kraftwire.decode.body.findings import json_path
 from kraftwire.decode.body.layouts import Span, spans
 from kraftwire.decode.body.redact import REDACTED
 from kraftwire.decode.body.secret_records import has_secret_records
-from kraftwire.decode.body.walk import FieldWalk
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileLine
 from kraftwire.errors import WireError
@@ -32,9 +31,6 @@ _ENTRY_LAYOUTS = {
     FileKind.TIME_INDEX: "time index entry",
     FileKind.TXN_INDEX: "transaction index entry",
 }
-
-
-_WALK = FieldWalk(most=ANNOTATIONS_MAX)
 
 
 def line_spans(line: FileLine) -> Iterator[Span]:
@@ -166,10 +162,6 @@ def _value(data: bytes, decoded: Decoded) -> Iterator[Span]:
 
 
 def _message(message: Message, version: int, data: bytes, start: int) -> Iterator[Span]:
-    found = _WALK.spans(type(message), version, data, start)
-    if found is not None:
-        yield from found
-        return
     try:
         root, _ = annotate(message.facts(), data, version, start, most=ANNOTATIONS_MAX)
     except PartialError as error:

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.layouts import Span
-from kraftwire.decode.body.lazy import lazy
-from kraftwire.decode.body.records import read_sound
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import DIM, paint
 from kraftwire.inspect.bytes.file_spans import line_spans
-from kraftwire.inspect.bytes.frame_spans import FrameSpans, span_text
+from kraftwire.inspect.bytes.frame_spans import frame_spans, span_text
 from kraftwire.inspect.exchange_blocks import ExchangeWriter
-from kraftwire.inspect.short.tree import TreeTexts
 from kraftwire.inspect.trees.tree import batch_text
-from kraftwire.printable import printable, printable_lines
-from kraftwire.wire.facts import FieldFacts
+from kraftwire.printable import printable
 
 __all__ = ["BytesWriter", "hexdump"]
 
@@ -34,38 +29,10 @@ _SHOWN = bytes(each if 0x20 <= each < 0x7F else ord(".") for each in range(256))
 class BytesWriter(ExchangeWriter):
     """Writes the bytes of requests and responses, and of lines of files."""
 
-    @lazy
-    def _frame_spans(self) -> FrameSpans:
-        return FrameSpans(self._topics)
-
-    @lazy
-    def _sound_bodies(self) -> TreeTexts:
-        return TreeTexts(self._topics, self._no_text)
-
-    def _no_text(
-        self, facts: FieldFacts, topic: str | None, data: bytes, _indent: str
-    ) -> str:
-        """Return an empty text if records have no findings. Raises: UnsoundError if they have."""
-        read_sound(facts, topic, data, self._form)
-        return ""
-
-    def frame_text(self, frame: Frame) -> str | None:
-        """Return the lines of an ordinary frame, from its length prefix to its last byte.
-
-        Returns None for frames with errors or findings, and for others that take the slow path.
-        """
-        if self._sound_bodies.text(frame) is None:
-            return None
-        found = self._frame_spans.sound_spans(frame, show_secrets=self._form.show_secrets)
-        if found is None:
-            return None
-        data = frame.size.to_bytes(4, "big", signed=True) + frame.data
-        return printable_lines(list(hexdump(found, data, -4, indent="    ")))
-
     def frame_lines(self, decoded: DecodedFrame) -> Iterator[str]:
         """Yield the lines of the frame, from its length prefix to its last byte."""
         data = decoded.frame.size.to_bytes(4, "big", signed=True) + decoded.frame.data
-        found = self._frame_spans.spans(decoded)
+        found = frame_spans(decoded, self._topics)
         return self._lines(found, data, -4, "    ")
 
     def file_lines(self, line: FileLine) -> Iterator[str]:

@@ -14,7 +14,7 @@ from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.quick import quick_body
 from kraftwire.decode.body.scan import error_codes
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.exchange.paired import Passed
+from kraftwire.decode.exchange.paired import Passed, QuickPaired
 from kraftwire.decode.exchange.relayed import RelayedPaired
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import BOLD, DIM, RED, YELLOW, paint, utc_text
@@ -51,7 +51,7 @@ _LINES_TOGETHER = 256
 _Asked = tuple[int, str, int, str, str]
 
 
-class LineWriter(RelayedPaired[_Asked]):
+class LineWriter(QuickPaired[_Asked], RelayedPaired[_Asked]):
     """Writes a line per exchange to a stream; a request waits for its response."""
 
     def __init__(

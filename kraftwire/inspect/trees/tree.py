@@ -12,20 +12,16 @@ from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any
 
-from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.lazy import lazy
-from kraftwire.decode.body.records import read_sound
 from kraftwire.decode.body.redact import REDACTED
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import count_text, utc_text, words
 from kraftwire.inspect.exchange_blocks import ExchangeWriter
 from kraftwire.inspect.payload import payload_of
-from kraftwire.inspect.short.tree import TreeTexts
 from kraftwire.inspect.trees.fields import NUMBERS_SHOWN, STEP, STRUCTS_SHOWN, FieldLines
 from kraftwire.inspect.values import cut, value_text
-from kraftwire.printable import printable_lines
 from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
 
 __all__ = ["Tree", "TreeWriter", "batch_text", "json_lines"]
@@ -208,24 +204,6 @@ class TreeWriter(ExchangeWriter):
     @lazy
     def _fields(self) -> FieldLines:
         return FieldLines(self._topics, self._tree.batch)
-
-    @lazy
-    def _tree_texts(self) -> TreeTexts:
-        return TreeTexts(self._topics, self._records_text)
-
-    def _records_text(
-        self, facts: FieldFacts, topic: str | None, data: bytes, indent: str
-    ) -> str:
-        """Return the lines of batches without findings. Raises: UnsoundError for others."""
-        found = read_sound(facts, topic, data, self._form)
-        lines = [count_text(len(found), "batch")]
-        for each in found:
-            lines += self._tree.batch(each, indent)
-        return printable_lines(lines)
-
-    def frame_text(self, frame: Frame) -> str | None:
-        """Return the lines of the body on the fastest path; None if it has to take another one."""
-        return self._tree_texts.text(frame)
 
     def frame_lines(self, decoded: DecodedFrame) -> list[str] | Iterator[str]:
         """Return the lines of the body; ordinary ones take the fast path, which cuts long lists."""

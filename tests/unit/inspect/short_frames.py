@@ -1,4 +1,4 @@
-"""Frames for the fast paths of renderers: every message in every version, sound and damaged."""
+"""Frames for tests of renderers: every message in every version, sound and damaged."""
 
 from __future__ import annotations
 

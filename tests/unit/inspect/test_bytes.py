@@ -15,7 +15,7 @@ from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.layouts import Span
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
-from kraftwire.inspect.bytes.frame_spans import FrameSpans
+from kraftwire.inspect.bytes.frame_spans import frame_spans
 from kraftwire.inspect.bytes.hexdump import BytesWriter, hexdump
 from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest
@@ -36,7 +36,7 @@ def _decoded(frame: Frame, *, show_secrets: bool = False) -> DecodedFrame:
 
 
 def _spans(frame: DecodedFrame) -> list[Span]:
-    return list(FrameSpans(frame.settings.topics).spans(frame))
+    return list(frame_spans(frame, frame.settings.topics))
 
 
 def _assert_covers(found: list[Span], start: int, end: int) -> None:

@@ -1,1 +1,0 @@
-"""The fastest path to the output of common frames: straight from their bytes; see README.md."""
