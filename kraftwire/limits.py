@@ -1,88 +1,9 @@
-"""Every limit in one place, each with its reason; `records.limits` has those of batches."""
+"""Limits that several packages share, or that docs/security.md promises, each with its reason.
+
+A limit with one user stands beside it; `records.limits` has those of batches.
+"""
 
 from __future__ import annotations
-
-__all__ = [
-    "BATCH_COMPLETE_BYTES",
-    "BATCH_SIZE_MAX",
-    "BUFFERED_BYTES_MAX",
-    "CAPTURE_READ_BYTES",
-    "CLOCK_LEAD_MAX_MS",
-    "CLOSED_CONNECTIONS_MAX",
-    "CLUES_MAX",
-    "CONNECTIONS_MAX",
-    "CONNECTION_BYTES_MAX",
-    "CONTROLLER_QUEUE_MAX",
-    "COUNTED_FRAME_SIZE_MIN",
-    "DECODE_INLINE_BYTES",
-    "DELIVERY_BYTES",
-    "DESCRIPTORS_RESERVED",
-    "ELEMENT_BYTES_MIN",
-    "ELEMENT_FREE_COUNT",
-    "EPOCH_MAX",
-    "EVENTS_PER_TURN",
-    "FETCH_BYTES_MAX",
-    "FETCH_WAIT_MAX_MS",
-    "FILE_WINDOW_BYTES",
-    "FINDING_HEX_BYTES",
-    "FLUSH_INLINE_SECONDS",
-    "FLUSH_IN_WORKER_BYTES_MIN",
-    "FOLLOWED_BATCHES_KEPT",
-    "FORWARDS_AT_ONCE_MAX",
-    "FRAGMENTED_PACKETS_MAX",
-    "FRAME_SIZE_MAX",
-    "HEX_LINE_BYTES_MAX",
-    "HTTP_REQUEST_SIZE_MAX",
-    "INNER_DECODED_FREE",
-    "INNER_DECODED_RATIO",
-    "LINE_READ_BYTES",
-    "LINGER_NS",
-    "LINGER_PACKETS",
-    "LOG_SCAN_BYTES",
-    "METADATA_BATCH_BYTES_MAX",
-    "METRICS_CONNECTIONS_MAX",
-    "OBSERVERS_MAX",
-    "PACKET_BYTES_MAX",
-    "PARKED_BYTES_MAX",
-    "PARKED_FETCHES_MAX",
-    "PARKED_PACKETS_MAX",
-    "PARKED_RESPONSES_MAX",
-    "PARKED_WOKEN_MAX",
-    "PARTIAL_BYTES_MAX",
-    "PEERS_MAX",
-    "PEER_QUEUE_MAX",
-    "PENDING_REQUESTS_MAX",
-    "PERF_APPEND_BYTES",
-    "PERF_IN_FLIGHT_BYTES",
-    "RAFT_CLUSTER_COUNT_MAX",
-    "RAFT_EVENT_COUNT_MAX",
-    "RAFT_HIGHLIGHT_COUNT_MAX",
-    "RAFT_PENDING_COUNT_MAX",
-    "RAFT_TOPIC_COUNT_MAX",
-    "RECENT_APPENDS_BYTES",
-    "RECENT_APPENDS_MAX",
-    "RECOGNITION_BYTES_MAX",
-    "RENDER_PENDING_BYTES_MAX",
-    "RENDER_PENDING_COUNT_MAX",
-    "REQUEST_ELEMENTS_MAX",
-    "REQUEST_SIZE_MAX",
-    "RESUME_BYTES_RATIO",
-    "RESYNC_BATCH_BYTES_MAX",
-    "REVIEW_NS",
-    "SCAN_READ_BYTES",
-    "SEARCH_BYTES_MAX",
-    "SNAPSHOT_CHUNK_BYTES_MAX",
-    "SNAPSHOT_CLAIMS_MAX",
-    "SNAPSHOT_WRITE_BYTES",
-    "STATE_FILE_BYTES_MAX",
-    "STATS_ROWS_MAX",
-    "STRING_SIZE_MAX",
-    "TAGS_FREE_COUNT",
-    "TLS_CONNECTIONS_LISTED",
-    "UNCONFIRMED_FRAME_SIZE_MAX",
-    "UNPACKED_FILE_BYTES_MAX",
-    "WAITING_BATCHES_MAX",
-]
 
 # socket.request.max.bytes of a Kafka broker: a longer frame is refused by every real server.
 FRAME_SIZE_MAX = 100 * 1024 * 1024
@@ -230,61 +151,6 @@ STRING_SIZE_MAX = 0x7FFF
 # dict costs far more than the two bytes that a tag may take.
 TAGS_FREE_COUNT = 64
 
-# Complete batches that a leader holds unwritten before it refuses appends: Kafka's number.
-WAITING_BATCHES_MAX = 10
-
-# A leader's batch of this size is complete before the linger time is over; only a single append can
-# make it longer. A batch as long as an answer to a Fetch is sent while the next one is filled; with
-# Kafka's 8 MiB leader and followers wait for each other, and a fifth to a half less is committed.
-BATCH_COMPLETE_BYTES = 2 * 1024 * 1024
-
-# A leader that names a snapshot this often without sending any part of one no longer counts as
-# alive. An honest leader may, once or twice, delete the snapshot that it named while it is fetched.
-SNAPSHOT_CLAIMS_MAX = 3
-
-# The largest part of a snapshot that a leader sends at a time, however much a peer asks for.
-SNAPSHOT_CHUNK_BYTES_MAX = 1024 * 1024
-
-# Fetches that a leader parks until there is something to answer. Every voter and observer has one;
-# a peer that keeps opening connections must not make the leader park more.
-PARKED_FETCHES_MAX = 4096
-
-# Of parked Fetches from replicas that are not voters, this many are answered in one step: some
-# milliseconds of work.
-PARKED_WOKEN_MAX = 32
-
-# A log segment is checked in parts of this size when it is opened; a longer batch is read whole.
-LOG_SCAN_BYTES = 4 * 1024 * 1024
-
-# Kafka's quorum writes no larger batch than 8 MiB; the search for good batches after damage
-# looks at parts of a segment that overlap by as much.
-METADATA_BATCH_BYTES_MAX = 8 * 1024 * 1024
-
-# A state machine is handed this much of the log at a time, so that reading a long log from its
-# start does not keep the Raft core waiting: about ten milliseconds of work.
-DELIVERY_BYTES = 256 * 1024
-
-# The values of a snapshot are written in pieces of this size: after each the writer looks whether
-# the node is being stopped.
-SNAPSHOT_WRITE_BYTES = 256 * 1024
-
-# Records of a leader whose clock is further ahead than this do not advance the timestamps of later
-# ones.
-CLOCK_LEAD_MAX_MS = 3_600_000
-
-# The core handles this many events before other tasks get a turn.
-EVENTS_PER_TURN = 256
-
-# A disk whose flushes take less time is flushed without a thread: while the main thread is busy,
-# each step of another thread waits up to 5 ms for the interpreter's lock. Measured at 20,000
-# appends a second on a disk that takes 2.7 ms: twice the throughput of a thread.
-FLUSH_INLINE_SECONDS = 0.005
-
-# A leader with this much to flush does it in a thread, however fast the disk is, and appends and
-# answers in the meantime. Measured with 3 nodes and records of 4 KiB: half as many again a second.
-# A follower has nothing else to do, since its next Fetch waits for the flush.
-FLUSH_IN_WORKER_BYTES_MIN = 1024 * 1024
-
 # Longer requests are refused: decoding one with small elements blocks everything else, half a
 # second for this many bytes, and no honest one is nearly as long. Producers, which this node
 # refuses anyway, send at most one MiB and a header by default.
@@ -304,57 +170,11 @@ CONNECTION_BYTES_MAX = 256 * 1024 * 1024
 # connections to other nodes.
 DESCRIPTORS_RESERVED = 256
 
-# Connections to the metrics endpoint at a time. A scraper has one.
-METRICS_CONNECTIONS_MAX = 16
-
-# Requests to one peer that wait for its connection. The core has one in flight; more come only
-# when its requests in flight are forgotten, and then only the newest matters.
-PEER_QUEUE_MAX = 16
-
-# Replicas and addresses to which the core's connections are kept. Quorums have a handful, but other
-# nodes can claim any leader at any address.
-PEERS_MAX = 100
-
 # A Fetch is answered with at most this much, however much it asks for, or with one whole batch:
 # some milliseconds of work that block everything else. Kafka's fetch.max.bytes would let a node
 # hold 55 MiB for every client, its replicas ask for 8 MiB, and a peer may ask for 2 GiB.
 FETCH_BYTES_MAX = 2 * 1024 * 1024
 
-# A search of the committed log by time reads this much at once; other work is done in between.
-SCAN_READ_BYTES = 1024 * 1024
-
-# Requests of clients that are forwarded to the quorum's leader at a time; each has a connection.
-FORWARDS_AT_ONCE_MAX = 16
-
-# The longest request head that the metrics endpoint reads; a scraper sends a few hundred bytes.
-HTTP_REQUEST_SIZE_MAX = 8 * 1024
-
-# Registrations and heartbeats that wait for the active controller; each is a few hundred bytes,
-# and a cluster with more brokers than this has never been seen.
-CONTROLLER_QUEUE_MAX = 10_000
-
-# Observers whose progress a leader keeps. A cluster has some hundreds of brokers; a client that
-# makes up replica ids evicts the one that has not fetched for longest, which then returns.
-OBSERVERS_MAX = 4096
-
 # A parked Fetch is answered after this long, whatever it asks for: replicas ask for half a second,
 # and a peer that asks for days would keep its place among PARKED_FETCHES_MAX.
 FETCH_WAIT_MAX_MS = 30_000
-
-# A log keeps its last appends in memory, up to this size and number: two of the longest batches,
-# and what an idle leader writes in ten seconds.
-RECENT_APPENDS_BYTES = 16 * 1024 * 1024
-RECENT_APPENDS_MAX = 20
-
-# The test server's load: the largest append, so that other events of the core get their turn, and
-# the largest amount that waits to be committed, so that memory is bounded where the load is not.
-PERF_APPEND_BYTES = 256 * 1024
-PERF_IN_FLIGHT_BYTES = 64 * 1024 * 1024
-
-# The last leader epoch that its field on the wire and on disk can hold. No honest cluster gets
-# there; after it no node can be elected, but no node ends either.
-EPOCH_MAX = (1 << 31) - 1
-
-# A node decodes longer requests in a thread. Those of replicas and of ordinary clients are shorter;
-# decoding one of this size takes milliseconds, or a fifth of a second if it is a hostile one.
-DECODE_INLINE_BYTES = 64 * 1024

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from crc32c import crc32c
 
-from kraftwire.limits import LOG_SCAN_BYTES, METADATA_BATCH_BYTES_MAX
 from kraftwire.log.batches import HEAD, HEAD_SIZE, BatchArrays
 from kraftwire.log.files import File
+from kraftwire.log.settings import METADATA_BATCH_BYTES_MAX
 from kraftwire.records.header import (
     CONTROL,
     CRC_START,
@@ -19,6 +19,9 @@ from kraftwire.records.header import (
     MAGIC,
 )
 from kraftwire.records.reader import BatchReader
+
+# A log segment is checked in parts of this size when it is opened; a longer batch is read whole.
+LOG_SCAN_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

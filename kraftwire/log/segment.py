@@ -10,13 +10,17 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from kraftwire.limits import RECENT_APPENDS_BYTES, RECENT_APPENDS_MAX
 from kraftwire.log.batches import HEAD, HEAD_SIZE, BatchArrays
 from kraftwire.log.files import Files
 from kraftwire.log.index import OFFSET_ENTRY, TIME_ENTRY, Index
 from kraftwire.log.names import join, offset_name
 from kraftwire.log.scan import SegmentScan, scan_segment
 from kraftwire.log.settings import LogSettings
+
+# A log keeps its last appends in memory, up to this size and number: two of the longest batches,
+# and what an idle leader writes in ten seconds.
+RECENT_APPENDS_BYTES = 16 * 1024 * 1024
+RECENT_APPENDS_MAX = 20
 
 
 class RecentAppends:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# Kafka's quorum writes no larger batch than 8 MiB; the search for good batches after damage
+# looks at parts of a segment that overlap by as much.
+METADATA_BATCH_BYTES_MAX = 8 * 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:

@@ -19,7 +19,6 @@ import trio
 
 from kraftwire import __version__
 from kraftwire.errors import KraftwireError, UsageError, check
-from kraftwire.limits import METRICS_CONNECTIONS_MAX
 from kraftwire.log.files import Files, LocalFiles
 from kraftwire.log.settings import LogSettings
 from kraftwire.node.admission import Admission
@@ -42,6 +41,9 @@ from kraftwire.replica import StateMachine
 from kraftwire.replica.storage import Directories, Storage
 
 __all__ = ["Node", "run", "run_node"]
+
+# Connections to the metrics endpoint at a time. A scraper has one.
+METRICS_CONNECTIONS_MAX = 16
 
 # A core that takes longer than its own shutdown timeout plus this is stuck.
 SHUTDOWN_GRACE_SECONDS = 5.0

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Sequence
 import trio
 
 from kraftwire.errors import ApiError, WireError
-from kraftwire.limits import CONTROLLER_QUEUE_MAX
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
@@ -37,6 +36,10 @@ from kraftwire.records.batch import RecordBatch
 from kraftwire.records.metadata import encode_metadata
 from kraftwire.replica.state_machine import SnapshotReader
 from kraftwire.wire.message import Message
+
+# Registrations and heartbeats that wait for the active controller; each is a few hundred bytes,
+# and a cluster with more brokers than this has never been seen.
+CONTROLLER_QUEUE_MAX = 10_000
 
 _RECHECK_MS = 500
 

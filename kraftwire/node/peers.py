@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import trio
 
 from kraftwire.errors import ApiError
-from kraftwire.limits import PEER_QUEUE_MAX, PEERS_MAX
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.node.link import Link, LinkDown, LinkStats
@@ -28,6 +27,14 @@ from kraftwire.raft.events import FeaturesHeard, RequestFailed, ResponseReceived
 from kraftwire.raft.resignation import features_of
 from kraftwire.raft.values import Destination
 from kraftwire.wire.message import Message
+
+# Requests to one peer that wait for its connection. The core has one in flight; more come only
+# when its requests in flight are forgotten, and then only the newest matters.
+PEER_QUEUE_MAX = 16
+
+# Replicas and addresses to which the core's connections are kept. Quorums have a handful, but other
+# nodes can claim any leader at any address.
+PEERS_MAX = 100
 
 Deliver = Callable[[ResponseReceived | RequestFailed | FeaturesHeard], None]
 Exchange = Callable[[Link, SendRequest], Awaitable[Message]]

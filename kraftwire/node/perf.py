@@ -20,7 +20,6 @@ from typing import NamedTuple
 import trio
 
 from kraftwire.errors import UsageError, check
-from kraftwire.limits import PERF_APPEND_BYTES, PERF_IN_FLIGHT_BYTES
 from kraftwire.log.files import LocalFiles
 from kraftwire.log.meta_properties import (
     MetaProperties,
@@ -37,6 +36,11 @@ from kraftwire.records.batch import RecordBatch
 from kraftwire.replica import SnapshotReader
 from kraftwire.wire.fast import ZERO_UUID
 from kraftwire.wire.json_form import uuid_to_text
+
+# The test server's load: the largest append, so that other events of the core get their turn, and
+# the largest amount that waits to be committed, so that memory is bounded where the load is not.
+PERF_APPEND_BYTES = 256 * 1024
+PERF_IN_FLIGHT_BYTES = 64 * 1024 * 1024
 
 TOPIC = TopicPartition("__raft_performance_test", bytes(15) + b"\x02")
 CLUSTER_ID = uuid_to_text(ZERO_UUID)

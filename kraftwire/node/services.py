@@ -11,7 +11,6 @@ import trio
 
 from kraftwire import messages
 from kraftwire.errors import ApiError
-from kraftwire.limits import FORWARDS_AT_ONCE_MAX
 from kraftwire.node import handlers
 from kraftwire.node.config import NodeConfig
 from kraftwire.node.context import Quorum, Request
@@ -25,6 +24,9 @@ from kraftwire.raft.events import ResignRequested
 from kraftwire.raft.view import RaftView
 from kraftwire.raft.voters import Endpoint, ReplicaKey
 from kraftwire.wire.message import Message
+
+# Requests of clients that are forwarded to the quorum's leader at a time; each has a connection.
+FORWARDS_AT_ONCE_MAX = 16
 
 
 class Forwarder:

@@ -13,12 +13,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kraftwire.errors import UsageError
-from kraftwire.limits import BATCH_COMPLETE_BYTES, WAITING_BATCHES_MAX
 from kraftwire.raft.effects import RefusalReason
 from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.header import HEADER_SIZE
 from kraftwire.records.plain import RECORD_OVERHEAD_MAX, data_batch
 from kraftwire.wire.message import Message
+
+# Complete batches that a leader holds unwritten before it refuses appends: Kafka's number.
+WAITING_BATCHES_MAX = 10
+
+# A leader's batch of this size is complete before the linger time is over; only a single append can
+# make it longer. A batch as long as an answer to a Fetch is sent while the next one is filled; with
+# Kafka's 8 MiB leader and followers wait for each other, and a fifth to a half less is committed.
+BATCH_COMPLETE_BYTES = 2 * 1024 * 1024
 
 
 class DrainedBatch(NamedTuple):

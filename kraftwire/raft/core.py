@@ -13,7 +13,6 @@ from random import Random
 from typing import Any
 
 from kraftwire.errors import check
-from kraftwire.limits import EPOCH_MAX
 from kraftwire.raft import (
     appending,
     changes,
@@ -31,6 +30,7 @@ from kraftwire.raft import (
 )
 from kraftwire.raft.config import RaftConfig
 from kraftwire.raft.effects import Effect
+from kraftwire.raft.epochs import EPOCH_MAX
 from kraftwire.raft.ports import StoredState
 from kraftwire.raft.responses import settle_top_level
 from kraftwire.raft.roles import (

@@ -10,7 +10,6 @@ R-FSN-4, R-FSN-5.
 
 from __future__ import annotations
 
-from kraftwire.limits import SNAPSHOT_CLAIMS_MAX
 from kraftwire.messages import fetch_snapshot_request as ask
 from kraftwire.messages.fetch_response import SnapshotId
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse, PartitionSnapshot
@@ -29,6 +28,10 @@ from kraftwire.raft.responses import Outcome, settle, settle_top_level
 from kraftwire.raft.roles import Follower, Leader
 from kraftwire.raft.state import Download, Purpose, RaftState, Sent
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
+
+# A leader that names a snapshot this often without sending any part of one no longer counts as
+# alive. An honest leader may, once or twice, delete the snapshot that it named while it is fetched.
+SNAPSHOT_CLAIMS_MAX = 3
 
 # Errors after which only a new Fetch shows what the leader has: Java cannot encode its refusals of
 # FetchSnapshot, which arrive as UNKNOWN_SERVER_ERROR (R-FSN-3).

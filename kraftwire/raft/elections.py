@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import cast
 
-from kraftwire.limits import EPOCH_MAX
 from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.session import SOFTWARE_NAME
 from kraftwire.raft import answers
 from kraftwire.raft.effects import SendReply
-from kraftwire.raft.epochs import hears_no_leader, may_move_epoch
+from kraftwire.raft.epochs import EPOCH_MAX, hears_no_leader, may_move_epoch
 from kraftwire.raft.events import RequestReceived
 from kraftwire.raft.responses import Outcome, settle_partition, settle_top_level
 from kraftwire.raft.roles import Candidate, Prospective, Unattached

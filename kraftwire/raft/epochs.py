@@ -16,6 +16,10 @@ from kraftwire.raft.roles import Follower, Leader
 from kraftwire.raft.state import RaftState
 from kraftwire.raft.voters import ReplicaKey
 
+# The last leader epoch that its field on the wire and on disk can hold. No honest cluster gets
+# there; after it no node can be elected, but no node ends either.
+EPOCH_MAX = (1 << 31) - 1
+
 
 def hears_no_leader(state: RaftState) -> bool:
     """Return whether this node would support an election: it neither leads nor reaches a leader.

@@ -10,8 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import islice
 
-from kraftwire.limits import PARKED_FETCHES_MAX, PARKED_WOKEN_MAX
 from kraftwire.raft.events import RequestReceived
+
+# Fetches that a leader parks until there is something to answer. Every voter and observer has one;
+# a peer that keeps opening connections must not make the leader park more.
+PARKED_FETCHES_MAX = 4096
+
+# Of parked Fetches from replicas that are not voters, this many are answered in one step: some
+# milliseconds of work.
+PARKED_WOKEN_MAX = 32
 
 # Before any time: clocks begin at 0.
 DUE_NOW_MS = 0

@@ -8,9 +8,12 @@ Source: Kafka's `LeaderState`; R-REP-1 to R-REP-6, R-HW-1 to R-HW-5, R-CQ-1, R-C
 
 from __future__ import annotations
 
-from kraftwire.limits import OBSERVERS_MAX
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.wire.fast import ZERO_UUID
+
+# Observers whose progress a leader keeps. A cluster has some hundreds of brokers; a client that
+# makes up replica ids evicts the one that has not fetched for longest, which then returns.
+OBSERVERS_MAX = 4096
 
 
 class ReplicaProgress:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from kraftwire.limits import FETCH_BYTES_MAX, FETCH_WAIT_MAX_MS, PARKED_WOKEN_MAX
+from kraftwire.limits import FETCH_BYTES_MAX, FETCH_WAIT_MAX_MS
 from kraftwire.messages import fetch_response as answer
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest
 from kraftwire.protocol.error_codes import ErrorCode
@@ -22,7 +22,7 @@ from kraftwire.raft.changes import settle_change
 from kraftwire.raft.effects import HighWatermarkAdvanced, LogSlice, SendReply
 from kraftwire.raft.events import RequestReceived
 from kraftwire.raft.log_view import PositionKind
-from kraftwire.raft.parked import ParkedFetch
+from kraftwire.raft.parked import PARKED_WOKEN_MAX, ParkedFetch
 from kraftwire.raft.roles import Leader
 from kraftwire.raft.state import RaftState
 from kraftwire.raft.voters import ReplicaKey

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import cast
 
-from kraftwire.limits import SNAPSHOT_CHUNK_BYTES_MAX
 from kraftwire.messages import fetch_snapshot_response as answer
 from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest, PartitionSnapshot
 from kraftwire.protocol.error_codes import ErrorCode
@@ -25,6 +24,9 @@ from kraftwire.raft.events import (
 from kraftwire.raft.state import RaftState
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.records.offsets import OffsetAndEpoch
+
+# The largest part of a snapshot that a leader sends at a time, however much a peer asks for.
+SNAPSHOT_CHUNK_BYTES_MAX = 1024 * 1024
 
 # ---- writing -------------------------------------------------------------------------------------
 

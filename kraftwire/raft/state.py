@@ -11,7 +11,6 @@ from enum import IntEnum, auto
 from random import Random
 from typing import Generic, NamedTuple, TypeVar
 
-from kraftwire.limits import CLOCK_LEAD_MAX_MS
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.raft.addresses import Addresses
@@ -37,6 +36,10 @@ from kraftwire.raft.roles import Leader, Role, Unattached
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
+
+# Records of a leader whose clock is further ahead than this do not advance the timestamps of later
+# ones.
+CLOCK_LEAD_MAX_MS = 3_600_000
 
 _Message = TypeVar("_Message", bound=Message)
 

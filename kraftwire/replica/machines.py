@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from kraftwire.errors import InvariantError, KraftwireError, StorageError, check
-from kraftwire.limits import DELIVERY_BYTES, SNAPSHOT_WRITE_BYTES
 from kraftwire.log.settings import SnapshotSettings
 from kraftwire.raft import effects as fx
 from kraftwire.raft import events as ev
@@ -22,6 +21,14 @@ from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.reader import read_batches
 from kraftwire.replica.ports import Disk, Reading, Work, Workers, Writing
 from kraftwire.replica.state_machine import StateMachine
+
+# A state machine is handed this much of the log at a time, so that reading a long log from its
+# start does not keep the Raft core waiting: about ten milliseconds of work.
+DELIVERY_BYTES = 256 * 1024
+
+# The values of a snapshot are written in pieces of this size: after each the writer looks whether
+# the node is being stopped.
+SNAPSHOT_WRITE_BYTES = 256 * 1024
 
 
 class _InterruptedError(KraftwireError):

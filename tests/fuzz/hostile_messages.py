@@ -12,8 +12,8 @@ from typing import Any
 
 from kraftwire import messages
 from kraftwire.errors import WireError
-from kraftwire.limits import EPOCH_MAX
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.raft.epochs import EPOCH_MAX
 from kraftwire.records import RecordBatch
 from kraftwire.records.control import control_batch
 from kraftwire.records.offsets import OffsetAndEpoch

@@ -7,9 +7,9 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from kraftwire.limits import EPOCH_MAX
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.raft import effects, events
+from kraftwire.raft.epochs import EPOCH_MAX
 from kraftwire.raft.voters import VoterSet
 from kraftwire.wire.message import Message
 from tests.fuzz.hostile_messages import ERRORS, Speech

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kraftwire.limits import EPOCH_MAX
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.effects import ElectionState, Note
 from kraftwire.raft.epoch_rate_limit import (
@@ -12,6 +11,7 @@ from kraftwire.raft.epoch_rate_limit import (
     EPOCH_JUMP_OF_OTHERS_MAX,
     EPOCH_REGAINED_MS,
 )
+from kraftwire.raft.epochs import EPOCH_MAX
 from kraftwire.wire.message import Message
 from tests.support.raft_lone import Lone, stored_log
 from tests.support.raft_quorums import leading

@@ -8,7 +8,6 @@ import pytest
 import trio
 import trio.testing
 
-from kraftwire.limits import PARKED_WOKEN_MAX
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.node import peer_liveness
@@ -18,6 +17,7 @@ from kraftwire.node.listener import Acceptor
 from kraftwire.node.logs import RateLimit
 from kraftwire.raft.effects import SendReply
 from kraftwire.raft.events import AppendRequested, RequestAbandoned, RequestReceived
+from kraftwire.raft.parked import PARKED_WOKEN_MAX
 from kraftwire.wire.message import Message
 from tests.hostile.served import Served, request_frame
 from tests.support.raft_nodes import LISTENER

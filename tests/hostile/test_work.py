@@ -7,11 +7,7 @@ from typing import Any
 import pytest
 import trio
 
-from kraftwire.limits import (
-    FETCH_BYTES_MAX,
-    REQUEST_ELEMENTS_MAX,
-    REQUEST_SIZE_MAX,
-)
+from kraftwire.limits import FETCH_BYTES_MAX, REQUEST_ELEMENTS_MAX, REQUEST_SIZE_MAX
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic

@@ -26,7 +26,11 @@ from kraftwire.capture.framing.search import RequestSearch
 from kraftwire.capture.packets.packet import Stamp
 from kraftwire.capture.tcp.streams import Flow
 from kraftwire.errors import WireError
-from kraftwire.limits import FRAME_SIZE_MAX, RECOGNITION_BYTES_MAX, UNCONFIRMED_FRAME_SIZE_MAX
+from kraftwire.limits import (
+    FRAME_SIZE_MAX,
+    RECOGNITION_BYTES_MAX,
+    UNCONFIRMED_FRAME_SIZE_MAX,
+)
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.protocol.versions import request_header_version
 

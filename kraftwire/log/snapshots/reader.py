@@ -13,9 +13,10 @@ from typing import cast
 from crc32c import crc32c
 
 from kraftwire.errors import WireError
-from kraftwire.limits import LOG_SCAN_BYTES, METADATA_BATCH_BYTES_MAX
 from kraftwire.log.files import File, Files
 from kraftwire.log.names import checkpoint_name, join
+from kraftwire.log.scan import LOG_SCAN_BYTES
+from kraftwire.log.settings import METADATA_BATCH_BYTES_MAX
 from kraftwire.messages.snapshot_header_record import SnapshotHeaderRecord
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.control import ControlType, decode_control

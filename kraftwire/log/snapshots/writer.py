@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kraftwire.errors import UsageError
-from kraftwire.limits import METADATA_BATCH_BYTES_MAX
 from kraftwire.log.files import File
+from kraftwire.log.settings import METADATA_BATCH_BYTES_MAX
 from kraftwire.log.snapshots.layout import ControlRecords, footer_batch, header_batch
 from kraftwire.records.header import HEADER_SIZE
 from kraftwire.records.offsets import OffsetAndEpoch

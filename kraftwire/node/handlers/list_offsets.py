@@ -14,7 +14,6 @@ from collections.abc import Callable
 
 import trio
 
-from kraftwire.limits import SCAN_READ_BYTES
 from kraftwire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
 from kraftwire.messages.list_offsets_response import (
     ListOffsetsPartitionResponse,
@@ -27,6 +26,9 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.reader import BatchReader
 from kraftwire.records.record import Record
+
+# A search of the committed log by time reads this much at once; other work is done in between.
+SCAN_READ_BYTES = 1024 * 1024
 
 LATEST = -1
 EARLIEST = -2

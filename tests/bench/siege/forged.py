@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from kraftwire.limits import EPOCH_MAX
 from kraftwire.messages import request_class
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersion, ApiVersionsResponse
@@ -15,6 +14,7 @@ from kraftwire.messages.begin_quorum_epoch_request import LeaderEndpoint
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.protocol.envelope import encode_response
 from kraftwire.protocol.headers import decode_request_header
+from kraftwire.raft.epochs import EPOCH_MAX
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.limits import RECENT_APPENDS_BYTES, RECENT_APPENDS_MAX
 from kraftwire.log.files import LocalFiles
 from kraftwire.log.metadata_log import MetadataLog
-from kraftwire.log.segment import RecentAppends
+from kraftwire.log.segment import RECENT_APPENDS_BYTES, RECENT_APPENDS_MAX, RecentAppends
 from kraftwire.log.settings import LogSettings
 from tests.support.log_batches import TOPIC, TOPIC_ID, append
 

@@ -9,9 +9,9 @@ import pytest
 import trio
 import trio.testing
 
-from kraftwire.limits import FLUSH_IN_WORKER_BYTES_MIN
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.vote_response import VoteResponse
+from kraftwire.node.driver import FLUSH_IN_WORKER_BYTES_MIN
 from kraftwire.raft import effects as fx
 from kraftwire.raft import events as ev
 from tests.support.fake_core import FakeCore, World, make, run

@@ -8,8 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from kraftwire.limits import HTTP_REQUEST_SIZE_MAX
-from kraftwire.node.metrics_http import SCRAPE_SECONDS_MAX, serve_http
+from kraftwire.node.metrics_http import HTTP_REQUEST_SIZE_MAX, SCRAPE_SECONDS_MAX, serve_http
 
 pytestmark = pytest.mark.trio
 

@@ -9,12 +9,12 @@ import pytest
 import trio
 import trio.testing
 
-from kraftwire.limits import PEERS_MAX
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.node.context import Request
+from kraftwire.node.peers import PEERS_MAX
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.effects import Destination, SendRequest
 from kraftwire.wire.message import Message

@@ -13,11 +13,10 @@ import trio
 from trio.testing import MockClock
 
 from kraftwire.errors import InvariantError, UsageError
-from kraftwire.limits import PERF_APPEND_BYTES, PERF_IN_FLIGHT_BYTES
 from kraftwire.node.app import Node
 from kraftwire.node.config import NodeConfig, load
 from kraftwire.node.driver import AppendDone
-from kraftwire.node.perf import Figures, Load, Workload
+from kraftwire.node.perf import PERF_APPEND_BYTES, PERF_IN_FLIGHT_BYTES, Figures, Load, Workload
 from kraftwire.raft.effects import AppendAccepted, AppendRefused
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.plain import data_batch

@@ -8,7 +8,6 @@ import pytest
 import trio
 import trio.testing
 
-from kraftwire.limits import DECODE_INLINE_BYTES
 from kraftwire.messages.describe_quorum_request import (
     DescribeQuorumRequest,
     PartitionData,
@@ -18,7 +17,7 @@ from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.config_listeners import Listener
-from kraftwire.node.connection import Connection, ConnectionStats, Service
+from kraftwire.node.connection import DECODE_INLINE_BYTES, Connection, ConnectionStats, Service
 from kraftwire.node.context import Request
 from kraftwire.node.logs import RateLimit
 from kraftwire.protocol.envelope import encode_request

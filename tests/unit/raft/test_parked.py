@@ -5,11 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraftwire.limits import PARKED_FETCHES_MAX, PARKED_WOKEN_MAX
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.raft.effects import SendReply
 from kraftwire.raft.events import RequestReceived
-from kraftwire.raft.parked import ParkedFetch, ParkedFetches
+from kraftwire.raft.parked import PARKED_FETCHES_MAX, PARKED_WOKEN_MAX, ParkedFetch, ParkedFetches
 from tests.support.raft_quorums import fetches, leading
 
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraftwire.limits import OBSERVERS_MAX
-from kraftwire.raft.progress import LeaderProgress
+from kraftwire.raft.progress import OBSERVERS_MAX, LeaderProgress
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 
 ME = ReplicaKey(1, b"a" * 16)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kraftwire.limits import SNAPSHOT_CHUNK_BYTES_MAX
 from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest, TopicSnapshot
 from kraftwire.raft import effects
 from kraftwire.raft.effects import ElectionState
+from kraftwire.raft.snapshots import SNAPSHOT_CHUNK_BYTES_MAX
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 from tests.support.raft_lone import Lone, stored_log
 from tests.support.raft_quorums import follow_up

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kraftwire.limits import CLOCK_LEAD_MAX_MS
 from kraftwire.log.settings import SnapshotSettings
 from kraftwire.messages.describe_quorum_request import (
     DescribeQuorumRequest,
@@ -14,6 +13,7 @@ from kraftwire.messages.describe_quorum_request import (
 )
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.raft.config import METADATA_TOPIC
+from kraftwire.raft.state import CLOCK_LEAD_MAX_MS
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.plain import data_batch
 from kraftwire.records.reader import read_batches
