@@ -23,6 +23,7 @@ __all__ = [
     "error_codes",
     "groups",
     "has_records",
+    "has_unknown_tags",
     "records_fields",
     "topics",
     "unknown_tags",
@@ -229,12 +230,50 @@ def _uses_in(plan: _Plan, partitions: _Plan, struct: Any) -> Iterator[TopicUse]:
 
 def unknown_tags(message: Message, version: int) -> list[UnknownTag]:
     """The tagged fields that the schema does not know, outer structs first."""
-    if version not in message.facts().flexible:
+    if not has_unknown_tags(message, version):
         return []
-    plan = _structs.plan(type(message), version)
-    if not _has_unknown(plan, [message]):
-        return []
-    return list(_unknown(plan, message, ""))
+    return list(_unknown(_structs.plan(type(message), version), message, ""))
+
+
+def has_unknown_tags(message: Message, version: int) -> bool:
+    """Whether there are tagged fields that the schema does not know."""
+    key = type(message), version
+    check = _TAG_CHECKS.get(key)
+    if check is None:
+        is_flexible = version in message.facts().flexible
+        check = _tag_check(_structs.plan(*key)) if is_flexible else _has_none
+        _TAG_CHECKS[key] = check
+    return bool(check(message))
+
+
+_TAG_CHECKS: dict[tuple[type[Message], int], Callable[[Any], Any]] = {}
+
+
+def _has_none(_message: Any) -> bool:
+    return False
+
+
+def _tag_check(plan: _Plan) -> Callable[[Any], Any]:
+    """Return a function that looks for unknown tags in a struct and those inside it."""
+    if not plan.children:
+        return attrgetter("unknown_tagged_fields")
+    arrays = [(each.get, _tag_check(each.plan)) for each in plan.children if each.is_array]
+    structs = [(each.get, _tag_check(each.plan)) for each in plan.children if not each.is_array]
+
+    def check(struct: Any) -> bool:
+        if struct.unknown_tagged_fields:
+            return True
+        for get, has_tags in arrays:
+            for each in get(struct) or ():
+                if has_tags(each):
+                    return True
+        for get, has_tags in structs:
+            each = get(struct)
+            if each is not None and has_tags(each):
+                return True
+        return False
+
+    return check
 
 
 _records = _Scanner(lambda facts: facts.type == "records" or facts.tells_topic)
@@ -294,17 +333,6 @@ def _add_records(
 
 
 _structs = _Scanner(lambda _: False, all_structs=True)
-
-
-def _has_unknown(plan: _Plan, objects: list[Any]) -> bool:
-    for each in objects:
-        if each.unknown_tagged_fields:
-            return True
-    for child in plan.children:
-        structs = child.structs(objects)
-        if structs and _has_unknown(child.plan, structs):
-            return True
-    return False
 
 
 def _unknown(plan: _Plan, struct: Any, path: str) -> Iterator[UnknownTag]:

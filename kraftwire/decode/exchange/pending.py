@@ -47,6 +47,11 @@ class Pending(Generic[T]):
         while self.weight > self._weight_max:
             self._skipped.append(self._oldest())
 
+    def get(self, connection: str, request: Request) -> T | None:
+        """Return what is kept of a request, which goes on waiting; None if nothing is."""
+        kept = self._by_connection.get(connection, {}).get(request)
+        return None if kept is None else kept[1]
+
     def take(self, connection: str, request: Request) -> T | None:
         """Return what was kept of a request; `skipped` then returns the requests before it."""
         waiting = self._by_connection.get(connection)

@@ -7,10 +7,13 @@ from typing import Any
 
 from kraftwire.decode.body.scan import RecordsField, records_fields
 from kraftwire.errors import WireError
+from kraftwire.records.header import LOG_OVERHEAD, fields
 from kraftwire.records.reader import Batch, BatchReader
 from kraftwire.spark.captures.own_records import OwnRecord, own_records
 
-__all__ = ["FieldRecords", "fields_of", "is_plain", "read_records"]
+__all__ = ["FieldRecords", "ends_with_batch", "fields_of", "is_plain", "read_records"]
+
+_LENGTH = fields("batch_length")
 
 _SNAPSHOT = "unalignedRecords"
 _RECORDS = "records"
@@ -47,13 +50,14 @@ class FieldRecords:
 
 
 def fields_of(body: Any, version: int) -> list[RecordsField]:
-    """Return the fields of a message that hold record batches; two common ones need no search."""
+    """Return the fields of a message with bytes of record batches; two messages need no search."""
     if body.NAME == "FetchResponse":
         return [
             RecordsField(("responses", at, "partitions", i), _RECORDS, part, _RECORDS, *topic)
             for at, each in enumerate(body.responses)
             for topic in [(None, each.topic_id) if version >= _IDS_SINCE else (each.topic, None)]
             for i, part in enumerate(each.partitions)
+            if part.records
         ]
     if body.NAME == "ProduceRequest":
         return [
@@ -61,8 +65,10 @@ def fields_of(body: Any, version: int) -> list[RecordsField]:
             for at, each in enumerate(body.topic_data)
             for topic in [(None, each.topic_id) if version >= _IDS_SINCE else (each.name, None)]
             for i, part in enumerate(each.partition_data)
+            if part.records
         ]
-    return records_fields(body, version)
+    found = records_fields(body, version)
+    return [each for each in found if getattr(each.holder, each.attribute)] if found else found
 
 
 def is_plain(field: FieldRecords) -> bool:
@@ -70,9 +76,17 @@ def is_plain(field: FieldRecords) -> bool:
     return not field.is_cut and not field.has_problems
 
 
+def ends_with_batch(data: memoryview | bytes) -> bool:
+    """Whether the last one of some sound batches is whole."""
+    position, end = 0, len(data)
+    while end - position >= LOG_OVERHEAD:
+        position += LOG_OVERHEAD + _LENGTH.unpack_from(data, position)[0]
+    return position == end
+
+
 def read_records(
     where: RecordsField,
-    data: bytes | memoryview | None,
+    data: bytes | memoryview,
     topic: str | None,
     family: str | None,
 ) -> FieldRecords:
@@ -81,8 +95,6 @@ def read_records(
     partition = next(
         (getattr(holder, name) for name in _PARTITION_NAMES if hasattr(holder, name)), None
     )
-    if not data:
-        return FieldRecords(where, topic, partition, 0)
     reader = BatchReader(data)
     batches: list[Batch] = []
     has_problems = False

@@ -1,25 +1,29 @@
-"""The body of a frame and its findings, decoded once for all tables.
+"""Decodes frames once for all tables: body, findings and record batches.
 
-Owns the choice between the fast path (whole frames of known layouts with valid batches) and the
-decoder that keeps state and explains.
+Owns the choice between the fast path, for frames without findings, and the decoder that keeps state
+and explains.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from copy import copy
 from typing import Any
 
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.capture_context import Memory
 from kraftwire.decode.body.findings import Finding
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
-from kraftwire.decode.body.quick import quick_body
 from kraftwire.decode.body.records import RecordsForm, Settings
-from kraftwire.decode.body.scan import unknown_tags
+from kraftwire.decode.body.scan import RecordsField, has_unknown_tags
 from kraftwire.records.decoded import family_of_topic
-from kraftwire.spark.captures.batches import FieldRecords, fields_of, is_plain, read_records
-from kraftwire.spark.captures.templates import Templates
+from kraftwire.spark.captures.batches import (
+    FieldRecords,
+    ends_with_batch,
+    fields_of,
+    is_plain,
+    read_records,
+)
 
 __all__ = ["Bodies", "Greetings", "Read"]
 
@@ -28,27 +32,44 @@ _GREETINGS_MAX = 1024
 
 # Tables do not report that Kafka would have encoded a body differently: the check costs as much as
 # decoding, and the difference is harmless.
-_NOT_TOLD = "not-canonical"
+_LEFT_OUT = "not-canonical"
 
 
-@dataclass(slots=True)
 class Read:
     """A frame that was read.
 
-    `body` is None where it could not be decoded as a whole. `fields` are its fields of
-    record batches, `show_bytes` whether its bytes may appear in a table. `memo` is shared by
-    frames that differ in offsets alone.
+    `body` is None where it could not be decoded as a whole. `fields` are its fields with record
+    batches, `show_bytes` tells whether its bytes may appear in a table. Most frames have nothing
+    but a body; the others are `Explained`.
     """
 
-    frame: Frame
-    body: Any
-    version: int
-    remaining: int
-    findings: Sequence[Finding]
-    fields: Sequence[FieldRecords]
-    show_bytes: bool
-    decoded: DecodedFrame | None
-    memo: dict[str, Any] | None = None
+    __slots__ = ("body", "fields", "frame", "version")
+
+    remaining = 0
+    findings: Sequence[Finding] = ()
+    show_bytes = True
+    decoded: DecodedFrame | None = None
+
+    def __init__(
+        self, frame: Frame, body: Any, version: int, fields: Sequence[FieldRecords]
+    ) -> None:
+        self.frame = frame
+        self.body = body
+        self.version = version
+        self.fields = fields
+
+
+class Explained(Read):
+    """A frame that was read by the decoder that explains."""
+
+    def __init__(
+        self, frame: Frame, fields: Sequence[FieldRecords], decoded: DecodedFrame
+    ) -> None:
+        super().__init__(frame, decoded.body, decoded.body_version, fields)
+        self.remaining = decoded.remaining
+        self.findings = [each for each in decoded.findings if each.id != _LEFT_OUT]
+        self.show_bytes = not decoded.is_token and not decoded.view.hides_bytes
+        self.decoded = decoded
 
 
 # What every connection begins with: ApiVersions, by direction, version and bytes.
@@ -58,52 +79,34 @@ Greetings = dict[tuple[bool, int | None, bytes], Read]
 class Bodies:
     """Reads the bodies of frames in order, and keeps what later frames need.
 
-    `greetings` may be shared by all connections.
+    `greetings` may be shared by all connections. `wants_batches` is false where no table needs the
+    batches of users.
     """
 
     def __init__(self, memory: Memory | None = None) -> None:
         # The batch header is enough for users' records; Kafka's own are decoded elsewhere.
         self._decoder = FrameDecoder(Settings(RecordsForm("summary")), memory)
-        self._templates = Templates()
-        # What callers work out of frames with one pattern; names of topics may be part of it.
-        self._memos: dict[Any, dict[str, Any]] = {}
         self.greetings: Greetings = {}
+        self.wants_batches = True
         self.topic_name = self._decoder.memory.topics.name
 
     def __getstate__(self) -> FrameDecoder:
-        """Return what another process needs; it learns templates again."""
+        """Return what another process needs."""
         return self._decoder
 
     def __setstate__(self, decoder: FrameDecoder) -> None:
         Bodies.__init__(self, decoder.memory)
         self._decoder = decoder
 
-    def read(self, frame: Frame) -> Read:
-        """The next frame."""
-        version = frame.api_version or 0
-        found = self._templates.find(frame)
-        if found is not None:
-            return Read(frame, found[0], version, 0, (), (), True, None, found[1].memo)
-        read = self.read_plainly(frame)
-        if read is None:
-            return self._read_slowly(frame)
-        self._templates.learn(frame, read.body, version)
-        return read
-
-    def memo(self, pattern: Any) -> dict[str, Any]:
-        """Return what is the same for all frames of a pattern on this connection."""
-        return self._memos.setdefault(pattern, {})
-
-    def read_plainly(self, frame: Frame) -> Read | None:
-        """Read a frame without findings or effect on later ones; None for any other frame."""
-        version = frame.api_version or 0
-        body = quick_body(frame)
-        if body is None:
-            return None
-        fields = self._fields(body, version)
-        if not all(map(is_plain, fields)) or unknown_tags(body, version):
-            return None
-        return Read(frame, body, version, 0, (), fields, True, None)
+    def read(self, frame: Frame, quick: Any) -> Read:
+        """Read the next frame; `quick` is what `quick_body` returns for it."""
+        if quick is not None:
+            version = frame.api_version or 0
+            fields = fields_of(quick, version)
+            found = self._sound(fields) if fields else ()
+            if found is not None and not has_unknown_tags(quick, version):
+                return Read(frame, quick, version, found)
+        return self._read_slowly(frame)
 
     def _read_slowly(self, frame: Frame) -> Read:
         if frame.api_key != _API_VERSIONS or frame.findings or frame.missing or not frame.request:
@@ -114,26 +117,43 @@ class Bodies:
         key = at == 4, frame.api_version, data[:at] + data[at + 4 :]
         known = self.greetings.get(key)
         if known is not None and len(data) == frame.size:
-            return replace(known, frame=frame)
+            again = copy(known)
+            again.frame = frame
+            return again
         read = self._read_anew(frame)
         if len(data) == frame.size and len(self.greetings) < _GREETINGS_MAX:
             self.greetings[key] = read
         return read
 
     def _read_anew(self, frame: Frame) -> Read:
-        self._memos.clear()
         decoded = self._decoder.decode(frame)
-        body, version = decoded.body, decoded.body_version
-        findings = [each for each in decoded.findings if each.id != _NOT_TOLD]
-        fields = self._fields(body, version) if body is not None else ()
-        show = not decoded.is_token and not decoded.view.hides_bytes
-        return Read(frame, body, version, decoded.remaining, findings, fields, show, decoded)
+        body = decoded.body
+        fields = self._fields(body, decoded.body_version) if body is not None else ()
+        return Explained(frame, fields, decoded)
 
-    def _fields(self, body: Any, version: int) -> list[FieldRecords]:
+    def _sound(self, fields: Sequence[RecordsField]) -> Sequence[FieldRecords] | None:
+        """Return the record batches of fields; None if there are findings about them.
+
+        Batches of users are left out unless they are wanted: `quick_body` has checked them.
+        """
         found = []
-        for where in fields_of(body, version):
-            data = getattr(where.holder, where.attribute)
+        for where in fields:
             topic = self.topic_name(where.topic, where.topic_id)
             family = family_of_topic(topic) if topic else None
-            found.append(read_records(where, data, topic, family))
+            data = getattr(where.holder, where.attribute)
+            if family is not None or self.wants_batches:
+                each = read_records(where, data, topic, family)
+                if not is_plain(each):
+                    return None
+                found.append(each)
+            elif not ends_with_batch(data):
+                return None
+        return found
+
+    def _fields(self, body: Any, version: int) -> Sequence[FieldRecords]:
+        found = []
+        for where in fields_of(body, version):
+            topic = self.topic_name(where.topic, where.topic_id)
+            family = family_of_topic(topic) if topic else None
+            found.append(read_records(where, getattr(where.holder, where.attribute), topic, family))
         return found

@@ -13,18 +13,21 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kraftwire.capture.framing.frames import Frame, Request
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.collector import rare_collection
+from kraftwire.decode.body.quick import quick_body
 from kraftwire.decode.body.response_context import needs_learning
 from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.spark.captures.bodies import Read
+from kraftwire.spark.captures.exchange import Exchange
 from kraftwire.spark.captures.pieces import Series, Span
 from kraftwire.spark.captures.selection import ALL, Selection
 from kraftwire.spark.captures.tables import CAPTURE_TABLES, Carried, Pass, Tables
 
 __all__ = ["CUT_BYTES", "Part", "decode_part", "parts", "to_cut"]
 
-# A longer connection is cut if there are other cores to decode its parts. Steady traffic of
-# that size takes a second as a whole, and the scout hardly less; traffic without a lane takes ten.
+# A longer connection is cut if there are other cores to decode its parts. As a whole it takes
+# seconds, and ten where frames are small.
 CUT_BYTES = 256 * 1024 * 1024
 
 _PRODUCE, _FETCH = 0, 1
@@ -97,56 +100,57 @@ class _Scout(Pass):
         self._rows = {}
         self._typed = {}
         self._wants_records = False
-        # Requests that were not read yet, in order.
-        self._unread: dict[Request, Frame] = {}
 
     def pass_over(self, span: Span) -> bytes:
         """Pass over a span; return the state for the next one."""
-        selection = self._selection
-        about = self._about
+        passes = self._selection.passes
         with rare_collection():
             for frame in self._capture(span, is_last=False):
                 is_telling = needs_learning(frame.api_key)
-                if selection.is_all or selection.passes(frame):
-                    placed = self._placed(frame)
-                    if is_telling:
-                        self._read_all()
-                        self._frame(self._bodies.read(placed))
-                    elif self._matters(frame):
-                        self._frame(self._bodies.read(placed))
-                    else:
-                        about.frames += 1
-                        about.name = frame.connection
+                if is_telling:
+                    self._read_pending()
+                if passes(frame):
+                    self._place(frame)
+                    if is_telling or not self._skip(frame):
+                        self._frame(self._read(frame))
                 elif is_telling:
-                    self._read_all()
-                    self._bodies.read(frame)
-        self._read_all()
+                    self._read(frame)
+        self._read_pending()
         return _pickled(self._carried)
 
-    def _matters(self, frame: Frame) -> bool:
-        """Whether a frame has to be read now; a request that need not be is kept.
-        """
+    def _skip(self, frame: Frame) -> bool:
+        """Count a frame of users' records without reading it; returns whether it is one."""
         request = frame.request
-        if not frame.is_request:
-            # A request that was read is completed, one that was not is dropped.
-            return request is None or self._unread.pop(request, None) is None
-        if not _is_of_users(frame):
-            return True
-        if request is not None and request.has_response:
-            self._unread[request] = frame
-        return False
+        if request is None:
+            return False
+        if frame.is_request:
+            if not _is_of_users(frame):
+                return False
+            if request.has_response and self._wants_exchanges:
+                self._wait(frame, request, frame)
+        elif isinstance(self._pending.get(frame.connection, request), Frame):
+            self._pending.take(frame.connection, request)
+            self._add_skipped()
+        else:
+            return False
+        self._about.frames += 1
+        self._about.name = frame.connection
+        return True
 
-    def _read_all(self) -> None:
-        """Read the requests that are open, with the present state.
+    def _add_skipped(self) -> None:
+        for each in self._pending.skipped():
+            if isinstance(each, Read):
+                self._exchange(Exchange(each, None))
+
+    def _read(self, frame: Frame) -> Read:
+        return self._bodies.read(frame, quick_body(frame))
+
+    def _read_pending(self) -> None:
+        """Read the requests that wait and were skipped, with the present state.
 
         Order: before the state changes from what it was when they arrived.
         """
-        about, name = self._about, self._about.name
-        unread, self._unread = self._unread, {}
-        about.frames -= len(unread)
-        for frame in unread.values():
-            self._frame(self._bodies.read(frame))
-        about.name = name
+        self._pending.replace(lambda kept: self._read(kept) if isinstance(kept, Frame) else kept)
 
 
 def _is_of_users(frame: Frame) -> bool:

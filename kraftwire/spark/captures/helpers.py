@@ -47,14 +47,6 @@ class RaftTalk:
             self._clusters[connection] = told
         return told or self._clusters.get(connection)
 
-    def speaks(self, connection: str) -> bool:
-        """Whether a connection is known to belong to a quorum."""
-        return connection in self._speaks
-
-    def tell(self, connection: str, cluster: str) -> None:
-        """Note the cluster that a request of a connection names."""
-        self._clusters[connection] = cluster
-
     def add(self, exchange: Exchange) -> Iterator[Exchange]:
         """Return the exchanges that are now known to belong to quorums."""
         frame = exchange.first.frame

@@ -35,8 +35,6 @@ __all__ = ["Held", "Piece", "Places", "Series", "Span", "bins"]
 # First position and the one after the last, in the recording.
 Span = tuple[int, int]
 
-_PORTION_BYTES = 32 * 1024 * 1024
-
 
 @dataclass(slots=True)
 class Series:
@@ -148,11 +146,6 @@ class Series:
         for which, (file, offset) in enumerate(zip(self.files, self.offsets, strict=True)):
             hold_runs(file.path, self._chosen(which, wanted, span), offset, holders)
         return {number: holder.held() for number, holder in holders.items()}
-
-    def portions(self, number: int, span: Span | None = None) -> Iterator[Held]:
-        """Yield the packets of a connection in portions of bounded size; as `read`."""
-        for each in self.spans(number, _PORTION_BYTES, span):
-            yield self.read({number}, each)[number]
 
     def stream(self, number: int, span: Span | None = None) -> Iterator[Piece]:
         """Yield the packets of a connection that is too long for memory, run by run; as `read`.

@@ -59,7 +59,7 @@ class Observer:
         last = next((f.batches[-1].last_offset for f in response.fields if f.batches), None)
         end = None if last is None else last + 1
         key = frame.connection, replica
-        caught_up = self.caught_up(key, frame.time_ns, question.fetch_offset, end, answer)
+        caught_up = self._caught_up(key, frame.time_ns, question.fetch_offset, end, answer)
         leader = answer.current_leader
         yield (
             frame.file, frame.position, micros(frame.time_ns), frame.time_ns, cluster, replica,
@@ -71,7 +71,7 @@ class Observer:
             micros(frame.time_ns), micros(caught_up), "fetch",
         )  # fmt: skip
 
-    def caught_up(
+    def _caught_up(
         self, key: tuple[str, int], time_ns: int, fetch_offset: int, end: int | None, answer: Any
     ) -> int | None:
         """Add a Fetch of a replica; return when it was last caught up.

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from kraftwire.capture.framing.frames import Frame
-from kraftwire.spark.captures.headers import Flags, Ints
 
 __all__ = ["ALL", "Selection"]
 
@@ -40,18 +37,6 @@ class Selection:
             (self.since is not None and time_ns < self.since)
             or (self.until is not None and time_ns >= self.until)
         )
-
-    def pass_all(self, apis: Ints, times: Ints) -> Flags:
-        """Return which frames are selected, by their APIs and the times by which they are judged.
-        """
-        found = np.ones(len(apis), np.bool_)
-        if self.apis is not None:
-            found &= np.isin(apis, list(self.apis))
-        if self.since is not None:
-            found &= times >= self.since
-        if self.until is not None:
-            found &= times < self.until
-        return found
 
 
 ALL = Selection()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,14 +12,17 @@ from kraftwire import messages
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.connections.frame_queue import Ending
 from kraftwire.capture.connections.open_connections import OpenConnections
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import Frame, Request
 from kraftwire.collector import rare_collection
+from kraftwire.decode.body.quick import quick_bodies
 from kraftwire.decode.body.response_context import needs_learning
+from kraftwire.decode.exchange.pending import Pending
+from kraftwire.limits import RENDER_PENDING_BYTES_MAX as PENDING_BYTES_MAX
 from kraftwire.records.reader import Batch
 from kraftwire.spark.captures.batches import FieldRecords
 from kraftwire.spark.captures.bodies import Bodies, Greetings, Read
 from kraftwire.spark.captures.connections import CLUSTER_APIS, Connection, connection_cells
-from kraftwire.spark.captures.exchange import Exchange, Exchanges, exchange_cells
+from kraftwire.spark.captures.exchange import Exchange, exchange_cells
 from kraftwire.spark.captures.findings import bad_rows, finding_cells
 from kraftwire.spark.captures.helpers import GROUP_APIS, RaftTalk, helper_cells
 from kraftwire.spark.captures.pieces import Held, Places, Series, Span
@@ -28,10 +30,6 @@ from kraftwire.spark.captures.place import ends, micros, uuid_text
 from kraftwire.spark.captures.quorum import Observer
 from kraftwire.spark.captures.rows import CHUNK_ROWS, Rows
 from kraftwire.spark.captures.selection import ALL, Selection
-from kraftwire.spark.captures.steady.holed import HoledPatterns
-from kraftwire.spark.captures.steady.host import FilePlaces
-from kraftwire.spark.captures.steady.lane import PACKETS_MIN, Lane, SteadyCapture
-from kraftwire.spark.captures.steady.patterns import Patterns
 from kraftwire.spark.captures.sums import FileSums
 from kraftwire.spark.captures.traffic import TRAFFIC_APIS, traffic_rows
 from kraftwire.spark.captures.typed import TypedRows, typed_rows
@@ -61,14 +59,17 @@ _OF_RECORDS = frozenset({"batches", "metadata_records"})
 _OF_RAFT = frozenset({"raft_exchanges", "quorum_observations"})
 _OF_EXCHANGES = _OF_RAFT | {"exchanges", "partition_traffic", "group_exchanges"}
 
+# Tables that need the batches of users' records.
+_WITH_BATCHES = _OF_RECORDS | _OF_RAFT | {"partition_traffic", "group_exchanges"}
+
 # A longer connection is decoded as it is read.
 _HELD_BYTES_MAX = 64 * 1024 * 1024
 
 # Frames after which rows may be converted to Arrow.
 _PAUSE_FRAMES = 10_000
 
-# Addresses of IPv4 and ports.
-_KEY_SIZE = 12
+# The memory of a request that waits for its response, besides its bytes.
+_REQUEST_BYTES = 2000
 
 _SKIPPED = "bytes of Kafka that belong to no frame"
 
@@ -87,7 +88,6 @@ class Tables:
         self.rows = {name: Rows(TABLES[name]) for name in CAPTURE_TABLES if name in wanted}
         self.typed = typed_rows(wanted)
         self.sums: dict[str, FileSums] = {}
-        self.patterns = Patterns(), HoledPatterns()
         self.greetings: Greetings = {}
 
     def bin(self, series: Series, numbers: Sequence[int]) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -133,11 +133,14 @@ class Tables:
 
 @dataclass(slots=True)
 class Carried:
-    """The state of a connection between its frames: what later frames need, and the totals."""
+    """The state of a connection between its frames: what later frames need, and the totals.
+
+    `pending` are requests without a response so far; those that were not read yet are frames.
+    """
 
     about: Connection
     bodies: Bodies
-    exchanges: Exchanges = field(default_factory=Exchanges)
+    pending: Pending[Read | Frame] = field(default_factory=lambda: Pending(PENDING_BYTES_MAX))
     raft: RaftTalk = field(default_factory=RaftTalk)
     observer: Observer = field(default_factory=Observer)
     open: OpenConnections | None = None
@@ -158,6 +161,7 @@ class Pass:
         self._add: Callable[[str, tuple[Any, ...]], None] = tables.add
         self._rows = tables.rows
         self._typed = tables.typed
+        self._wants_ends = "frames" in tables.rows
         self._wants_records = not _OF_RECORDS.isdisjoint(tables.rows)
         self._wants_raft = not _OF_RAFT.isdisjoint(tables.rows)
         self._wants_exchanges = not _OF_EXCHANGES.isdisjoint(tables.rows)
@@ -166,81 +170,21 @@ class Pass:
         self._about = carried.about
         self._bodies = carried.bodies
         self._bodies.greetings = tables.greetings
-        self._exchanges = carried.exchanges
+        self._bodies.wants_batches = not _WITH_BATCHES.isdisjoint(tables.rows)
+        self._pending = carried.pending
         self._raft = carried.raft
         self._observer = carried.observer
         self._places: Places | None = None
 
     def held(self, held: Held) -> Iterator[None]:
         """Decode the connection from its packets in memory."""
-        lane = self._lane()
-        if lane is not None:
-            return self._run(self._steady(lane, iter([held])))
         self._places = Places(held)
         name = self._series.files[0].name
         return self._run(Capture(held.data, name=name, on_ending=self._end))
 
-    def _lane(self) -> Lane | None:
-        """Return the lane for repetitive traffic; None where it is not worth it."""
-        talk = self._about.talk
-        if talk.packets < PACKETS_MIN or len(talk.key) != _KEY_SIZE:
-            return None
-        if self._typed:
-            return None
-        files = self._series.files
-        places = FilePlaces([file.name for file in files], self._series.offsets)
-        return Lane(talk.key, places, self._tables.patterns, _Host(self))
-
-    def _steady(
-        self, lane: Lane, portions: Iterator[Held], *, is_last: bool = True
-    ) -> SteadyCapture:
-        """Yield the packets in portions, after those that were decoded before."""
-        carried = self._carried
-        name, after = self._series.files[0].name, carried.open
-        capture = SteadyCapture(
-            portions, lane, name=name, on_ending=self._end, after=after, is_last=is_last
-        )
-        carried.open = capture.connections
-        return capture
-
-    def frame(self, frame: Frame) -> None:
-        """Add a frame with correct file and positions."""
-        if self._selection.is_all or self._selection.passes(frame):
-            self._frame(self._bodies.read(frame))
-        elif needs_learning(frame.api_key):
-            self._bodies.read(frame)
-
-    def read(self, read: Read) -> None:
-        """Add such a frame that was read already and does not affect others."""
-        if self._selection.is_all or self._selection.passes(read.frame):
-            self._frame(read)
-
-    def sample(self, frames: Sequence[Frame]) -> dict[str, list[tuple[Any, ...]]]:
-        """Return the rows that these frames alone would give, by table."""
-        found: dict[str, list[tuple[Any, ...]]] = {}
-
-        def add(name: str, cells: tuple[Any, ...]) -> None:
-            if name in self._rows:
-                found.setdefault(name, []).append(cells)
-
-        other = copy(self)
-        other._add = add
-        other._about = Connection(self._about.number, self._about.talk)
-        other._exchanges, other._raft, other._observer = Exchanges(), RaftTalk(), Observer()
-        for frame in frames:
-            read = self._bodies.read_plainly(frame)
-            assert read is not None, "a pattern is made of frames that can be read plainly"
-            other._frame(read)
-        self._about.cluster = self._about.cluster or other._about.cluster
-        return found
-
     def streamed(self, span: Span | None = None, *, is_last: bool = True) -> Iterator[None]:
         """Decode the connection, or a part of it, while its packets are read."""
-        lane = None if self._series.is_packed else self._lane()
-        if lane is None:
-            return self._run(self._capture(span, is_last=is_last), is_last=is_last)
-        portions = self._series.portions(self._about.number, span)
-        return self._run(self._steady(lane, portions, is_last=is_last), is_last=is_last)
+        return self._run(self._capture(span, is_last=is_last), is_last=is_last)
 
     def _capture(self, span: Span | None, *, is_last: bool) -> Capture:
         """Return the packets in a span, after those that were decoded before."""
@@ -257,15 +201,30 @@ class Pass:
 
     def _run(self, capture: Capture, *, is_last: bool = True) -> Iterator[None]:
         """Decode all frames, and what is left when the connection ends; yield now and then."""
-        for count, frame in enumerate(capture, 1):
-            self.frame(self._placed(frame))
-            if count % _PAUSE_FRAMES == 0:
+        count = 0
+        for frames in capture.lists():
+            self._take(frames)
+            count += len(frames)
+            if count >= _PAUSE_FRAMES:
+                count = 0
                 yield
         if is_last:
-            for exchange in self._exchanges.rest():
-                self._exchange(exchange)
+            for request in self._pending.rest():
+                self._exchange(Exchange(_known(request), None))
             self._finish(capture)
         yield
+
+    def _take(self, frames: Sequence[Frame]) -> None:
+        """Add frames that are selected, and learn from those that tell about others."""
+        passes = self._selection.passes
+        if not self._selection.is_all:
+            frames = [each for each in frames if passes(each) or needs_learning(each.api_key)]
+        read, add, is_all = self._bodies.read, self._frame, self._selection.is_all
+        for frame, body in zip(frames, quick_bodies(frames), strict=True):
+            self._place(frame)
+            found = read(frame, body)
+            if is_all or passes(frame):
+                add(found)
 
     def _finish(self, capture: Capture) -> None:
         """Add the rows of the connection as a whole."""
@@ -280,16 +239,17 @@ class Pass:
             self._add("bad_input", cells)
         self._series.share(about.number, about, self._tables.sums)
 
-    def _placed(self, frame: Frame) -> Frame:
-        """Return the frame with its positions in the file instead of among the packets."""
+    def _place(self, frame: Frame) -> None:
+        """Replace the frame's positions among the packets by those in its file."""
         if self._places is not None:
             frame.position = self._places.find(frame.position)
-            frame.end_position = self._places.find(frame.end_position - 1) + 1
+            if self._wants_ends:
+                frame.end_position = self._places.find(frame.end_position - 1) + 1
         if len(self._series.files) > 1:
             file, frame.position = self._series.place(frame.position)
-            frame.end_position = self._series.place(frame.end_position - 1)[1] + 1
+            if self._wants_ends:
+                frame.end_position = self._series.place(frame.end_position - 1)[1] + 1
             frame.file = file.name
-        return frame
 
     def _end(self, ending: Ending) -> None:
         if self._about.closed_by is None:
@@ -320,8 +280,32 @@ class Pass:
             for field in read.fields:
                 self._field(read, field)
         if self._wants_exchanges:
-            for exchange in self._exchanges.add(read):
-                self._exchange(exchange)
+            self._pair(read)
+
+    def _pair(self, read: Read) -> None:
+        """Add the exchanges that a frame completes."""
+        frame = read.frame
+        request = frame.request
+        if not frame.is_request:
+            asked = None if request is None else self._pending.take(frame.connection, request)
+            if self._pending.has_skipped:
+                self._add_skipped()
+            self._exchange(Exchange(None if asked is None else _known(asked), read))
+        elif request is None or not request.has_response:
+            self._exchange(Exchange(read, None))
+        else:
+            self._wait(frame, request, read)
+
+    def _wait(self, frame: Frame, request: Request, kept: Read | Frame) -> None:
+        """Keep a request until its response comes; a single one is kept whatever its size."""
+        weight = min(frame.size + _REQUEST_BYTES, PENDING_BYTES_MAX)
+        self._pending.add(frame.connection, request, kept, weight)
+        if self._pending.has_skipped:
+            self._add_skipped()
+
+    def _add_skipped(self) -> None:
+        for each in self._pending.skipped():
+            self._exchange(Exchange(_known(each), None))
 
     def _field(self, read: Read, field: FieldRecords) -> None:
         frame, where = read.frame, field.where
@@ -357,20 +341,10 @@ class Pass:
             self._add("quorum_observations", cells)
 
 
-class _Host:
-    """What a lane needs from the decoder of its connection."""
-
-    def __init__(self, one: Pass) -> None:
-        self.bodies, self.raft, self.observer = one._bodies, one._raft, one._observer
-        self.rows = one._rows
-        self.selection = one._selection
-        self.frame, self.read, self.sample = one.frame, one.read, one.sample
-        self._about = one._about
-
-    def count(self, frames: int, connection: str) -> None:
-        """Count frames that are not added one by one."""
-        self._about.frames += frames
-        self._about.name = connection
+def _known(request: Read | Frame) -> Read:
+    """Return a request that was read."""
+    assert isinstance(request, Read), "only a scout leaves requests unread"
+    return request
 
 
 def _api_name(key: int | None) -> str | None:

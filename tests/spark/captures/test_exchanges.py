@@ -2,50 +2,42 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyarrow", reason="needs the extra spark")
 
-from kraftwire.capture.framing.frames import Request
-from kraftwire.limits import PENDING_REQUESTS_MAX, RENDER_PENDING_BYTES_MAX
-from kraftwire.spark.captures.exchange import Exchanges
+from kraftwire.messages.heartbeat_request import HeartbeatRequest
+from kraftwire.protocol.envelope import encode_request
+from kraftwire.protocol.headers import RequestHeader
+from kraftwire.spark.captures import decode_tables, tables
+from tests.support.pcap_builder import Session, pcap_of
+
+HEARTBEAT, VERSION = 12, 4
 
 
-def _request(number: int, size: int = 100) -> Any:
-    request = Request(1, 17, number, "client")
-    frame = SimpleNamespace(request=request, is_request=True, size=size)
-    return cast(Any, SimpleNamespace(frame=frame))
+def _requests(path: Path, count: int, group_size: int = 5) -> list[int | None]:
+    """The correlation ids of the exchanges of a capture of requests alone, in order of rows."""
+    session = Session().open()
+    for number in range(count):
+        body = HeartbeatRequest(group_id="g" * group_size, member_id=f"m{number}")
+        header = RequestHeader(
+            request_api_key=HEARTBEAT, request_api_version=VERSION, correlation_id=number,
+            client_id="client",
+        )  # fmt: skip
+        frame = encode_request(header, body)
+        session.client(len(frame).to_bytes(4) + frame)
+    path.write_bytes(pcap_of(session.segments))
+    rows = decode_tables(path, tables=("exchanges",))["exchanges"].to_pylist()
+    assert all(row["response_size"] is None for row in rows)
+    return [row["correlation_id"] for row in rows]
 
 
-def _response(asked: Any) -> Any:
-    frame = SimpleNamespace(request=asked.frame.request, is_request=False, size=10)
-    return cast(Any, SimpleNamespace(frame=frame))
-
-
-def test_a_capture_of_requests_alone_is_not_held_in_memory() -> None:
-    """Every request gives its row once, in order, and a limited number wait at a time."""
-    exchanges = Exchanges()
-    reads = [_request(number) for number in range(3 * PENDING_REQUESTS_MAX)]
-    given = [each for read in reads for each in exchanges.add(read)]
-    assert len(given) == 2 * PENDING_REQUESTS_MAX
-    given += exchanges.rest()
-    assert [each.request for each in given] == reads
-    assert list(exchanges.rest()) == []
-
-
-def test_large_requests_wait_in_smaller_numbers() -> None:
-    """What counts is memory; the last request stays, however large it is."""
-    exchanges, size = Exchanges(), RENDER_PENDING_BYTES_MAX // 2
-    reads = [_request(number, size) for number in range(3)]
-    given = [each for read in reads for each in exchanges.add(read)]
-    assert [each.request for each in given] == reads[:1]
-    huge = _request(9, 3 * size)
-    assert [each.request for each in exchanges.add(huge)] == reads[1:]
-    (both,) = exchanges.add(_response(huge))
-    assert both.request is huge
-    # Answered requests no longer count.
-    again = [_request(number, size) for number in (10, 11)]
-    assert [each for read in again for each in exchanges.add(read)] == []
+@pytest.mark.parametrize("size", [5, 3_000, 30_000])
+def test_a_capture_of_requests_alone_is_not_held_in_memory(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every request gives its row once, in order, however few may wait; one always may."""
+    monkeypatch.setattr(tables, "PENDING_BYTES_MAX", 10_000)
+    assert _requests(tmp_path / "c.pcap", 40, size) == list(range(40))

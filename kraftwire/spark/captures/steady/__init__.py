@@ -1,1 +1,0 @@
-"""Many similar frames at once; see README.md."""
