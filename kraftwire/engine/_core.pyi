@@ -135,13 +135,6 @@ def write_records(
     Raises: ValueError as above.
     """
 
-def packet_places(data: bytes, at: int, captured_max: int, /) -> bytes:
-    """Where the whole records of a classic little-endian capture begin, as native int64.
-
-    From `at` on, up to one that is cut off or holds more than `captured_max` bytes.
-    Raises: ValueError if `at` is outside of the data.
-    """
-
 def join_ranges(data: bytes, starts: Any, sizes: Any, /) -> bytes:
     """Ranges of the data, one after the other.
 

@@ -33,7 +33,6 @@ static PyMethodDef module_methods[] = {
     {"join_ranges", join_ranges, METH_VARARGS, "Ranges of bytes, one after the other."},
     {"json_batches", (PyCFunction)(void (*)(void))json_batches, METH_FASTCALL,
      "Headers of batches as JSON."},
-    {"packet_places", packet_places, METH_VARARGS, "Where the packets of a classic capture begin."},
     {"read_columns", read_columns, METH_VARARGS, "Records of batches as buffers of Arrow's arrays."},
     {"read_records", read_records, METH_VARARGS, "Records of a batch as rows."},
     {"split_records", split_records, METH_O, "Columns of rows."},

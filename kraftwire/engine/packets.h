@@ -6,7 +6,6 @@
 #include "wire.h"
 
 /* Python's names for what the functions take and return are in _core.pyi. */
-PyObject *packet_places(PyObject *module, PyObject *arguments);
 PyObject *join_ranges(PyObject *module, PyObject *arguments);
 
 #endif

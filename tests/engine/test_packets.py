@@ -21,12 +21,12 @@ CASES = 2_000
 
 
 def test_both_engines_agree_on_random_captures() -> None:
-    """Whatever lengths say, wherever the bytes end, and for ranges in any order."""
+    """For ranges in any order, also empty ones and those at the end."""
     generator = random.Random(seed())
     counts: Counter[str] = Counter()
     for _ in range(CASES):
         counts += search_packets(generator)
-    assert counts["packets kept"] > CASES
+    assert counts["ranges"] > CASES
 
 
 @pytest.mark.parametrize(
@@ -43,10 +43,3 @@ def test_as_many_starts_as_sizes() -> None:
     for starts, sizes in [(b"", bytes(8)), (bytes(16), bytes(8)), (bytes(7), bytes(7))]:
         with pytest.raises(ValueError, match="outside of the data"):
             engine.core.join_ranges(b"abcd", starts, sizes)
-
-
-@pytest.mark.parametrize("at", [-1, 5, 2**62])
-def test_a_place_outside_of_the_data_is_refused(at: int) -> None:
-    """It is checked before any byte is read."""
-    with pytest.raises(ValueError, match="a place outside"):
-        engine.core.packet_places(b"abcd", at, 100)

@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from kraftwire.spark.captures.blocks import BlockWalk
 from kraftwire.spark.captures.talks import SHARED, FileIndex, Runs, Talk
-from kraftwire.spark.captures.walk import PACKED
+from kraftwire.spark.captures.walk import PACKED, Walk
 
 __all__ = ["PACKED", "SHARED", "FileIndex", "Runs", "Talk", "index_capture"]
 
@@ -24,4 +23,4 @@ def index_capture(
     With `keep`, runs are passed to it in batches, and the index has none. Raises: StorageError if
     the file cannot be opened or is not a capture.
     """
-    return BlockWalk(os.fspath(path), keep).index()
+    return Walk(os.fspath(path), keep).index()

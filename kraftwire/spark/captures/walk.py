@@ -19,7 +19,6 @@ from kraftwire.capture.packets.links import (
 from kraftwire.capture.packets.pcap import read_packets
 from kraftwire.capture.packets.pcapng import SECTION_MAGIC
 from kraftwire.capture.packets.source import CaptureSource
-from kraftwire.spark.captures.headers import ETHERNET, FILE_HEADER_SIZE
 from kraftwire.spark.captures.memory import Gatherer, Way
 from kraftwire.spark.captures.talks import SHARED, FileIndex, Runs, Talk
 
@@ -31,6 +30,8 @@ PACKED = (b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
 _RUNS_MAX = 1_000_000
 
 _PACKED_SIZE = 6
+_FILE_HEADER_SIZE = 24
+_ETHERNET = 1
 _IPV4 = b"\x08\x00"
 _ACK = 16
 
@@ -54,7 +55,7 @@ class Walk:
         """Walk the file and return its index."""
         index = self._index
         with CaptureSource(index.path) as source:
-            head = source.read_exactly(FILE_HEADER_SIZE)
+            head = source.read_exactly(_FILE_HEADER_SIZE)
         if not head.startswith(SECTION_MAGIC):
             index.head = head
         with CaptureSource(index.path) as source:
@@ -87,13 +88,14 @@ class Walk:
         unpack, size = FAST.unpack_from, FAST.size
         mask, mix, begin_of = FAST_MASK, FAST_MIX, FAST_STARTS.get
         read_segment = SegmentReader(self._health).read
+        telling = self._gatherer.telling
         end = 0
         for packet in read_packets(source, self._health):
             time_ns, link, data, start, captured, _, base, at, stop = packet
             if base + at != end:
                 self._note(SHARED, end, base + at - end)
             end = base + stop
-            if captured >= size and link == ETHERNET and data[start + 12 : start + 14] == _IPV4:
+            if captured >= size and link == _ETHERNET and data[start + 12 : start + 14] == _IPV4:
                 total, rest, key, seq, header = unpack(data, start)
                 way = way_of(key)
                 if (
@@ -106,7 +108,9 @@ class Walk:
                     stop_payload = start + 14 + total
                     self._packet(way, time_ns, base + at, stop - at)
                     if begin < stop_payload:
-                        self._payload(way, seq, data, begin, stop_payload)
+                        way.payload += stop_payload - begin
+                        if way.awaited or data[begin + 4 : begin + 8] in telling:
+                            self._gatherer.look(way, seq, data, begin, stop_payload)
                     continue
             segment = read_segment(packet)
             if segment is not None:
@@ -114,7 +118,8 @@ class Walk:
                 way = self._way(segment, base + at, time_ns)
                 self._packet(way, time_ns, base + at, stop - at)
                 if start < stop_payload:
-                    self._payload(way, seq, data, start, stop_payload)
+                    way.payload += stop_payload - start
+                    self._gatherer.look(way, seq, data, start, stop_payload)
         self._index.end = end
 
     def _way(self, segment: Segment, position: int, time_ns: int) -> Way:
@@ -131,7 +136,10 @@ class Walk:
         way.packets += 1
         way.size += size
         way.last_ns = time_ns
-        self._note(way.number, position, size)
+        if way.number != self._run:
+            self._begin_run(way.number, position, size)
+        else:
+            self._note(way.number, position, size)
 
     def _note(self, number: int, position: int, size: int) -> None:
         """Add a run of bytes, or extend the last one."""
@@ -142,26 +150,22 @@ class Walk:
             and index.sizes[-1] < self.run_bytes_max
         ):
             index.sizes[-1] += size
-            return
-        self._hand_over_many()
+        else:
+            self._begin_run(number, position, size)
+
+    def _begin_run(self, number: int, position: int, size: int) -> None:
+        index = self._index
+        if self._keep is not None and len(index.numbers) >= _RUNS_MAX:
+            self._hand_over(self._keep)
         self._run = number
         index.numbers.append(number)
         index.starts.append(position)
         index.sizes.append(size)
 
-    def _hand_over_many(self) -> None:
-        """Pass on the runs so far, if there are enough of them."""
-        if self._keep is not None and len(self._index.numbers) >= _RUNS_MAX:
-            self._hand_over(self._keep)
-
     def _hand_over(self, keep: Callable[[Runs], None]) -> None:
         index = self._index
         keep((index.numbers, index.starts, index.sizes))
         index.numbers, index.starts, index.sizes = array("I"), array("Q"), array("I")
-
-    def _payload(self, way: Way, seq: int, data: bytes, start: int, end: int) -> None:
-        way.payload += end - start
-        self._gatherer.look(way, seq, data, start, end)
 
     def _meet(self, key: bytes, position: int, time_ns: int) -> Way:
         """Begin a connection."""
