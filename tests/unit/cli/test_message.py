@@ -14,6 +14,7 @@ import pytest
 
 from kraftwire.cli import message as command
 from kraftwire.cli.main import main
+from kraftwire.messages.vote_request import VoteRequest
 from tests.support.vectors import canonical, vectors
 
 START = "import sys; from kraftwire.cli.main import main; sys.exit(main())"
@@ -138,9 +139,9 @@ def test_a_line_must_be_an_object(line: str) -> None:
         ({"version": 0.0}, "'version' must be an integer, found 0.0"),
         ({"version": "0"}, "'version' must be an integer, found \"0\""),
         ({"version": None}, "'version' must be an integer, found null"),
-        ({"version": 3}, "VoteRequest has versions 0-2, not 3"),
-        ({"version": -1}, "VoteRequest has versions 0-2, not -1"),
-        ({"version": 10**30}, "VoteRequest has versions 0-2, not 1000"),
+        ({"version": 99}, f"VoteRequest has versions {VoteRequest.VERSIONS}, not 99"),
+        ({"version": -1}, f"VoteRequest has versions {VoteRequest.VERSIONS}, not -1"),
+        ({"version": 10**30}, f"VoteRequest has versions {VoteRequest.VERSIONS}, not 1000"),
         ({"json": []}, "expected a JSON object, found []"),
         ({"json": "000100"}, "expected a JSON object, found '000100'"),
         ({"json": None}, "expected a JSON object, found None"),

@@ -113,7 +113,7 @@ def test_another_error_ends_the_negotiation_with_its_name() -> None:
     ("theirs", "ours", "expected"),
     [
         pytest.param((0, 2), None, 2, id="all of ours"),
-        pytest.param((0, 99), None, 2, id="newer ones that we do not know"),
+        pytest.param((0, 99), None, VoteRequest.VERSIONS.high, id="newer ones that we do not know"),
         pytest.param((0, 1), None, 1, id="older than ours"),
         pytest.param((0, 2), (0, 1), 1, id="narrowed on purpose"),
     ],
@@ -133,7 +133,9 @@ def test_each_api_is_spoken_in_its_highest_common_version(
     ("offered", "text"),
     [
         pytest.param({API_VERSIONS: (0, 4)}, "does not support Vote", id="no such API"),
-        pytest.param({VOTE: (7, 9)}, r"supports Vote 7-9, this client 0-2", id="only newer ones"),
+        pytest.param(
+            {VOTE: (7, 9)}, f"Vote 7-9, this client {VoteRequest.VERSIONS}", id="only newer ones"
+        ),
     ],
 )
 def test_without_a_common_version_nothing_is_sent(

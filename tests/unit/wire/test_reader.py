@@ -135,8 +135,9 @@ def test_more_tagged_fields_than_bytes_are_refused() -> None:
 
 def test_an_unknown_version_is_a_usage_error() -> None:
     """Which versions exist is not a property of the bytes."""
-    with pytest.raises(UsageError, match="VoteRequest has versions 0-2, not 3"):
-        annotate(VoteRequest.facts(), b"", 3)
+    new = VoteRequest.VERSIONS.high + 1
+    with pytest.raises(UsageError, match=f"has versions {VoteRequest.VERSIONS}, not {new}"):
+        annotate(VoteRequest.facts(), b"", new)
 
 
 def leaves(tree: Annotation) -> list[Annotation]:
