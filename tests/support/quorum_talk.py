@@ -12,7 +12,7 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.builder import BatchBuilder, BatchHeader
 from kraftwire.records.control import ControlType, control_key, control_value
 from kraftwire.records.metadata import encode_metadata
-from kraftwire.story.raft.observation import Sighting
+from kraftwire.story.raft.model import Sighting
 from kraftwire.story.raft.timeline import Timeline
 from kraftwire.wire.message import Message
 

@@ -16,8 +16,7 @@ from kraftwire.messages import API_NAMES
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.printable import printable
-from kraftwire.story.forwarded import request_inside, response_inside
-from kraftwire.story.talk import Talk
+from kraftwire.story.observed_exchange import Talk, request_inside, response_inside
 from kraftwire.wire.message import Message
 
 __all__ = ["StoryWriter", "write_json"]

@@ -11,14 +11,16 @@ from dataclasses import dataclass, field
 from kraftwire.decode.text import count_text, duration_text, listed, words
 from kraftwire.protocol.error_codes import ErrorCode, error_name
 from kraftwire.story.events import Event
-from kraftwire.story.groups.assignment import (
+from kraftwire.story.groups.members import REASONS_MAX, Groups, because
+from kraftwire.story.groups.model import (
+    Generation,
+    Group,
+    Member,
     assigned,
     of_consumer_protocol,
     subscribed,
 )
-from kraftwire.story.groups.members import REASONS_MAX, Groups, because
-from kraftwire.story.groups.model import Generation, Group, Member
-from kraftwire.story.talk import Talk
+from kraftwire.story.observed_exchange import Talk
 
 __all__ = ["Classic"]
 

@@ -12,16 +12,20 @@ from typing import Any
 
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.records.decoded import Decoded
-from kraftwire.story.groups.assignment import (
+from kraftwire.story.groups.members import REASONS_MAX, Groups
+from kraftwire.story.groups.model import (
+    Assignment,
+    Generation,
+    Group,
+    Kind,
+    Member,
     assigned,
     of_consumer_protocol,
     of_tasks,
     of_topics,
 )
-from kraftwire.story.groups.members import REASONS_MAX, Groups
-from kraftwire.story.groups.model import Assignment, Generation, Group, Kind, Member
 from kraftwire.story.groups.offsets import Lag
-from kraftwire.story.talk import Talk
+from kraftwire.story.observed_exchange import Talk
 
 __all__ = ["CoordinatorLog"]
 

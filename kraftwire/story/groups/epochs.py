@@ -13,10 +13,18 @@ from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.text import count_text, duration_text, listed, words
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.events import Event
-from kraftwire.story.groups.assignment import assigned, of_tasks, of_topics
 from kraftwire.story.groups.members import REASONS_MAX, Groups, because
-from kraftwire.story.groups.model import Assignment, Generation, Group, Kind, Member
-from kraftwire.story.talk import Talk
+from kraftwire.story.groups.model import (
+    Assignment,
+    Generation,
+    Group,
+    Kind,
+    Member,
+    assigned,
+    of_tasks,
+    of_topics,
+)
+from kraftwire.story.observed_exchange import Talk
 
 __all__ = ["HEARTBEATS", "Epochs"]
 

@@ -8,7 +8,7 @@ from kraftwire.capture.limits import GROUP_GENERATIONS_MAX, GROUP_MEMBERS_MAX, G
 from kraftwire.decode.text import duration_text, listed, words
 from kraftwire.story.events import Event, Events
 from kraftwire.story.groups.model import Generation, Group, Kind, Member
-from kraftwire.story.talk import Talk
+from kraftwire.story.observed_exchange import Talk
 
 __all__ = ["REASONS_MAX", "VANISHED", "Groups"]
 

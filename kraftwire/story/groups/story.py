@@ -9,9 +9,8 @@ from kraftwire.story.groups.classic import Classic
 from kraftwire.story.groups.coordinator_log import CoordinatorLog
 from kraftwire.story.groups.epochs import HEARTBEATS, Epochs
 from kraftwire.story.groups.members import Groups
-from kraftwire.story.groups.offsets import Lag
-from kraftwire.story.groups.share import Shares
-from kraftwire.story.talk import Talk
+from kraftwire.story.groups.offsets import Lag, Shares
+from kraftwire.story.observed_exchange import Talk
 
 __all__ = ["APIS", "ENDS", "GroupStory"]
 

@@ -13,8 +13,7 @@ from kraftwire.capture.connections.frame_queue import Ending
 from kraftwire.limits import RAFT_CLUSTER_COUNT_MAX, RAFT_PENDING_COUNT_MAX
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.story.raft.model import Story
-from kraftwire.story.raft.observation import Sighting
+from kraftwire.story.raft.model import Sighting, Story
 from kraftwire.story.raft.timeline import Timeline
 
 __all__ = ["Clusters"]

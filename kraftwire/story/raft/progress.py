@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 from kraftwire.decode.text import duration_text
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
-from kraftwire.story.raft.model import LEADS, Event, Replica
-from kraftwire.story.raft.observation import NodeId
+from kraftwire.story.raft.model import LEADS, Event, NodeId, Replica
 
 __all__ = ["Progress", "Spans"]
 

@@ -1,10 +1,4 @@
-"""Snapshot files: their end offsets, their writers, and the content of the last one.
-
-A snapshot repeats the state of the log up to its offset, so its records are not counted with those
-of the log; they are used only where the log is missing. Every replica writes its own snapshots: of
-files with the same bytes, one was fetched from the other, or both were written in the same
-millisecond.
-"""
+"""Snapshots: files in log directories, replicas that must load one, and their downloads."""
 
 from __future__ import annotations
 
@@ -13,16 +7,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kraftwire.decode.files.names import parse_file_name
-from kraftwire.decode.text import count_text, listed, size_text, words
-from kraftwire.limits import RAFT_EVENT_COUNT_MAX
+from kraftwire.decode.text import count_text, duration_text, listed, size_text, words
+from kraftwire.limits import RAFT_EVENT_COUNT_MAX, RAFT_PENDING_COUNT_MAX
+from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
+from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.messages.snapshot_header_record import SnapshotHeaderRecord
 from kraftwire.messages.voters_record import VotersRecord
+from kraftwire.protocol.error_codes import error_name
 from kraftwire.records.decoded import Decoded
 from kraftwire.records.reader import Batch
 from kraftwire.story.raft.metadata_log import MetadataLog, Place
-from kraftwire.story.raft.model import Event
-
-__all__ = ["SnapshotFiles"]
+from kraftwire.story.raft.model import Event, NodeId, Sighting
+from kraftwire.story.raft.nodes import Nodes
 
 
 @dataclass(slots=True)
@@ -163,3 +159,240 @@ def _label(name: str) -> str:
         return name
     id = parse_file_name(name)
     return f"snapshot {id.base_offset}-{id.epoch}"
+
+
+# A replica that continues asks for the next slice at once. After this pause it has given up.
+_GIVEN_UP_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotId:
+    """The id of a snapshot: the offset after its last record, and that record's epoch."""
+
+    end_offset: int
+    epoch: int
+
+    def __str__(self) -> str:
+        return f"{self.end_offset}-{self.epoch}"
+
+
+@dataclass(slots=True)
+class _Instruction:
+    """A leader's answer to Fetch that names a snapshot; it was sent `count` times in a row."""
+
+    time: float
+    replica: NodeId
+    snapshot: SnapshotId
+    epoch: int
+    offset: int
+    log_start: int
+    count: int = 0
+
+
+@dataclass(slots=True)
+class _Download:
+    """An uninterrupted download of a snapshot by a replica.
+
+    `first_position` is where it began; `size` is -1 until an answer gives it.
+    """
+
+    replica: NodeId
+    snapshot: SnapshotId
+    source: NodeId
+    start: float
+    end: float
+    first_position: int
+    size: int = -1
+    received: int = 0
+    slices: int = 0
+    error: int = 0
+    is_given_up: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the whole snapshot has arrived."""
+        return 0 <= self.size <= self.received
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the download has ended, so that another request begins a new one."""
+        return self.is_complete or self.error != 0 or self.is_given_up
+
+
+class Downloads:
+    """Gathers the snapshots that leaders name, and those that replicas fetch."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._instructions: list[_Instruction] = []
+        self._told: dict[NodeId, _Instruction] = {}
+        self._downloads: list[_Download] = []
+        self._current: dict[tuple[NodeId, SnapshotId], _Download] = {}
+        self._log_starts: dict[NodeId, int] = {}
+        self._events: list[Event] = []
+
+    # -- answers to Fetch ----------------------------------------------------------------------
+
+    def see_instruction(
+        self,
+        replica: NodeId,
+        snapshot: SnapshotId,
+        *,
+        time: float,
+        epoch: int,
+        offset: int,
+        log_start: int,
+    ) -> None:
+        """Note that a replica which fetches from an offset is told to load a snapshot."""
+        known = self._told.get(replica)
+        if known is None or (known.snapshot, known.epoch, known.offset) != (
+            snapshot,
+            epoch,
+            offset,
+        ):
+            known = _Instruction(time, replica, snapshot, epoch, offset, log_start)
+            if len(self._told) < RAFT_PENDING_COUNT_MAX:
+                self._told[replica] = known
+            if len(self._instructions) < RAFT_EVENT_COUNT_MAX:
+                self._instructions.append(known)
+        known.count += 1
+
+    def see_records(self, replica: NodeId) -> None:
+        """Note that a replica got an answer to Fetch that names no snapshot."""
+        self._told.pop(replica, None)
+
+    def see_log_start(self, leader: NodeId, offset: int, *, time: float, epoch: int) -> None:
+        """Note the log start offset in a leader's answer."""
+        known = self._log_starts.get(leader)
+        if known is None and len(self._log_starts) >= RAFT_PENDING_COUNT_MAX:
+            return
+        self._log_starts[leader] = offset
+        if offset <= (known or 0) or len(self._events) >= RAFT_EVENT_COUNT_MAX:
+            return
+        text, remarks = f"drops its log before offset {offset}", [f"it began at {known}"]
+        if known is None:
+            text, remarks = f"has dropped its log before offset {offset}", []
+        remarks.append("what was before is in a snapshot")
+        details = {"logStart": offset, "before": known}
+        event = Event(time, "log-start", words(text, remarks), epoch, leader, details)
+        self._events.append(event)
+
+    # -- FetchSnapshot -------------------------------------------------------------------------
+
+    def see_request(self, seen: Sighting, body: FetchSnapshotRequest) -> None:
+        """Add a replica's request for a slice of a snapshot."""
+        self._nodes.learn_client(seen, body.replica_id)
+        source = self._nodes.server(seen)
+        for partition in (p for topic in body.topics for p in topic.partitions):
+            id = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
+            known = self._current.get((body.replica_id, id))
+            if known is not None and not _goes_on(known, source, partition.position, seen.time):
+                known.is_given_up = not known.is_complete
+                known = None
+            if known is None:
+                known = _Download(
+                    body.replica_id, id, source, seen.time, seen.time, partition.position
+                )
+                if len(self._current) < RAFT_PENDING_COUNT_MAX:
+                    self._current[body.replica_id, id] = known
+                if len(self._downloads) < RAFT_EVENT_COUNT_MAX:
+                    self._downloads.append(known)
+            known.end = seen.time
+
+    def see_response(self, seen: Sighting, body: FetchSnapshotResponse) -> None:
+        """Add a leader's answer: a slice, or an error."""
+        request = seen.request
+        if not isinstance(request, FetchSnapshotRequest):
+            return
+        asked = [p for topic in request.topics for p in topic.partitions]
+        told = [p for topic in body.topics for p in topic.partitions]
+        for index, partition in enumerate(asked):
+            id = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
+            known = self._current.get((request.replica_id, id))
+            if known is None:
+                continue
+            known.end = seen.time
+            # A top-level error comes without partitions.
+            answer = told[index] if index < len(told) else None
+            known.error = body.error_code or (answer.error_code if answer else 0)
+            if answer is None or known.error:
+                continue
+            data = answer.unaligned_records
+            known.size = answer.size
+            known.slices += 1
+            known.received = max(known.received, answer.position + len(data or b""))
+
+    # -- the end -------------------------------------------------------------------------------
+
+    def events(self, end: float) -> Iterator[Event]:
+        """Yield the events of instructions, downloads and raised log start offsets.
+
+        `end` is the end of the story, in seconds since the epoch.
+        """
+        yield from self._events
+        for instruction in self._instructions:
+            yield _instruction_event(instruction)
+        for download in self._downloads:
+            is_given_up = download.is_given_up or end - download.end > _GIVEN_UP_S
+            yield _download_event(download, is_given_up=is_given_up)
+
+
+def _goes_on(known: _Download, source: NodeId, position: int, time: float) -> bool:
+    """Return whether a request continues a download."""
+    starts_again = position == 0 and known.received > 0
+    is_late = time - known.end > _GIVEN_UP_S
+    return not (known.is_over or source != known.source or starts_again or is_late)
+
+
+def _instruction_event(each: _Instruction) -> Event:
+    remarks = [f"asked for offset {each.offset}"]
+    if each.log_start > 0:
+        remarks.append(f"the leader's log begins at {each.log_start}")
+    if each.count > 1:
+        remarks.append(count_text(each.count, "time"))
+    text = words(f"is told to load snapshot {each.snapshot} first", remarks)
+    details = {
+        "endOffset": each.snapshot.end_offset,
+        "snapshotEpoch": each.snapshot.epoch,
+        "offset": each.offset,
+        "logStart": each.log_start,
+        "count": each.count,
+    }
+    return Event(each.time, "snapshot-needed", text, each.epoch, each.replica, details)
+
+
+def _download_event(each: _Download, *, is_given_up: bool) -> Event:
+    head = f"fetches snapshot {each.snapshot} from {each.source}"
+    if each.first_position:
+        begun = size_text(each.first_position)
+        head = f"goes on to fetch snapshot {each.snapshot} from {each.source} at {begun}"
+    parts = [_amount(each)]
+    if each.error:
+        parts.append(error_name(each.error))
+    elif not each.is_complete:
+        parts.append("broken off" if is_given_up else "not finished yet")
+    parts.append(duration_text(each.end - each.start))
+    details = {
+        "endOffset": each.snapshot.end_offset,
+        "snapshotEpoch": each.snapshot.epoch,
+        "from": each.source,
+        "position": each.first_position,
+        "size": each.size if each.size >= 0 else None,
+        "received": each.received,
+        "slices": each.slices,
+        "isComplete": each.is_complete,
+        "seconds": each.end - each.start,
+        "error": error_name(each.error),
+    }
+    return Event(each.start, "snapshot", words(head, parts), None, each.replica, details)
+
+
+def _amount(each: _Download) -> str:
+    if not each.slices:
+        return "nothing came"
+    text = size_text(each.received)
+    if not each.is_complete:
+        text += f" of {size_text(each.size)}"
+    if each.slices > 1:
+        return f"{text} in {each.slices} slices"
+    return f"{text} at once" if each.is_complete else f"{text} in 1 slice"

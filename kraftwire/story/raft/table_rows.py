@@ -19,8 +19,7 @@ from kraftwire.decode.body.quick import quick_payload
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.records.decoded import Decoded
 from kraftwire.story.raft.metadata_log import Extent
-from kraftwire.story.raft.model import Event, LeaderOfEpoch, Story
-from kraftwire.story.raft.observation import QUORUM_APIS, NodeId, Sighting
+from kraftwire.story.raft.model import QUORUM_APIS, Event, LeaderOfEpoch, NodeId, Sighting, Story
 from kraftwire.story.raft.timeline import Timeline
 from kraftwire.wire.message import Message
 from kraftwire.wire.varint import uvarint_size

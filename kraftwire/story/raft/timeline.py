@@ -34,18 +34,13 @@ from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.messages.voters_record import VotersRecord
 from kraftwire.records.decoded import Decoded
 from kraftwire.records.reader import Batch
-from kraftwire.story.raft.changes import CHANGES
-from kraftwire.story.raft.downloads import Downloads, SnapshotId
-from kraftwire.story.raft.elections import Elections
-from kraftwire.story.raft.endings import Endings
-from kraftwire.story.raft.leaders import Leaders
-from kraftwire.story.raft.members import Members
+from kraftwire.story.raft.elections import Elections, Leaders
 from kraftwire.story.raft.metadata_log import Extent, MetadataLog, Place
-from kraftwire.story.raft.model import Event, Silence, Story
-from kraftwire.story.raft.nodes import Nodes
-from kraftwire.story.raft.observation import NodeId, Sighting
+from kraftwire.story.raft.model import Event, NodeId, Sighting, Silence, Story
+from kraftwire.story.raft.nodes import Endings, Nodes
 from kraftwire.story.raft.progress import Progress
-from kraftwire.story.raft.snapshots import SnapshotFiles
+from kraftwire.story.raft.snapshots import Downloads, SnapshotFiles, SnapshotId
+from kraftwire.story.raft.voters import CHANGES, Members
 
 __all__ = ["Timeline"]
 

@@ -32,7 +32,7 @@ from kraftwire.messages.offset_commit_response import (
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.story import events
 from kraftwire.story.groups import members, offsets
-from kraftwire.story.groups.assignment import assigned, of_consumer_protocol
+from kraftwire.story.groups.model import assigned, of_consumer_protocol
 from tests.support.frames_made import FrameMaker
 
 GROUPS = Path(__file__).resolve().parents[2] / "golden" / "captures" / "groups.pcapng.xz"

@@ -37,7 +37,7 @@ from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.protocol.envelope import encode_request, encode_response
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.story.topics import story as story_module
+from kraftwire.story import topics as story_module
 from kraftwire.wire.message import Message
 from tests.support.frames_made import FrameMaker
 

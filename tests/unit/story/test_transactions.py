@@ -25,7 +25,7 @@ from kraftwire.messages.add_partitions_to_txn_response import (
 )
 from kraftwire.messages.end_txn_request import EndTxnRequest
 from kraftwire.messages.end_txn_response import EndTxnResponse
-from kraftwire.story.transactions import story as story_module
+from kraftwire.story import transactions as story_module
 from tests.support.frames_made import FrameMaker
 
 GROUPS = Path(__file__).resolve().parents[2] / "golden" / "captures" / "groups.pcapng.xz"

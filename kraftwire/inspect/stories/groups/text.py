@@ -9,8 +9,7 @@ from kraftwire.decode.text import GREEN, RED, YELLOW, count_text, duration_text
 from kraftwire.inspect.stories.fitting import write_fitted
 from kraftwire.inspect.stories.text import event_lines, head_line, width_of, write_lines
 from kraftwire.inspect.tables import Table, wants_colour
-from kraftwire.story.groups.assignment import assigned
-from kraftwire.story.groups.model import Group, Member
+from kraftwire.story.groups.model import Group, Member, assigned
 from kraftwire.story.groups.story import GroupStory
 
 __all__ = ["write_groups"]

@@ -19,7 +19,7 @@ from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.records.json_form import decode_record
 from kraftwire.records.reader import Batch
 from kraftwire.story.groups.story import APIS, ENDS, GroupStory
-from kraftwire.story.talk import Talk
+from kraftwire.story.observed_exchange import Talk
 from kraftwire.wire.json_form import uuid_from_text
 
 __all__ = ["GroupsJsonWriter", "GroupsWriter"]

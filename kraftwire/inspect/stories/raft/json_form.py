@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftwire.story.raft.folds import folded
 from kraftwire.story.raft.model import (
     LEADS,
     Event,
@@ -17,6 +16,7 @@ from kraftwire.story.raft.model import (
     Story,
     VoterSet,
 )
+from kraftwire.story.raft.repetitions import folded
 
 __all__ = ["story_to_json"]
 

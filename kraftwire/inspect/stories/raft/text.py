@@ -21,16 +21,16 @@ from kraftwire.decode.text import (
 )
 from kraftwire.inspect.tables import Table, wants_colour, write_table
 from kraftwire.printable import printable, printable_lines
-from kraftwire.story.raft.folds import folded
 from kraftwire.story.raft.model import (
     LEADS,
     Event,
     Highlight,
     LeaderOfEpoch,
+    NodeId,
     Replica,
     Story,
 )
-from kraftwire.story.raft.observation import NodeId
+from kraftwire.story.raft.repetitions import folded
 
 __all__ = ["timeline_lines", "write_story"]
 

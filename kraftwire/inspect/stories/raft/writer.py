@@ -17,9 +17,9 @@ from kraftwire.inspect.stories.raft.text import write_story
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.printable import printable
-from kraftwire.story.forwarded import Api, request_inside, response_inside
+from kraftwire.story.observed_exchange import Api, request_inside, response_inside
 from kraftwire.story.raft.clusters import Clusters
-from kraftwire.story.raft.observation import QUORUM_APIS, Sighting
+from kraftwire.story.raft.model import QUORUM_APIS, Sighting
 from kraftwire.story.raft.timeline import Timeline
 from kraftwire.wire.message import Message
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kraftwire.inspect.stories.json_form import events_to_json
-from kraftwire.story.topics.model import Topic
-from kraftwire.story.topics.story import TopicStory
+from kraftwire.story.topics import Topic, TopicStory
 
 __all__ = ["topics_to_json"]
 

@@ -9,8 +9,7 @@ from kraftwire.decode.text import RED, YELLOW, count_text, listed, size_text
 from kraftwire.inspect.stories.fitting import write_fitted
 from kraftwire.inspect.stories.text import event_lines, head_line, width_of, write_lines
 from kraftwire.inspect.tables import Table, wants_colour
-from kraftwire.story.topics.model import Topic
-from kraftwire.story.topics.story import TopicStory
+from kraftwire.story.topics import Topic, TopicStory
 
 __all__ = ["write_topics"]
 

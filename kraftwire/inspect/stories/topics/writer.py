@@ -8,8 +8,8 @@ from kraftwire.decode.body.topics import TopicNames
 from kraftwire.inspect.stories.topics.json_form import topics_to_json
 from kraftwire.inspect.stories.topics.text import write_topics
 from kraftwire.inspect.stories.writer import StoryWriter, write_json
-from kraftwire.story.talk import Talk
-from kraftwire.story.topics.story import APIS, FORWARDED, TopicStory, TopicTest, any_topic
+from kraftwire.story.observed_exchange import Talk
+from kraftwire.story.topics import APIS, FORWARDED, TopicStory, TopicTest, any_topic
 
 __all__ = ["TopicsJsonWriter", "TopicsWriter"]
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kraftwire.inspect.stories.json_form import events_to_json
-from kraftwire.story.transactions.model import Transaction, TransactionalId
-from kraftwire.story.transactions.story import TransactionStory
+from kraftwire.story.transactions import Transaction, TransactionalId, TransactionStory
 
 __all__ = ["transactions_to_json"]
 

@@ -16,7 +16,7 @@ from kraftwire.decode.text import (
 from kraftwire.inspect.stories.fitting import write_fitted
 from kraftwire.inspect.stories.text import event_lines, head_line, width_of, write_lines
 from kraftwire.inspect.tables import Table, wants_colour
-from kraftwire.story.transactions.story import TransactionStory
+from kraftwire.story.transactions import TransactionStory
 
 __all__ = ["write_transactions"]
 

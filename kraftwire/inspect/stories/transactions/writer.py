@@ -8,8 +8,8 @@ from kraftwire.decode.body.topics import TopicNames
 from kraftwire.inspect.stories.transactions.json_form import transactions_to_json
 from kraftwire.inspect.stories.transactions.text import write_transactions
 from kraftwire.inspect.stories.writer import StoryWriter, write_json
-from kraftwire.story.talk import Talk
-from kraftwire.story.transactions.story import APIS, TransactionStory
+from kraftwire.story.observed_exchange import Talk
+from kraftwire.story.transactions import APIS, TransactionStory
 
 __all__ = ["TransactionsJsonWriter", "TransactionsWriter"]
 

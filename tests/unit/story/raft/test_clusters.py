@@ -18,7 +18,7 @@ from kraftwire.messages.vote_request import PartitionData, TopicData, VoteReques
 from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.story.raft.clusters import Clusters
-from kraftwire.story.raft.observation import Sighting
+from kraftwire.story.raft.model import Sighting
 from kraftwire.wire.message import Message
 
 _CONTROLLER = Path("tests/golden/logs/controller")

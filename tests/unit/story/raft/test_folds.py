@@ -8,8 +8,8 @@ from kraftwire.decode.text import ids_text
 from kraftwire.inspect.stories.raft.json_form import story_to_json
 from kraftwire.inspect.stories.raft.text import write_story
 from kraftwire.messages import fetch_response
-from kraftwire.story.raft.folds import folded
 from kraftwire.story.raft.model import Event, Story
+from kraftwire.story.raft.repetitions import folded
 from tests.support.quorum_talk import QuorumTalk
 
 

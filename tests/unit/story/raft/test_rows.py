@@ -24,8 +24,7 @@ from kraftwire.records.decoded import Decoded
 from kraftwire.records.json_form import decode_record
 from kraftwire.records.reader import read_batches
 from kraftwire.story.raft.metadata_log import Extent
-from kraftwire.story.raft.model import Event
-from kraftwire.story.raft.observation import QUORUM_APIS
+from kraftwire.story.raft.model import QUORUM_APIS, Event
 from kraftwire.story.raft.table_rows import BatchRow, ExchangeRow, QuorumRows, stories
 from kraftwire.story.raft.timeline import Timeline
 

@@ -9,8 +9,7 @@ from kraftwire.inspect.stories.raft.json_form import story_to_json
 from kraftwire.inspect.stories.raft.text import write_story
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.story.raft.model import LEADS, Event, Story
-from kraftwire.story.raft.observation import Sighting
+from kraftwire.story.raft.model import LEADS, Event, Sighting, Story
 from tests.support.quorum_talk import QuorumTalk, batch
 
 

@@ -1,9 +1,10 @@
-"""The story of topics, request by request: traffic, administration, leaders, errors."""
+"""The story of topics: changes, traffic, producers and consumers, leaders, errors."""
 
 from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from kraftwire.capture.limits import TOPIC_CLIENTS_MAX, TOPIC_PARTITIONS_MAX, TOPICS_MAX
@@ -13,11 +14,44 @@ from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.text import count_text, listed, words
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.events import Event, Events
-from kraftwire.story.produced import carried, produced_in, topic_name
-from kraftwire.story.talk import Talk
-from kraftwire.story.topics.model import Partition, Topic
+from kraftwire.story.observed_exchange import Talk, carried, produced_in, topic_name
 
-__all__ = ["APIS", "FORWARDED", "TopicStory", "TopicTest", "any_topic"]
+
+@dataclass(slots=True)
+class Partition:
+    """A partition.
+
+    `start` and `end` are its first offset and the offset after its last record, as far as any frame
+    has shown; `leader` and `epoch` are those of the last Metadata answer.
+    """
+
+    start: int | None = None
+    end: int | None = None
+    leader: int = -1
+    epoch: int = -1
+
+
+@dataclass(slots=True)
+class Topic:
+    """A topic.
+
+    Counts the records of acknowledged Produce requests, and those in answers to consumers; a
+    consumer may get records twice, and records before the offset that it wants. `produced_by` and
+    `fetched_by` count the bytes of each client. Units: sizes are bytes of batches.
+    """
+
+    name: str
+    partitions: dict[int, Partition] = field(default_factory=dict)
+    produced_records: int = 0
+    produced_size: int = 0
+    fetched_records: int = 0
+    fetched_size: int = 0
+    batches: int = 0
+    produced_by: Counter[str] = field(default_factory=Counter)
+    fetched_by: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+    compression: Counter[str] = field(default_factory=Counter)
+
 
 # Whether a topic, or a partition of it, is wanted.
 TopicTest = Callable[[str | None, int | None], bool]

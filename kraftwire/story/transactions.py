@@ -1,12 +1,10 @@
-"""The story of transactional ids, request by request.
-
-InitProducerId, and requests that name both, show which producer belongs to which transactional id;
-markers name only producers.
-"""
+"""The story of transactions: where each begins, what it holds, how it ends and who ended it."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from kraftwire.capture.limits import (
     TRANSACTION_PARTITIONS_MAX,
@@ -17,11 +15,57 @@ from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.text import count_text, duration_text, listed, size_text, words
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.events import Event, Events
-from kraftwire.story.produced import produced_in
-from kraftwire.story.talk import Talk
-from kraftwire.story.transactions.model import Ending, Transaction, TransactionalId
+from kraftwire.story.observed_exchange import Talk, produced_in
 
-__all__ = ["APIS", "TransactionStory"]
+Ending = Literal["committed", "aborted", "aborted by the coordinator", "open"]
+
+
+@dataclass(slots=True)
+class Transaction:
+    """A transaction.
+
+    It begins with the first request that belongs to it, and ends with the answer to EndTxn, or with
+    the markers of a coordinator that aborts it by itself. The number of `partitions` that are kept
+    is limited. Units: times in seconds since the epoch, `size` bytes of batches.
+    """
+
+    id: str
+    producer_id: int
+    epoch: int
+    start: float
+    client: str = ""
+    end: float | None = None
+    ending: Ending = "open"
+    partitions: set[tuple[str, int]] = field(default_factory=set)
+    groups: set[str] = field(default_factory=set)
+    records: int = 0
+    size: int = 0
+    wants_commit: bool | None = None
+
+    def seconds(self, now: float) -> float:
+        """Return how long it took, or how long it has been open, in seconds."""
+        return max(0.0, (now if self.end is None else self.end) - self.start)
+
+
+@dataclass(slots=True)
+class TransactionalId:
+    """A transactional id and its transactions."""
+
+    id: str
+    producer_id: int = -1
+    epoch: int = -1
+    clients: set[str] = field(default_factory=set)
+    current: Transaction | None = None
+    ended: Counter[str] = field(default_factory=Counter)
+    refused: int = 0
+    longest: float = 0.0
+    total: float = 0.0
+    records: int = 0
+    size: int = 0
+    commits: list[Transaction] = field(default_factory=list)
+    commit_count: int = 0
+    commit_end: float = 0.0
+
 
 APIS = frozenset(
     {

@@ -1,1 +1,0 @@
-"""The story of topics: their changes, producers and consumers; see README.md."""

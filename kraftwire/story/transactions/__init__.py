@@ -1,1 +1,0 @@
-"""The story of transactions: their beginnings, contents and ends; see README.md."""
