@@ -1,7 +1,7 @@
 """Admin calls for programs that run trio.
 
-Owns the calls: which request each sends, and what its answer means. `attempts` decides which node
-is asked, and how often.
+Each call sends a request and reads its response. `attempts` selects the node and repeats the
+request.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from kraftwire.raft.voters import Endpoint
 from kraftwire.wire.message import Message
 
 # A node that is up answers the first request in milliseconds; one that is paused never does, and
-# the others should be asked while there is time.
+# there should be time left for the others.
 CONNECT_TIMEOUT_S = 4.0
 # An answer normally takes milliseconds. A broker that waits for a dead leader keeps its client
 # waiting too, and another broker may know the new one.
@@ -114,7 +114,7 @@ class AsyncAdmin:
         )
 
     async def describe_log(self, quorum: QuorumInfo) -> LogInfo:
-        """Return the leader's metadata log and its newest snapshot; the leader is asked once.
+        """Return the leader's metadata log and its newest snapshot, with one request.
 
         Raises: UsageError through brokers, which do not serve the topic; ApiError if the node no
         longer leads that epoch, among others.

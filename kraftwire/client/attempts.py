@@ -1,8 +1,7 @@
 """Retries: after a failed connection, a change of leader, a node that does not know the leader.
 
-Owns which node a call asks, how often, and for how long. If a node is not the leader but names it,
-the leader is asked next; if it does not know the leader, or the named one fails, the nodes are
-discovered again after a pause.
+If a node is not the leader but names it, the request goes to the leader next; if it does not know
+the leader, or the named one fails, the nodes are discovered again after a pause.
 """
 
 from __future__ import annotations
@@ -50,13 +49,13 @@ class RetrySettings:
 
 
 class Attempts:
-    """Asks the nodes of a cluster until one gives a final answer. Order: close it with `aclose`."""
+    """Sends requests until a node gives a final response. Order: close it with `aclose`."""
 
     def __init__(self, cluster: ClusterSettings, retry: RetrySettings) -> None:
         self._cluster = Cluster(cluster)
         self._retry = retry
         self._count = 0
-        # The node that failed last: others are asked before it.
+        # The node that failed last: others are tried before it.
         self._suspect_id: int | None = None
 
     @property
@@ -123,7 +122,7 @@ class Attempts:
     async def request_any(
         self, message: Message, read: Callable[[Message], _Result]
     ) -> _Result:
-        """Ask the nodes in turn until one answers. Raises: _RetryError if none does."""
+        """Send a request to the nodes in turn until one responds. Raises: _RetryError."""
         failure: ApiError | None = None
         for node in (await self.discovered()).nodes:
             try:
@@ -142,7 +141,7 @@ class Attempts:
         *,
         is_repeatable: bool = True,
     ) -> _Result:
-        """Ask the leader: the active controller, or any broker, which forwards the request.
+        """Send a request to the leader: the active controller, or any broker, which forwards it.
 
         Raises: _RetryError if the leader is not found or not reachable; once a request that must
         not be repeated has been sent, its errors are final.

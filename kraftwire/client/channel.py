@@ -1,7 +1,7 @@
 """One TCP connection to one node: version negotiation, then one request after the other.
 
-Owns the socket. Every problem of the connection is an ApiError NETWORK_EXCEPTION or
-REQUEST_TIMED_OUT whose text names the address; the connection is closed by then.
+Every problem of the connection is an ApiError NETWORK_EXCEPTION or REQUEST_TIMED_OUT whose text
+names the address; the connection is closed by then.
 """
 
 from __future__ import annotations
@@ -155,8 +155,8 @@ class Channel:
         for start, name in _OTHERS:
             if data[: len(start)].upper() == start.upper():
                 size = int.from_bytes(data[:4], "big")
-                told = f"this is {name}, not Kafka (its answer, read as a frame length, is {size})"
-                raise WireError(f"{address_text(self.address)}: {told}")
+                text = f"this is {name}, not Kafka (its answer, read as a frame length, is {size})"
+                raise WireError(f"{address_text(self.address)}: {text}")
 
     def _lost(self, problem: str) -> ApiError:
         return ApiError(ErrorCode.NETWORK_EXCEPTION, f"{address_text(self.address)}: {problem}")
@@ -184,10 +184,10 @@ def _reason(error: OSError) -> str:
     cause: BaseException | None = error.__cause__
     while isinstance(cause, BaseExceptionGroup):
         cause = cause.exceptions[-1]
-    told = cause if isinstance(cause, OSError) else error
-    if told.errno is not None and told.errno > 0:
-        return os.strerror(told.errno)  # told.strerror repeats the address
-    return told.strerror or str(told)
+    reported = cause if isinstance(cause, OSError) else error
+    if reported.errno is not None and reported.errno > 0:
+        return os.strerror(reported.errno)  # reported.strerror repeats the address
+    return reported.strerror or str(reported)
 
 
 def _unexpected(answer: Message | WireError) -> WireError:

@@ -1,6 +1,6 @@
 """The nodes of a cluster: discovery through bootstrap addresses, one connection to each.
 
-Owns discovery as Kafka's admin client does it: Metadata through brokers, DescribeCluster with
+Discovery is that of Kafka's admin client: Metadata through brokers, DescribeCluster with
 endpoint type 2 through controllers, then connections to the advertised addresses.
 """
 

@@ -1,4 +1,4 @@
-"""Features: the requests, and the reading of their answers."""
+"""Requests about features, and the reading of their responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The leader's metadata log seen from outside: where it begins, and the snapshot before that.
+"""The leader's metadata log as a client sees it: its start offset and newest snapshot.
 
 A Fetch at offset 0 without a replica id returns both: the answer has the log start offset, and
 names the newest snapshot if there is one. The leader does not track such a Fetch (R-FET-7,

@@ -1,4 +1,4 @@
-"""Requests about the metadata quorum, and the reading of their answers."""
+"""Requests about the metadata quorum, and the reading of their responses."""
 
 from __future__ import annotations
 

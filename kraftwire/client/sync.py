@@ -1,7 +1,7 @@
 """Blocking admin calls: each runs its own trio event loop.
 
-Owns no connection: every call discovers the cluster again, so nothing has to be closed, and a
-`fork`, a thread or an idle hour between two calls does no harm.
+Every call discovers the cluster again, so there is nothing to close, and a `fork`, a thread or an
+idle hour between two calls does no harm.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Topics: the request, and the reading of its answer."""
+"""The request for topics, and the reading of its response."""
 
 from __future__ import annotations
 

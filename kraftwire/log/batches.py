@@ -1,4 +1,4 @@
-"""What a segment knows of its batches: arrays of a few bytes each, one entry per batch.
+"""A segment's batches in memory: arrays of a few bytes each, one entry per batch.
 
 Shape of an entry: base offset relative to the segment, byte position, leader epoch. A metadata log
 of idle no-op records has a batch every 72 bytes, too many for an object each.
@@ -39,7 +39,7 @@ class BatchArrays:
         self.offsets = array("i")
         self.positions = array("i")
         self.epochs = array("i")
-        # Numbers of the control batches, of which there are few.
+        # Numbers of the control batches: there are few.
         self.control = array("i")
 
     def __len__(self) -> int:

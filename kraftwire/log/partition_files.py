@@ -5,7 +5,7 @@
   startup the entries come from the log's batches (KAFKA-16541, KAFKA-10706). It is written after a
   flush, so it never names anything that is not durable, which makes it evidence of what a damaged
   log has lost.
-- Producer snapshots hold Kafka's state of idempotent producers, of which a quorum has none. The
+- Producer snapshots hold Kafka's state of idempotent producers. A quorum has none: the
   empty file has 10 bytes: int16 version, uint32 CRC-32C of the rest, int32 count.
 
 Source: Kafka's `PartitionMetadataFile`, `LeaderEpochCheckpointFile`, `CheckpointFile` and

@@ -1,4 +1,4 @@
-"""Opening a log directory after a stop or a crash (D11).
+"""Recovery of a log directory after a stop or a crash (D11).
 
 The flush mark shows how far the log was durable. Above it a write may be torn, but none of it was
 acknowledged: it is truncated. Any damage below it means that acknowledged records are lost, and

@@ -1,4 +1,4 @@
-"""Reads a segment from its beginning and finds its batches and any damage."""
+"""Scans a segment: finds its batches and any damage."""
 
 from __future__ import annotations
 

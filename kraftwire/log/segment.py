@@ -1,4 +1,4 @@
-"""One segment of a log: its file, what is known of its batches, and its two indexes.
+"""One segment of a log: its file, its batches, its two indexes, and its last appends in memory.
 
 Source: Kafka's `LogSegment`; index entries are exactly where Kafka writes them.
 """

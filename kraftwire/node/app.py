@@ -1,8 +1,7 @@
 """A node from its lock file to its last flush: assembles its parts, starts and stops them.
 
-Owns the order of startup and shutdown. Storage comes first, then the sockets, then the core: a node
-that fails to open either must not have voted. On shutdown the core leaves the quorum before the
-sockets close.
+Storage is opened first, then the sockets, and the core starts last: a node that fails to open
+either must not have voted. On shutdown the core leaves the quorum before the sockets close.
 
 Source: Kafka's `KafkaRaftServer` and `ControllerServer`.
 """

@@ -1,6 +1,6 @@
 """The parts of a node, made and wired together: the core, its driver, its observers.
 
-Owns the order of construction. Each part gets everything it needs from its constructor.
+Each part gets everything it needs from its constructor.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A node's own traffic as a pcapng file with synthesized TCP headers: no privileges needed.
 
-Owns the file. It records what connections read and write, in the node's order. A capture that
-cannot be written ends with one log line and never disturbs the node.
+The file records what connections read and write, in the node's order. A capture that cannot be
+written ends with one log line and never disturbs the node.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A node's configuration, read from its properties file and checked.
 
-Owns the rules between keys (R-CONF-1 to R-CONF-5) and the two modes: Kafka mode, with
+Checks the rules between keys (R-CONF-1 to R-CONF-5). There are two modes: Kafka mode, with
 `process.roles`, and raft-README mode without it, where one listener serves peers and clients and
 the node formats its log directory itself.
 

@@ -1,6 +1,6 @@
 """The keys of a properties file that a node uses: kind, default, allowed values.
 
-Owns that table, the draft names of keys in KIP-595, and the list of Kafka's other keys.
+Also the draft names of keys in KIP-595, and the list of Kafka's other keys.
 
 Source: `AbstractKafkaConfig.CONFIG_DEF` of Kafka 4.3.1 (`data/kafka_keys.txt` holds its names).
 """

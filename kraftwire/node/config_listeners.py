@@ -1,7 +1,6 @@
 """Listeners: where a node accepts connections, and the addresses that it advertises.
 
-Owns the reading of `listeners`, `advertised.listeners`, `listener.security.protocol.map` and of
-`host:port` lists; decides nothing about roles.
+Reads `listeners`, `advertised.listeners`, `listener.security.protocol.map` and `host:port` lists.
 
 Source: Kafka's `SocketServerConfigs.listenerListToEndPoints` and `AbstractKafkaConfig`.
 """

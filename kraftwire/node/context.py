@@ -1,6 +1,6 @@
 """The interfaces between the parts of a node: its handlers, its controller, the quorum.
 
-Owns no behaviour: `services` implements them for handlers, the controller and tests.
+`services` implements them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The active controller of a quorum of kraftwire nodes: one queue of changes, written in order.
 
-Owns the lifecycle of that role: once its node leads, it writes the bootstrap records if the log has
-none, then registrations, fencing and a NoOpRecord per idle interval, each committed and replayed
-before the next is decided. On every other node, and while voters of other implementations are in
-the quorum, it refuses with NOT_CONTROLLER. The decisions are in `controller_steps`.
+Once its node leads, it writes the bootstrap records if the log has none, then registrations,
+fencing and a NoOpRecord per idle interval, each committed and replayed before the next is decided.
+On every other node, and while voters of other implementations are in the quorum, it refuses with
+NOT_CONTROLLER. The decisions are in `controller_steps`.
 
 Source: Kafka's `QuorumController`; KAFKA-20839 for a bootstrap that was cut short.
 """

@@ -1,7 +1,7 @@
-"""What an active controller decides: pure functions of image, sessions, request and time.
+"""Decisions of an active controller: pure functions of image, sessions, request and time.
 
-Owns the rules of registration, heartbeats and fencing, and which versions of the records go with
-which level of metadata.version. `controller` does the writing and waiting.
+They cover registration, heartbeats and fencing, and the version of each record by level of
+metadata.version. `controller` does the writing and waiting.
 
 Source: Kafka's `ClusterControlManager`, `BrokerHeartbeatManager`, `ActivationRecordsGenerator`.
 """

@@ -1,7 +1,7 @@
 """A connection to another node: made when needed, negotiated, one request at a time.
 
-Owns one TCP stream and its `ClientSession`. Whatever the other side does, an exchange ends with a
-message, `LinkDown` or `ApiError`; bytes that cannot be read close the connection and are counted.
+Holds one TCP stream and its `ClientSession`. Every exchange ends with a message, `LinkDown` or
+`ApiError`; bytes that cannot be read close the connection and are counted.
 
 Source: R-NET-1 to R-NET-3; Kafka's `NetworkClient`.
 """

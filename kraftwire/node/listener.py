@@ -1,8 +1,8 @@
 """Accepting connections: binding, accepting, counting.
 
-Owns the sockets, the caps on connections in total and per address, and a reserve of file
-descriptors: elections write files, so a node whose connections used up all descriptors could no
-longer vote. `connection` handles the traffic.
+There are caps on connections in total and per address, and a reserve of file descriptors: elections
+write files, so a node whose connections used up all descriptors could no longer vote. `connection`
+handles the traffic.
 
 Source: Kafka's `SocketServer.Acceptor` and `ConnectionQuotas`.
 """

@@ -1,7 +1,7 @@
 """The node's log: one line of `key=value` pairs per event, on standard error.
 
-Owns the format and the rate limit on lines that peers can provoke. A line has no secrets, and what
-a peer wrote is quoted.
+A rate limit applies to lines that peers can provoke. A line has no secrets, and a peer's text is
+quoted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Counters and gauges of a node, and the text that Prometheus reads.
 
-Owns the names: those of Kafka's group `raft-metrics`, as the JMX exporter writes them, and
-`kraftwire_` ones for our own metrics. prometheus-client is imported on the first `render`.
+The names are those of Kafka's group `raft-metrics`, as the JMX exporter writes them, and
+`kraftwire_` ones for the others. prometheus-client is imported on the first `render`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The HTTP endpoint that Prometheus scrapes: `/metrics`, one request per connection.
 
-h11 parses and checks the request. This module owns the limits of time and size and the answers.
+h11 parses and checks the request; time and size are limited here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The core's requests to other nodes: one connection and one request in flight per destination.
 
-Owns the time-outs and the errors of failed attempts (R-NET-3). After `reset`, requests whose
-answers are no longer wanted keep their connection only until something else has to be sent: a Fetch
-parked by a former leader must not hold up a vote.
+A failed attempt ends with an error or a time-out (R-NET-3). After `reset`, a request in flight
+keeps its connection only until something else has to be sent: a Fetch parked by a former leader
+must not hold up a vote.
 
 A destination is a replica at an address. An ApiVersions request to another node gets a separate
 connection, whose negotiation is the answer: it proves that the listener is open now, and neither

@@ -1,8 +1,7 @@
 """The raft test server: a node whose state machine appends at a given rate, and measures.
 
-Owns the leader's load and its figures. Log, election and replication are those of every node; only
-the topic differs, and nothing but the load is written to it. It can be in one quorum with Kafka's
-own test server.
+Log, election and replication are those of every node; only the topic differs, and nothing but the
+load is written to it. It can be in one quorum with Kafka's own test server.
 
 Source: Kafka's `TestRaftServer`; R-TRS-1 to R-TRS-6.
 """
@@ -266,7 +265,7 @@ class Workload:
             if count <= 0:
                 await trio.sleep(max(_TICK_SECONDS, sent / rate - elapsed))
             elif self._is_refused:
-                # Leadership has ended; a state machine is told only once there is another leader.
+                # Leadership has ended; a state machine learns of it only with the next leader.
                 self._is_refused = False
                 await trio.sleep(_REFUSED_SECONDS)
             elif self._in_flight + count > self._in_flight_max and self._in_flight:

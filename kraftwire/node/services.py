@@ -1,6 +1,4 @@
-"""The node as its handlers and its controller see it, assembled from its parts.
-
-Owns forwarding to the leader of what only the leader can answer.
+"""Implements the interfaces of `context` on top of the driver, and forwards requests to the leader.
 """
 
 from __future__ import annotations

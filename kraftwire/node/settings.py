@@ -1,6 +1,6 @@
 """A properties file and its overrides, read and checked key by key.
 
-Owns where each value came from, so that an error names key, file and line. `config` has the rules
+Every value knows its origin, so that an error names key, file and line. `config` has the rules
 between values.
 """
 

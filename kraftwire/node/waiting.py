@@ -1,4 +1,4 @@
-"""Waiting for one value, for an offset to be committed, for the high watermark to move."""
+"""Waiting: for one value, for a commit, for the high watermark."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class CommitWaiters:
             heapq.heappop(commits)[2].set(None)
 
     def fail(self, code: int, reason: str) -> None:
-        """Fail all waiting tasks: this node can no longer tell what is committed."""
+        """Fail all waiting tasks: this node no longer knows what is committed."""
         commits, self._commits = self._commits, []
         for _, _, outcome in commits:
             outcome.set(ApiError(code, reason))

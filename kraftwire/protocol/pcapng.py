@@ -1,8 +1,8 @@
 """Builds a pcapng capture from the bytes that connections sent and received.
 
-Owns the file format and the synthetic Ethernet, IP and TCP around the bytes: handshake, segments,
-sequence numbers, checksums, FIN. It makes bytes and writes no file. Wireshark and `kraftwire
-decode` read the result like any other capture.
+The bytes get synthetic Ethernet, IP and TCP headers: handshake, segments, sequence numbers,
+checksums, FIN. The module makes bytes and writes no file. Wireshark and `kraftwire decode` read the
+result like any other capture.
 
 Source: the pcapng specification (draft-ietf-opsawg-pcapng), RFC 9293, RFC 791, RFC 8200.
 """

@@ -1,8 +1,7 @@
 """The client's side of a connection without its socket: negotiation, correlation ids, framing.
 
-Owns the negotiated versions, and which request an answer belongs to. The owner of the socket sends
-what `open`, `request` and `take_output` return and passes what it reads to `receive`; it also
-handles timeouts and errors.
+The owner of the socket sends what `open`, `request` and `take_output` return and passes what it
+reads to `receive`; it also handles timeouts and errors.
 
 Source: KIP-35, KIP-511; Kafka's `NetworkClient` and `NodeApiVersions`; R-NET-2.
 """

@@ -1,7 +1,7 @@
-"""Records of a leader that have their offsets but are not written yet.
+"""Batches up a leader's records: offsets are assigned at once, the write comes later.
 
 Records wait until the linger time is over or a batch is complete, so that many share a batch and a
-flush. The records of one call are always in one batch. It does not check who may append.
+flush. The records of one call are always in one batch. Callers check who may append.
 
 Source: Kafka's `BatchAccumulator`; its two-step appends have no counterpart here.
 """

@@ -1,7 +1,6 @@
-"""Where the other nodes of a quorum are: voters, the leader, and whom to ask for the leader.
+"""Addresses of voters, of the leader, and of the nodes that may know the leader.
 
-Owns the addresses that follow from the current voter set and role, so that a step need not compute
-them again.
+They follow from the current voter set and role and are computed once for each voter set.
 
 Source: R-NET-5, R-START-4.
 """

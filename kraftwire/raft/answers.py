@@ -1,6 +1,6 @@
-"""Builds answers, and reads the parts that requests and responses have in common.
+"""Builds responses, and reads the parts that requests and responses have in common.
 
-Every answer with a partition has the leader and epoch that this node knows, so that the sender
+Every response with a partition has the leader and epoch that this node knows, so that the sender
 finds the leader in one step (R-VOTE-9, R-FET-17).
 """
 

@@ -1,7 +1,7 @@
 """The record batches of the replicated log: accepted by followers, built by leaders.
 
-Owns the checks on fetched bytes and the form of data and control batches. Trusts nothing that a
-peer sends: no reader here raises, whatever the bytes.
+Checks fetched bytes and builds data and control batches. Nothing that a peer sends is trusted, and
+no bytes make a reader here raise.
 
 Source: Kafka's `KafkaRaftLog.appendAsFollower`, `UnifiedLog`, `BatchBuilder` and `MemoryRecords`.
 """

@@ -1,7 +1,7 @@
 """The Raft core: events in, effects out.
 
-Owns the order of a step: handle the event, then do whatever is due in the current role until
-nothing more is. Its whole memory is `RaftState`; the rules are in the other modules.
+A step handles an event, then does what is due in the current role until nothing more is. The whole
+memory of a core is `RaftState`; the rules are in the other modules.
 
 Source: KIP-595; Kafka's `KafkaRaftClient`; R-LOOP-1 to R-LOOP-4, R-START-6, R-SHUT-1.
 """

@@ -1,4 +1,4 @@
-"""The effects of a Raft core: everything that it asks its surroundings to do.
+"""The effects of a Raft core: the actions that it requests from its driver.
 
 Order: effects are carried out one after the other, each finished before the next begins, except for
 `FlushLog`, which may run in parallel with later work and is answered by `LogFlushed`. So the
@@ -239,8 +239,8 @@ class LoadSnapshot:
 class LeaderChanged:
     """Tell a listener who leads.
 
-    `leader_id` is -1 if there is none. The leader's own listener is told once everything before
-    `end_offset`, the offset after its LeaderChange batch, is consumed (KAFKA-15345); to others at
+    `leader_id` is -1 if there is none. The leader's own listener hears of it once everything before
+    `end_offset`, the offset after its LeaderChange batch, is consumed (KAFKA-15345); others at
     once, with the log end offset that they know.
     """
 
@@ -312,8 +312,8 @@ class RoleChanged:
 class Note:
     """A log line that is not about a change of role.
 
-    `level` is a name as in `logging`. `key` is the same for all lines of a kind, whatever their
-    text; one rate limit applies to all lines of a key.
+    `level` is a name as in `logging`. `key` names the kind of line, independent of the text;
+    one rate limit applies to all lines of a key.
     """
 
     level: str

@@ -203,7 +203,7 @@ def _decide_standard(state: RaftState, candidate: ReplicaKey, is_up_to_date: boo
         return False
     voted = role.voted
     if voted is not None:
-        # The same candidate asks again: the vote stands, whatever the logs are now.
+        # The same candidate asks again: its vote stands even if the logs have changed.
         return voted.id == candidate.id and (
             not voted.has_directory_id or voted.directory_id == candidate.directory_id
         )

@@ -2,9 +2,9 @@
 
 In Kafka any Vote, BeginQuorumEpoch or EndQuorumEpoch of a later epoch advances it, from any
 sender: a single request with the highest possible epoch ends all elections forever. Here a voter's
-requests advance it within a rate limit, and another replica's only if it may
-have become a voter without this node's knowledge. Answers to this node's requests still advance it
-without limit, so no honest voter is shut out.
+requests advance it within a rate limit, and another replica's only if it may have become a voter
+without this node's knowledge. Responses to this node's requests advance it without limit, so no
+honest voter is shut out.
 
 Source: KIP-853 (voters that are not in this log yet), KIP-996 (nodes that hear from a leader).
 """

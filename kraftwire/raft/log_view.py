@@ -1,8 +1,8 @@
-"""What a Raft core knows of its log: offsets, batch boundaries, leader epochs, snapshots.
+"""A Raft core's view of its log: offsets, batch boundaries, leader epochs, snapshots.
 
-Owns the checks of fetch positions (does this log have the position, where did an epoch end, which
-batch contains an offset, which snapshot precedes it) and the durable end of the log. It has no
-records and knows no files.
+Checks fetch positions (does this log have the position, where did an epoch end, which batch
+contains an offset, which snapshot precedes it) and tracks the durable end. It has no records and
+knows no files.
 
 Source: Kafka's `KafkaRaftLog`, `LeaderEpochFileCache` and `ValidOffsetAndEpoch`.
 """

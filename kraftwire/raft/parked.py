@@ -1,4 +1,4 @@
-"""Fetch requests parked at a leader until there is something to answer.
+"""Parked Fetch requests: a leader holds them until it has something to send.
 
 Order: requests that are woken together are answered in order of arrival.
 

@@ -1,7 +1,7 @@
-"""The progress of the replicas in a leader's epoch, and what follows from it.
+"""The progress of the replicas in a leader's epoch.
 
-Owns the calculation of the high watermark, the check that a majority still fetches, and the order
-of preferred successors. Knows neither log nor network.
+From it follow the high watermark, the check that a majority still fetches, and the order of
+preferred successors. It knows neither log nor network.
 
 Source: Kafka's `LeaderState`; R-REP-1 to R-REP-6, R-HW-1 to R-HW-5, R-CQ-1, R-CQ-2; KIP-836.
 """

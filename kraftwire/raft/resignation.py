@@ -1,4 +1,4 @@
-"""When a leader resigns, its preferred successors, and when a node may stop.
+"""Resignation: its reasons, the preferred successors, and when a node may stop.
 
 A leader hands over to a voter of another implementation, because that one has a full active
 controller. Any node may claim to be one, and a node votes before its listener is open: so the
@@ -20,7 +20,7 @@ from kraftwire.raft.serving import fail_parked
 from kraftwire.raft.state import Purpose, RaftState, Sent
 from kraftwire.raft.voters import ReplicaKey
 
-# A voter that does not answer is asked again after this time: it may be starting.
+# A voter that does not answer is probed again after this time: it may be starting.
 _PROBE_INTERVAL_MS = 250
 
 # A voter that is just restarting does not answer the first request.
@@ -54,7 +54,7 @@ def _ready_voters(state: RaftState, leader: Leader) -> list[ReplicaKey]:
 def poll_handover(state: RaftState, leader: Leader) -> bool:
     """Look for a voter that should lead instead, once the epoch is established.
 
-    Returns whether one was found at once; one that must be asked first answers later.
+    Returns whether one was found at once; one that must be probed first answers later.
     """
     policy = state.config.handover
     if leader.successor is not None:
@@ -79,7 +79,7 @@ def poll_handover(state: RaftState, leader: Leader) -> bool:
         if key not in probed and (key in state.unverified or (is_giving and state.is_foreign(key)))
     ]
     if candidates:
-        # One at a time, in rotation: a silent one must not keep others from being asked.
+        # One at a time, in rotation: a silent one must not keep others from being probed.
         destination = state.voter_destination(candidates[leader.probe_count % len(candidates)])
         leader.probe_count += 1
         leader.probe_due_ms = state.now + _PROBE_INTERVAL_MS
@@ -117,7 +117,7 @@ def handle_successor_probe(
         longer = state.draw_fetch_timeout_ms() - role.fetch_timeout_ms
         role.fetch_timeout_ms += longer
         role.fetch_deadline_ms += longer
-    # One that lags by now is asked again once it has caught up.
+    # One that lags by now is probed again once it has caught up.
     is_giving = is_foreign and state.config.handover is Handover.AUTO
     if leader is not None and is_giving and key in _ready_voters(state, leader):
         leader.successor = key

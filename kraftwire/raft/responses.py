@@ -1,6 +1,7 @@
-"""What all responses of peers have in common: older or newer epochs, the leader, errors.
+"""Handles what all responses of peers have in common: older or newer epochs, the leader, errors.
 
-No answer ends this node: what is fatal to a Java node is noted and retried after the back-off.
+No response ends this node: an error that is fatal to a Java node is noted, and the request is
+retried after the back-off.
 
 Source: R-RESP-1 to R-RESP-9; Kafka's `KafkaRaftClient.maybeHandleCommonResponse`.
 """

@@ -1,7 +1,7 @@
 """The six roles of a replica and what each remembers.
 
-Owns no rules: `transitions` has the changes of role. Times are absolute milliseconds. An observer
-is an Unattached or Follower that is not in the voter set.
+The changes of role are in `transitions`. Times are absolute milliseconds. An observer is an
+Unattached or Follower that is not in the voter set.
 
 Source: Kafka's `EpochState` and its implementations; R-ROLE-1.
 """
@@ -31,7 +31,7 @@ class Votes:
         self.majority = voters.majority
 
     def record(self, voter: ReplicaKey, granted: bool) -> None:
-        """Note an answer; answers of replicas that were not asked do not count."""
+        """Note an answer; answers of other replicas do not count."""
         if voter in self._answers:
             self._answers[voter] = granted
 
@@ -156,7 +156,7 @@ class Leader:
 
 @dataclass(slots=True)
 class Resigned:
-    """Has led its epoch, and tells the voters that it no longer does."""
+    """Has led its epoch, and announces to the voters that it no longer does."""
 
     NAME: ClassVar[str] = "resigned"
     epoch: int

@@ -107,7 +107,7 @@ def _reply_with_records(
     offset, end, mark = partition.fetch_offset, state.log.end_offset, state.high_watermark
     is_empty = offset >= end
     # The schema's default of HighWatermark is the largest number: only version 18 sends the known
-    # one, so only its senders are told of a new one at once (KIP-1166).
+    # one, so only its senders learn of a new one at once (KIP-1166).
     can_wait = is_empty and request.max_wait_ms > 0 and partition.high_watermark >= mark
     if may_wait and can_wait:
         due = state.now + min(request.max_wait_ms, FETCH_WAIT_MAX_MS)

@@ -1,6 +1,6 @@
-"""Everything that a Raft core remembers, and the effects of the step it is in.
+"""The state of a Raft core, and the effects of its current step.
 
-Owned by `RaftCore`; the modules of this package are functions over it.
+`RaftCore` owns it; the modules of this package are functions over it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Changes of role: a table of those allowed, and what each makes durable first.
 
-Source: R-ROLE-1 to R-ROLE-9; Kafka's `QuorumState`. Every other change of role is a
-programming error and stops the core (R-ROLE-6).
+Source: R-ROLE-1 to R-ROLE-9; Kafka's `QuorumState`. Every other change of role is a programming
+error and stops the core (R-ROLE-6).
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _reset_connections(state: RaftState) -> None:
 
 
 def notify_listeners(state: RaftState) -> None:
-    """Queue the news of the leader for the state machines; each gets it when it is due."""
+    """Queue the change of leader for the state machines; each gets it when it is due."""
     role = state.role
     end = role.accumulator.end_offset if type(role) is Leader else state.log.end_offset
     state.listeners.leader_changed(role.leader_id, role.epoch, end, type(role) is Leader)

@@ -1,4 +1,4 @@
-"""UpdateRaftVoter, sent and received, and auto-join: what a node tells its leader about itself.
+"""UpdateRaftVoter, sent and received, and auto-join: how a node reports itself to its leader.
 
 With kraft.version 0 a leader keeps what voters report, for the upgrade to version 1; from then on
 an update is a change of the voter set like any other.

@@ -1,7 +1,7 @@
 """Replica keys, endpoints and voter sets.
 
-Owns the rule of who counts as a voter. Source: Kafka's `ReplicaKey`, `Endpoints`, `VoterSet`;
-R-ID-1 to R-ID-5.
+A replica counts as a voter if it matches the entry of its id. Source: Kafka's `ReplicaKey`,
+`Endpoints`, `VoterSet`; R-ID-1 to R-ID-5.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The state machines on top of a Raft core: deliveries, loading and writing snapshots.
 
-Owns the position of each, and its work in other threads. A state machine gets nothing while it
-loads a snapshot. A snapshot is requested right after a piece of the log was applied and before the
-core is told of that, so that the state machine is frozen at exactly the requested offset.
+Tracks the position of each, and its work in other threads. A state machine gets nothing while it
+loads a snapshot. A snapshot is requested after a delivery was applied and before the core learns of
+that, so that the state machine is frozen at exactly the requested offset.
 
 Source: R-LIS-1 to R-LIS-6, R-SNAP-7; Kafka's `KafkaRaftClient.ListenerContext`.
 """
@@ -142,7 +142,7 @@ class StateMachines:
         self._submit(ev.ListenerConsumed(subscription.id, subscription.applied))
 
     def leader_changed(self, effect: fx.LeaderChanged) -> None:
-        """Report the leader; a state machine that is loading a snapshot is told afterwards."""
+        """Report the leader; one that is loading a snapshot gets it afterwards."""
         subscription = self._all[effect.listener_id]
         if subscription.is_loading:
             subscription.missed = effect

@@ -1,6 +1,6 @@
 """Carries out the decisions of a Raft core: the only place where effects become files and calls.
 
-Owns the order of effects and their durability: the effects after a `PersistQuorumState` or a
+It keeps the order of effects and their durability: the effects after a `PersistQuorumState` or a
 `TruncateLog` happen only once that is on disk (D1, D5), and flushes run in parallel with other
 work, one at a time, for everything appended before they began (D2, D3). A `StorageError` propagates
 and ends the replica: nothing is retried on files that may have lost pages (D9).

@@ -2,7 +2,7 @@
 
 A state machine gets the committed batches with their exact offsets, each once and in log order.
 When the log no longer holds what it needs, it loads a snapshot in place of everything below the
-snapshot's end. It is asked for its state when a snapshot is due, and told who leads.
+snapshot's end. Its state is frozen when a snapshot is due, and it learns who leads.
 
 Calls never overlap. `apply`, `freeze` and `leadership` come from the thread that also votes and
 fetches, so they must not wait: `apply` gets a bounded piece of the log at a time. `load`, and the
@@ -24,7 +24,7 @@ from kraftwire.records.offsets import OffsetAndEpoch
 
 
 class SnapshotReader(Protocol):
-    """A snapshot that is being loaded; its batches are read as they are asked for."""
+    """A snapshot that is being loaded; its batches are read one at a time."""
 
     @property
     def id(self) -> OffsetAndEpoch:

@@ -1,8 +1,8 @@
 """A replica's open files: the lock, meta.properties, quorum state and log.
 
-Owns the two ways to start (R-START-1): in Kafka mode a directory must be formatted for this node
-and one cluster; in raft-README mode a node formats its directory at its first start, and adds the
-cluster id once the quorum has one.
+There are two modes of startup (R-START-1): in Kafka mode a directory must be formatted for this
+node and one cluster; in raft-README mode a node formats its directory at its first start, and adds
+the cluster id once the quorum has one.
 """
 
 from __future__ import annotations

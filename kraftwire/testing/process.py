@@ -1,6 +1,6 @@
 """One node as a process, with a log file: start, pause, stop, kill.
 
-Owns the process; knows nothing of Kafka's protocol.
+It knows nothing of Kafka's protocol.
 """
 
 from __future__ import annotations

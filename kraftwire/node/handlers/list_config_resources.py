@@ -1,6 +1,6 @@
 """ListConfigResources, versions 0 and 1: the topic and the brokers that can be described.
 
-Version 0 lists client metrics only, of which there are none.
+Version 0 lists client metrics only: there are none.
 
 Source: KIP-714, KIP-1142.
 """

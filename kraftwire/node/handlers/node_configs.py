@@ -1,6 +1,6 @@
 """The configurations of a node and of the quorum's topic, as clients see them.
 
-Owns the conversion of a `NodeConfig` back to property names and texts.
+Converts a `NodeConfig` back to property names and texts.
 """
 
 from __future__ import annotations

@@ -245,7 +245,7 @@ def handler_of(refusal: Refusal) -> Handler:
 def refuse(refusal: Refusal, request: Request, context: Context) -> Message | None:
     """Return the response with its errors; None for a producer that expects no response.
 
-    Kafka closes the connection of such a producer to tell it of the error.
+    Kafka closes the connection of such a producer to report the error.
     """
     message = request.message
     if isinstance(message, ProduceRequest) and message.acks == 0:

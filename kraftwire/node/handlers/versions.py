@@ -1,7 +1,7 @@
 """The APIs and versions that a node offers, by kind of listener.
 
-Owns the two tables, from API key to lowest and highest version. A request of any other API closes
-the connection, as in Kafka (R-SRV-2).
+Two tables lead from API key to lowest and highest version. A request of any other API closes the
+connection, as in Kafka (R-SRV-2).
 
 Source: answers of Kafka 4.3.1's listeners to ApiVersions; R-SRV-1.
 """

@@ -1,8 +1,8 @@
-"""The image of the committed metadata records: its offset, its state, what it lacks.
+"""The image of the committed metadata records: its offset, its state, its problems.
 
-Owns the replay and nothing else: it makes no decisions, and records that are unknown or damaged are
-noted, never fatal. They leave the image incomplete until another node's snapshot replaces it. An
-incomplete image stays in use, but cannot be written to a snapshot.
+Records are replayed without decisions; unknown or damaged ones are noted and never fatal. They
+leave the image incomplete until another node's snapshot replaces it. An incomplete image stays in
+use, but cannot be written to a snapshot.
 
 Source: Kafka's `MetadataBatchLoader` (transactions) and `MetadataImage`.
 """

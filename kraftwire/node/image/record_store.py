@@ -1,7 +1,8 @@
 """The newest record of every entity in the log, kept as bytes.
 
-Owns their order in a snapshot. Bytes take little memory and are never changed in place, so a thread
-may write them while the replay continues. Fields that this software does not know are preserved.
+They are in the order of a snapshot. Bytes take little memory and are never changed in place, so a
+thread may write them while the replay continues. Fields that this software does not know are
+preserved.
 
 Source: Kafka's `MetadataImage.write`.
 """

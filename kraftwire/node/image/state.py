@@ -1,8 +1,7 @@
 """The state after applying metadata records: the part that the node uses, and the rest as bytes.
 
-Owns the effect of each record type: it replaces the record of the same key, removes it, or changes
-it. A record that cannot be applied leaves the state incomplete, and an incomplete state cannot be
-written to a snapshot.
+A record replaces the record of the same key, removes it, or changes it. A record that cannot be
+applied leaves the state incomplete, and an incomplete state cannot be written to a snapshot.
 
 Source: Kafka's `MetadataDelta`.
 """
