@@ -8,7 +8,6 @@ __all__ = ["FOR_EACH_ENGINE"]
 FOR_EACH_ENGINE = (
     "engine/test_choice",
     "unit/records/",
-    "unit/test_vectors",
     "unit/wire/test_",
     "fuzz/test_damage",
     "fuzz/test_memory",
