@@ -107,7 +107,7 @@ class FormatRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _FormatPlan:
     """What goes into the directories. `kind` is the description of the metadata directory."""
 
     directory_id: bytes
@@ -236,22 +236,22 @@ def _plan(
     request: FormatRequest,
     voters: tuple[InitialVoter, ...],
     features: Features,
-) -> _Plan:
+) -> _FormatPlan:
     if request.quorum is Quorum.STANDALONE and node.endpoint is not None:
         voter = InitialVoter(node.node_id, request.new_id(), *node.endpoint)
         kind = "dynamic metadata voter directory"
-        return _Plan(voter.directory_id, (voter,), kind, features)
+        return _FormatPlan(voter.directory_id, (voter,), kind, features)
     if request.quorum is Quorum.INITIAL:
         for voter in voters:
             if voter.id == node.node_id:
                 kind = "dynamic metadata voter directory"
-                return _Plan(voter.directory_id, voters, kind, features)
-        return _Plan(request.new_id(), voters, "dynamic metadata directory", features)
-    return _Plan(request.new_id(), (), "metadata directory", features)
+                return _FormatPlan(voter.directory_id, voters, kind, features)
+        return _FormatPlan(request.new_id(), voters, "dynamic metadata directory", features)
+    return _FormatPlan(request.new_id(), (), "metadata directory", features)
 
 
 def _format(
-    files: Files, node: FormatNode, request: FormatRequest, plan: _Plan, directory: str
+    files: Files, node: FormatNode, request: FormatRequest, plan: _FormatPlan, directory: str
 ) -> None:
     is_metadata = directory == node.metadata_directory
     files.mkdir(directory)

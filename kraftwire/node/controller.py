@@ -30,7 +30,7 @@ from kraftwire.node.controller_steps import StepResult, VersionedRecord
 from kraftwire.node.features import level_records
 from kraftwire.node.image import MetadataImage
 from kraftwire.node.logs import log
-from kraftwire.node.waiting import Outcome
+from kraftwire.node.waiting import Future
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.metadata import encode_metadata
@@ -45,7 +45,7 @@ _RECHECK_MS = 500
 
 # Receives the image at the time when the step runs, not when it was queued.
 ControllerStep = Callable[[], StepResult]
-QueuedStep = tuple[ControllerStep, Outcome[Message | ApiError]]
+QueuedStep = tuple[ControllerStep, Future[Message | ApiError]]
 
 
 def _not_active() -> ApiError:
@@ -171,10 +171,10 @@ class Controller:
             raise _not_active()
         if len(self._queue) >= CONTROLLER_QUEUE_MAX:
             raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "too many requests for the controller")
-        outcome = Outcome[Message | ApiError]()
-        self._queue.append((step, outcome))
+        future = Future[Message | ApiError]()
+        self._queue.append((step, future))
         self._notify()
-        answer = await outcome.wait()
+        answer = await future.wait()
         if isinstance(answer, ApiError):
             raise answer
         return answer
@@ -217,22 +217,22 @@ class Controller:
 
     async def _serve(self, epoch: int) -> None:
         """Decide on the oldest request, write its records, answer it."""
-        step, outcome = self._queue.popleft()
+        step, future = self._queue.popleft()
         try:
             result = step()
             if result.records:
                 await self._write(epoch, result.records, base_offset=result.base_offset)
         except WireError as error:
-            outcome.set(ApiError(ErrorCode.INVALID_REQUEST, str(error)))
+            future.set(ApiError(ErrorCode.INVALID_REQUEST, str(error)))
             return
         except ApiError as error:
-            outcome.set(error)
+            future.set(error)
             # Any other failure, such as a registration too large for a batch, is the sender's.
             if error.code == ErrorCode.NOT_CONTROLLER:
                 raise
             return
         if result.response is not None:
-            outcome.set(result.response)
+            future.set(result.response)
 
     async def _write(
         self, epoch: int, records: Sequence[VersionedRecord], base_offset: int | None = None

@@ -23,11 +23,11 @@ from kraftwire.errors import ApiError, UsageError
 from kraftwire.log.settings import SnapshotSettings
 from kraftwire.node.context import Request
 from kraftwire.node.logs import RateLimit, log
-from kraftwire.node.waiting import CommitWaiters, Outcome
+from kraftwire.node.waiting import CommitWaiters, Future
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft import effects as fx
 from kraftwire.raft import events as ev
-from kraftwire.replica.ports import Core, Disk, Part, Work
+from kraftwire.replica.ports import Core, Disk, ResponsePart, WorkKind
 from kraftwire.replica.runner import Runner
 from kraftwire.replica.state_machine import StateMachine
 from kraftwire.wire.message import Message
@@ -46,7 +46,7 @@ FLUSH_INLINE_SECONDS = 0.005
 FLUSH_IN_WORKER_BYTES_MIN = 1024 * 1024
 
 # An answer of the core, and the part of a file that it carries.
-_Reply = tuple[Message, Part | None]
+_Reply = tuple[Message, ResponsePart | None]
 
 AppendDone = Callable[[fx.AppendAccepted | fx.AppendRefused], None]
 
@@ -79,9 +79,9 @@ class _Threads:
         self.nursery: trio.Nursery | None = None
         self.flush_seconds: deque[float] = deque(maxlen=8)
 
-    def start(self, kind: Work, work: Callable[[], T], done: Callable[[T], None]) -> None:
+    def start(self, kind: WorkKind, work: Callable[[], T], done: Callable[[T], None]) -> None:
         assert self.nursery is not None, f"{kind} before the driver runs"
-        timed = partial(self.timed, work) if kind is Work.FLUSH else work
+        timed = partial(self.timed, work) if kind is WorkKind.FLUSH else work
         self.nursery.start_soon(self._run, timed, done, name=str(kind))
 
     async def _run(self, work: Callable[[], T], done: Callable[[T], None]) -> None:
@@ -124,12 +124,12 @@ class Driver:
         self._queue: deque[ev.Event] = deque()
         self._wake: trio.Event | None = None
         self._next_token = 0
-        self._replies: dict[int, Outcome[_Reply]] = {}
+        self._replies: dict[int, Future[_Reply]] = {}
         self._appends: dict[int, AppendDone] = {}
         self._rounds = 0
         self._logged_epoch = -1
         self._notes = RateLimit(trio.current_time)
-        self._upgrades: dict[int, Outcome[fx.UpgradeDecided]] = {}
+        self._upgrades: dict[int, Future[fx.UpgradeDecided]] = {}
         self._snapshots_requested: deque[int] = deque()
         self._has_replied = False
         self._leads = False
@@ -169,12 +169,12 @@ class Driver:
         turn. Returns None if it is no longer there.
         """
         token = self._take_token()
-        outcome = self._replies[token] = Outcome[_Reply]()
+        future = self._replies[token] = Future[_Reply]()
         version, message = request.version, request.message
         listener, software = request.listener, request.software
         self.submit(ev.RequestReceived(token, version, message, listener, software))
         try:
-            message, part = await outcome.wait()
+            message, part = await future.wait()
         finally:
             if self._replies.pop(token, None) is not None:
                 self.submit(ev.RequestAbandoned(token))
@@ -209,9 +209,9 @@ class Driver:
         # The core would treat this as a bug of the node and end it.
         if not values or not all(type(value) is bytes and value for value in values):
             raise UsageError("expected one or more records, each of them non-empty bytes")
-        outcome = Outcome[fx.AppendAccepted | fx.AppendRefused]()
-        self.append_nowait(values, epoch, outcome.set, expected_end_offset)
-        decision = await outcome.wait()
+        future = Future[fx.AppendAccepted | fx.AppendRefused]()
+        self.append_nowait(values, epoch, future.set, expected_end_offset)
+        decision = await future.wait()
         if isinstance(decision, fx.AppendRefused):
             code = _REFUSALS.get(decision.reason, ErrorCode.NOT_CONTROLLER)
             raise ApiError(code, f"{decision.reason}: {decision.detail}")
@@ -223,9 +223,9 @@ class Driver:
         Raises: ApiError if the core refuses, or if the leadership ends first.
         """
         token = self._take_token()
-        outcome = self._upgrades[token] = Outcome[fx.UpgradeDecided]()
+        future = self._upgrades[token] = Future[fx.UpgradeDecided]()
         self.submit(ev.UpgradeRequested(token, epoch, version, validate_only))
-        decision = await outcome.wait()
+        decision = await future.wait()
         if decision.error:
             raise ApiError(decision.error, decision.detail)
         if decision.offset >= 0:
@@ -330,7 +330,7 @@ class Driver:
     def wants_reply(self, token: int) -> bool:
         return token in self._replies
 
-    def reply(self, token: int, message: Message, part: Part | None) -> None:
+    def reply(self, token: int, message: Message, part: ResponsePart | None) -> None:
         self._has_replied = True
         self._replies.pop(token).set((message, part))
 

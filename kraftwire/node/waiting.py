@@ -12,7 +12,7 @@ from kraftwire.errors import ApiError
 T = TypeVar("T")
 
 
-class Outcome(Generic[T]):
+class Future(Generic[T]):
     """A value that one task waits for and another sets, once."""
 
     __slots__ = ("_event", "_value")
@@ -38,7 +38,7 @@ class CommitWaiters:
         self.high_watermark = -1
         self._moved = trio.Event()
         self._next = 0
-        self._commits: list[tuple[int, int, Outcome[ApiError | None]]] = []
+        self._commits: list[tuple[int, int, Future[ApiError | None]]] = []
 
     def advance(self, high_watermark: int) -> None:
         """Set the high watermark, and resume the tasks that wait for a lower offset."""
@@ -52,17 +52,17 @@ class CommitWaiters:
     def fail(self, code: int, reason: str) -> None:
         """Fail all waiting tasks: this node no longer knows what is committed."""
         commits, self._commits = self._commits, []
-        for _, _, outcome in commits:
-            outcome.set(ApiError(code, reason))
+        for _, _, future in commits:
+            future.set(ApiError(code, reason))
 
     async def committed(self, offset: int) -> None:
         """Wait until the record at an offset is committed. Raises: ApiError as `fail` says."""
         if offset < self.high_watermark:
             return
-        outcome = Outcome[ApiError | None]()
+        future = Future[ApiError | None]()
         self._next += 1
-        heapq.heappush(self._commits, (offset, self._next, outcome))
-        error = await outcome.wait()
+        heapq.heappush(self._commits, (offset, self._next, future))
+        error = await future.wait()
         if error is not None:
             raise error
 

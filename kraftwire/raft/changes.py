@@ -27,7 +27,7 @@ from kraftwire.raft.effects import Destination, SendReply
 from kraftwire.raft.events import RequestReceived
 from kraftwire.raft.histories import voters_record
 from kraftwire.raft.roles import ChangeKind, Leader, PendingChange
-from kraftwire.raft.state import Purpose, RaftState, Sent
+from kraftwire.raft.state import Purpose, RaftState, SentRequest
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from kraftwire.records.control import ControlType
 
@@ -159,7 +159,7 @@ def probe_request() -> ApiVersionsRequest:
     return ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version="1")
 
 
-def _probed(state: RaftState, sent: Sent) -> tuple[Leader, PendingChange] | None:
+def _probed(state: RaftState, sent: SentRequest) -> tuple[Leader, PendingChange] | None:
     leader = state.leader
     if leader is None or leader.change is None:
         return None
@@ -168,7 +168,7 @@ def _probed(state: RaftState, sent: Sent) -> tuple[Leader, PendingChange] | None
     return (leader, change) if is_probing and change.voter.key == sent.destination.key else None
 
 
-def handle_probe(state: RaftState, sent: Sent, response: ApiVersionsResponse) -> None:
+def handle_probe(state: RaftState, sent: SentRequest, response: ApiVersionsResponse) -> None:
     """Add the new voter, or refuse with what it lacks (R-ADD-3 to R-ADD-7)."""
     found = _probed(state, sent)
     if found is None:
@@ -197,7 +197,7 @@ def handle_probe(state: RaftState, sent: Sent, response: ApiVersionsResponse) ->
         _answer_change(state, change, ErrorCode.NONE, "")
 
 
-def probe_failed(state: RaftState, sent: Sent, error: int) -> None:
+def probe_failed(state: RaftState, sent: SentRequest, error: int) -> None:
     """Refuse a new voter that cannot be reached."""
     state.failed(sent)
     found = _probed(state, sent)

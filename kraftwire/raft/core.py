@@ -43,7 +43,7 @@ from kraftwire.raft.roles import (
     Unattached,
 )
 from kraftwire.raft.startup import first_role
-from kraftwire.raft.state import Purpose, RaftState, Sent
+from kraftwire.raft.state import Purpose, RaftState, SentRequest
 from kraftwire.raft.transitions import (
     notify_listeners,
     persist,
@@ -68,7 +68,7 @@ _REQUESTS: dict[str, Callable[[RaftState, events.RequestReceived], None]] = {
     "UpdateRaftVoterRequest": voter_updates.handle_update_voter,
 }
 
-_RESPONSES: dict[Purpose, Callable[[RaftState, Sent, Any], None]] = {
+_RESPONSES: dict[Purpose, Callable[[RaftState, SentRequest, Any], None]] = {
     Purpose.VOTE: elections.handle_vote_response,
     Purpose.BEGIN: epoch_announcements.handle_begin_response,
     Purpose.END: epoch_announcements.handle_end_response,
@@ -215,7 +215,7 @@ def _handle_failure(state: RaftState, event: events.RequestFailed) -> None:
         settle_top_level(state, sent, event.error)
 
 
-def _take_sent(state: RaftState, request_id: int) -> Sent | None:
+def _take_sent(state: RaftState, request_id: int) -> SentRequest | None:
     """Return the request that was answered, None if its answer is no longer wanted."""
     sent = state.in_flight.pop(request_id, None)
     if sent is None or sent.purpose is Purpose.PROBE_SUCCESSOR:

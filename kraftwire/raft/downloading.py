@@ -26,7 +26,7 @@ from kraftwire.raft.effects import (
 from kraftwire.raft.events import SnapshotFinished, SnapshotRejected
 from kraftwire.raft.responses import Outcome, settle, settle_top_level
 from kraftwire.raft.roles import Follower, Leader
-from kraftwire.raft.state import Download, Purpose, RaftState, Sent
+from kraftwire.raft.state import Download, Purpose, RaftState, SentRequest
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 
 # A leader that names a snapshot this often without sending any part of one no longer counts as
@@ -42,7 +42,7 @@ _GONE = (
 )
 
 
-def begin_download(state: RaftState, role: Follower, named: SnapshotId, sent: Sent) -> bool:
+def begin_download(state: RaftState, role: Follower, named: SnapshotId, sent: SentRequest) -> bool:
     """Start to fetch the snapshot that a leader names; returns whether it is plausible
     (R-FET-21)."""
     snapshot = OffsetAndEpoch(named.end_offset, named.epoch)
@@ -121,7 +121,7 @@ def _request(state: RaftState, current: Download) -> ask.FetchSnapshotRequest:
 
 
 def handle_fetch_snapshot_response(
-    state: RaftState, sent: Sent, response: FetchSnapshotResponse
+    state: RaftState, sent: SentRequest, response: FetchSnapshotResponse
 ) -> None:
     """Keep a chunk of the snapshot, or send a new Fetch (R-FSN-4)."""
     if response.error_code in _GONE:
@@ -170,7 +170,7 @@ def _only_partition(
     return partitions[0] if len(partitions) == 1 and partitions[0].index == 0 else None
 
 
-def _take(state: RaftState, part: PartitionSnapshot, sent: Sent) -> bool:
+def _take(state: RaftState, part: PartitionSnapshot, sent: SentRequest) -> bool:
     """Append a chunk to the file; returns whether it is the requested one."""
     current = state.download
     if current is None or current.is_finishing:

@@ -17,7 +17,7 @@ from kraftwire.raft.epochs import EPOCH_MAX, hears_no_leader, may_move_epoch
 from kraftwire.raft.events import RequestReceived
 from kraftwire.raft.responses import Outcome, settle_partition, settle_top_level
 from kraftwire.raft.roles import Candidate, Prospective, Unattached
-from kraftwire.raft.state import Purpose, RaftState, Sent
+from kraftwire.raft.state import Purpose, RaftState, SentRequest
 from kraftwire.raft.transitions import (
     grant_vote,
     to_candidate,
@@ -216,7 +216,7 @@ def _decide_standard(state: RaftState, candidate: ReplicaKey, is_up_to_date: boo
 # ---- counting ------------------------------------------------------------------------------------
 
 
-def handle_vote_response(state: RaftState, sent: Sent, response: VoteResponse) -> None:
+def handle_vote_response(state: RaftState, sent: SentRequest, response: VoteResponse) -> None:
     """Count an answer, or learn the leader from it (R-VOTE-10)."""
     role = state.role
     if response.error_code == ErrorCode.UNSUPPORTED_VERSION and type(role) is Prospective:
@@ -238,7 +238,7 @@ def handle_vote_response(state: RaftState, sent: Sent, response: VoteResponse) -
     nominee.votes.record(sent.destination.key, partition.vote_granted)
 
 
-def vote_failed(state: RaftState, sent: Sent, error: int) -> None:
+def vote_failed(state: RaftState, sent: SentRequest, error: int) -> None:
     """Handle a Vote request that failed: a peer too old for pre-votes ends them (R-VOTE-10)."""
     if error == ErrorCode.UNSUPPORTED_VERSION and type(state.role) is Prospective:
         reason = f"{sent.destination.name} does not know pre-votes"

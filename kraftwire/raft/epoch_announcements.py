@@ -20,7 +20,7 @@ from kraftwire.raft.epochs import may_move_epoch
 from kraftwire.raft.events import RequestReceived
 from kraftwire.raft.responses import Outcome, settle_partition, settle_top_level
 from kraftwire.raft.roles import Follower, Leader, Resigned
-from kraftwire.raft.state import Purpose, RaftState, Sent
+from kraftwire.raft.state import Purpose, RaftState, SentRequest
 from kraftwire.raft.transitions import is_consistent, maybe_transition
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.wire.fast import ZERO_UUID
@@ -182,13 +182,15 @@ def _backoff(state: RaftState, partition: Any) -> int:
 
 
 def handle_begin_response(
-    state: RaftState, sent: Sent, response: BeginQuorumEpochResponse
+    state: RaftState, sent: SentRequest, response: BeginQuorumEpochResponse
 ) -> None:
     """Check an answer for a newer leader; an acknowledgement changes nothing."""
     _settle(state, sent, response)
 
 
-def handle_end_response(state: RaftState, sent: Sent, response: EndQuorumEpochResponse) -> None:
+def handle_end_response(
+    state: RaftState, sent: SentRequest, response: EndQuorumEpochResponse
+) -> None:
     """Note that a voter has acknowledged the resignation (R-END-5)."""
     if _settle(state, sent, response) is not Outcome.OWN:
         return
@@ -198,7 +200,7 @@ def handle_end_response(state: RaftState, sent: Sent, response: EndQuorumEpochRe
 
 
 def _settle(
-    state: RaftState, sent: Sent, response: BeginQuorumEpochResponse | EndQuorumEpochResponse
+    state: RaftState, sent: SentRequest, response: BeginQuorumEpochResponse | EndQuorumEpochResponse
 ) -> Outcome:
     if not settle_top_level(state, sent, response.error_code):
         return Outcome.FAILED

@@ -27,7 +27,7 @@ from kraftwire.raft.effects import (
 )
 from kraftwire.raft.responses import Outcome, settle, settle_top_level
 from kraftwire.raft.roles import Follower
-from kraftwire.raft.state import Purpose, RaftState, Sent
+from kraftwire.raft.state import Purpose, RaftState, SentRequest
 from kraftwire.raft.voter_updates import poll_update
 from kraftwire.records.offsets import OffsetAndEpoch
 
@@ -103,7 +103,7 @@ def _fetch_request(state: RaftState) -> FetchRequest:
     )
 
 
-def handle_fetch_response(state: RaftState, sent: Sent, response: FetchResponse) -> None:
+def handle_fetch_response(state: RaftState, sent: SentRequest, response: FetchResponse) -> None:
     """Process what the leader sent (R-FET-19 to R-FET-24)."""
     if not settle_top_level(state, sent, response.error_code):
         return
@@ -140,7 +140,7 @@ def _only_partition(state: RaftState, response: FetchResponse) -> PartitionData 
     return partitions[0]
 
 
-def _take(state: RaftState, role: Follower, data: PartitionData, sent: Sent) -> bool:
+def _take(state: RaftState, role: Follower, data: PartitionData, sent: SentRequest) -> bool:
     """Truncate, append or begin a download; returns whether the leader is alive and plausible."""
     diverging, snapshot = data.diverging_epoch, data.snapshot_id
     if diverging is not None and diverging.epoch >= 0:
@@ -154,7 +154,7 @@ def _take(state: RaftState, role: Follower, data: PartitionData, sent: Sent) -> 
     return True
 
 
-def _truncate(state: RaftState, diverging: EpochEndOffset, sent: Sent) -> bool:
+def _truncate(state: RaftState, diverging: EpochEndOffset, sent: SentRequest) -> bool:
     """Truncate what the leader does not have, but never what is committed (S11, R-FET-20)."""
     if diverging.end_offset < 0:
         state.note("the leader named a negative end offset", "warning", key="diverging")
@@ -188,7 +188,7 @@ def _truncate(state: RaftState, diverging: EpochEndOffset, sent: Sent) -> bool:
     return True
 
 
-def _append(state: RaftState, records: bytes | memoryview, sent: Sent) -> None:
+def _append(state: RaftState, records: bytes | memoryview, sent: SentRequest) -> None:
     """Append the valid batches of a Fetch; the rest is fetched again (R-FET-23)."""
     log = state.log
     fetched = read_fetched(

@@ -17,7 +17,7 @@ from kraftwire.raft.config import Handover
 from kraftwire.raft.effects import ShutdownFinished
 from kraftwire.raft.roles import Follower, Leader, Resigned, Role
 from kraftwire.raft.serving import fail_parked
-from kraftwire.raft.state import Purpose, RaftState, Sent
+from kraftwire.raft.state import Purpose, RaftState, SentRequest
 from kraftwire.raft.voters import ReplicaKey
 
 # A voter that does not answer is probed again after this time: it may be starting.
@@ -104,7 +104,7 @@ def probe_software(state: RaftState, role: Follower) -> None:
 
 
 def handle_successor_probe(
-    state: RaftState, sent: Sent, response: ApiVersionsResponse
+    state: RaftState, sent: SentRequest, response: ApiVersionsResponse
 ) -> None:
     """Hand over to a voter that answers and is indeed another implementation."""
     leader, key = state.leader, sent.destination.key

@@ -12,7 +12,7 @@ from enum import Enum, auto
 from typing import Any
 
 from kraftwire.protocol.error_codes import ErrorCode, error_name
-from kraftwire.raft.state import RaftState, Sent
+from kraftwire.raft.state import RaftState, SentRequest
 from kraftwire.raft.transitions import maybe_transition
 from kraftwire.raft.voters import Endpoint
 
@@ -25,12 +25,12 @@ class Outcome(Enum):
     FAILED = auto()  # nothing: its node gets no requests for a while
 
 
-def _failed(state: RaftState, sent: Sent) -> Outcome:
+def _failed(state: RaftState, sent: SentRequest) -> Outcome:
     state.failed(sent)
     return Outcome.FAILED
 
 
-def settle_top_level(state: RaftState, sent: Sent, error: int) -> bool:
+def settle_top_level(state: RaftState, sent: SentRequest, error: int) -> bool:
     """Return whether to read an answer further: a top-level error causes a back-off (R-RESP-7)."""
     if error == ErrorCode.NONE:
         return True
@@ -40,7 +40,7 @@ def settle_top_level(state: RaftState, sent: Sent, error: int) -> bool:
     return False
 
 
-def _note_error(state: RaftState, sent: Sent, error: int) -> None:
+def _note_error(state: RaftState, sent: SentRequest, error: int) -> None:
     text = f"{sent.destination.name} answered {error_name(error)}"
     if error == ErrorCode.INCONSISTENT_CLUSTER_ID:
         text += (
@@ -52,7 +52,7 @@ def _note_error(state: RaftState, sent: Sent, error: int) -> None:
 
 
 def settle_partition(
-    state: RaftState, sent: Sent, partition: Any | None, endpoints: tuple[Endpoint, ...]
+    state: RaftState, sent: SentRequest, partition: Any | None, endpoints: tuple[Endpoint, ...]
 ) -> Outcome:
     """Adopt leader and epoch of an answer; returns OWN if the handling by its API comes next.
 
@@ -68,7 +68,7 @@ def settle_partition(
 
 def settle(
     state: RaftState,
-    sent: Sent,
+    sent: SentRequest,
     answer: tuple[int, int, int],
     endpoints: tuple[Endpoint, ...],
 ) -> Outcome:
@@ -95,7 +95,7 @@ def settle(
     return Outcome.OWN
 
 
-def _reason(sent: Sent) -> str:
+def _reason(sent: SentRequest) -> str:
     return f"answer of {sent.destination.name}"
 
 

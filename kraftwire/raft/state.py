@@ -58,7 +58,7 @@ class Purpose(IntEnum):
     PROBE_SUCCESSOR = auto()  # ApiVersions, before the leadership is handed over
 
 
-class Sent(NamedTuple):
+class SentRequest(NamedTuple):
     """A request in flight: its destination and its purpose."""
 
     destination: Destination
@@ -136,7 +136,7 @@ class RaftState:
         self.committed = latest.offset if latest is not None else -1
         self.announced = -1
         self.epoch_rate_limit = EpochRateLimit()
-        self.in_flight: dict[int, Sent] = {}
+        self.in_flight: dict[int, SentRequest] = {}
         self.fetch = LastMessage[FetchRequest]()
         self.empty_answer = LastMessage[FetchResponse]()
         self.next_request_id = 1
@@ -374,7 +374,7 @@ class RaftState:
         """Return whether a request may be sent to a node now."""
         return self.peers.is_ready(destination.key, self.now)
 
-    def failed(self, sent: Sent) -> None:
+    def failed(self, sent: SentRequest) -> None:
         """Back off from the node of a failed request."""
         self.peers.failed(sent.destination.key, self.now)
 
@@ -386,7 +386,7 @@ class RaftState:
         """
         request_id = self.next_request_id
         self.next_request_id += 1
-        self.in_flight[request_id] = Sent(destination, purpose)
+        self.in_flight[request_id] = SentRequest(destination, purpose)
         if purpose is not Purpose.PROBE_SUCCESSOR:
             self.peers.sent(destination.key, request_id)
         timeout = self.config.timers.request_timeout_ms

@@ -29,7 +29,7 @@ from kraftwire.raft.effects import Destination, SendReply
 from kraftwire.raft.events import RequestReceived
 from kraftwire.raft.responses import Outcome, settle
 from kraftwire.raft.roles import ChangeKind, Follower, Leader, PendingChange
-from kraftwire.raft.state import Purpose, RaftState, Sent
+from kraftwire.raft.state import Purpose, RaftState, SentRequest
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter
 from kraftwire.wire.message import Message
 
@@ -114,7 +114,7 @@ def _join_request(state: RaftState) -> Message:
 
 
 def handle_update_response(
-    state: RaftState, sent: Sent, response: UpdateRaftVoterResponse
+    state: RaftState, sent: SentRequest, response: UpdateRaftVoterResponse
 ) -> None:
     """Note that the leader knows this voter, or learn the leader (R-UPD-5)."""
     leader, role = response.current_leader, state.role
@@ -140,7 +140,7 @@ _JOIN_LATER = (
 
 
 def handle_join_response(
-    state: RaftState, sent: Sent, response: AddRaftVoterResponse | RemoveRaftVoterResponse
+    state: RaftState, sent: SentRequest, response: AddRaftVoterResponse | RemoveRaftVoterResponse
 ) -> None:
     """Continue fetching; the log shows whether this node became a voter."""
     error = response.error_code

@@ -19,7 +19,7 @@ from kraftwire.raft import events as ev
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.reader import read_batches
-from kraftwire.replica.ports import Disk, Reading, Work, Workers, Writing
+from kraftwire.replica.ports import Disk, SnapshotSink, SnapshotSource, Workers, WorkKind
 from kraftwire.replica.state_machine import StateMachine
 
 # A state machine is handed this much of the log at a time, so that reading a long log from its
@@ -171,7 +171,7 @@ class StateMachines:
             if is_loaded:
                 self._loaded(subscription, effect.id, file.timestamp)
 
-        self._workers.start(Work.LOAD_SNAPSHOT, work, done)
+        self._workers.start(WorkKind.LOAD_SNAPSHOT, work, done)
 
     def _loaded(self, subscription: _Subscription, loaded: OffsetAndEpoch, timestamp: int) -> None:
         subscription.is_loading = False
@@ -244,9 +244,9 @@ class StateMachines:
         def done(saved: _WriteResult) -> None:
             self._written(subscription, effect.id, saved)
 
-        self._workers.start(Work.WRITE_SNAPSHOT, work, done)
+        self._workers.start(WorkKind.WRITE_SNAPSHOT, work, done)
 
-    def _save(self, writer: Writing, values: Iterable[bytes]) -> _WriteResult:
+    def _save(self, writer: SnapshotSink, values: Iterable[bytes]) -> _WriteResult:
         """Runs in a worker thread."""
         try:
             for chunk in _chunks(values):
@@ -277,7 +277,7 @@ class _Reader:
     """A snapshot for a state machine; its iteration ends when the replica is stopped."""
 
     def __init__(
-        self, snapshot: OffsetAndEpoch, file: Reading, check_stopping: Callable[[], None]
+        self, snapshot: OffsetAndEpoch, file: SnapshotSource, check_stopping: Callable[[], None]
     ) -> None:
         self.id = snapshot
         self.timestamp = file.timestamp

@@ -72,7 +72,7 @@ class Log(Protocol):
         """Return how many bytes `read` would return."""
 
 
-class Writing(Protocol):
+class SnapshotSink(Protocol):
     """What the runner needs of `SnapshotWriter`. May be used in another thread."""
 
     def append(self, values: Sequence[bytes]) -> None:
@@ -85,7 +85,7 @@ class Writing(Protocol):
         """Remove what was written."""
 
 
-class Reading(Protocol):
+class SnapshotSource(Protocol):
     """What the runner needs of `log.snapshots.reader.SnapshotReader`. May be used in another
     thread."""
 
@@ -114,10 +114,10 @@ class Snapshots(Protocol):
 
     def writer(
         self, snapshot: OffsetAndEpoch, control: ControlRecords, timestamp: int, now_ms: int
-    ) -> Writing:
+    ) -> SnapshotSink:
         """Begin to write a snapshot."""
 
-    def reader(self, snapshot: OffsetAndEpoch) -> Reading:
+    def reader(self, snapshot: OffsetAndEpoch) -> SnapshotSource:
         """Open a stored snapshot."""
 
     def read(self, snapshot: OffsetAndEpoch, position: int, max_bytes: int) -> bytes:
@@ -148,7 +148,7 @@ class Disk(Protocol):
         """Write the quorum state, durably (D1)."""
 
 
-class Part(Protocol):
+class ResponsePart(Protocol):
     """The part of a file that an answer carries."""
 
     @property
@@ -177,7 +177,7 @@ class Host(Protocol):
     def wants_reply(self, token: int) -> bool:
         """Return whether this answer is still wanted."""
 
-    def reply(self, token: int, message: Message, part: Part | None) -> None:
+    def reply(self, token: int, message: Message, part: ResponsePart | None) -> None:
         """Answer the request with this token; call `part.put` before sending it."""
 
     def decided(self, effect: fx.AppendAccepted | fx.AppendRefused | fx.UpgradeDecided) -> None:
@@ -199,7 +199,7 @@ class Host(Protocol):
         """The replica has left the quorum and may end."""
 
 
-class Work(StrEnum):
+class WorkKind(StrEnum):
     """Work that takes longer than a moment."""
 
     FLUSH = "flush"
@@ -219,7 +219,7 @@ class Workers(Protocol):
     def lock(self) -> AbstractContextManager[object]:
         """The lock of the log's files."""
 
-    def start(self, kind: Work, work: Callable[[], T], done: Callable[[T], None]) -> None:
+    def start(self, kind: WorkKind, work: Callable[[], T], done: Callable[[T], None]) -> None:
         """Do the work soon, then call `done` with its result, between two events of the runner.
 
         An exception from the work ends the replica.

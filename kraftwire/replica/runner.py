@@ -20,7 +20,7 @@ from kraftwire.raft import effects as fx
 from kraftwire.raft import events as ev
 from kraftwire.replica.cleaning import Cleaner
 from kraftwire.replica.machines import StateMachines
-from kraftwire.replica.ports import Core, Disk, Host, Watcher, Work, Workers
+from kraftwire.replica.ports import Core, Disk, Host, Watcher, Workers, WorkKind
 from kraftwire.replica.state_machine import StateMachine
 from kraftwire.wire.message import Message
 
@@ -170,7 +170,7 @@ class Runner:
         def done(_: None) -> None:
             self._flushed(wanted)
 
-        self._workers.start(Work.FLUSH, self._sync, done)
+        self._workers.start(WorkKind.FLUSH, self._sync, done)
 
     def _take_flush(self) -> fx.FlushLog:
         wanted = self._flush
@@ -268,7 +268,7 @@ class Runner:
                 return ev.SnapshotRejected(effect.id, str(error))
             return ev.SnapshotFinished(effect.id, found.size, found.control)
 
-        self._workers.start(Work.FINISH_SNAPSHOT, work, self._host.submit)
+        self._workers.start(WorkKind.FINISH_SNAPSHOT, work, self._host.submit)
 
     def _discard_snapshot(self, effect: fx.DiscardSnapshot) -> None:
         self._disk.snapshots.discard(effect.id)
@@ -281,11 +281,13 @@ class Runner:
     def _send_reply(self, effect: fx.SendReply) -> None:
         if not self._host.wants_reply(effect.token):
             return  # its connection is closed
-        part = None if effect.part is None else _Part(self, self._disk, effect.message, effect.part)
+        part = None
+        if effect.part is not None:
+            part = _ResponsePart(self, self._disk, effect.message, effect.part)
         self._host.reply(effect.token, effect.message, part)
 
 
-class _Part:
+class _ResponsePart:
     """The part of the log or of a snapshot that an answer carries."""
 
     __slots__ = ("_cuts", "_disk", "_message", "_runner", "_slice", "size")

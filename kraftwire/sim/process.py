@@ -22,7 +22,7 @@ from kraftwire.raft.events import (
     TimerExpired,
 )
 from kraftwire.raft.voters import VoterSet
-from kraftwire.replica.ports import Part, Work
+from kraftwire.replica.ports import ResponsePart, WorkKind
 from kraftwire.replica.runner import Runner
 from kraftwire.replica.storage import Storage
 from kraftwire.sim.clock import Clock
@@ -256,7 +256,7 @@ class Process:
         answer."""
         return token in self.calls
 
-    def reply(self, token: int, message: Message, part: Part | None) -> None:
+    def reply(self, token: int, message: Message, part: ResponsePart | None) -> None:
         """Answer a request."""
         if part is not None:
             part.put()
@@ -269,14 +269,14 @@ class Process:
         """Whether this run has not ended."""
         return self.machine.process is self
 
-    def duration(self, kind: Work) -> int:
+    def duration(self, kind: WorkKind) -> int:
         """How long the disk needs."""
         del kind
         return self.cluster.flush_time()
 
-    def begin(self, kind: Work) -> int:
+    def begin(self, kind: WorkKind) -> int:
         """Return how many batches from the log's start a flush makes durable."""
-        return len(self._model.batches) if kind is Work.FLUSH else 0
+        return len(self._model.batches) if kind is WorkKind.FLUSH else 0
 
     def guard(self, action: Callable[[Job], None], job: Job) -> None:
         """Call something that may end the process."""
@@ -287,12 +287,12 @@ class Process:
         files, model = self.machine.files, self._model
         before = files.sync_count
         result: Any = job.work()
-        if job.kind is Work.FLUSH:
+        if job.kind is WorkKind.FLUSH:
             is_missing = model.durable < job.mark and files.sync_count == before
             if is_missing and files.unflushed(".log"):
                 raise Violation("S9", f"{self.id} flushes its log without a sync")
             self.books.histories.flushed(self.id, job.mark)
-        elif job.kind is not Work.LOAD_SNAPSHOT:
+        elif job.kind is not WorkKind.LOAD_SNAPSHOT:
             self.books.check_newest(self.id, self.storage)
             self.cluster.marks.hit(job.kind)
         job.done(result)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
-from kraftwire.replica.ports import Work
+from kraftwire.replica.ports import WorkKind
 from kraftwire.sim.clock import Scheduler
 
 T = TypeVar("T")
@@ -18,7 +18,7 @@ class Job:
     __slots__ = ("done", "is_over", "kind", "mark", "work")
 
     def __init__(
-        self, kind: Work, work: Callable[[], Any], done: Callable[[Any], None], mark: int
+        self, kind: WorkKind, work: Callable[[], Any], done: Callable[[Any], None], mark: int
     ) -> None:
         self.kind = kind
         self.work = work
@@ -34,10 +34,10 @@ class JobOwner(Protocol):
     def is_running(self) -> bool:
         """Whether the process is still running."""
 
-    def duration(self, kind: Work) -> int:
+    def duration(self, kind: WorkKind) -> int:
         """Return how long a piece of work takes. Units: microseconds."""
 
-    def begin(self, kind: Work) -> int:
+    def begin(self, kind: WorkKind) -> int:
         """Work begins; returns a mark that comes back at its end."""
 
     def finish(self, job: Job) -> None:
@@ -67,9 +67,9 @@ class VirtualWorkers:
     @property
     def is_flushing(self) -> bool:
         """Whether a flush is in progress."""
-        return any(job.kind is Work.FLUSH for job in self._jobs)
+        return any(job.kind is WorkKind.FLUSH for job in self._jobs)
 
-    def start(self, kind: Work, work: Callable[[], T], done: Callable[[T], None]) -> None:
+    def start(self, kind: WorkKind, work: Callable[[], T], done: Callable[[T], None]) -> None:
         """Do some work after a delay."""
         owner = self._owner
         job = Job(kind, work, done, owner.begin(kind))
@@ -77,7 +77,7 @@ class VirtualWorkers:
         self._scheduler.after(owner.duration(kind), self._due, job)
 
     def __enter__(self) -> None:
-        for job in [job for job in self._jobs if job.kind is Work.FLUSH]:
+        for job in [job for job in self._jobs if job.kind is WorkKind.FLUSH]:
             self._finish(job)
 
     def __exit__(

@@ -18,7 +18,7 @@ from kraftwire.raft import events as ev
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.builder import BatchBuilder, BatchHeader
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.replica.ports import Part, Work
+from kraftwire.replica.ports import ResponsePart, WorkKind
 
 __all__ = [
     "WALL_MS",
@@ -230,12 +230,12 @@ class Workers:
 
     def __init__(self) -> None:
         self.lock = Lock()
-        self.jobs: list[tuple[Work, Callable[[], Any], Callable[[Any], None]]] = []
+        self.jobs: list[tuple[WorkKind, Callable[[], Any], Callable[[Any], None]]] = []
 
-    def start(self, kind: Work, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+    def start(self, kind: WorkKind, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
         self.jobs.append((kind, work, done))
 
-    def finish(self, kind: Work) -> None:
+    def finish(self, kind: WorkKind) -> None:
         """Do the oldest work of a kind."""
         job = next(job for job in self.jobs if job[0] is kind)
         self.jobs.remove(job)
@@ -262,7 +262,7 @@ class Host:
     def wants_reply(self, token: int) -> bool:
         return token in self.waiting
 
-    def reply(self, token: int, message: Any, part: Part | None) -> None:
+    def reply(self, token: int, message: Any, part: ResponsePart | None) -> None:
         if part is not None:
             part.put()
         self.replies[token] = message

@@ -19,7 +19,7 @@ from kraftwire.raft.config import RaftConfig
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from kraftwire.replica import StateMachine
-from kraftwire.replica.ports import Part, Work
+from kraftwire.replica.ports import ResponsePart, WorkKind
 from kraftwire.replica.runner import Runner
 from kraftwire.replica.storage import Directories, Storage
 from kraftwire.sim.disk import SimFiles
@@ -115,7 +115,7 @@ class LoneReplica:
 
     # What a runner needs
 
-    def start(self, kind: Work, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+    def start(self, kind: WorkKind, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
         """Do it at the next `settle`."""
         del kind
         self._jobs.append((work, done))
@@ -133,7 +133,7 @@ class LoneReplica:
         del token
         return True
 
-    def reply(self, token: int, message: Message, part: Part | None) -> None:
+    def reply(self, token: int, message: Message, part: ResponsePart | None) -> None:
         """Keep the answer."""
         if part is not None:
             part.put()

@@ -12,7 +12,7 @@ from kraftwire.errors import ApiError
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftwire.node.context import Context, Request
-from kraftwire.node.handlers.answers import body
+from kraftwire.node.handlers.shared import body
 from kraftwire.wire.message import Message
 
 

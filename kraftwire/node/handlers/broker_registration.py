@@ -11,7 +11,7 @@ from kraftwire.errors import ApiError
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftwire.messages.broker_registration_response import BrokerRegistrationResponse
 from kraftwire.node.context import Context, Request
-from kraftwire.node.handlers.answers import body
+from kraftwire.node.handlers.shared import body
 from kraftwire.wire.message import Message
 
 

@@ -12,7 +12,7 @@ from kraftwire.errors import ApiError
 from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
 from kraftwire.messages.controller_registration_response import ControllerRegistrationResponse
 from kraftwire.node.context import Context, Request
-from kraftwire.node.handlers.answers import body
+from kraftwire.node.handlers.shared import body
 from kraftwire.wire.message import Message
 
 

@@ -16,7 +16,7 @@ from kraftwire.messages.describe_cluster_response import (
     DescribeClusterResponse,
 )
 from kraftwire.node.context import Context, Request
-from kraftwire.node.handlers.answers import body, broker_as_controller, cluster_operations
+from kraftwire.node.handlers.shared import body, broker_as_controller, cluster_operations
 from kraftwire.protocol.error_codes import ErrorCode
 
 BROKERS = 1

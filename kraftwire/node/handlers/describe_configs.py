@@ -20,7 +20,6 @@ from kraftwire.messages.describe_configs_response import (
     DescribeConfigsSynonym,
 )
 from kraftwire.node.context import Context, Request
-from kraftwire.node.handlers.answers import body
 from kraftwire.node.handlers.node_configs import (
     DYNAMIC_BROKER,
     DYNAMIC_DEFAULT_BROKER,
@@ -29,6 +28,7 @@ from kraftwire.node.handlers.node_configs import (
     node_values,
     topic_values,
 )
+from kraftwire.node.handlers.shared import body
 from kraftwire.node.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.protocol.error_codes import ErrorCode
 

@@ -16,7 +16,7 @@ from kraftwire.messages.describe_log_dirs_response import (
     DescribeLogDirsTopic,
 )
 from kraftwire.node.context import Context, Request
-from kraftwire.node.handlers.answers import body
+from kraftwire.node.handlers.shared import body
 from kraftwire.protocol.error_codes import ErrorCode
 
 _WITH_BYTES = 4

@@ -13,7 +13,7 @@ from kraftwire.errors import ApiError
 from kraftwire.messages.describe_quorum_request import DescribeQuorumRequest
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.node.context import Context, Request
-from kraftwire.node.handlers.answers import body, is_passed_on
+from kraftwire.node.handlers.shared import body, is_passed_on
 from kraftwire.wire.message import Message
 
 _WITH_MESSAGE = 2

@@ -15,7 +15,7 @@ from kraftwire.messages.describe_topic_partitions_response import (
     DescribeTopicPartitionsResponseTopic,
 )
 from kraftwire.node.context import Context, Request
-from kraftwire.node.handlers.answers import (
+from kraftwire.node.handlers.shared import (
     OPERATIONS_UNKNOWN,
     body,
     is_topic_name,

@@ -16,7 +16,7 @@ from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.node.admission import has_too_many_elements
 from kraftwire.node.context import Context, Handler, Request
-from kraftwire.node.handlers.answers import body
+from kraftwire.node.handlers.shared import body
 from kraftwire.node.handlers.versions import CONTROLLER_VERSIONS
 from kraftwire.protocol.envelope import decode_request, encode_response
 from kraftwire.protocol.error_codes import ErrorCode

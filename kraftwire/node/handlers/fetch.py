@@ -23,7 +23,7 @@ from kraftwire.messages.fetch_response import (
     PartitionData,
 )
 from kraftwire.node.context import Context, Request
-from kraftwire.node.handlers.answers import body, epoch_error, is_quorum_topic, leader_of_topic
+from kraftwire.node.handlers.shared import body, epoch_error, is_quorum_topic, leader_of_topic
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.versions import fetching_replica
 from kraftwire.wire.message import Message

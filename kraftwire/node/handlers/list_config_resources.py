@@ -13,7 +13,7 @@ from kraftwire.messages.list_config_resources_response import (
     ListConfigResourcesResponse,
 )
 from kraftwire.node.context import Context, Request
-from kraftwire.node.handlers.answers import body
+from kraftwire.node.handlers.shared import body
 from kraftwire.node.image import BROKER_RESOURCE, TOPIC_RESOURCE
 
 _WITH_TYPES = 1

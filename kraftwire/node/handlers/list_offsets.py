@@ -21,7 +21,7 @@ from kraftwire.messages.list_offsets_response import (
     ListOffsetsTopicResponse,
 )
 from kraftwire.node.context import Context, Request
-from kraftwire.node.handlers.answers import body, epoch_error
+from kraftwire.node.handlers.shared import body, epoch_error
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.reader import BatchReader

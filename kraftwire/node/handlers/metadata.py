@@ -17,7 +17,7 @@ from kraftwire.messages.metadata_response import (
     MetadataResponseTopic,
 )
 from kraftwire.node.context import Context, Request
-from kraftwire.node.handlers.answers import (
+from kraftwire.node.handlers.shared import (
     OPERATIONS_UNKNOWN,
     body,
     broker_as_controller,

@@ -18,7 +18,7 @@ from kraftwire.messages.offset_for_leader_epoch_response import (
     OffsetForLeaderTopicResult,
 )
 from kraftwire.node.context import Context, Request
-from kraftwire.node.handlers.answers import body, epoch_error
+from kraftwire.node.handlers.shared import body, epoch_error
 from kraftwire.protocol.error_codes import ErrorCode
 
 

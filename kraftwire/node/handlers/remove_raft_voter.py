@@ -12,7 +12,7 @@ from kraftwire.errors import ApiError
 from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftwire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 from kraftwire.node.context import Context, Request
-from kraftwire.node.handlers.answers import body, is_passed_on
+from kraftwire.node.handlers.shared import body, is_passed_on
 from kraftwire.wire.message import Message
 
 

@@ -12,7 +12,7 @@ from kraftwire.errors import ApiError
 from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftwire.messages.unregister_broker_response import UnregisterBrokerResponse
 from kraftwire.node.context import Context, Request
-from kraftwire.node.handlers.answers import body, is_active, is_passed_on
+from kraftwire.node.handlers.shared import body, is_active, is_passed_on
 from kraftwire.wire.message import Message
 
 

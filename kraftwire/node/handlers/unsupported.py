@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from kraftwire import messages
 from kraftwire.messages.produce_request import ProduceRequest
 from kraftwire.node.context import Context, Handler, Request
-from kraftwire.node.handlers.answers import (
+from kraftwire.node.handlers.shared import (
     NOT_CONTROLLER_TEXT,
     is_active,
     is_quorum_topic,

@@ -21,7 +21,7 @@ from kraftwire.messages.update_features_response import (
 )
 from kraftwire.node.context import Context, Request
 from kraftwire.node.features import KRAFT_VERSION, check_updates, level_records
-from kraftwire.node.handlers.answers import NOT_CONTROLLER_TEXT, body, is_passed_on
+from kraftwire.node.handlers.shared import NOT_CONTROLLER_TEXT, body, is_passed_on
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
 

@@ -73,7 +73,7 @@ _OBJECTS = (
     roles.Votes,
     state.Download,
     state.RaftState,
-    state.Sent,
+    state.SentRequest,
 )
 _PEER = "_Peer"
 

@@ -13,7 +13,7 @@ from kraftwire.raft import effects as fx
 from kraftwire.raft import events as ev
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.replica import StateMachine
-from kraftwire.replica.ports import Work
+from kraftwire.replica.ports import WorkKind
 from kraftwire.replica.runner import Runner
 from tests.support.fake_core import WALL_MS, FakeCore, Host, Listener, Workers, World, batch
 
@@ -127,7 +127,7 @@ def test_a_snapshot_holds_the_state_of_the_moment_and_is_written_by_a_worker() -
     bench.deliver(0, 9, batch(0, b"a", b"b"))
     bench.write(_EARLY)
     bench.deliver(2, 9, batch(2, b"c"))
-    bench.workers.finish(Work.WRITE_SNAPSHOT)
+    bench.workers.finish(WorkKind.WRITE_SNAPSHOT)
     assert bench.world.snapshots.stored_values == {_EARLY: [b"a", b"b"]}
     assert f"write 2-1 of 55 at {WALL_MS}" in bench.world.done
     assert bench.host.submitted[-1] == ev.SnapshotWritten(_EARLY, 2)
@@ -185,7 +185,7 @@ def test_a_state_that_cannot_be_written_is_reported_and_leaves_no_file(at_once: 
     bench.deliver(0, 9, batch(0, b"a", b"b"))
     bench.write(_EARLY)
     if not at_once:
-        bench.workers.finish(Work.WRITE_SNAPSHOT)
+        bench.workers.finish(WorkKind.WRITE_SNAPSHOT)
         assert bench.world.done[-1] == "give up 2-1"
     failed = ev.SnapshotFailed(_EARLY, "a record of type 99 is not known here")
     assert bench.host.submitted[-1] == failed
@@ -198,7 +198,7 @@ def test_a_full_disk_only_prevents_the_snapshot() -> None:
     bench.deliver(0, 9, batch(0, b"a", b"b"))
     bench.write(_EARLY)
     bench.world.failure = StorageError("writing failed: no space", file="2-1.checkpoint.part")
-    bench.workers.finish(Work.WRITE_SNAPSHOT)
+    bench.workers.finish(WorkKind.WRITE_SNAPSHOT)
     told = bench.host.submitted[-1]
     assert isinstance(told, ev.SnapshotFailed)
     assert "no space" in told.problem
@@ -212,7 +212,7 @@ def test_a_sync_of_a_snapshot_that_fails_ends_the_replica() -> None:
     bench.write(_EARLY)
     bench.world.failure = StorageError("syncing failed", file="x", fatal=True)
     with pytest.raises(StorageError):
-        bench.workers.finish(Work.WRITE_SNAPSHOT)
+        bench.workers.finish(WorkKind.WRITE_SNAPSHOT)
 
 
 def test_a_snapshot_is_loaded_by_a_worker_and_reported_to_the_core() -> None:
@@ -221,7 +221,7 @@ def test_a_snapshot_is_loaded_by_a_worker_and_reported_to_the_core() -> None:
     bench.world.snapshots.stored_values[_LATE] = [b"x", b"y"]
     bench.do(fx.LoadSnapshot(0, _LATE))
     assert bench.listener.batches == []
-    bench.workers.finish(Work.LOAD_SNAPSHOT)
+    bench.workers.finish(WorkKind.LOAD_SNAPSHOT)
     assert bench.listener.freeze() == [b"x", b"y"]
     assert bench.host.submitted[-1] == ev.ListenerConsumed(0, 9)
     assert bench.world.done[-1] == "close"
@@ -234,7 +234,7 @@ def test_a_loaded_snapshot_counts_as_written() -> None:
     bench.world.snapshots.stored_values[_LATE] = [b"x"]
     bench.deliver(0, 9, batch(0, b"a"))
     bench.do(fx.LoadSnapshot(0, _LATE), now_ms=900)
-    bench.workers.finish(Work.LOAD_SNAPSHOT)
+    bench.workers.finish(WorkKind.LOAD_SNAPSHOT)
     assert bench.runner.deadline_ms == _CLEANING_MS
     bench.deliver(9, 12, batch(9, b"a"), now_ms=950)
     assert bench.runner.deadline_ms == 1900
@@ -250,7 +250,7 @@ def test_the_leader_is_reported_after_a_load() -> None:
         fx.LeaderChanged(0, 3, 6, 9),
     )
     assert bench.listener.leaders == []
-    bench.workers.finish(Work.LOAD_SNAPSHOT)
+    bench.workers.finish(WorkKind.LOAD_SNAPSHOT)
     assert bench.listener.leaders == [(3, 6, 9)]
 
 
@@ -275,7 +275,7 @@ def test_a_damaged_snapshot_ends_the_replica() -> None:
     bench.world.snapshots.stored_values[_LATE] = [b"x"]
     bench.do(fx.LoadSnapshot(0, _LATE))
     with pytest.raises(StorageError):
-        bench.workers.finish(Work.LOAD_SNAPSHOT)
+        bench.workers.finish(WorkKind.LOAD_SNAPSHOT)
     assert bench.world.done[-1] == "close"
 
 
@@ -296,7 +296,7 @@ def test_a_stop_ends_long_work() -> None:
     bench.do(fx.LoadSnapshot(0, _LATE))
     bench.host.submitted.clear()
     bench.runner.stop()
-    bench.workers.finish(Work.WRITE_SNAPSHOT)
-    bench.workers.finish(Work.LOAD_SNAPSHOT)
+    bench.workers.finish(WorkKind.WRITE_SNAPSHOT)
+    bench.workers.finish(WorkKind.LOAD_SNAPSHOT)
     assert "give up 2-1" in bench.world.done
     assert bench.host.submitted == []

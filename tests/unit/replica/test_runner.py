@@ -22,7 +22,7 @@ from kraftwire.raft import effects as fx
 from kraftwire.raft import events as ev
 from kraftwire.raft.voters import VoterSet
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.replica.ports import Work
+from kraftwire.replica.ports import WorkKind
 from kraftwire.replica.runner import Runner
 from tests.support.fake_core import WALL_MS, FakeCore, Host, Workers, World, send
 
@@ -106,7 +106,7 @@ def test_no_file_of_the_log_is_cut_or_closed_during_a_flush(
     monkeypatch.setattr(bench.world.log, "flush", noting("flush"))
     bench.do(fx.FlushLog(1, 0))
     bench.runner.flush_in_worker()
-    bench.workers.finish(Work.FLUSH)
+    bench.workers.finish(WorkKind.FLUSH)
     bench.do(effect)
     bench.runner.close()
     assert held == [("flush", True), (name, True), ("flush", True)]
@@ -133,7 +133,7 @@ def test_one_flush_at_a_time() -> None:
     assert not bench.runner.flush_wanted
     with pytest.raises(InvariantError):
         bench.runner.flush()
-    bench.workers.finish(Work.FLUSH)
+    bench.workers.finish(WorkKind.FLUSH)
     assert bench.host.submitted == [ev.LogFlushed(1, 0)]
     assert bench.runner.flush_wanted
 
@@ -148,7 +148,7 @@ def test_a_download_is_checked_by_a_worker() -> None:
         send(1),
     )
     assert bench.done == ["piece of 100-3 at 0: 3", "piece of 100-3 at 3: 2", "send 1"]
-    bench.workers.finish(Work.FINISH_SNAPSHOT)
+    bench.workers.finish(WorkKind.FINISH_SNAPSHOT)
     assert bench.done[-1] == "finish 100-3"
     assert bench.host.submitted == [ev.SnapshotFinished(_SNAPSHOT, 1000, b"control")]
 
@@ -158,7 +158,7 @@ def test_a_download_that_fails_its_check_is_reported() -> None:
     bench = _Bench()
     bench.world.snapshots.broken[_SNAPSHOT] = StorageError("wrong checksum", file="x.part")
     bench.do(fx.FinishSnapshot(_SNAPSHOT))
-    bench.workers.finish(Work.FINISH_SNAPSHOT)
+    bench.workers.finish(WorkKind.FINISH_SNAPSHOT)
     assert bench.host.submitted == [ev.SnapshotRejected(_SNAPSHOT, "x.part: wrong checksum")]
 
 
@@ -168,7 +168,7 @@ def test_a_sync_of_a_download_that_fails_ends_the_replica() -> None:
     bench.world.snapshots.broken[_SNAPSHOT] = StorageError("sync", file="x.part", fatal=True)
     bench.do(fx.FinishSnapshot(_SNAPSHOT))
     with pytest.raises(StorageError):
-        bench.workers.finish(Work.FINISH_SNAPSHOT)
+        bench.workers.finish(WorkKind.FINISH_SNAPSHOT)
 
 
 def test_a_reply_takes_its_bytes_from_a_snapshot() -> None:
