@@ -50,7 +50,7 @@ PARTS = (
         0.32,
         ("kraftwire", "sim", "run", "--seeds", "{seeds}", "--jobs", "{jobs}", "--within",
          "{seconds}", "--json"),
-        in_full=("--require-marks", str(_MARKS)),
+        in_full=("--require-coverage", str(_MARKS)),
     ),
     Part(
         "random walk",

@@ -19,7 +19,7 @@ _MILLION = 1_000_000
 _UNITS = _MILLION * MS
 
 
-class Scheduler:
+class EventQueue:
     """Events in order of time; simultaneous ones in the order in which they were scheduled."""
 
     __slots__ = ("_queue", "_sequence", "now")

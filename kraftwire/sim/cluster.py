@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import hashlib
 
+from kraftwire.sim.clients import Operators, Workload
 from kraftwire.sim.clock import MS, Clock
-from kraftwire.sim.environment import Environment, Realm
+from kraftwire.sim.environment import Environment, Quorum
+from kraftwire.sim.invariants import Violation
 from kraftwire.sim.machine import Machine, leading
 from kraftwire.sim.members import PORT, Members
 from kraftwire.sim.nemesis import Nemesis
-from kraftwire.sim.operators import Operators
 from kraftwire.sim.plan import Plan
 from kraftwire.sim.storage import found_batches
 from kraftwire.sim.timeline import Timeline
-from kraftwire.sim.violation import Violation
-from kraftwire.sim.workload import Workload
 
 
 class Cluster(Environment):
@@ -30,7 +29,7 @@ class Cluster(Environment):
         super().__init__(plan, timeline)
         rates = plan.drift or (1_000_000,) * plan.nodes
         self.machines = {
-            node: Machine(self, node, Clock(rates[node - 1]), self.realm)
+            node: Machine(self, node, Clock(rates[node - 1]), self.quorum)
             for node in range(1, plan.nodes + 1)
         }
         self.strangers = self._strangers()
@@ -41,22 +40,22 @@ class Cluster(Environment):
         self.nemesis = Nemesis(self, self.machines, self.operators)
         self.workload = Workload(self, self.machines)
         if timeline is not None:
-            timeline.stage = self
+            timeline.cluster = self
 
     def _strangers(self) -> list[Machine]:
         """A node of another cluster, whose configuration names nodes of this one."""
         if not self.plan.stranger:
             return []
         members = Members(self.plan, is_stranger=True)
-        return [Machine(self, self.plan.nodes + 1, Clock(), Realm(members, members.books()))]
+        return [Machine(self, self.plan.nodes + 1, Clock(), Quorum(members, members.checkers()))]
 
     def run(self) -> None:
         """Start all nodes and run the plan."""
         for machine in (*self.machines.values(), *self.strangers):
-            self.scheduler.after(self._random.randrange(200 * MS), machine.start)
+            self.queue.after(self._random.randrange(200 * MS), machine.start)
         self.nemesis.plan()
         self.workload.begin()
-        self.scheduler.run_until(self.plan.length_ms * MS)
+        self.queue.run_until(self.plan.length_ms * MS)
 
     @property
     def events(self) -> int:
@@ -79,7 +78,7 @@ class Cluster(Environment):
                 start, end = log.start_offset, machine.process.core.high_watermark
                 committed = [
                     batch.data
-                    for batch in self.histories.committed
+                    for batch in self.log_checks.committed
                     if batch.base >= start and (is_whole or batch.end <= end)
                 ]
                 if found[: len(committed)] != committed:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from kraftwire.errors import StorageError
-from kraftwire.sim.pages import Inode, apply, kept_names, survive
+from kraftwire.sim.crash_model import Inode, apply, kept_names, survive
 
 
 class PowerCut(BaseException):

@@ -10,15 +10,15 @@ from kraftwire.log.settings import SnapshotSettings
 from kraftwire.raft.config import RaftTimers
 from kraftwire.raft.effects import Effect
 from kraftwire.raft.events import Event
-from kraftwire.sim.books import Books
-from kraftwire.sim.clock import MS, Scheduler
-from kraftwire.sim.hunter import Hunter
-from kraftwire.sim.marks import Marks
+from kraftwire.sim.checker_set import CheckerSet
+from kraftwire.sim.clock import MS, EventQueue
+from kraftwire.sim.coverage import Coverage
+from kraftwire.sim.invariants import Violation
+from kraftwire.sim.leader_killer import LeaderKiller
 from kraftwire.sim.members import Members
 from kraftwire.sim.network import Network
 from kraftwire.sim.plan import Plan
 from kraftwire.sim.timeline import Timeline
-from kraftwire.sim.violation import Violation
 
 # Kafka cleans once a minute, which is half the lifetime of a cluster here.
 _CLEAN_INTERVAL_MS = 5_000
@@ -28,11 +28,11 @@ _TIMERS_AT_ONCE_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Realm:
+class Quorum:
     """What the nodes of one quorum have in common: their members and their checkers."""
 
     members: Members
-    books: Books
+    checkers: CheckerSet
 
 
 class Environment:
@@ -45,14 +45,15 @@ class Environment:
     def __init__(self, plan: Plan, timeline: Timeline | None = None) -> None:
         self.plan = plan
         self.timeline = timeline
-        self.scheduler = Scheduler()
-        self.marks = Marks()
-        self.network = Network(plan, self.scheduler, self.marks)
+        self.queue = EventQueue()
+        self.coverage = Coverage()
+        self.network = Network(plan, self.queue, self.coverage)
         self.members = Members(plan)
-        self.books = self.members.books()
-        self.realm = Realm(self.members, self.books)
-        self.ballots, self.histories = self.books.ballots, self.books.histories
-        self.hunter = Hunter(plan, self.scheduler, self.histories, self.marks)
+        self.checkers = self.members.checkers()
+        self.quorum = Quorum(self.members, self.checkers)
+        self.election_checks = self.checkers.election_checks
+        self.log_checks = self.checkers.log_checks
+        self.leader_killer = LeaderKiller(plan, self.queue, self.log_checks, self.coverage)
         self.software = "kraftwire"
         self.is_calm = False
         self.elections = 0
@@ -94,7 +95,7 @@ class Environment:
         random = self._random.random
         time = random() * 2 * weather.flush_ms * MS
         if weather.flush_tail and random() < weather.flush_tail:
-            self.marks.hit("slow flush")
+            self.coverage.hit("slow flush")
             time += random() * weather.flush_tail_ms * MS
         return int(time)
 
@@ -102,12 +103,12 @@ class Environment:
         """Draw how long a state machine takes for a delivery. Units: microseconds."""
         if self.is_calm:
             return 0
-        self.marks.hit("state machine lagged")
+        self.coverage.hit("state machine lagged")
         return int(self._lags.random() * self.plan.slow_ms * MS)
 
     def count_timer(self, node: int) -> None:
         """Detect a node whose timer is due repeatedly at one moment. L9."""
-        now = self.scheduler.now
+        now = self.queue.now
         if now != self._timers_at:
             self._timers_at, self._timers = now, 0
         self.timer_counts[node] += 1
@@ -118,9 +119,9 @@ class Environment:
     def say(self, text: str) -> None:
         """Add a line to the timeline, if there is one."""
         if self.timeline is not None:
-            self.timeline.say(self.scheduler.now, text)
+            self.timeline.say(self.queue.now, text)
 
     def tell(self, node: int, event: Event | None, effects: list[Effect]) -> None:
         """Add a node's event and its effects to the timeline."""
         if self.timeline is not None:
-            self.timeline.step(self.scheduler.now, node, event, effects)
+            self.timeline.step(self.queue.now, node, event, effects)

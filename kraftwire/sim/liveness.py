@@ -10,13 +10,13 @@ from dataclasses import replace
 from random import Random
 
 from kraftwire.raft.voters import ReplicaKey
+from kraftwire.sim.check_logs import LogChecks
+from kraftwire.sim.clients import Step
 from kraftwire.sim.clock import MS
 from kraftwire.sim.cluster import Cluster
-from kraftwire.sim.histories import Histories
+from kraftwire.sim.invariants import Violation
 from kraftwire.sim.machine import Machine
-from kraftwire.sim.operators import Step
 from kraftwire.sim.plan import Weather
-from kraftwire.sim.violation import Violation
 from kraftwire.sim.voters import Voters
 
 _STEP_MS = 20
@@ -42,7 +42,7 @@ def check_liveness(cluster: Cluster) -> bool:
     try:
         _check(_Phase(cluster))
     except _LostError as lost:
-        cluster.marks.hit(str(lost))
+        cluster.coverage.hit(str(lost))
         return False
     return True
 
@@ -94,11 +94,11 @@ class _Phase:
         cluster.say("all is repaired")
         cluster.is_calm = True
         cluster.nemesis.end()
-        cluster.hunter.disarm()
+        cluster.leader_killer.disarm()
         cluster.workload.end()
         weather = cluster.plan.weather
         if weather.tail or weather.duplicate:
-            self._quiet_at = cluster.scheduler.now + weather.tail_ms * MS
+            self._quiet_at = cluster.queue.now + weather.tail_ms * MS
         calm = Weather(latency_ms=weather.latency_ms, flush_ms=weather.flush_ms)
         cluster.network.heal(replace(calm, tail_ms=weather.tail_ms))
         for machine in cluster.machines.values():
@@ -116,7 +116,7 @@ class _Phase:
         step_ms = self.election_ms + _CHANGE_MS + int(self._backlog() * self.fetch_cost_ms)
         limit = self.residue_ms + (1 + operators.left) * step_ms
         if not operators.is_idle:
-            self.cluster.marks.hit("changes finished in peace")
+            self.cluster.coverage.hit("changes finished in peace")
         self._wait("L4", "some change of the voters is not made", limit, lambda: operators.is_idle)
 
     def elect(self, when: str, limit_ms: int) -> Machine:
@@ -159,7 +159,7 @@ class _Phase:
 
     def can_change(self) -> bool:
         """Whether the voters can change."""
-        return bool(self.cluster.histories.force.version) and self.cluster.plan.nodes > 1
+        return bool(self.cluster.log_checks.in_force.version) and self.cluster.plan.nodes > 1
 
     def change(self) -> None:
         """Replace a disk, and make the node a voter, whether it was one or not. L4, L5."""
@@ -168,9 +168,9 @@ class _Phase:
         node = random.choice(list(cluster.machines))
         machine = cluster.machines[node]
         steps = [Step("remove", key) for key in self._voters() if key[0] == node]
-        if cluster.members.may_wipe(node, cluster.books):
+        if cluster.members.may_wipe(node, cluster.checkers):
             cluster.say(f"{node} gets an empty disk")
-            cluster.marks.hit("disk replaced in peace")
+            cluster.coverage.hit("disk replaced in peace")
             machine.down_until = -1
             machine.kill()
             machine.wipe()
@@ -191,7 +191,7 @@ class _Phase:
         return len(voters) >= 3 and is_whole and leads_as_voter and not cluster.plan.old_peers
 
     def _voters(self) -> Voters:
-        return self.cluster.histories.force.voters
+        return self.cluster.log_checks.in_force.voters
 
     def lose_follower(self) -> None:
         """Disconnect one follower and reconnect it: the others must not be affected. L8."""
@@ -208,14 +208,14 @@ class _Phase:
         self._pass(2 * self.fetch_ms)
         if self._epoch() != epoch or not leader.process or leader.process.role != "leader":
             raise Violation("L8", f"{node} came back and ended epoch {epoch} of {leader.id}")
-        cluster.marks.hit("follower came back")
+        cluster.coverage.hit("follower came back")
         self.elect(f"after {node} came back", self.residue_ms + self.election_ms)
 
     def lose_leader(self) -> None:
         """Disconnect the leader: it resigns, the others elect another, it returns. L1, L6, L7."""
         cluster = self.cluster
         # A fetch from before the faults ended may still arrive, and counts.
-        cluster.scheduler.run_until(max(cluster.scheduler.now, self._quiet_at))
+        cluster.queue.run_until(max(cluster.queue.now, self._quiet_at))
         leader = cluster.leaders()[-1]
         epoch = self._epoch()
         links = self._links(leader.id)
@@ -224,7 +224,7 @@ class _Phase:
         limit = int(1.5 * self.fetch_ms * _DRIFT) + 200
         what = f"isolated leader {leader.id} keeps leading"
         self._wait("L7", what, limit, lambda: not _leads(leader))
-        cluster.marks.hit("isolated leader resigned")
+        cluster.coverage.hit("isolated leader resigned")
         self._wait("L1", "no new leader", self.election_ms, lambda: bool(cluster.leaders()))
         cluster.network.block(links, -1)
         self.elect(f"after {leader.id} came back", self.residue_ms + self.election_ms)
@@ -233,15 +233,15 @@ class _Phase:
             raise Violation("L6", f"{burnt} epochs for one lost leader")
 
     def _wait(self, invariant: str, problem: str, limit_ms: int, done: Callable[[], bool]) -> None:
-        scheduler = self.cluster.scheduler
-        end = scheduler.now + limit_ms * MS
+        queue = self.cluster.queue
+        end = queue.now + limit_ms * MS
         period = 2 * self.election_ms * MS
-        look, seen = scheduler.now + period, -1
+        look, seen = queue.now + period, -1
         while not done():
-            is_over = scheduler.now >= end
-            if is_over and not can_elect(self.cluster.histories):
+            is_over = queue.now >= end
+            if is_over and not can_elect(self.cluster.log_checks):
                 raise _LostError("nobody can be elected")
-            if is_over or scheduler.now >= look:
+            if is_over or queue.now >= look:
                 # Only an operator can end what has lasted this long under one leader.
                 look += period
                 before, seen = seen, self._epoch_without_removed()
@@ -249,7 +249,7 @@ class _Phase:
                     raise _LostError("a removed voter cuts itself off")
             if is_over:
                 raise Violation(invariant, f"{problem}, {limit_ms} ms")
-            scheduler.run_until(scheduler.now + _STEP_MS * MS)
+            queue.run_until(queue.now + _STEP_MS * MS)
 
     def _epoch_without_removed(self) -> int:
         """Return the epoch of the leader if a removed voter cuts itself off, else -1."""
@@ -260,15 +260,16 @@ class _Phase:
         return process.epoch
 
     def _pass(self, time_ms: int) -> None:
-        scheduler = self.cluster.scheduler
-        scheduler.run_until(scheduler.now + time_ms * MS)
+        queue = self.cluster.queue
+        queue.run_until(queue.now + time_ms * MS)
 
     def _epoch(self) -> int:
-        return max(self.cluster.ballots.stored[node].epoch for node in self.cluster.machines)
+        stored = self.cluster.election_checks.stored
+        return max(stored[node].epoch for node in self.cluster.machines)
 
     def _backlog(self) -> int:
         """Return how many batches the slowest replica lacks."""
-        counts = [len(log.batches) for log in self.cluster.histories.logs.values()]
+        counts = [len(log.batches) for log in self.cluster.log_checks.logs.values()]
         return max(counts) - min(counts)
 
     def _links(self, node: int) -> list[tuple[int, int]]:
@@ -307,14 +308,14 @@ class _Phase:
         )
 
 
-def can_elect(histories: Histories) -> bool:
+def can_elect(log_checks: LogChecks) -> bool:
     """Whether any replica has a log for which a majority of its voters may vote.
 
     There may be none, if the others have lost their disks.
     """
-    logs = histories.logs.values()
+    logs = log_checks.logs.values()
     return any(
-        log.may_stand and log.force.has_majority(one.key for one in logs if one.last <= log.last)
+        log.may_stand and log.in_force.has_majority(one.key for one in logs if one.last <= log.last)
         for log in logs
     )
 

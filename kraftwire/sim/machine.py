@@ -11,14 +11,14 @@ from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.events import Event, ShutdownRequested
 from kraftwire.replica.storage import Storage
+from kraftwire.sim.check_messages import VOTE
 from kraftwire.sim.clock import MS, Clock
 from kraftwire.sim.disk import PowerCut, SimFiles
-from kraftwire.sim.environment import Environment, Realm
-from kraftwire.sim.facts import VOTE
+from kraftwire.sim.environment import Environment, Quorum
+from kraftwire.sim.invariants import Violation
 from kraftwire.sim.network import Call
 from kraftwire.sim.process import Process
 from kraftwire.sim.storage import found_batches
-from kraftwire.sim.violation import Violation
 from kraftwire.wire.message import Message
 
 # The delay before a process that ended by itself is restarted.
@@ -33,11 +33,11 @@ class Machine:
     latest Vote request came, in the epoch of that request; -1 for none.
     """
 
-    def __init__(self, cluster: Environment, node: int, clock: Clock, realm: Realm) -> None:
+    def __init__(self, cluster: Environment, node: int, clock: Clock, quorum: Quorum) -> None:
         self.cluster = cluster
-        self.realm = realm
-        self.is_foreign = realm is not cluster.realm
-        self.books = realm.books
+        self.quorum = quorum
+        self.is_foreign = quorum is not cluster.quorum
+        self.checkers = quorum.checkers
         self.id = node
         self.clock = clock
         self.files = SimFiles()
@@ -48,7 +48,7 @@ class Machine:
         self.vote_before = -1
         self._backlog: list[tuple[int, Call | None, Message | Event]] = []
         self._random = Random(f"machine {cluster.plan.seed} {node}")
-        realm.members.format(node, self.files)
+        quorum.members.format(node, self.files)
 
     @property
     def is_up(self) -> bool:
@@ -63,19 +63,19 @@ class Machine:
             return
         cluster = self.cluster
         self.run += 1
-        self.clock.restart(cluster.scheduler.now, self._random.choice(cluster.plan.skew_ms))
+        self.clock.restart(cluster.queue.now, self._random.choice(cluster.plan.skew_ms))
         cluster.say(f"{self.id} starts")
         try:
             storage = self._open()
             found = found_batches(storage.log)
             is_durable = not self.files.unflushed(".log")
             start = storage.log.start_offset
-            if storage.log.end_offset < self.books.histories.logs[self.id].end:
-                cluster.marks.hit("start lost what was not flushed")
-            self.books.histories.restarted(self.id, found, is_durable=is_durable, start=start)
-            self.books.check_newest(self.id, storage)
+            if storage.log.end_offset < self.checkers.log_checks.logs[self.id].end:
+                cluster.coverage.hit("start lost what was not flushed")
+            self.checkers.log_checks.restarted(self.id, found, is_durable=is_durable, start=start)
+            self.checkers.check_newest(self.id, storage)
             core = RaftCore(
-                self.realm.members.config(self.id, storage.directory_id),
+                self.quorum.members.config(self.id, storage.directory_id),
                 storage.stored_state(),
                 Random(f"core {cluster.plan.seed} {self.id} {self.run}"),
             )
@@ -88,7 +88,7 @@ class Machine:
 
     def _open(self) -> Storage:
         try:
-            return Storage.open(self.realm.members.directories(self.id), self.files)
+            return Storage.open(self.quorum.members.directories(self.id), self.files)
         except StorageError as error:
             if error.fatal or self.files.is_full:
                 raise
@@ -97,25 +97,25 @@ class Machine:
 
     def kill(self) -> None:
         """End the process; what it wrote stays, durable or not."""
-        self.cluster.marks.hit("killed")
+        self.cluster.coverage.hit("killed")
         self._end()
         self.files.kill()
 
     def lose_power(self) -> None:
         """Stop the machine; the disk keeps what is durable, and perhaps some pending writes."""
         policy = self._random.choice(self.cluster.plan.crash_policies)
-        self.cluster.marks.hit(f"power lost: {policy}")
+        self.cluster.coverage.hit(f"power lost: {policy}")
         self._end()
         self.files.lose_power(self._random, policy)
 
     def _cut_short(self) -> None:
         """The power failed during an operation, or between two effects."""
-        self.cluster.marks.hit("power lost within an operation")
+        self.cluster.coverage.hit("power lost within an operation")
         self.lose_power()
 
     def fail(self, error: StorageError) -> None:
         """End the process, as a node must after a failed disk operation."""
-        self.cluster.marks.hit("stopped by its disk")
+        self.cluster.coverage.hit("stopped by its disk")
         self.cluster.say(f"{self.id} fails: {error}")
         self._end()
         self.files.kill()
@@ -128,7 +128,7 @@ class Machine:
 
     def later_stop(self) -> None:
         """End the process after the current event."""
-        self.cluster.scheduler.after(0, self._stopped, self.run)
+        self.cluster.queue.after(0, self._stopped, self.run)
 
     def _stopped(self, run: int) -> None:
         if self.run == run and self.process is not None:
@@ -155,9 +155,9 @@ class Machine:
 
     def start_later(self, delay_ms: int) -> None:
         """Start the node after a delay."""
-        scheduler = self.cluster.scheduler
-        self.down_until = scheduler.now + delay_ms * MS
-        scheduler.at(self.down_until, self._start_due, self.down_until)
+        queue = self.cluster.queue
+        self.down_until = queue.now + delay_ms * MS
+        queue.at(self.down_until, self._start_due, self.down_until)
 
     def _start_due(self, planned: int) -> None:
         if planned == self.down_until:
@@ -166,8 +166,8 @@ class Machine:
 
     def wipe(self) -> None:
         """Give the node an empty disk; its process has ended."""
-        key = self.realm.members.wipe(self.id, self.files)
-        self.books.forget(self.id, key, self.realm.members.told(self.id))
+        key = self.quorum.members.wipe(self.id, self.files)
+        self.checkers.forget(self.id, key, self.quorum.members.told(self.id))
 
     # Input
 
@@ -182,7 +182,7 @@ class Machine:
         self.is_paused = False
         backlog, self._backlog = self._backlog, []
         if backlog:
-            self.cluster.marks.hit("suspended with work")
+            self.cluster.coverage.hit("suspended with work")
         for run, call, item in backlog:
             if run != self.run:
                 return
@@ -216,7 +216,7 @@ class Machine:
             return
         if message.API_KEY == VOTE:
             asked = cast("VoteRequest", message).topics[0].partitions[0]
-            self.vote_before = self.books.ballots.vote_of(self.id, asked.replica_epoch)
+            self.vote_before = self.checkers.election_checks.vote_of(self.id, asked.replica_epoch)
         try:
             process.receive(call, message)
         except PowerCut:
@@ -242,7 +242,7 @@ class Machine:
 
     def later(self, delay: int, event: Event) -> None:
         """Pass an event to this run of the process after a delay."""
-        self.cluster.scheduler.after(delay, self._late, self.run, event)
+        self.cluster.queue.after(delay, self._late, self.run, event)
 
     def _late(self, run: int, event: Event) -> None:
         if run == self.run:
@@ -250,7 +250,7 @@ class Machine:
 
     def timeout_at(self, timeout_ms: int) -> int:
         """Return when this node's clock will have advanced by this many milliseconds."""
-        now = self.cluster.scheduler.now
+        now = self.cluster.queue.now
         return self.clock.when(self.clock.read(now) + timeout_ms)
 
 

@@ -14,10 +14,10 @@ from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftwire.raft.config import RaftConfig, RaftTimers
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from kraftwire.replica.storage import Directories
-from kraftwire.sim.books import Books
+from kraftwire.sim.checker_set import CheckerSet
 from kraftwire.sim.disk import SimFiles
-from kraftwire.sim.logs import ReplicaLog
 from kraftwire.sim.plan import DYNAMIC, Plan
+from kraftwire.sim.replica_log import ReplicaLog
 from kraftwire.sim.storage import DIRECTORY, directories
 from kraftwire.sim.voters import NOBODY, InForce, Key, Voters
 
@@ -62,9 +62,9 @@ class Members:
         """Return the current replica of a node: every disk has a unique id."""
         return node, bytes(13) + bytes((1, self._disks[node], node))
 
-    def books(self) -> Books:
+    def checkers(self) -> CheckerSet:
         """Return empty records of these nodes."""
-        return Books(self.initial, {node: self._log(node) for node in self._disks})
+        return CheckerSet(self.initial, {node: self._log(node) for node in self._disks})
 
     def _log(self, node: int) -> ReplicaLog:
         return ReplicaLog(self.key(node), self.told(node))
@@ -152,7 +152,7 @@ class Members:
         alive = [one for one in voters if self.is_alive(one) and one != gone]
         return 2 * len(alive) > len(voters)
 
-    def may_wipe(self, node: int, books: Books) -> bool:
+    def may_wipe(self, node: int, checkers: CheckerSet) -> bool:
         """Return whether every voter set that some node may adopt keeps a majority of working
         disks.
 
@@ -161,14 +161,14 @@ class Members:
         older set.
         """
         key = self.key(node)
-        for log in books.histories.logs.values():
+        for log in checkers.log_checks.logs.values():
             kept = min(log.high_watermark, log.durable_end)
-            for force in log.force.past():
-                if (node, bytes(16)) in force.voters:
+            for in_force in log.in_force.past():
+                if (node, bytes(16)) in in_force.voters:
                     return False
-                if key in force.voters and not self.keeps_majority(force.voters, key):
+                if key in in_force.voters and not self.keeps_majority(in_force.voters, key):
                     return False
-                if force.offset < kept:
+                if in_force.offset < kept:
                     break
         return True
 

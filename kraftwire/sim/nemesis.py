@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from random import Random
 
+from kraftwire.sim.clients import Operators, Step
 from kraftwire.sim.clock import MS
 from kraftwire.sim.environment import Environment
 from kraftwire.sim.machine import Machine, leading
-from kraftwire.sim.operators import Operators, Step
 from kraftwire.sim.plan import LEADER, Fault
 from kraftwire.sim.voters import Key
 
@@ -56,7 +56,7 @@ class Nemesis:
     def plan(self) -> None:
         """Schedule the accidents."""
         for fault in self._cluster.plan.faults:
-            self._cluster.scheduler.at(fault.at_ms * MS, self.strike, fault)
+            self._cluster.queue.at(fault.at_ms * MS, self.strike, fault)
 
     def end(self) -> None:
         """Let no more accidents happen."""
@@ -76,7 +76,7 @@ class Nemesis:
         self._kinds[fault.kind](fault, self._machines[node])
 
     def _after(self, fault: Fault, action: Callable[..., None], *arguments: object) -> None:
-        self._cluster.scheduler.after(fault.length_ms * MS, action, *arguments)
+        self._cluster.queue.after(fault.length_ms * MS, action, *arguments)
 
     # Processes and machines
 
@@ -110,16 +110,16 @@ class Nemesis:
         self._after(fault, machine.resume)
 
     def _hunt(self, fault: Fault, _machine: Machine) -> None:
-        self._cluster.hunter.arm(fault)
+        self._cluster.leader_killer.arm(fault)
 
     def _wipe(self, fault: Fault, machine: Machine) -> None:
         cluster = self._cluster
-        is_safe = cluster.members.may_wipe(machine.id, cluster.books)
+        is_safe = cluster.members.may_wipe(machine.id, cluster.checkers)
         operators = self._operators
         if not is_safe or operators.is_removing or operators.concerns(machine.id):
             return
-        is_voter = cluster.histories.logs[machine.id].force.has(self._key(machine.id))
-        cluster.marks.hit("wiped: a voter" if is_voter else "wiped: an observer")
+        is_voter = cluster.log_checks.logs[machine.id].in_force.has(self._key(machine.id))
+        cluster.coverage.hit("wiped: a voter" if is_voter else "wiped: an observer")
         machine.down_until = -1
         machine.lose_power()
         machine.wipe()
@@ -132,7 +132,7 @@ class Nemesis:
 
     def _voters(self) -> list[Key]:
         """The voters, with their directory ids also where the log does not name these yet."""
-        voters = self._cluster.histories.force.voters
+        voters = self._cluster.log_checks.in_force.voters
         return [key if any(key[1]) else self._key(key[0]) for key in voters]
 
     def _begin(self, *steps: Step) -> None:

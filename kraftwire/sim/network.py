@@ -15,9 +15,9 @@ from kraftwire.messages.api_versions_response import ApiVersionsResponse, Suppor
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.raft.effects import SendRequest
 from kraftwire.raft.events import Event, RequestFailed, ResponseReceived
-from kraftwire.sim.clock import MS, Scheduler
-from kraftwire.sim.facts import is_pre_vote
-from kraftwire.sim.marks import Marks
+from kraftwire.sim.check_messages import is_pre_vote
+from kraftwire.sim.clock import MS, EventQueue
+from kraftwire.sim.coverage import Coverage
 from kraftwire.sim.plan import Plan, Weather
 from kraftwire.wire.message import Message
 
@@ -72,15 +72,15 @@ class Peer(Protocol):
 class Network:
     """The links of a cluster."""
 
-    def __init__(self, plan: Plan, scheduler: Scheduler, marks: Marks) -> None:
+    def __init__(self, plan: Plan, queue: EventQueue, coverage: Coverage) -> None:
         self.weather = plan.weather
         self.peers: dict[int, Peer] = {}
         self.addresses: dict[tuple[str, int], int] = {}
         self.cut: dict[tuple[int, int], int] = {}
         self._random = Random(f"network {plan.seed}")
         self._draw = self._random.random
-        self._scheduler = scheduler
-        self._marks = marks
+        self._queue = queue
+        self._coverage = coverage
         self._with_bytes = plan.with_bytes
         self._with_late_answers = plan.with_late_answers
         self._old = dict(plan.old_peers)
@@ -97,8 +97,8 @@ class Network:
         call = Call(sender, target, effect, version)
         call.deadline = sender.timeout_at(effect.timeout_ms)
         if self._old and version < _PRE_VOTE_VERSION and is_pre_vote(message):
-            self._marks.hit("pre-vote unknown to a peer")
-            self._scheduler.after(MS, self._fail, call, UNSUPPORTED_VERSION)
+            self._coverage.hit("pre-vote unknown to a peer")
+            self._queue.after(MS, self._fail, call, UNSUPPORTED_VERSION)
             return call
         if self._with_bytes:
             message = _recoded(message, version)
@@ -114,7 +114,7 @@ class Network:
     def drop_connections(self, call: Call) -> None:
         """Tell a request's sender that its connection broke."""
         if not call.is_done:
-            self._scheduler.after(self._latency(), self._fail, call, BROKER_NOT_AVAILABLE)
+            self._queue.after(self._latency(), self._fail, call, BROKER_NOT_AVAILABLE)
 
     def block(self, pairs: list[tuple[int, int]], amount: int) -> None:
         """Block links, each in one direction (1), or remove one of their blocks (-1)."""
@@ -139,7 +139,7 @@ class Network:
     def expire(self, call: Call) -> None:
         """Time a request out."""
         if not call.is_done:
-            self._marks.hit("request timed out")
+            self._coverage.hit("request timed out")
             self._fail(call, BROKER_NOT_AVAILABLE)
 
     def _carry(
@@ -151,25 +151,25 @@ class Network:
     ) -> None:
         weather, random = self.weather, self._draw
         if self.cut and link in self.cut:
-            self._marks.hit("cut off")
+            self._coverage.hit("cut off")
             return
         if weather.drop and random() < weather.drop:
-            self._marks.hit("dropped")
+            self._coverage.hit("dropped")
             return
         if weather.reset and random() < weather.reset:
-            self._marks.hit("connection reset")
+            self._coverage.hit("connection reset")
             self.drop_connections(call)
             if random() < 0.5:
                 return
         delay = int((0.3 + random()) * weather.latency_ms * MS)
         if weather.tail and random() < weather.tail:
-            self._marks.hit("delayed")
+            self._coverage.hit("delayed")
             delay += int(random() * weather.tail_ms * MS)
-        self._scheduler.after(delay, arrive, call, body)
+        self._queue.after(delay, arrive, call, body)
         if weather.duplicate and random() < weather.duplicate:
-            self._marks.hit("duplicated")
+            self._coverage.hit("duplicated")
             again = self._latency() + int(random() * random() * weather.tail_ms * MS)
-            self._scheduler.after(again, arrive, call, body)
+            self._queue.after(again, arrive, call, body)
 
     def _latency(self) -> int:
         return int((0.3 + self._draw()) * self.weather.latency_ms * MS)
@@ -177,7 +177,7 @@ class Network:
     def _arrive(self, call: Call, message: Message) -> None:
         peer = self.peers[call.target]
         if not peer.is_up:
-            self._marks.hit("came to a dead node")
+            self._coverage.hit("came to a dead node")
             # A running machine refuses at once; one that is down stays silent.
             if self._draw() < 0.5:
                 self.drop_connections(call)
@@ -190,7 +190,7 @@ class Network:
 
     def _answer(self, call: Call, message: Message) -> None:
         if call.is_done or call.sender.run != call.run:
-            self._marks.hit("answer came too late")
+            self._coverage.hit("answer came too late")
             return
         call.is_done = True
         call.sender.take(ResponseReceived(call.request_id, message))

@@ -25,11 +25,11 @@ from kraftwire.raft.voters import VoterSet
 from kraftwire.replica.ports import ResponsePart, WorkKind
 from kraftwire.replica.runner import Runner
 from kraftwire.replica.storage import Storage
+from kraftwire.sim.check_messages import VOTE, is_pre_vote
 from kraftwire.sim.clock import Clock
-from kraftwire.sim.facts import VOTE, is_pre_vote
+from kraftwire.sim.invariants import Violation
 from kraftwire.sim.network import Call, Peer
-from kraftwire.sim.snapshots import Digest
-from kraftwire.sim.violation import Violation
+from kraftwire.sim.state_machine import Digest
 from kraftwire.sim.voters import InForce
 from kraftwire.sim.watch import Watch, Watched
 from kraftwire.sim.workers import Job, VirtualWorkers
@@ -78,8 +78,8 @@ class Process:
         self.core = core
         self.storage = storage
         self.cluster = machine.cluster
-        self.books = machine.books
-        self.scheduler = machine.cluster.scheduler
+        self.checkers = machine.checkers
+        self.queue = machine.cluster.queue
         self.clock = machine.clock
         self.role = core.role
         self.epoch = core.epoch
@@ -88,8 +88,8 @@ class Process:
         self.waiting: dict[int, tuple[int, tuple[bytes, ...]]] = {}
         self.appends: list[_Append] = []
         self.sent: deque[Call] = deque()
-        self.workers = VirtualWorkers(self, machine.cluster.scheduler)
-        self.state = Digest(self.id, machine.books.histories, machine.cluster.marks)
+        self.workers = VirtualWorkers(self, machine.cluster.queue)
+        self.state = Digest(self.id, machine.checkers.log_checks, machine.cluster.coverage)
         self.runner = Runner(
             core,
             storage,
@@ -103,15 +103,15 @@ class Process:
         self._expiry_planned = False
         self._deadline: int | None = None
         self._trace = machine.cluster.trace
-        self._stored = machine.books.ballots.stored
+        self._stored = machine.checkers.election_checks.stored
         self._timer_at: int | None = None
-        self._model = machine.books.histories.logs[self.id]
+        self._model = machine.checkers.log_checks.logs[self.id]
         self._believed: VoterSet | None = None
         self._stated: InForce | None = None
 
     def start(self) -> None:
         """Start the core, and register a state machine."""
-        now = self.clock.read(self.scheduler.now)
+        now = self.clock.read(self.queue.now)
         self.runner.start(now, now)
         self._settle("Start")
         plan = self.cluster.plan
@@ -120,7 +120,7 @@ class Process:
 
     def handle(self, event: Event) -> None:
         """Let the core decide on an event, and carry out the effects."""
-        now = self.clock.read(self.scheduler.now)
+        now = self.clock.read(self.queue.now)
         if type(event) is TimerExpired:
             self.runner.wake(now, now)
         else:
@@ -141,7 +141,7 @@ class Process:
 
     def append(self, token: int, values: tuple[bytes, ...], expected: int | None) -> None:
         """Append records."""
-        self.waiting[token] = (self.books.histories.acknowledged, values)
+        self.waiting[token] = (self.checkers.log_checks.acknowledged, values)
         self.handle(AppendRequested(token, self.core.epoch, values, expected))
 
     @property
@@ -160,7 +160,7 @@ class Process:
     def _is_due(self) -> bool:
         """Return whether the core's timer has expired, so that it acts on it with any event."""
         deadline = self.core.deadline_ms
-        return deadline is not None and deadline <= self.clock.read(self.scheduler.now)
+        return deadline is not None and deadline <= self.clock.read(self.queue.now)
 
     def _standing(self) -> tuple[object, ...]:
         """Return the state that messages from others can change."""
@@ -169,10 +169,10 @@ class Process:
         return core.role, core.epoch, core.leader_id, core.voted, core.voters, *log
 
     def _handle_pre_vote(self, message: VoteRequest, event: RequestReceived) -> None:
-        was_due, before = self._is_due(), self.books.ballots.stored[self.id]
+        was_due, before = self._is_due(), self.checkers.election_checks.stored[self.id]
         self.handle(event)
         if message.topics[0].partitions[0].replica_epoch <= before.epoch:
-            self.books.ballots.pre_voted(self.id, before, was_due=was_due)
+            self.checkers.election_checks.pre_voted(self.id, before, was_due=was_due)
 
     # Events and time
 
@@ -189,15 +189,15 @@ class Process:
         node, core, model = self.id, self.core, self._model
         epoch, end, mark, believed = core.standing
         if self._stored[node].epoch != epoch:
-            self.books.ballots.settled(node, epoch)
+            self.checkers.election_checks.settled(node, epoch)
         batches = model.batches
-        stated = batches[-1].force if batches else None
+        stated = batches[-1].in_force if batches else None
         if batches and end != batches[-1].end:
             raise Violation("S13", f"{node} believes its log to end at {end}: {model.end}")
         if believed is not self._believed or stated is not self._stated:
             self._believed, self._stated = believed, stated
-            self.books.believes(node, core)
-        self._trace.append((self.scheduler.now, node, kind, epoch, end, mark))
+            self.checkers.believes(node, core)
+        self._trace.append((self.queue.now, node, kind, epoch, end, mark))
         deadline = self.runner.deadline_ms
         if deadline != self._deadline:
             self._deadline = deadline
@@ -208,7 +208,7 @@ class Process:
         when = self.clock.when(deadline_ms)
         if self._timer_at is None or when < self._timer_at:
             self._timer_at = when
-            self.scheduler.at(when, self._timer_due, when)
+            self.queue.at(when, self._timer_due, when)
 
     def _timer_due(self, planned: int) -> None:
         if planned != self._timer_at or not self.is_running:
@@ -217,7 +217,7 @@ class Process:
         deadline = self._deadline
         if deadline is None:
             return
-        if self.clock.when(deadline) > self.scheduler.now:
+        if self.clock.when(deadline) > self.queue.now:
             self._plan_timer(deadline)
             return
         self._deadline = None
@@ -232,19 +232,19 @@ class Process:
         self.sent.append(call)
         if not self._expiry_planned:
             self._expiry_planned = True
-            self.scheduler.at(call.deadline, self._expire_calls)
+            self.queue.at(call.deadline, self._expire_calls)
 
     def _expire_calls(self) -> None:
         """Time requests out, in the order in which they were sent."""
         self._expiry_planned = False
         if not self.is_running:
             return
-        sent, now = self.sent, self.scheduler.now
+        sent, now = self.sent, self.queue.now
         while sent and (sent[0].is_done or sent[0].deadline <= now):
             self.cluster.network.expire(sent.popleft())
         if sent and not self._expiry_planned and self.is_running:
             self._expiry_planned = True
-            self.scheduler.at(sent[0].deadline, self._expire_calls)
+            self.queue.at(sent[0].deadline, self._expire_calls)
 
     def reset_connections(self, _: do.ResetConnections) -> None:
         """Forget what was sent."""
@@ -291,10 +291,10 @@ class Process:
             is_missing = model.durable < job.mark and files.sync_count == before
             if is_missing and files.unflushed(".log"):
                 raise Violation("S9", f"{self.id} flushes its log without a sync")
-            self.books.histories.flushed(self.id, job.mark)
+            self.checkers.log_checks.flushed(self.id, job.mark)
         elif job.kind is not WorkKind.LOAD_SNAPSHOT:
-            self.books.check_newest(self.id, self.storage)
-            self.cluster.marks.hit(job.kind)
+            self.checkers.check_newest(self.id, self.storage)
+            self.cluster.coverage.hit(job.kind)
         job.done(result)
 
     # Decisions of the core
@@ -308,9 +308,9 @@ class Process:
 
     def _acknowledge(self, append: _Append) -> None:
         """Acknowledge a client's records. S12, S21."""
-        histories, base, values = self.books.histories, append.base, append.values
-        histories.acked(base, append.epoch, count=len(values), after=append.after)
-        batch = histories.committed_at(base)
+        log_checks, base, values = self.checkers.log_checks, append.base, append.values
+        log_checks.acked(base, append.epoch, count=len(values), after=append.after)
+        batch = log_checks.committed_at(base)
         if batch is None or any(value not in batch.data for value in values):
             raise Violation("S12", f"other records than those appended are committed at {base}")
         self.cluster.acknowledged += len(values)
@@ -323,7 +323,7 @@ class Process:
             self.appends.append(_Append(effect.epoch, base, last, values, after))
         elif isinstance(effect, do.AppendRefused):
             del self.waiting[effect.token]
-            self.cluster.marks.hit(f"append refused: {effect.reason}")
+            self.cluster.coverage.hit(f"append refused: {effect.reason}")
 
     def role_changed(self, effect: do.RoleChanged) -> None:
         """End the waits of a former leader's clients."""
@@ -337,9 +337,9 @@ class Process:
     def note(self, effect: do.Note) -> None:
         """Count the note as a node would log it."""
         if effect.level in ("error", "critical"):
-            self.cluster.marks.hit("note of an error")
+            self.cluster.coverage.hit("note of an error")
 
     def shut_down(self, effect: do.ShutdownFinished) -> None:
         """End the process after the current event."""
-        self.cluster.marks.hit("shut down" if effect.graceful else "shut down late")
+        self.cluster.coverage.hit("shut down" if effect.graceful else "shut down late")
         self.machine.later_stop()

@@ -10,11 +10,11 @@ from multiprocessing import get_context
 from typing import Any
 
 from kraftwire.sim.cluster import Cluster
+from kraftwire.sim.coverage import RARE, SITUATIONS
+from kraftwire.sim.invariants import BUGS, as_violation
 from kraftwire.sim.liveness import check_liveness
-from kraftwire.sim.marks import RARE, SITUATIONS
 from kraftwire.sim.plan import Plan, draw
 from kraftwire.sim.timeline import Timeline
-from kraftwire.sim.violation import BUGS, as_violation
 
 _NETWORK_FAULTS = ("dropped", "duplicated", "delayed", "connection reset", "slow flush")
 
@@ -30,11 +30,11 @@ class Outcome:
     commits: int = 0
     crashes: int = 0
     faults: Counter[str] = field(default_factory=Counter)
-    marks: Counter[str] = field(default_factory=Counter)
+    coverage: Counter[str] = field(default_factory=Counter)
     trace_hash: str = ""
     invariant: str = ""
     detail: str = ""
-    odds: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class Totals:
     crashes: int = 0
     violations: int = 0
     faults: Counter[str] = field(default_factory=Counter)
-    marks: Counter[str] = field(default_factory=Counter)
+    coverage: Counter[str] = field(default_factory=Counter)
 
     def add(self, outcome: Outcome) -> None:
         """Count a cluster."""
@@ -61,7 +61,7 @@ class Totals:
         self.crashes += outcome.crashes
         self.violations += bool(outcome.invariant)
         self.faults.update(outcome.faults)
-        self.marks.update(outcome.marks)
+        self.coverage.update(outcome.coverage)
 
     def to_json(self) -> dict[str, Any]:
         """Return the object in the last line of `kraftwire sim run --json`."""
@@ -74,7 +74,9 @@ class Totals:
             "crashes": self.crashes,
             "faults": dict(sorted(self.faults.items())),
             "violations": self.violations,
-            "marks": {name: self.marks[name] for name in (*SITUATIONS, *RARE) if self.marks[name]},
+            "coverage": {
+                name: self.coverage[name] for name in (*SITUATIONS, *RARE) if self.coverage[name]
+            },
         }
 
 
@@ -104,16 +106,16 @@ def _run(plan: Plan, timeline: Timeline | None) -> Outcome:
     except BUGS as error:
         failed = as_violation(error)
         outcome.invariant, outcome.detail = failed.invariant, failed.detail
-        outcome.odds = failed.odds
-    outcome.virtual_seconds = cluster.scheduler.now / 1e6
+        outcome.evidence = failed.evidence
+    outcome.virtual_seconds = cluster.queue.now / 1e6
     outcome.events = cluster.events
     outcome.elections = cluster.elections
     outcome.commits = cluster.acknowledged
     outcome.crashes = cluster.crashes
-    outcome.marks = cluster.marks.counts
+    outcome.coverage = cluster.coverage.counts
     outcome.faults = cluster.nemesis.counts.copy()
     for name in _NETWORK_FAULTS:
-        if count := cluster.marks.counts[name]:
+        if count := cluster.coverage.counts[name]:
             outcome.faults[name] = count
     outcome.trace_hash = cluster.trace_hash()
     return outcome

@@ -17,9 +17,9 @@ from kraftwire.log.settings import LogSettings
 from kraftwire.raft.config import METADATA_TOPIC
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.replica.storage import Directories
-from kraftwire.sim.ballots import Stored
+from kraftwire.sim.check_elections import Stored
 from kraftwire.sim.disk import SimFiles
-from kraftwire.sim.logs import split
+from kraftwire.sim.replica_log import split
 
 DIRECTORY = "/log"
 _PARTITION = partition_directory(DIRECTORY, METADATA_TOPIC)

@@ -7,9 +7,17 @@ from functools import partial
 
 from kraftwire.raft import effects as do
 from kraftwire.raft.events import Event, ResponseReceived
-from kraftwire.sim import words
-from kraftwire.sim.excerpt import LINES_MAX, Line, Weight, excerpt, kind_of, peer_of, weight_of
-from kraftwire.sim.scene import Stage
+from kraftwire.sim import describe
+from kraftwire.sim.cluster_state import CheckedCluster
+from kraftwire.sim.failure_lines import (
+    LINES_MAX,
+    Line,
+    Weight,
+    kind_of,
+    peer_of,
+    select_lines,
+    weight_of,
+)
 
 _KEPT = 20_000
 
@@ -27,21 +35,21 @@ _SILENT = (
 class Timeline:
     """The lines of a run, one for each event that led to anything. Units: seconds with six digits.
 
-    `size` bounds the lines that are told; `stage` is the cluster that has this timeline;
+    `size` bounds the lines that are told; `cluster` is the cluster that has this timeline;
     `last` is the node that took the last step, -1 for none.
     """
 
     def __init__(self, size: int = LINES_MAX) -> None:
         self.size = size
-        self.stage: Stage | None = None
+        self.cluster: CheckedCluster | None = None
         self.last = -1
         self._lines: deque[Line] = deque(maxlen=_KEPT)
         self._count = 0
         self._asked: dict[tuple[int, int], int] = {}
 
-    def told(self, at_odds: frozenset[int]) -> list[str]:
+    def told(self, involved: frozenset[int]) -> list[str]:
         """Return an excerpt of at most `size` lines, mainly about these nodes."""
-        return excerpt(self._lines, self.size, at_odds, self._count - len(self._lines))
+        return select_lines(self._lines, self.size, involved, self._count - len(self._lines))
 
     def say(self, now: int, text: str) -> None:
         """Add a line."""
@@ -74,10 +82,10 @@ class Timeline:
 def _step(
     node: int, event: Event | None, effects: list[do.Effect], peers: tuple[int, ...]
 ) -> str:
-    found = words.effects((one for one in effects if not isinstance(one, _SILENT)), event)
+    found = describe.effects((one for one in effects if not isinstance(one, _SILENT)), event)
     told = "; ".join(found) or "nothing else"
     sender = f"{peers[0]}: " if peers and isinstance(event, ResponseReceived) else ""
-    return f"{node} < {sender}{words.event(event)} > {told}"
+    return f"{node} < {sender}{describe.event(event)} > {told}"
 
 
 def _time(now: int) -> str:

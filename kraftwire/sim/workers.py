@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 from kraftwire.replica.ports import WorkKind
-from kraftwire.sim.clock import Scheduler
+from kraftwire.sim.clock import EventQueue
 
 T = TypeVar("T")
 
@@ -54,9 +54,9 @@ class VirtualWorkers:
     here the flush finishes at once.
     """
 
-    def __init__(self, owner: JobOwner, scheduler: Scheduler) -> None:
+    def __init__(self, owner: JobOwner, queue: EventQueue) -> None:
         self._owner = owner
-        self._scheduler = scheduler
+        self._queue = queue
         self._jobs: list[Job] = []
 
     @property
@@ -74,7 +74,7 @@ class VirtualWorkers:
         owner = self._owner
         job = Job(kind, work, done, owner.begin(kind))
         self._jobs.append(job)
-        self._scheduler.after(owner.duration(kind), self._due, job)
+        self._queue.after(owner.duration(kind), self._due, job)
 
     def __enter__(self) -> None:
         for job in [job for job in self._jobs if job.kind is WorkKind.FLUSH]:

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, combinations, pairwise, product
 from random import Random
 
+from kraftwire.sim.crash_model import Change, Inode, apply
 from kraftwire.sim.disk import SimFiles
-from kraftwire.sim.pages import Change, Inode, apply
 
 _SECTOR = 512
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kraftwire.sim.crash_model import Inode
 from kraftwire.sim.disk import SimFiles
-from kraftwire.sim.pages import Inode
 from tests.crash.outcomes import CrashPoint, contents_of
 from tests.crash.script import Run
 from tests.crash.search import crash, steps_of_the_script

@@ -10,7 +10,7 @@ from kraftwire.raft import effects, events
 from kraftwire.raft.config import RaftConfig
 from kraftwire.raft.effects import ElectionState
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.sim.violation import Violation
+from kraftwire.sim.invariants import Violation
 from kraftwire.wire.message import Message
 from tests.history.putting_back import Edit, history
 from tests.support.raft_cluster import Cluster

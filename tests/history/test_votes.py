@@ -13,7 +13,7 @@ from kraftwire.raft import effects
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.sim.disk import SimFiles
-from kraftwire.sim.violation import Violation
+from kraftwire.sim.invariants import Violation
 from tests.history.putting_back import Edit, history
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_lone import Lone, stored_log

@@ -9,10 +9,15 @@ from collections.abc import Callable
 
 import pytest
 
-from kraftwire.sim.violation import Violation
-from tests.simulation import elections_made, logs_made, snapshots_made, voters_made
+from kraftwire.sim.invariants import Violation
+from tests.simulation import (
+    examples_of_elections,
+    examples_of_logs,
+    examples_of_snapshots,
+    examples_of_voters,
+)
 
-_MADE = (elections_made, logs_made, snapshots_made, voters_made)
+_MADE = (examples_of_elections, examples_of_logs, examples_of_snapshots, examples_of_voters)
 _BAD = [one for made in _MADE for one in made.BAD]
 _NEAR = [one for made in _MADE for one in made.NEAR]
 

@@ -43,7 +43,7 @@ def test_a_sample_of_clusters_reaches_what_matters(outcomes: list[Outcome]) -> N
     totals = Totals()
     for outcome in outcomes:
         totals.add(outcome)
-    assert [name for name in _REACHED if not totals.marks[name]] == []
+    assert [name for name in _REACHED if not totals.coverage[name]] == []
     assert totals.elections > totals.clusters
     assert totals.commits > 62 * totals.clusters
 
@@ -61,7 +61,7 @@ def test_the_command_prints_totals_as_json(capsys: pytest.CaptureFixture[str]) -
         "crashes",
         "faults",
         "violations",
-        "marks",
+        "coverage",
     ]
     assert totals["clusters"] == 2
     assert totals["virtualSeconds"] >= 50

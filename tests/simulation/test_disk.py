@@ -11,8 +11,8 @@ from kraftwire.log.metadata_log import MetadataLog
 from kraftwire.log.settings import LogSettings
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.builder import BatchBuilder, BatchHeader
+from kraftwire.sim.crash_model import CRASH_POLICIES
 from kraftwire.sim.disk import PowerCut, SimFiles
-from kraftwire.sim.pages import CRASH_POLICIES
 
 SETTINGS = LogSettings(segment_bytes=2000, index_bytes=240)
 

@@ -17,8 +17,8 @@ from tests.simulation.broken import half_commits
 # A cluster of four voters, in which a commit is wrong when half of them commit.
 _SEED = 80
 
-# The timeline has 60 lines; then follow what broke, what is at odds, the state of the nodes and how
-# to repeat it.
+# The timeline has 60 lines; then follow what broke, the evidence, the state of the nodes and how to
+# repeat it.
 _LINES_MAX = 84
 
 

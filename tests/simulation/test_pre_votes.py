@@ -24,7 +24,7 @@ def _led(plan: Plan = PLAN) -> Cluster:
     for machine in cluster.machines.values():
         machine.start()
     while not cluster.leaders():
-        cluster.scheduler.run_until(cluster.scheduler.now + _SECOND // 10)
+        cluster.queue.run_until(cluster.queue.now + _SECOND // 10)
     return cluster
 
 
@@ -39,7 +39,7 @@ def test_a_pre_vote_is_not_blamed_for_a_resigned_nodes_own_deadline() -> None:
     assert process.core.role == "resigned"
     due = process.core.deadline_ms
     assert due is not None
-    cluster.scheduler.now = process.clock.when(due)
+    cluster.queue.now = process.clock.when(due)
     asker = next(node for node in cluster.machines if node != leader.id)
     partition = PartitionData(
         replica_epoch=epoch, replica_id=asker, replica_directory_id=bytes(16), pre_vote=True
@@ -66,5 +66,5 @@ def test_a_peer_that_does_not_know_pre_votes_says_so() -> None:
     topic = TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
     sent = SendRequest(77, Destination(2, "node2", 9093), VoteRequest(topics=[topic]), 2000)
     call = cluster.network.send(machine, sent)
-    assert cluster.marks.counts["pre-vote unknown to a peer"] == 1
-    assert call.deadline > cluster.scheduler.now + _SECOND
+    assert cluster.coverage.counts["pre-vote unknown to a peer"] == 1
+    assert call.deadline > cluster.queue.now + _SECOND

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kraftwire.sim.clients import Step
 from kraftwire.sim.clock import MS
 from kraftwire.sim.cluster import Cluster
 from kraftwire.sim.liveness import check_liveness, cuts_itself_off
-from kraftwire.sim.operators import Step
 from kraftwire.sim.plan import DYNAMIC, Plan, Weather, draw
 from kraftwire.sim.run import run_plan
 
@@ -30,13 +30,13 @@ def _all_voters_replaced(old_peers: Mapping[int, Mapping[int, int]]) -> Cluster:
         Step("add", keys[4]), *(Step("remove", keys[node]) for node in (1, 2, 3))
     )
     _pass(cluster, 60_000)
-    assert cluster.histories.force.voters == (keys[4],)
+    assert cluster.log_checks.in_force.voters == (keys[4],)
     cluster.network.block(links, -1)
     return cluster
 
 
 def _pass(cluster: Cluster, time_ms: int) -> None:
-    cluster.scheduler.run_until(cluster.scheduler.now + time_ms * MS)
+    cluster.queue.run_until(cluster.queue.now + time_ms * MS)
 
 
 def test_it_cuts_itself_off_where_a_peer_does_not_support_pre_votes() -> None:
@@ -51,7 +51,7 @@ def test_it_cuts_itself_off_where_a_peer_does_not_support_pre_votes() -> None:
     cluster.operators.begin(Step("add", cluster.members.key(1)))
     assert not check_liveness(cluster)
     cluster.check_end(is_whole=False)
-    assert cluster.marks.counts["a removed voter cuts itself off"] == 1
+    assert cluster.coverage.counts["a removed voter cuts itself off"] == 1
 
 
 def test_it_does_no_harm_if_all_support_pre_votes() -> None:
@@ -61,18 +61,18 @@ def test_it_does_no_harm_if_all_support_pre_votes() -> None:
     assert not cuts_itself_off(cluster)
     cluster.operators.begin(Step("add", cluster.members.key(1)))
     assert check_liveness(cluster)
-    assert cluster.marks.counts["change done: add"] >= 2
+    assert cluster.coverage.counts["change done: add"] >= 2
 
 
 def test_it_cuts_itself_off_where_it_does_not_know_that_its_removal_is_committed() -> None:
     """Its log has the removal, so its own set is the others; it does not support pre-votes."""
     outcome = run_plan(draw(1332, _LENGTH_MS))
     assert outcome.invariant == ""
-    assert outcome.marks["a removed voter cuts itself off"] == 1
+    assert outcome.coverage["a removed voter cuts itself off"] == 1
 
 
 def test_it_cuts_itself_off_from_a_leader_that_is_in_its_outdated_set() -> None:
     """What counts is that it is not in the leader's set; observers may have followed it."""
     outcome = run_plan(draw(4765, _LENGTH_MS))
     assert outcome.invariant == ""
-    assert outcome.marks["a removed voter cuts itself off"] == 1
+    assert outcome.coverage["a removed voter cuts itself off"] == 1

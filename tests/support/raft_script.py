@@ -163,8 +163,8 @@ class Script:
         cluster, wanted = self.cluster, int(offset)
 
         def known() -> bool:
-            marks = [node.core.high_watermark for node in cluster.nodes.values()]
-            return all(mark >= wanted for mark in marks)
+            offsets = [node.core.high_watermark for node in cluster.nodes.values()]
+            return all(mark >= wanted for mark in offsets)
 
         return [] if cluster.run_until(known) else [f"{wanted} was not committed within a minute"]
 

@@ -17,12 +17,12 @@ from kraftwire.cli.sim.explore import explore
 from kraftwire.cli.sim.options import CONTEXT, SEED_MAX, seed_range_options
 from kraftwire.cli.sim.report import SeedRun, table
 from kraftwire.errors import UsageError
-from kraftwire.sim.excerpt import LINES_MAX
-from kraftwire.sim.marks import SITUATIONS, missing
+from kraftwire.sim.coverage import SITUATIONS, missing
+from kraftwire.sim.failure_lines import LINES_MAX
+from kraftwire.sim.failure_report import story
 from kraftwire.sim.plan import Plan, draw
 from kraftwire.sim.run import Outcome, Totals, run_plan, run_seeds
 from kraftwire.sim.shrink import shrink as shrunk
-from kraftwire.sim.story import story
 
 _FAILED = 1
 _MS_PER_S = 1000
@@ -50,7 +50,7 @@ sim.add_command(exhaust)
 @sim.command(context_settings=CONTEXT)
 @seed_range_options
 @click.option(
-    "--require-marks",
+    "--require-coverage",
     type=click.IntRange(1),
     metavar="N",
     help="Fail if any situation was reached less than N times.",
@@ -59,8 +59,8 @@ def run(
     seeds: range,
     jobs: int,
     as_json: bool,
-    marks: bool,
-    require_marks: int | None,
+    coverage: bool,
+    require_coverage: int | None,
     within: float | None,
 ) -> int:
     """Run one cluster for each seed of a range.
@@ -78,10 +78,10 @@ def run(
     )
     outcomes = run_seeds(seeds, min(jobs, len(seeds)))
     seconds = seed_run.add_up(outcomes, totals, lambda: f"{totals.events:,} events")
-    if marks and not as_json:
+    if coverage and not as_json:
         _print_marks(totals)
     put(*([json.dumps(totals.to_json())] if as_json else _summary(totals, seconds)))
-    lacking = _tell_missing(totals, require_marks) if require_marks is not None else False
+    lacking = _tell_missing(totals, require_coverage) if require_coverage is not None else False
     return _FAILED if totals.violations or lacking else 0
 
 
@@ -126,14 +126,14 @@ def replay(plan: Path, lines: int) -> int:
 def _print_marks(totals: Totals) -> None:
     """Print each situation, its meaning, and how often it was reached."""
     for name, sentence in SITUATIONS.items():
-        put(f"{totals.marks[name]:12,}  {name}: {sentence}")
+        put(f"{totals.coverage[name]:12,}  {name}: {sentence}")
 
 
 def _tell_missing(totals: Totals, least: int) -> bool:
     """Print the situations that were reached too rarely. Returns whether there were any."""
-    found = missing(totals.marks, least)
+    found = missing(totals.coverage, least)
     for name in found:
-        count = totals.marks[name]
+        count = totals.coverage[name]
         text = f"reached {count:,} times, not {least:,}: {name} ({SITUATIONS[name]})"
         say(f"kraftwire: {text}")
     return bool(found)

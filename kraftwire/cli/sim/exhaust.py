@@ -74,7 +74,7 @@ def exhaust(
     violation = found.violation
     if violation is not None:
         if as_json:
-            row = violation_json(violation.invariant, violation.detail, violation.odds)
+            row = violation_json(violation.invariant, violation.detail, violation.evidence)
             put(json.dumps(row))
         say(*story(bounds, found.path))
     put(*([json.dumps(found.to_json())] if as_json else _summary(found)))

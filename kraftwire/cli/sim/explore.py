@@ -21,7 +21,7 @@ _FAILED = 1
 
 @click.command(context_settings=CONTEXT)
 @seed_range_options
-def explore(seeds: range, jobs: int, as_json: bool, marks: bool, within: float | None) -> int:
+def explore(seeds: range, jobs: int, as_json: bool, coverage: bool, within: float | None) -> int:
     """Run clusters in which anything may happen next, and check what must hold.
 
     There is no time: any message, timer, flush, snapshot or crash may come next, as the seed
@@ -38,8 +38,8 @@ def explore(seeds: range, jobs: int, as_json: bool, marks: bool, within: float |
     )
     outcomes = run_seeds(seeds, min(jobs, len(seeds)))
     seconds = run.add_up(outcomes, totals, lambda: f"{totals.steps:,} steps")
-    if marks:
-        for name, count in sorted(totals.marks.items()):
+    if coverage:
+        for name, count in sorted(totals.coverage.items()):
             put(json.dumps({name: count}) if as_json else f"{count:12,}  {name}")
     _sum_up(totals, seconds, as_json=as_json)
     return _FAILED if totals.violations else 0

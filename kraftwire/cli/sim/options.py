@@ -35,7 +35,7 @@ def seed_range_options(command: _Command) -> _Command:
     jobs = click.IntRange(1, 256)
     for option in (
         within_option,
-        click.option("--marks", is_flag=True, help="Print how often each situation was reached."),
+        click.option("--coverage", is_flag=True, help="Print how often situations were reached."),
         json_option,
         click.option("--jobs", type=jobs, default=1, help="Processes to use."),
         click.option("--seeds", callback=_seeds, required=True, help="Such as 0-99, inclusive."),

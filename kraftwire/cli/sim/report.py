@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from kraftwire.cli.output import put, say, say_over
-from kraftwire.sim.headline import headline
+from kraftwire.sim.failure_summary import summary_lines
 from kraftwire.sim.invariants import meaning
 
 _STORIES_MAX = 3
@@ -25,7 +25,7 @@ class _Outcome(Protocol):
     seed: int
     invariant: str
     detail: str
-    odds: tuple[str, ...]
+    evidence: tuple[str, ...]
 
 
 _O = TypeVar("_O", bound=_Outcome)
@@ -74,21 +74,21 @@ class SeedRun(Generic[_O]):
 
     def _report(self, outcome: _O, *, with_story: bool) -> None:
         """Print what was violated and the command that reproduces it."""
-        seed, violation = outcome.seed, (outcome.invariant, outcome.detail, outcome.odds)
+        seed, violation = outcome.seed, (outcome.invariant, outcome.detail, outcome.evidence)
         if self.as_json:
             put(json.dumps({"seed": seed, **violation_json(*violation)}))
-        lines = self.story(outcome) if with_story else [f"seed {seed}", *headline(*violation)]
+        lines = self.story(outcome) if with_story else [f"seed {seed}", *summary_lines(*violation)]
         say(*lines)
         say(f"{self.command} --seeds {seed}-{seed}")
 
 
-def violation_json(invariant: str, detail: str, odds: tuple[str, ...]) -> dict[str, Any]:
+def violation_json(invariant: str, detail: str, evidence: tuple[str, ...]) -> dict[str, Any]:
     """Return a violation as `--json` prints it, after the seed if there is one."""
     return {
         "invariant": invariant,
         "meaning": meaning(invariant),
         "detail": detail,
-        "odds": list(odds),
+        "evidence": list(evidence),
     }
 
 

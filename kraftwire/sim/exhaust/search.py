@@ -18,7 +18,7 @@ from typing import Any
 from kraftwire.sim.exhaust.bounds import Bounds
 from kraftwire.sim.exhaust.steps import Steps
 from kraftwire.sim.exhaust.world import State, World
-from kraftwire.sim.violation import Violation
+from kraftwire.sim.invariants import Violation
 
 _LOOKS = 1_000
 

@@ -21,9 +21,9 @@ from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.sim.exhaust.bounds import Bounds
 from kraftwire.sim.exhaust.canon import labels
 from kraftwire.sim.exhaust.replica import Claim, Event, Replica, StepResult
+from kraftwire.sim.invariants import BUGS, Violation
 from kraftwire.sim.untimed.disk import Entry
 from kraftwire.sim.untimed.members import Members
-from kraftwire.sim.violation import BUGS, Violation
 from kraftwire.wire.message import Message, Struct
 
 _BY_VALUE = (Destination, ElectionState, Endpoint, Entry, OffsetAndEpoch, ReplicaKey, Voter)

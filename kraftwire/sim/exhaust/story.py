@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from kraftwire.raft import effects as do
-from kraftwire.sim import words
-from kraftwire.sim.excerpt import LINES_MAX, cut
+from kraftwire.sim import describe
 from kraftwire.sim.exhaust.bounds import Bounds
 from kraftwire.sim.exhaust.packets import Action
 from kraftwire.sim.exhaust.replica import NOBODY
 from kraftwire.sim.exhaust.steps import Steps
 from kraftwire.sim.exhaust.world import State, World
-from kraftwire.sim.headline import headline
-from kraftwire.sim.violation import Violation
+from kraftwire.sim.failure_lines import LINES_MAX, cut
+from kraftwire.sim.failure_summary import summary_lines
+from kraftwire.sim.invariants import Violation
 
 _LAST = 20
 
@@ -41,7 +41,7 @@ class _Teller:
         steps = self._world.steps
         local = steps.locals[state.replicas[what.at]]
         trace = steps.trace(local, what.event)
-        came = "; ".join(words.effects(one for one in trace if not _is_silent(one))) or "nothing"
+        came = "; ".join(describe.effects(one for one in trace if not _is_silent(one))) or "nothing"
         self.lines.append(cut(f"{self._cause(what)} | {local.at}: {came}"))
 
     def _cause(self, what: Action) -> str:
@@ -52,7 +52,7 @@ class _Teller:
                 return f"restart {what.at + 1}, {rest[0]} unflushed batches survive"
             return " ".join(str(part) for part in (name, what.at + 1, *rest))
         one = self._world.packets.values[what.packet]
-        said = words.message(steps.messages.values[one.message])
+        said = describe.message(steps.messages.values[one.message])
         if one.is_answer:
             return f"{one.target} to {one.asker}: {said}"
         late = ", late" if one.label == NOBODY else ""
@@ -90,7 +90,7 @@ def story(bounds: Bounds, path: Sequence[int]) -> list[str]:
     lines = [f"{number:3} {line}" for number, line in enumerate(lines, 1)]
     head = ["nothing is violated"]
     if violation is not None:
-        head = headline(violation.invariant, violation.detail, violation.odds)
+        head = summary_lines(violation.invariant, violation.detail, violation.evidence)
     head.append(command(bounds, path))
     room = LINES_MAX - len(head)
     if len(lines) > room:

@@ -10,11 +10,11 @@ from typing import Any, cast
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.raft.effects import ElectionState
-from kraftwire.sim import words
+from kraftwire.sim import describe
+from kraftwire.sim.invariants import Violation
 from kraftwire.sim.untimed import replica_events as did
 from kraftwire.sim.untimed.cluster_history import ClusterHistory
 from kraftwire.sim.untimed.replica_model import ReplicaModel
-from kraftwire.sim.violation import Violation
 from kraftwire.sim.voters import Key
 from kraftwire.wire.message import Message
 
@@ -71,8 +71,8 @@ class ElectionChecks:
             raise Violation(
                 "S19",
                 f"a pre-vote changes what {who} has stored",
-                f"stored before: {words.election(old)}",
-                f"stored now: {words.election(new)}",
+                f"stored before: {describe.election(old)}",
+                f"stored now: {describe.election(new)}",
             )
         if new.epoch == old.epoch and old.voted is not None:
             forgets = new.voted is None and new.leader_id == who
@@ -147,8 +147,8 @@ class ElectionChecks:
             raise Violation(
                 "S4",
                 f"{own} asks for votes with a log that is not its own",
-                f"its log ends at {words.position(model.end, model.last_epoch)}",
-                f"it asks with {words.position(log[1], log[0])}",
+                f"its log ends at {describe.position(model.end, model.last_epoch)}",
+                f"it asks with {describe.position(log[1], log[0])}",
             )
         if model.durable < model.end:
             raise Violation(
@@ -181,7 +181,7 @@ class ElectionChecks:
                 raise Violation(
                     "S3",
                     f"{own} votes for {candidate} in epoch {epoch} without having stored that",
-                    f"answered: {words.vote(own, epoch, *candidate_key, model.key[1])}",
+                    f"answered: {describe.vote(own, epoch, *candidate_key, model.key[1])}",
                     f"stored: {_ballot(model.key, model.stored)}",
                 )
             self._history.votes_for(model.key, epoch, candidate)
@@ -192,13 +192,13 @@ class ElectionChecks:
             raise Violation(
                 "S4",
                 f"{own} gives a {kind} to {candidate}, whose log is older than its own",
-                f"log of node {own}: ends at {words.position(mine[1], mine[0])}",
-                f"log of candidate {candidate}: ends at {words.position(log[1], log[0])}",
+                f"log of node {own}: ends at {describe.position(mine[1], mine[0])}",
+                f"log of candidate {candidate}: ends at {describe.position(log[1], log[0])}",
             )
 
 
 def _ballot(key: Key, stored: ElectionState) -> str:
     """Describe a stored vote, with both directory ids."""
     if stored.voted is None:
-        return words.vote(key[0], stored.epoch, -1, own_id=key[1])
-    return words.vote(key[0], stored.epoch, stored.voted.id, stored.voted.directory_id, key[1])
+        return describe.vote(key[0], stored.epoch, -1, own_id=key[1])
+    return describe.vote(key[0], stored.epoch, stored.voted.id, stored.voted.directory_id, key[1])

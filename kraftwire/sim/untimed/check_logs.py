@@ -6,12 +6,12 @@ replicas that a commit needs follow from a model of the voter set of every log.
 
 from __future__ import annotations
 
-from kraftwire.sim import words
+from kraftwire.sim import describe
+from kraftwire.sim.invariants import Violation
 from kraftwire.sim.untimed import replica_events as did
 from kraftwire.sim.untimed.cluster_history import ClusterHistory
 from kraftwire.sim.untimed.disk import Entry
 from kraftwire.sim.untimed.replica_model import ReplicaModel
-from kraftwire.sim.violation import Violation
 
 
 class LogChecks:
@@ -54,8 +54,8 @@ class LogChecks:
             raise Violation(
                 "S16",
                 f"{own} changes more than one voter at once",
-                f"in force: {words.voters(sorted(old))}",
-                f"written: {words.voters(sorted(new))}",
+                f"in force: {describe.voters(sorted(old))}",
+                f"written: {describe.voters(sorted(new))}",
             )
         if not new:
             raise Violation("S16", f"{own} writes a voter set of nobody")
@@ -107,11 +107,12 @@ class LogChecks:
         known = [one for one in model.log if one.base >= event.start.offset]
         if list(event.entries) != known[:count] and model.log:
             first = next((at for at, one in enumerate(event.entries) if one not in known), 0)
+            written = describe.batch(known[first].data) if first < len(known) else "nothing"
             raise Violation(
                 "S13",
                 f"{own} finds a log that it did not write",
-                f"found: {words.batch(event.entries[first].data)}",
-                f"written: {words.batch(known[first].data) if first < len(known) else 'nothing'}",
+                f"found: {describe.batch(event.entries[first].data)}",
+                f"written: {written}",
             )
         end = event.entries[-1].end if event.entries else event.start.offset
         if event.start.offset > model.start.offset:

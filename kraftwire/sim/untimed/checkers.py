@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.sim import words
+from kraftwire.sim import describe
+from kraftwire.sim.invariants import Violation
 from kraftwire.sim.untimed import replica_events as did
 from kraftwire.sim.untimed.check_elections import ElectionChecks
 from kraftwire.sim.untimed.check_logs import LogChecks
 from kraftwire.sim.untimed.cluster_history import ClusterHistory
 from kraftwire.sim.untimed.replica_model import ReplicaModel
-from kraftwire.sim.violation import Violation
 from kraftwire.sim.voters import Key, Voters
 
 
@@ -69,8 +69,8 @@ class Checkers:
             raise Violation(
                 "S2",
                 f"{node} finds another quorum state than it stored",
-                f"stored: {words.election(model.stored)}",
-                f"found: {words.election(event.election)}",
+                f"stored: {describe.election(model.stored)}",
+                f"found: {describe.election(event.election)}",
             )
         self.logs.on_started(model, event)
 
@@ -94,8 +94,8 @@ class Checkers:
             raise Violation(
                 "S16",
                 f"{node} takes other voters for those in force",
-                f"in force: {words.voters(ours)}",
-                f"node {node} believes: {words.voters(theirs)}",
+                f"in force: {describe.voters(ours)}",
+                f"node {node} believes: {describe.voters(theirs)}",
             )
 
     def ends(self) -> list[OffsetAndEpoch]:

@@ -11,9 +11,9 @@ from zlib import crc32
 
 from kraftwire.raft.effects import ElectionState
 from kraftwire.records.offsets import OffsetAndEpoch
-from kraftwire.sim import words
+from kraftwire.sim import describe
+from kraftwire.sim.invariants import Violation
 from kraftwire.sim.untimed.disk import Entry, record_values
-from kraftwire.sim.violation import Violation
 from kraftwire.sim.voters import Key, Voters, matches
 
 
@@ -85,8 +85,8 @@ class ClusterHistory:
             raise Violation(
                 "S3",
                 f"{key[0]} votes twice in epoch {epoch}",
-                f"first vote: {words.vote(key[0], epoch, voted, own_id=key[1])}",
-                f"second vote: {words.vote(key[0], epoch, candidate, own_id=key[1])}",
+                f"first vote: {describe.vote(key[0], epoch, voted, own_id=key[1])}",
+                f"second vote: {describe.vote(key[0], epoch, candidate, own_id=key[1])}",
             )
 
     def campaigned(self, own: int, epoch: int) -> None:
@@ -99,8 +99,8 @@ class ClusterHistory:
             raise Violation(
                 "S3",
                 f"{own} has a vote for {candidate}, which did not ask in that epoch",
-                f"stored before: {words.election(old)}",
-                f"stored now: {words.election(new)}",
+                f"stored before: {describe.election(old)}",
+                f"stored now: {describe.election(new)}",
             )
 
     def elected(
@@ -120,8 +120,8 @@ class ClusterHistory:
                 "S17",
                 f"{own} leads epoch {epoch} by the votes of {by} among "
                 f"{[member[0] for member in voters]}",
-                f"voters in force at {own}: {words.voters(voters)}",
-                f"of these voted for candidate {own}: {words.voters(members)}",
+                f"voters in force at {own}: {describe.voters(voters)}",
+                f"of these voted for candidate {own}: {describe.voters(members)}",
             )
         self._check_complete(own, epoch, start, log)
 
@@ -140,8 +140,8 @@ class ClusterHistory:
                 raise Violation(
                     "S5",
                     f"{own} leads epoch {epoch} without all that is committed",
-                    f"committed in epoch {at}: {words.batch(entry.data)}",
-                    f"its log ends at {words.position(*end)}",
+                    f"committed in epoch {at}: {describe.batch(entry.data)}",
+                    f"its log ends at {describe.position(*end)}",
                 )
             return
 
@@ -157,13 +157,13 @@ class ClusterHistory:
             raise Violation(
                 "S13",
                 f"offset {entry.base} of epoch {entry.epoch} is two batches",
-                f"written before: {words.batch(known[0].data)}",
-                f"at {own}: {words.batch(entry.data)}",
+                f"written before: {describe.batch(known[0].data)}",
+                f"at {own}: {describe.batch(entry.data)}",
             )
         if known[1] != before:
             raise Violation(
                 "S6",
-                f"logs with the same batch differ before it: {words.batch(entry.data)}",
+                f"logs with the same batch differ before it: {describe.batch(entry.data)}",
                 f"before it at {own}: epoch {before}",
                 f"before it elsewhere: epoch {known[1]}",
             )
@@ -181,7 +181,7 @@ class ClusterHistory:
                 raise Violation(
                     "S11",
                     f"{own} in epoch {epoch} drops committed {entry.base}",
-                    f"committed in epoch {self.commit_epochs[place]}: {words.batch(entry.data)}",
+                    f"committed in epoch {self.commit_epochs[place]}: {describe.batch(entry.data)}",
                     f"node {own} keeps what is below {end}",
                 )
 
@@ -199,14 +199,14 @@ class ClusterHistory:
                 raise Violation(
                     "S7",
                     f"{own} takes other records at {entry.base} for committed",
-                    f"committed: {words.batch(self.committed[place].data)}",
-                    f"at {own}: {words.batch(entry.data)}",
+                    f"committed: {describe.batch(self.committed[place].data)}",
+                    f"at {own}: {describe.batch(entry.data)}",
                 )
             if place is None and leader_epoch < 0:
                 raise Violation(
                     "S8",
                     f"{own} knows {offset}, committed is {self.frontier}",
-                    f"at node {own}: {words.batch(entry.data)}",
+                    f"at node {own}: {describe.batch(entry.data)}",
                     f"committed: up to {self.frontier}",
                 )
         if leader_epoch < 0 or offset <= self.frontier:
@@ -223,7 +223,7 @@ class ClusterHistory:
                 "S10",
                 f"{own} commits through a batch of an older epoch",
                 f"leader {own} of epoch {leader_epoch}, high watermark {offset}",
-                f"last committed batch: {words.batch(new[-1].data)}",
+                f"last committed batch: {describe.batch(new[-1].data)}",
             )
         for entry in new:
             self.places[entry.base] = len(self.committed)
@@ -238,9 +238,9 @@ class ClusterHistory:
         if 2 * len(members) <= len(voters):
             raise Violation(
                 "S9",
-                f"{own} commits what a minority has: {words.batch(self.committed[-1].data)}",
-                f"voters in force at {own}: {words.voters(voters)}",
-                f"of these have it durably: {words.voters(members)}",
+                f"{own} commits what a minority has: {describe.batch(self.committed[-1].data)}",
+                f"voters in force at {own}: {describe.voters(voters)}",
+                f"of these have it durably: {describe.voters(members)}",
             )
 
     def acknowledges(self, own: int, base: int, epoch: int, values: tuple[bytes, ...]) -> None:
@@ -255,11 +255,11 @@ class ClusterHistory:
             found_epoch = entry.epoch
             found = record_values(entry)[base - entry.base :][: len(values)]
         if found_epoch != epoch or tuple(found) != values:
-            there = ", ".join(map(words.value, found)) or "nothing"
+            there = ", ".join(map(describe.value, found)) or "nothing"
             raise Violation(
                 "S12",
                 f"{own} acknowledged what is not committed at {base}",
-                f"acknowledged: epoch {epoch} ({', '.join(map(words.value, values))})",
+                f"acknowledged: epoch {epoch} ({', '.join(map(describe.value, values))})",
                 f"committed: epoch {found_epoch} ({there})",
             )
 
@@ -289,8 +289,8 @@ class ClusterHistory:
             raise Violation(
                 "S16",
                 f"{own} has snapshot {snapshot} with other voters than are in force there",
-                f"in the snapshot: {words.voters(control[0] or ())}",
-                f"in force: {words.voters(voters or ())}",
+                f"in the snapshot: {describe.voters(control[0] or ())}",
+                f"in force: {describe.voters(voters or ())}",
             )
 
     def _control_at(self, offset: int) -> tuple[Voters | None, int | None]:
@@ -307,11 +307,11 @@ class ClusterHistory:
         """A state machine gets a batch. S7: a committed one."""
         place = self.places.get(entry.base)
         if place is None or self.committed[place] != entry:
-            known = "nothing" if place is None else words.batch(self.committed[place].data)
+            known = "nothing" if place is None else describe.batch(self.committed[place].data)
             raise Violation(
                 "S7",
                 f"{own} delivers {entry.base}, which is not committed",
-                f"delivered: {words.batch(entry.data)}",
+                f"delivered: {describe.batch(entry.data)}",
                 f"committed there: {known}",
             )
 

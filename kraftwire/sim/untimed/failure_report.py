@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from kraftwire.raft import effects as do
 from kraftwire.raft import events
-from kraftwire.sim import words
-from kraftwire.sim.excerpt import LINES_MAX, Line, excerpt, weight_of
-from kraftwire.sim.headline import ending, is_of_elections, nodes_named
+from kraftwire.sim import describe
+from kraftwire.sim.failure_lines import LINES_MAX, Line, select_lines, weight_of
+from kraftwire.sim.failure_summary import is_of_elections, nodes_named, report_lines
 from kraftwire.sim.untimed.calls import Name
 from kraftwire.sim.untimed.checkers import Checkers
 from kraftwire.sim.untimed.node import Node
@@ -58,7 +58,7 @@ class _Teller:
         sender, target = self._peers = name[:2]
         if call is None:
             return f"{kind} of a request from {sender} to {target}"
-        asked = words.message(call.message, call.version)
+        asked = describe.message(call.message, call.version)
         self._kind = _kind(call.message.NAME)
         if kind in ("fail", "expire"):
             self._kind = "failed request"
@@ -69,12 +69,12 @@ class _Teller:
             return f"{sender} to {target}{once_more}{late}: {asked}"
         self._kind = "response"
         self._event = events.ResponseReceived(call.request_id, call.answer)
-        return f"{target} to {sender}{late}: {words.message(call.answer)}"
+        return f"{target} to {sender}{late}: {describe.message(call.answer)}"
 
     def step(self, node: Node) -> None:
         """Add a step that a node took because of the last event."""
         found = [one for one in node.trace if not isinstance(one, _SILENT)]
-        came = "; ".join(words.effects(found, self._event)) or "nothing"
+        came = "; ".join(describe.effects(found, self._event)) or "nothing"
         self.last = node.id
         if self._cause == "start" and came == "nothing":
             return
@@ -106,15 +106,15 @@ def story(plan: Plan, path: Sequence[Action]) -> list[str]:
     world = World(plan)
     teller = _Teller(world)
     outcome = play(plan, path, world, teller.about)
-    named = nodes_named((outcome.detail, *outcome.odds))
-    at_odds = frozenset(node for node in (*named, teller.last) if node in plan.nodes)
+    named = nodes_named((outcome.detail, *outcome.evidence))
+    involved = frozenset(node for node in (*named, teller.last) if node in plan.nodes)
     by_votes = is_of_elections(outcome.invariant)
-    odds = list(outcome.odds)
-    if by_votes or not odds:
-        odds += sides(world.checkers, at_odds, is_of_elections=by_votes)
-    nodes, title = standing(world, at_odds), _title(plan, outcome)
-    told = excerpt(teller.lines, LINES_MAX, at_odds)
-    return [*told, *ending(title, outcome.invariant, outcome.detail, odds, nodes)]
+    evidence = list(outcome.evidence)
+    if by_votes or not evidence:
+        evidence += disagreement(world.checkers, involved, is_of_elections=by_votes)
+    nodes, title = node_states(world, involved), _title(plan, outcome)
+    told = select_lines(teller.lines, LINES_MAX, involved)
+    return [*told, *report_lines(title, outcome.invariant, outcome.detail, evidence, nodes)]
 
 
 def _title(plan: Plan, outcome: Outcome) -> str:
@@ -123,18 +123,20 @@ def _title(plan: Plan, outcome: Outcome) -> str:
     return f"seed {plan.seed}, {cluster}: fails after {len(outcome.path)} actions"
 
 
-def sides(checkers: Checkers, at_odds: frozenset[int], *, is_of_elections: bool) -> list[str]:
+def disagreement(
+    checkers: Checkers, involved: frozenset[int], *, is_of_elections: bool
+) -> list[str]:
     """Describe what these nodes disagree about.
 
     That is their votes, or the ends of their logs, with the end of what is committed.
     """
-    models = [checkers.models[node] for node in sorted(checkers.models) if node in at_odds]
+    models = [checkers.models[node] for node in sorted(checkers.models) if node in involved]
     if is_of_elections:
         epochs = {model.stored.epoch for model in models}
         voting = [checkers.models[node] for node in sorted(checkers.models)]
         return [_vote(model) for model in voting if model.stored.epoch in epochs]
     told = [
-        f"node {words.replica(*model.key)}: last batch {words.batch(model.log[-1].data)}"
+        f"node {describe.replica(*model.key)}: last batch {describe.batch(model.log[-1].data)}"
         for model in models
         if model.log
     ]
@@ -145,19 +147,19 @@ def _vote(model: ReplicaModel) -> str:
     stored, (node, directory_id) = model.stored, model.key
     if stored.leader_id == node:
         # A leader has voted for itself, but need not store that.
-        return words.vote(node, stored.epoch, node, directory_id, directory_id)
+        return describe.vote(node, stored.epoch, node, directory_id, directory_id)
     if stored.voted is None:
-        return words.vote(node, stored.epoch, -1, own_id=directory_id)
+        return describe.vote(node, stored.epoch, -1, own_id=directory_id)
     given = stored.voted
-    return words.vote(node, stored.epoch, given.id, given.directory_id, directory_id)
+    return describe.vote(node, stored.epoch, given.id, given.directory_id, directory_id)
 
 
-def standing(world: World, at_odds: frozenset[int]) -> list[str]:
-    """Return a line for each node and one for what is committed. Order: the nodes at odds first."""
+def node_states(world: World, involved: frozenset[int]) -> list[str]:
+    """Return a line for each node, those involved first, and one for what is committed."""
     models = world.checkers.models
-    nodes = sorted(models, key=lambda node: (node not in at_odds, node))
+    nodes = sorted(models, key=lambda node: (node not in involved, node))
     rows = [_row(world, models[node]) for node in nodes]
-    return [*words.table(rows), f"committed: {_committed(world.checkers)}"]
+    return [*describe.table(rows), f"committed: {_committed(world.checkers)}"]
 
 
 def _row(world: World, model: ReplicaModel) -> tuple[str, ...]:
@@ -166,14 +168,14 @@ def _row(world: World, model: ReplicaModel) -> tuple[str, ...]:
     return (
         f"{node}:",
         f"{running.core.role} in epoch {running.core.epoch}" if running else "down",
-        f"stored {words.stored(model.stored)}",
-        f"log end {words.position(model.end, model.last_epoch)}",
+        f"stored {describe.stored(model.stored)}",
+        f"log end {describe.position(model.end, model.last_epoch)}",
         f"durable to {model.durable}",
-        words.high_watermark(model.high_watermark),
-        f"voters {words.voters(model.voters)}",
+        describe.high_watermark(model.high_watermark),
+        f"voters {describe.voters(model.voters)}",
     )
 
 
 def _committed(checkers: Checkers) -> str:
     committed = checkers.history.committed
-    return words.committed(checkers.history.frontier, committed[-1].data if committed else None)
+    return describe.committed(checkers.history.frontier, committed[-1].data if committed else None)

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from random import Random
 
 from kraftwire.raft.config import RaftTimers
+from kraftwire.sim.invariants import Violation
 from kraftwire.sim.untimed.node import Node
 from kraftwire.sim.untimed.replica_model import ReplicaModel
 from kraftwire.sim.untimed.world import World
-from kraftwire.sim.violation import Violation
 from kraftwire.sim.voters import matches
 
 _STEPS_MAX = 100_000
@@ -196,13 +196,13 @@ def check_quiet_period(world: World) -> None:
     quiet = QuietPeriod(world)
     if not quiet.run(_LIMIT_MS, until_settled=True):
         if not quiet.can_elect():
-            world.mark("nobody can be elected")
+            world.cover("nobody can be elected")
             return
         if not quiet.can_be_found():
-            world.mark("no bootstrap server is a voter")
+            world.cover("no bootstrap server is a voter")
             return
         if quiet.cuts_itself_off():
-            world.mark("a removed voter cuts itself off")
+            world.cover("a removed voter cuts itself off")
             return
         raise Violation("L1" if quiet.leader() is None else "L2", quiet.state())
     # All clocks were set to the latest one, so what was healthy may have timed out once.
@@ -212,10 +212,10 @@ def check_quiet_period(world: World) -> None:
     _append(quiet, leader)
     trial = quiet.random.choice(_TRIALS)
     if trial(quiet, leader):
-        world.mark(trial.__name__.removeprefix("_").replace("_", " "))
+        world.cover(trial.__name__.removeprefix("_").replace("_", " "))
         world.apply("heal")
         _append(quiet, _settle(quiet))
-    world.mark("quiet period passed")
+    world.cover("quiet period passed")
 
 
 def _settle(quiet: QuietPeriod) -> Node:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from typing import Any
 
+from kraftwire.sim.invariants import BUGS, Violation, as_violation
 from kraftwire.sim.untimed.plan import KINDS, Plan, draw
 from kraftwire.sim.untimed.quiet_period import check_quiet_period
 from kraftwire.sim.untimed.scheduler import Scheduler
 from kraftwire.sim.untimed.world import Action, World
-from kraftwire.sim.violation import BUGS, Violation, as_violation
 
 QUIET_PERIOD: Action = ("quiet",)
 
@@ -28,11 +28,11 @@ class Outcome:
     steps: int = 0
     elections: int = 0
     commits: int = 0
-    marks: Counter[str] = field(default_factory=Counter)
+    coverage: Counter[str] = field(default_factory=Counter)
     path: list[Action] = field(default_factory=list)
     invariant: str = ""
     detail: str = ""
-    odds: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Totals:
     elections: int = 0
     commits: int = 0
     violations: int = 0
-    marks: Counter[str] = field(default_factory=Counter)
+    coverage: Counter[str] = field(default_factory=Counter)
 
     def add(self, outcome: Outcome) -> None:
         """Count a cluster."""
@@ -53,7 +53,7 @@ class Totals:
         self.elections += outcome.elections
         self.commits += outcome.commits
         self.violations += bool(outcome.invariant)
-        self.marks.update(outcome.marks)
+        self.coverage.update(outcome.coverage)
 
     def to_json(self) -> dict[str, Any]:
         """Return the object in the last line of `kraftwire sim explore --json`."""
@@ -131,13 +131,13 @@ def _outcome(world: World, apply: Callable[[], None]) -> Outcome:
     except BUGS as error:
         failed = as_violation(error)
         outcome.invariant, outcome.detail = failed.invariant, failed.detail
-        outcome.odds = failed.odds
+        outcome.evidence = failed.evidence
     finally:
         gc.enable()
-    outcome.steps = sum(world.marks.get(kind, 0) for kind in KINDS)
+    outcome.steps = sum(world.coverage.get(kind, 0) for kind in KINDS)
     outcome.elections = len(world.checkers.history.leaders)
     outcome.commits = world.checkers.history.frontier
-    outcome.marks = Counter(world.marks)
+    outcome.coverage = Counter(world.coverage)
     return outcome
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 from kraftwire.raft import events
 from kraftwire.raft.effects import SendRequest
+from kraftwire.sim.invariants import Violation
 from kraftwire.sim.untimed.calls import Call, Calls, Link, Name
 from kraftwire.sim.untimed.checkers import Checkers
 from kraftwire.sim.untimed.disk import Disk
 from kraftwire.sim.untimed.members import LISTENER_NAME, Members, node_of
 from kraftwire.sim.untimed.node import LISTENER, Crash, Node
 from kraftwire.sim.untimed.plan import Plan
-from kraftwire.sim.violation import Violation
 from kraftwire.wire.message import Message
 
 Action = tuple[Any, ...]
@@ -45,7 +45,7 @@ class World:
         self.disks: dict[int, Disk] = {}
         self.nodes: dict[int, Node] = {}
         self.history: list[Action] = []
-        self.marks: dict[str, int] = {}
+        self.coverage: dict[str, int] = {}
         self.cut_links: frozenset[Link] = frozenset()
         self.told: Callable[[Node], None] | None = None
         self._runs: dict[int, int] = {}
@@ -66,14 +66,14 @@ class World:
         """Carry out an event if it is still possible; returns whether it was. Raises: Violation."""
         self.history.append(what)
         if _ACTIONS[what[0]](self, *what[1:]):
-            self.mark(what[0])
+            self.cover(what[0])
             return True
         self.history.pop()
         return False
 
-    def mark(self, situation: str) -> None:
+    def cover(self, situation: str) -> None:
         """Count a situation that was reached."""
-        self.marks[situation] = self.marks.get(situation, 0) + 1
+        self.coverage[situation] = self.coverage.get(situation, 0) + 1
 
     def passes(self, call: Call) -> bool:
         """Whether the message of a call may arrive now."""
@@ -307,7 +307,7 @@ class World:
         self.checkers.on(node.id, seen)
         self._post(node)
         if has_crashed:
-            self.mark("died between two effects")
+            self.cover("died between two effects")
             self._end(node.id, self._dying.pop(node.id, 0))
         elif node.is_stopped:
             self._end(node.id, 0)

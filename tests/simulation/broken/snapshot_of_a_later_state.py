@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kraftwire.sim.snapshots import Digest
+from kraftwire.sim.state_machine import Digest
 
 FOUND_BY = {"S14"}
 

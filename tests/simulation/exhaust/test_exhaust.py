@@ -9,13 +9,13 @@ from random import Random
 import pytest
 
 from kraftwire.cli.main import main
-from kraftwire.sim.excerpt import LINES_MAX
 from kraftwire.sim.exhaust.bounds import Bounds
 from kraftwire.sim.exhaust.replica import Replica
 from kraftwire.sim.exhaust.search import Found, search
 from kraftwire.sim.exhaust.steps import Step, Steps, freeze, thaw
 from kraftwire.sim.exhaust.story import replay, story
 from kraftwire.sim.exhaust.world import State, World
+from kraftwire.sim.failure_lines import LINES_MAX
 from tests.history.putting_back import put_back
 from tests.simulation.exhaust.rules import RULES, Rule
 

@@ -1,4 +1,4 @@
-"""Histories made by hand for the checks of clusters without time: some break an invariant.
+"""LogChecks made by hand for the checks of clusters without time: some break an invariant.
 
 A history is a checkers with one thing seen last; everything before it is right.
 """

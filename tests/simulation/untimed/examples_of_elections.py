@@ -1,4 +1,4 @@
-"""Histories of elections: S1 to S4 and S17 to S20."""
+"""LogChecks of elections: S1 to S4 and S17 to S20."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histories of logs, snapshots and state machines: S5 to S15."""
+"""LogChecks of logs, snapshots and state machines: S5 to S15."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histories of voter sets that change: S16, and which votes count for S9."""
+"""LogChecks of voter sets that change: S16, and which votes count for S9."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraftwire.sim.invariants import MEANINGS
-from kraftwire.sim.violation import Violation
+from kraftwire.sim.invariants import MEANINGS, Violation
 from tests.simulation.untimed import examples_of_elections, examples_of_logs, examples_of_members
 from tests.simulation.untimed.examples import History
 

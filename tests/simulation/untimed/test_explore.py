@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from kraftwire.cli.main import main
-from kraftwire.sim.excerpt import LINES_MAX
+from kraftwire.sim.failure_lines import LINES_MAX
 from kraftwire.sim.untimed.failure_report import story
 from kraftwire.sim.untimed.plan import Plan, draw
 from kraftwire.sim.untimed.run import Outcome, explore, play, run_seeds, shrink
@@ -62,8 +62,8 @@ def test_a_sample_keeps_all_invariants(outcomes: list[Outcome]) -> None:
 
 def test_a_sample_reaches_what_matters(outcomes: list[Outcome]) -> None:
     """What no longer happens is no longer tested."""
-    marks = sum((outcome.marks for outcome in outcomes), Counter[str]())
-    assert [name for name in _REACHED if not marks[name]] == []
+    coverage = sum((outcome.coverage for outcome in outcomes), Counter[str]())
+    assert [name for name in _REACHED if not coverage[name]] == []
     assert sum(outcome.elections for outcome in outcomes) > 2 * _CLUSTERS
     assert sum(outcome.commits for outcome in outcomes) > 10 * _CLUSTERS
 
@@ -108,7 +108,7 @@ def _failing(break_rule: Callable[[pytest.MonkeyPatch], None], patch: pytest.Mon
 def test_a_broken_rule_is_reported_in_few_lines(
     rule: object, invariant: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The report is short enough to read and shows what is at odds."""
+    """The report is short enough to read and shows the evidence."""
     rule.break_rule(monkeypatch)  # type: ignore[attr-defined]
     found = (explore(draw(seed)) for seed in range(500))
     failed = next(outcome for outcome in found if outcome.invariant == invariant)
@@ -150,11 +150,11 @@ def test_a_leader_that_no_bootstrap_server_knows_need_not_be_found() -> None:
     """Operators have removed both voters that all nodes ask who leads."""
     outcome = explore(draw(9635))
     assert outcome.invariant == ""
-    assert outcome.marks["no bootstrap server is a voter"] == 1
+    assert outcome.coverage["no bootstrap server is a voter"] == 1
 
 
 def test_a_voter_that_stood_after_its_removal_may_stay_apart() -> None:
     """Its epoch is later than that of the leader, which does not follow it."""
     outcome = explore(draw(4729))
     assert outcome.invariant == ""
-    assert outcome.marks["a removed voter cuts itself off"] == 1
+    assert outcome.coverage["a removed voter cuts itself off"] == 1

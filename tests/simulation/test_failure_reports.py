@@ -11,18 +11,13 @@ from pathlib import Path
 import pytest
 
 from kraftwire.cli.main import main
-from kraftwire.sim.excerpt import LINES_MAX
-from kraftwire.sim.headline import headline
-from kraftwire.sim.invariants import MEANINGS
+from kraftwire.sim.failure_lines import LINES_MAX
+from kraftwire.sim.failure_report import story
+from kraftwire.sim.failure_summary import summary_lines
+from kraftwire.sim.invariants import MEANINGS, Violation
 from kraftwire.sim.plan import draw
-from kraftwire.sim.story import story
-from kraftwire.sim.violation import Violation
-from tests.simulation import elections_made, logs_made, snapshots_made
-from tests.simulation.untimed import (
-    examples_of_elections,
-    examples_of_logs,
-    examples_of_members,
-)
+from tests.simulation import examples_of_elections, examples_of_logs, examples_of_snapshots
+from tests.simulation.untimed.test_checks import BAD as BAD_UNTIMED
 
 _LENGTH_MS = 60_000
 
@@ -39,7 +34,7 @@ class Broken:
     name: str
     seed: int
     invariant: str
-    sides: tuple[str, ...]
+    disagreement: tuple[str, ...]
 
     def __str__(self) -> str:
         return f"{self.invariant}, {self.name}"
@@ -75,20 +70,20 @@ def _told(rule: Broken, patch: pytest.MonkeyPatch) -> list[str]:
 def test_a_violation_is_reported_with_its_meaning_and_both_sides(
     rule: Broken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At most 60 lines of what happened; then the invariant, its sentence and what is at odds."""
+    """At most 60 lines of what happened; then the invariant, its sentence and the evidence."""
     lines = _told(rule, monkeypatch)
     begin = next(place for place, line in enumerate(lines) if line.startswith("seed "))
     assert 0 < begin <= LINES_MAX
     head = lines[begin:]
     assert head[1].startswith(f"{rule.invariant}: ")
     assert head[2] == f"    must hold: {MEANINGS[rule.invariant]}"
-    odds = head[head.index("    at odds:") + 1 : head.index(_STANDING)]
-    for side in rule.sides:
-        assert any(re.search(side, line) for line in odds), side
+    evidence = head[head.index("    evidence:") + 1 : head.index(_STANDING)]
+    for side in rule.disagreement:
+        assert any(re.search(side, line) for line in evidence), side
     assert [line for line in lines if _RAW.search(line)] == []
 
 
-_STANDING = "    how the nodes stand, those at odds first:"
+_STANDING = "    state of the nodes, those involved first:"
 
 
 def test_the_last_step_is_shown_and_idle_ones_are_counted(
@@ -112,12 +107,10 @@ def test_fetches_that_change_nothing_are_counted(monkeypatch: pytest.MonkeyPatch
 
 
 _MADE = [
-    *elections_made.BAD,
-    *logs_made.BAD,
-    *snapshots_made.BAD,
     *examples_of_elections.BAD,
     *examples_of_logs.BAD,
-    *examples_of_members.BAD,
+    *examples_of_snapshots.BAD,
+    *BAD_UNTIMED,
 ]
 
 
@@ -126,7 +119,7 @@ def test_every_checker_objects_in_words(invariant: str, history: Callable[[], No
     """In both kinds of simulation: a sentence, and values by their fields."""
     with pytest.raises(Violation) as error:
         history()
-    lines = headline(invariant, error.value.detail, error.value.odds)
+    lines = summary_lines(invariant, error.value.detail, error.value.evidence)
     print("\n".join(lines))
     assert lines[0].startswith(f"{invariant}: ")
     assert lines[1] == f"    must hold: {MEANINGS[invariant]}"

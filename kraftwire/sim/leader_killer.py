@@ -9,9 +9,9 @@ from __future__ import annotations
 from random import Random
 from typing import Protocol
 
-from kraftwire.sim.clock import MS, Scheduler
-from kraftwire.sim.histories import Histories
-from kraftwire.sim.marks import Marks
+from kraftwire.sim.check_logs import LogChecks
+from kraftwire.sim.clock import MS, EventQueue
+from kraftwire.sim.coverage import Coverage
 from kraftwire.sim.network import Call
 from kraftwire.sim.plan import HUNT_STAGES, Fault, Plan
 
@@ -22,8 +22,8 @@ class _Process(Protocol):
     effects_to_crash: int | None
 
 
-class Prey(Protocol):
-    """A machine that the hunter may crash."""
+class Victim(Protocol):
+    """A machine that the leader_killer may crash."""
 
     id: int
     run: int
@@ -43,15 +43,15 @@ class Prey(Protocol):
         """Start the node after a delay."""
 
 
-class Hunter:
+class LeaderKiller:
     """Waits for the moment of the fault that armed it."""
 
     def __init__(
-        self, plan: Plan, scheduler: Scheduler, histories: Histories, marks: Marks
+        self, plan: Plan, queue: EventQueue, log_checks: LogChecks, coverage: Coverage
     ) -> None:
-        self._scheduler = scheduler
-        self._histories = histories
-        self._marks = marks
+        self._queue = queue
+        self._log_checks = log_checks
+        self._coverage = coverage
         self._stages = HUNT_STAGES if plan.has_changes else HUNT_STAGES[:-1]
         self._stage = ""
         self._until = 0
@@ -62,7 +62,7 @@ class Hunter:
     def arm(self, fault: Fault) -> None:
         """Hunt until the fault ends."""
         self._stage = self._stages[fault.salt % len(self._stages)]
-        self._until = self._scheduler.now + fault.length_ms * MS
+        self._until = self._queue.now + fault.length_ms * MS
         self._down_ms = 100 + fault.salt // 7 % (2 * fault.length_ms)
         self._appended = None
 
@@ -70,43 +70,43 @@ class Hunter:
         """Stop hunting."""
         self._stage = ""
 
-    def elected(self, machine: Prey) -> None:
+    def elected(self, machine: Victim) -> None:
         """A leader was elected."""
         if self._stage == "elected":
             self._strike(machine)
 
-    def appended(self, machine: Prey, *, has_changed: bool) -> None:
+    def appended(self, machine: Victim, *, has_changed: bool) -> None:
         """A leader wrote to its log; `has_changed` is True if that changed the voters."""
         if self._stage == "append" or (self._stage == "change" and has_changed):
             self._strike(machine)
         elif self._stage == "fetch":
             self._appended = machine.id
 
-    def served(self, machine: Prey, call: Call) -> None:
+    def served(self, machine: Victim, call: Call) -> None:
         """A leader sent records to a follower."""
         if self._stage == "fetch" and self._appended == machine.id:
-            logs = self._histories.logs
-            if logs[machine.id].force.has(logs[call.sender.id].key):
+            logs = self._log_checks.logs
+            if logs[machine.id].in_force.has(logs[call.sender.id].key):
                 self._strike(machine)
 
-    def committed(self, machine: Prey) -> None:
+    def committed(self, machine: Victim) -> None:
         """A leader's high watermark advanced."""
         if self._stage == "commit":
             self._strike(machine)
 
-    def _strike(self, machine: Prey) -> None:
-        stage, self._stage = self._stage, ""
-        if self._scheduler.now > self._until:
+    def _strike(self, machine: Victim) -> None:
+        cluster, self._stage = self._stage, ""
+        if self._queue.now > self._until:
             return
-        self._marks.hit(f"hunted: {stage}")
+        self._coverage.hit(f"hunted: {cluster}")
         # Some of the remaining effects of this step may still be carried out.
         process = machine.process
         if process is not None and self._random.random() < 0.5:
             process.effects_to_crash = self._random.randrange(4)
-        delay = 0 if stage != "fetch" else int(self._random.random() * 3 * MS)
-        self._scheduler.after(delay, self._kill, machine, machine.run)
+        delay = 0 if cluster != "fetch" else int(self._random.random() * 3 * MS)
+        self._queue.after(delay, self._kill, machine, machine.run)
 
-    def _kill(self, machine: Prey, run: int) -> None:
+    def _kill(self, machine: Victim, run: int) -> None:
         if machine.run != run:
             return
         machine.down_until = -1

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kraftwire.sim import words
-from kraftwire.sim.violation import Violation
+from kraftwire.sim import describe
+from kraftwire.sim.invariants import Violation
 from kraftwire.sim.voters import Key, Voters, members
 
 
@@ -22,7 +22,7 @@ class Stored:
 
 
 @dataclass(slots=True)
-class Ballots:
+class ElectionChecks:
     """The ledger of a cluster's elections.
 
     `voters` are the ids that were ever in a set, `keys` the replicas that nodes are at present.
@@ -154,8 +154,8 @@ class Ballots:
             raise Violation(
                 "S17",
                 f"{node} leads epoch {epoch} by the votes of a minority",
-                f"voted for {node}: {words.voters(granting)}",
-                f"voters in force at {node}: {words.voters(voters)}",
+                f"voted for {node}: {describe.voters(granting)}",
+                f"voters in force at {node}: {describe.voters(voters)}",
             )
 
     def pre_voted(self, node: int, before: Stored, *, was_due: bool = False) -> None:

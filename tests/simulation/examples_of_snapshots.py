@@ -1,13 +1,13 @@
-"""Histories of logs that begin at a snapshot: some break an invariant, some nearly do."""
+"""LogChecks of logs that begin at a snapshot: some break an invariant, some nearly do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from kraftwire.sim.histories import Histories
-from kraftwire.sim.marks import Marks
-from kraftwire.sim.snapshots import Digest
-from tests.simulation.logs_made import batch, histories, replicate
+from kraftwire.sim.check_logs import LogChecks
+from kraftwire.sim.coverage import Coverage
+from kraftwire.sim.state_machine import Digest
+from tests.simulation.examples_of_logs import batch, log_checks, replicate
 
 
 class _Snapshot:
@@ -28,9 +28,9 @@ class _Snapshot:
         yield self._Batch(self._values)
 
 
-def committed() -> Histories:
+def committed() -> LogChecks:
     """Two batches that two voters have, and that are committed; the third voter has none."""
-    logs = histories()
+    logs = log_checks()
     replicate(logs, (1, 2), batch(0, 5, 1) + batch(5, 5, 2), 2)
     logs.advanced(1, 10, 2)
     return logs
@@ -101,23 +101,23 @@ def a_restart_in_which_a_snapshot_took_the_place_of_the_log() -> None:
 def a_snapshot_of_another_state() -> None:
     """S14."""
     logs = committed()
-    machine = Digest(1, logs, Marks())
+    machine = Digest(1, logs, Coverage())
     machine.load(_Snapshot(5, [bytes(200)] * 6))  # type: ignore[arg-type]
 
 
 def a_snapshot_of_a_later_state() -> None:
     """S14."""
     logs = committed()
-    machine = Digest(1, logs, Marks())
+    machine = Digest(1, logs, Coverage())
     machine._state, machine.applied = logs.digest_at(10), 5
     values = list(machine.freeze())
-    Digest(2, logs, Marks()).load(_Snapshot(5, values))  # type: ignore[arg-type]
+    Digest(2, logs, Coverage()).load(_Snapshot(5, values))  # type: ignore[arg-type]
 
 
 def a_snapshot_that_takes_a_state_machine_back() -> None:
     """S15."""
     logs = committed()
-    machine = Digest(1, logs, Marks())
+    machine = Digest(1, logs, Coverage())
     machine._state, machine.applied = logs.digest_at(5), 5
     values = list(machine.freeze())
     machine.applied = 10
@@ -126,9 +126,9 @@ def a_snapshot_that_takes_a_state_machine_back() -> None:
 
 def a_snapshot_that_is_what_was_committed() -> None:
     logs = committed()
-    machine = Digest(1, logs, Marks())
+    machine = Digest(1, logs, Coverage())
     machine._state, machine.applied = logs.digest_at(5), 5
-    other = Digest(2, logs, Marks())
+    other = Digest(2, logs, Coverage())
     other.load(_Snapshot(5, list(machine.freeze())))  # type: ignore[arg-type]
     assert list(other.freeze()) == list(machine.freeze())
 

@@ -1,6 +1,6 @@
-"""Checks logs: that they agree, that what is committed stays, and that it was durable.
+"""Checks logs and voter changes: logs agree, what is committed stays, and was durable.
 
-Invariants S5-S14, S16 and S21. Two logs agree up to a position if they hold the same batch there.
+Invariants S5 to S16 and S21. Written without knowing a core or a message.
 """
 
 from __future__ import annotations
@@ -9,11 +9,69 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kraftwire.sim import words
-from kraftwire.sim.changes import check_change
-from kraftwire.sim.logs import Batch, ReplicaLog, digest, split
-from kraftwire.sim.violation import Violation
-from kraftwire.sim.voters import InForce, Key, members
+from kraftwire.sim import describe
+from kraftwire.sim.invariants import Violation
+from kraftwire.sim.replica_log import Batch, ReplicaLog, digest, split
+from kraftwire.sim.voters import InForce, Key, Voters, members
+
+
+def check_change(node: int, now: InForce, *, high_watermark: int, has_committed: bool) -> None:
+    """A leader writes a voter set. S16: one member differs, and all before is committed.
+
+    `now` is in effect from then on; `has_committed` is True if the leader knows that a record of
+    its own epoch is committed.
+    """
+    before = now.before
+    if before is None or now.offset == before.offset:
+        return
+    old, new = _comparable(before.voters, now.voters)
+    if not new:
+        raise Violation("S16", f"{node} writes a voter set of nobody")
+    if old == new:
+        return
+    if len(old ^ new) > 1:
+        raise Violation(
+            "S16",
+            f"{node} changes more than one voter at once",
+            f"in force: {describe.voters(sorted(old))}",
+            f"written: {describe.voters(sorted(new))}",
+        )
+    if before.offset >= high_watermark:
+        raise Violation(
+            "S16", f"{node} changes voters, the set at {before.offset} is not committed"
+        )
+    if not has_committed:
+        raise Violation("S16", f"{node} changes voters, nothing of its epoch is committed")
+
+
+def _comparable(old: Voters, new: Voters) -> tuple[set[Key], set[Key]]:
+    """Return both sets in comparable form: the upgrade from kraft.version 0 adds directory ids."""
+    if any(any(member[1]) for member in old):
+        return set(old), set(new)
+    return {(one[0], b"") for one in old}, {(one[0], b"") for one in new}
+
+
+def check_added(committed: InForce, key: Key) -> None:
+    """Check the answer to an operator that a voter is added, and that this is committed. S12."""
+    if not any(key in in_force.voters for in_force in committed.past()):
+        raise Violation(
+            "S12",
+            f"voter {key[0]} was acknowledged, and is in no committed set",
+            f"committed: {describe.voters(committed.voters)}",
+        )
+
+
+def check_removed(committed: InForce, key: Key) -> None:
+    """Check the answer to an operator that a voter is removed, and that this is committed. S12."""
+    for in_force in committed.past():
+        before = in_force.before
+        if key not in in_force.voters and before is not None and key in before.voters:
+            return
+    raise Violation(
+        "S12",
+        f"the removal of voter {key[0]} was acknowledged, and is not committed",
+        f"committed: {describe.voters(committed.voters)}",
+    )
 
 
 @dataclass(slots=True)
@@ -29,7 +87,7 @@ class _Epoch:
         return next(iter(self.batches.values())).end
 
 
-class Histories:
+class LogChecks:
     """The logs of a cluster and what was committed."""
 
     def __init__(self, initial: InForce, replicas: Mapping[int, ReplicaLog]) -> None:
@@ -50,9 +108,9 @@ class Histories:
         return self.committed[-1].end if self.committed else 0
 
     @property
-    def force(self) -> InForce:
+    def in_force(self) -> InForce:
         """What is in effect according to what is committed."""
-        return self.committed[-1].force if self.committed else self.initial
+        return self.committed[-1].in_force if self.committed else self.initial
 
     def appended(
         self, node: int, data: bytes | memoryview, epoch: int, *, leads: bool = False
@@ -69,7 +127,7 @@ class Histories:
                     "S13", f"{node} in epoch {epoch} appends epoch {batch_epoch} at {base}"
                 )
             batch = self._same(node, (base, end, batch_epoch), raw, previous)
-            if leads and batch.force is not log.force:
+            if leads and batch.in_force is not log.in_force:
                 self._check_change(node, batch)
             batches.append(batch)
             previous = batch
@@ -125,8 +183,8 @@ class Histories:
                     raise Violation(
                         "S7",
                         f"{node} commits other bytes at {batches[index].base}",
-                        f"committed: {words.batch(committed[index].data)}",
-                        f"at {node}: {words.batch(batches[index].data)}",
+                        f"committed: {describe.batch(committed[index].data)}",
+                        f"at {node}: {describe.batch(batches[index].data)}",
                     )
             elif leader_epoch is None:
                 raise Violation("S8", f"{node} knows {offset}, committed is {self.frontier}")
@@ -147,7 +205,7 @@ class Histories:
             raise Violation(
                 "S5",
                 f"{node} leads epoch {epoch} without offset {self.committed[index].base}",
-                f"committed: {words.batch(self.committed[index].data)}",
+                f"committed: {describe.batch(self.committed[index].data)}",
                 f"its log ends with (epoch, offset) {self.logs[node].last}",
             )
 
@@ -243,14 +301,14 @@ class Histories:
             digests.append(digest(before, self.committed[len(digests)].data))
         return digests[index]
 
-    def force_at(self, offset: int) -> InForce:
+    def in_force_at(self, offset: int) -> InForce:
         """Return what is in effect according to all that is committed below an offset."""
         index = bisect_right(self._ends, offset)
-        return self.committed[index - 1].force if index else self.initial
+        return self.committed[index - 1].in_force if index else self.initial
 
     def forget(self, node: int, key: Key, told: InForce) -> None:
         """A node's disk was replaced by an empty one, which makes it another replica; `told` is in
-        force at it."""
+        in force at it."""
         self.lost.append(self.logs[node])
         self.logs[node] = ReplicaLog(key, told)
 
@@ -285,8 +343,8 @@ class Histories:
             raise Violation(
                 "S13",
                 f"{node} has other bytes at ({number}, {base})",
-                f"written before: {words.batch(known.data)}",
-                f"at {node}: {words.batch(data)}",
+                f"written before: {describe.batch(known.data)}",
+                f"at {node}: {describe.batch(data)}",
             )
         if known.previous is not previous:
             raise Violation("S6", f"{node} has another log below ({number}, {base})")
@@ -295,7 +353,7 @@ class Histories:
     def _check_change(self, node: int, batch: Batch) -> None:
         mark = self.logs[node].high_watermark
         has_committed = self._epochs[batch.epoch].first_end <= mark
-        check_change(node, batch.force, high_watermark=mark, has_committed=has_committed)
+        check_change(node, batch.in_force, high_watermark=mark, has_committed=has_committed)
 
     def _check_droppable(self, node: int, index: int, epoch: int) -> None:
         if index < len(self.committed) and self.commit_epochs[index] <= epoch:
@@ -311,9 +369,9 @@ class Histories:
                 "S10",
                 f"{node} of epoch {epoch} commits {last.base} of epoch {last.epoch} alone",
                 f"leader {node} of epoch {epoch}",
-                f"last committed batch: {words.batch(last.data)}",
+                f"last committed batch: {describe.batch(last.data)}",
             )
-        voters = self.logs[node].force.voters
+        voters = self.logs[node].in_force.voters
         # A disk that was replaced since then has acknowledged what it held to the leader.
         logs = (*self.logs.values(), *self.lost)
         keys = [log.key for log in logs if _has_durably(log, count, last)]
@@ -321,9 +379,9 @@ class Histories:
         if 2 * len(holding) <= len(voters):
             raise Violation(
                 "S9",
-                f"{node} commits up to {last.end}, durable on {words.voters(holding)} only",
-                f"last committed batch: {words.batch(last.data)}",
-                f"voters in force at {node}: {words.voters(voters)}",
+                f"{node} commits up to {last.end}, durable on {describe.voters(holding)} only",
+                f"last committed batch: {describe.batch(last.data)}",
+                f"voters in force at {node}: {describe.voters(voters)}",
             )
         new = batches[len(self.committed) : count]
         self.committed += new

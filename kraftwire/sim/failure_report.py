@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kraftwire.sim.excerpt import LINES_MAX
-from kraftwire.sim.headline import ending, is_of_elections, nodes_named
+from kraftwire.sim.cluster_state import disagreement, node_states
+from kraftwire.sim.failure_lines import LINES_MAX
+from kraftwire.sim.failure_summary import is_of_elections, nodes_named, report_lines
 from kraftwire.sim.plan import Plan
 from kraftwire.sim.run import run_plan
-from kraftwire.sim.scene import sides, standing
 from kraftwire.sim.timeline import Timeline
 
 
@@ -20,19 +20,19 @@ def story(plan: Plan, lines: int = LINES_MAX) -> list[str]:
     outcome = run_plan(plan, timeline)
     if not outcome.invariant:
         return [f"seed {plan.seed}: nothing is violated in {outcome.virtual_seconds:.0f} s"]
-    named = nodes_named((outcome.detail, *outcome.odds))
-    at_odds = frozenset(node for node in (*named, timeline.last) if 0 < node <= plan.nodes)
+    named = nodes_named((outcome.detail, *outcome.evidence))
+    involved = frozenset(node for node in (*named, timeline.last) if 0 < node <= plan.nodes)
     nodes: list[str] = []
-    odds = list(outcome.odds)
+    evidence = list(outcome.evidence)
     # Before any node has taken a step there is nothing to show.
-    if timeline.stage is not None and timeline.last >= 0:
-        nodes = standing(timeline.stage, at_odds)
+    if timeline.cluster is not None and timeline.last >= 0:
+        nodes = node_states(timeline.cluster, involved)
         by_votes = is_of_elections(outcome.invariant)
-        if by_votes or not odds:
-            odds += sides(timeline.stage, at_odds, is_of_elections=by_votes)
+        if by_votes or not evidence:
+            evidence += disagreement(timeline.cluster, involved, is_of_elections=by_votes)
     title = f"seed {plan.seed}, {_size(plan)}: fails after {outcome.virtual_seconds:.3f} s"
-    told = timeline.told(at_odds)
-    return [*told, *ending(title, outcome.invariant, outcome.detail, odds, nodes)]
+    told = timeline.told(involved)
+    return [*told, *report_lines(title, outcome.invariant, outcome.detail, evidence, nodes)]
 
 
 def _size(plan: Plan) -> str:

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 
 from kraftwire.records.batch import RecordBatch
 from kraftwire.replica.state_machine import SnapshotReader
-from kraftwire.sim.histories import Histories
-from kraftwire.sim.logs import digest
-from kraftwire.sim.marks import Marks
-from kraftwire.sim.violation import Violation
+from kraftwire.sim.check_logs import LogChecks
+from kraftwire.sim.coverage import Coverage
+from kraftwire.sim.invariants import Violation
+from kraftwire.sim.replica_log import digest
 
 # The most records in a snapshot, and the padding of each: a few fetches for a follower.
 _RECORDS_MAX = 12
@@ -23,18 +23,18 @@ _RECORD_BYTES = 150
 class Digest:
     """Follows a log. `applied` is the end of what it has."""
 
-    def __init__(self, node: int, histories: Histories, marks: Marks) -> None:
+    def __init__(self, node: int, log_checks: LogChecks, coverage: Coverage) -> None:
         self.applied = 0
         self._node = node
-        self._histories = histories
-        self._marks = marks
+        self._log_checks = log_checks
+        self._coverage = coverage
         self._state = b""
 
     def apply(self, batches: Sequence[RecordBatch]) -> None:
         """Apply batches, which must be the committed ones."""
         data = [bytes(batch.raw) for batch in batches]
         end = batches[-1].last_offset + 1
-        self.applied = self._histories.delivered(self.applied, end, b"".join(data))
+        self.applied = self._log_checks.delivered(self.applied, end, b"".join(data))
         for raw in data:
             self._state = digest(self._state, raw)
 
@@ -44,10 +44,10 @@ class Digest:
         end = snapshot.id.offset
         if end <= self.applied:
             raise Violation("S15", f"{self._node} goes back from {self.applied} to snapshot {end}")
-        check_snapshot(self._node, end, values, self._histories)
+        check_snapshot(self._node, end, values, self._log_checks)
         self._state = values[0][: len(values[0]) - _RECORD_BYTES]
         self.applied = end
-        self._marks.hit("snapshot loaded")
+        self._coverage.hit("snapshot loaded")
 
     def freeze(self) -> Iterable[bytes]:
         """The state, in a few records."""
@@ -61,7 +61,7 @@ def _values(offset: int, state: bytes) -> list[bytes]:
     return [state + bytes(_RECORD_BYTES)] * (1 + offset % _RECORDS_MAX)
 
 
-def check_snapshot(node: int, offset: int, values: list[bytes], histories: Histories) -> None:
+def check_snapshot(node: int, offset: int, values: list[bytes], log_checks: LogChecks) -> None:
     """A snapshot has records with these values. S14: it holds what was committed up to its end."""
-    if values != _values(offset, histories.digest_at(offset)):
+    if values != _values(offset, log_checks.digest_at(offset)):
         raise Violation("S14", f"a snapshot of {node} up to {offset} is not what was committed")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from kraftwire.sim import words
-from kraftwire.sim.ballots import Ballots
-from kraftwire.sim.histories import Histories
+from kraftwire.sim import describe
+from kraftwire.sim.check_elections import ElectionChecks
+from kraftwire.sim.check_logs import LogChecks
 
 
 class _Core(Protocol):
@@ -50,15 +50,15 @@ class _Machine(Protocol):
         """The current run."""
 
 
-class Stage(Protocol):
+class CheckedCluster(Protocol):
     """A cluster and its checkers."""
 
     @property
-    def ballots(self) -> Ballots:
+    def election_checks(self) -> ElectionChecks:
         """Who voted for whom."""
 
     @property
-    def histories(self) -> Histories:
+    def log_checks(self) -> LogChecks:
         """The contents of logs."""
 
     @property
@@ -66,60 +66,63 @@ class Stage(Protocol):
         """The nodes by id."""
 
 
-def sides(stage: Stage, at_odds: frozenset[int], *, is_of_elections: bool) -> list[str]:
+def disagreement(
+    cluster: CheckedCluster, involved: frozenset[int], *, is_of_elections: bool
+) -> list[str]:
     """Describe what these nodes disagree about: their votes, or the ends of their logs, with the
     end of what is committed."""
-    nodes = [node for node in sorted(stage.machines) if node in at_odds]
+    nodes = [node for node in sorted(cluster.machines) if node in involved]
     if is_of_elections:
-        return _votes(stage, nodes)
-    logs = stage.histories.logs
+        return _votes(cluster, nodes)
+    logs = cluster.log_checks.logs
     told = [
-        f"node {_named(stage, node)}: last batch {words.batch(logs[node].batches[-1].data)}"
+        f"node {_named(cluster, node)}: last batch {describe.batch(logs[node].batches[-1].data)}"
         for node in nodes
         if logs[node].batches
     ]
-    return [*told, f"committed: {_committed(stage)}"]
+    return [*told, f"committed: {_committed(cluster)}"]
 
 
-def _votes(stage: Stage, nodes: list[int]) -> list[str]:
+def _votes(cluster: CheckedCluster, nodes: list[int]) -> list[str]:
     """Describe the votes of these nodes, and of all that have stored the same epochs."""
-    stored = stage.ballots.stored
+    stored = cluster.election_checks.stored
     epochs = {stored[node].epoch for node in nodes if node in stored}
     told = []
     for voter, one in sorted(stored.items()):
         if one.epoch in epochs:
             # A leader has voted for itself, but need not store that.
             candidate = voter if one.leader == voter else one.vote
-            ids = _directory(stage, candidate), _directory(stage, voter)
-            told.append(words.vote(voter, one.epoch, candidate, *ids))
+            ids = _directory(cluster, candidate), _directory(cluster, voter)
+            told.append(describe.vote(voter, one.epoch, candidate, *ids))
     return told
 
 
-def standing(stage: Stage, at_odds: frozenset[int]) -> list[str]:
-    """Return a line for each node and one for what is committed. Order: the nodes at odds first."""
-    nodes = sorted(stage.machines, key=lambda node: (node not in at_odds, node))
-    rows = [_row(stage, node) for node in nodes]
-    return [*words.table(rows), f"committed: {_committed(stage)}"]
+def node_states(cluster: CheckedCluster, involved: frozenset[int]) -> list[str]:
+    """Return a line for each node, those involved first, and one for what is committed."""
+    nodes = sorted(cluster.machines, key=lambda node: (node not in involved, node))
+    rows = [_row(cluster, node) for node in nodes]
+    return [*describe.table(rows), f"committed: {_committed(cluster)}"]
 
 
-def _committed(stage: Stage) -> str:
-    committed = stage.histories.committed
-    return words.committed(stage.histories.frontier, committed[-1].data if committed else None)
+def _committed(cluster: CheckedCluster) -> str:
+    checks = cluster.log_checks
+    last = checks.committed[-1].data if checks.committed else None
+    return describe.committed(checks.frontier, last)
 
 
-def _directory(stage: Stage, node: int) -> bytes:
-    machine = stage.machines.get(node)
+def _directory(cluster: CheckedCluster, node: int) -> bytes:
+    machine = cluster.machines.get(node)
     process = machine.process if machine is not None else None
     return process.storage.directory_id if process is not None else b""
 
 
-def _named(stage: Stage, node: int) -> str:
-    return words.replica(node, _directory(stage, node))
+def _named(cluster: CheckedCluster, node: int) -> str:
+    return describe.replica(node, _directory(cluster, node))
 
 
-def _row(stage: Stage, node: int) -> tuple[str, ...]:
-    process = stage.machines[node].process
-    log, stored = stage.histories.logs[node], stage.ballots.stored.get(node)
+def _row(cluster: CheckedCluster, node: int) -> tuple[str, ...]:
+    process = cluster.machines[node].process
+    log, stored = cluster.log_checks.logs[node], cluster.election_checks.stored.get(node)
     role = f"{process.core.role} in epoch {process.core.epoch}" if process else "down"
     told = "nothing stored"
     if stored is not None:
@@ -130,7 +133,7 @@ def _row(stage: Stage, node: int) -> tuple[str, ...]:
         f"{node}:",
         role,
         told,
-        f"log end {words.position(log.end, log.last[0])}",
+        f"log end {describe.position(log.end, log.last[0])}",
         f"durable to {log.durable_end}",
-        words.high_watermark(log.high_watermark),
+        describe.high_watermark(log.high_watermark),
     )

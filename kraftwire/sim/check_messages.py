@@ -17,9 +17,9 @@ from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.events import Event, ResponseReceived
-from kraftwire.sim.ballots import Ballots
-from kraftwire.sim.histories import Histories
-from kraftwire.sim.violation import Violation
+from kraftwire.sim.check_elections import ElectionChecks
+from kraftwire.sim.check_logs import LogChecks
+from kraftwire.sim.invariants import Violation
 from kraftwire.wire.message import Message
 
 VOTE = VoteRequest.API_KEY
@@ -44,11 +44,11 @@ def diverging_epoch_of(event: Event | None) -> int | None:
 class MessageChecks:
     """Checks every message that leaves a node against what the node has stored."""
 
-    __slots__ = ("_ballots", "_logs", "_replies", "_requests")
+    __slots__ = ("_election_checks", "_logs", "_replies", "_requests")
 
-    def __init__(self, ballots: Ballots, histories: Histories) -> None:
-        self._ballots = ballots
-        self._logs = histories.logs
+    def __init__(self, election_checks: ElectionChecks, log_checks: LogChecks) -> None:
+        self._election_checks = election_checks
+        self._logs = log_checks.logs
         self._requests: dict[int, Callable[[int, Any], None]] = {
             FetchSnapshotRequest.API_KEY: self._snapshot_request,
             VoteRequest.API_KEY: self._vote_request,
@@ -65,7 +65,7 @@ class MessageChecks:
     def fetch(self, node: int, message: FetchRequest) -> None:
         """Check a Fetch before it is sent. S2, S9."""
         partition = message.topics[0].partitions[0]
-        self._ballots.sends(node, partition.current_leader_epoch)
+        self._election_checks.sends(node, partition.current_leader_epoch)
         end = self._logs[node].durable_end
         if partition.fetch_offset > end:
             raise Violation("S9", f"{node} fetches at {partition.fetch_offset}, durable to {end}")
@@ -99,22 +99,22 @@ class MessageChecks:
             return
         asked = cast("VoteRequest", request).topics[0].partitions[0]
         if not asked.pre_vote:
-            self._ballots.grants(node, asked.replica_epoch, asked.replica_id)
+            self._election_checks.grants(node, asked.replica_epoch, asked.replica_id)
         if asked.pre_vote or vote_before != asked.replica_id:
             log = (asked.last_offset_epoch, asked.last_offset)
-            self._ballots.compares(self._logs[node].last, log, node)
+            self._election_checks.compares(self._logs[node].last, log, node)
 
     def _snapshot_request(self, node: int, message: FetchSnapshotRequest) -> None:
-        self._ballots.sends(node, message.topics[0].partitions[0].current_leader_epoch)
+        self._election_checks.sends(node, message.topics[0].partitions[0].current_leader_epoch)
 
     def _vote_request(self, node: int, message: VoteRequest) -> None:
         partition = message.topics[0].partitions[0]
         log, voter, pre_vote = self._logs[node], message.voter_id, partition.pre_vote
         if (partition.replica_id, partition.replica_directory_id) != log.key:
             raise Violation("S17", f"{node} asks for votes as {partition.replica_id}")
-        self._ballots.stands(node, may_stand=log.may_stand)
-        self._ballots.asks_for_vote(
-            node, partition.replica_epoch, voter, pre_vote=pre_vote, voters=log.force.voters
+        self._election_checks.stands(node, may_stand=log.may_stand)
+        self._election_checks.asks_for_vote(
+            node, partition.replica_epoch, voter, pre_vote=pre_vote, voters=log.in_force.voters
         )
         said, mine = (partition.last_offset_epoch, partition.last_offset), log.last
         if said != mine or log.durable_end < log.end:
@@ -127,11 +127,11 @@ class MessageChecks:
 
     def _begin_request(self, node: int, message: BeginQuorumEpochRequest) -> None:
         partition = message.topics[0].partitions[0]
-        self._ballots.names_leader(node, partition.leader_epoch, partition.leader_id)
+        self._election_checks.names_leader(node, partition.leader_epoch, partition.leader_id)
 
     def _end_request(self, node: int, message: EndQuorumEpochRequest) -> None:
         partition = message.topics[0].partitions[0]
-        self._ballots.names_leader(node, partition.leader_epoch, partition.leader_id)
+        self._election_checks.names_leader(node, partition.leader_epoch, partition.leader_id)
 
     def _snapshot_response(self, node: int, message: FetchSnapshotResponse) -> None:
         if message.topics:
@@ -139,14 +139,15 @@ class MessageChecks:
 
     def _named(self, node: int, leader: Any) -> None:
         if leader is not None and leader.leader_id >= 0:
-            self._ballots.names_leader(node, leader.leader_epoch, leader.leader_id)
+            self._election_checks.names_leader(node, leader.leader_epoch, leader.leader_id)
         elif leader is not None:
-            self._ballots.sends(node, leader.leader_epoch)
+            self._election_checks.sends(node, leader.leader_epoch)
 
     def _plain_response(self, node: int, message: Any) -> None:
         if message.topics:
             partition = message.topics[0].partitions[0]
             if partition.leader_id >= 0:
-                self._ballots.names_leader(node, partition.leader_epoch, partition.leader_id)
+                leader = partition.leader_epoch, partition.leader_id
+                self._election_checks.names_leader(node, *leader)
             else:
-                self._ballots.sends(node, partition.leader_epoch)
+                self._election_checks.sends(node, partition.leader_epoch)

@@ -1,4 +1,4 @@
-"""Histories of voter sets: some break an invariant, some nearly do."""
+"""LogChecks of voter sets: some break an invariant, some nearly do."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from kraftwire.raft.batches import leader_change
 from kraftwire.raft.histories import voters_record
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.records.control import ControlType, control_batch
-from kraftwire.sim.books import Books, check_control
-from kraftwire.sim.changes import check_added, check_removed
-from kraftwire.sim.histories import Histories
-from kraftwire.sim.logs import ReplicaLog
+from kraftwire.sim.check_logs import LogChecks, check_added, check_removed
+from kraftwire.sim.checker_set import CheckerSet, check_control
+from kraftwire.sim.replica_log import ReplicaLog
 from kraftwire.sim.voters import NOBODY, InForce, Key, Voters
-from tests.simulation.logs_made import replicate
+from tests.simulation.examples_of_logs import replicate
 
 ONE, TWO, THREE, FOUR = ((node, bytes(15) + bytes((node,))) for node in (1, 2, 3, 4))
 TWO_AGAIN: Key = (2, bytes(14) + b"\x01\x02")
@@ -27,11 +26,11 @@ def stated(base: int, epoch: int, voters: Voters) -> bytes:
     return control_batch(base, epoch, 0, [(ControlType.KRAFT_VOTERS, record)])
 
 
-def begun() -> Histories:
+def begun() -> LogChecks:
     """A dynamic quorum of three and an observer 4; 1 leads epoch 1 and has committed its start."""
     initial = InForce(FIRST, 1)
     logs = {key[0]: ReplicaLog(key, initial) for key in FIRST}
-    found = Histories(initial, {**logs, 4: ReplicaLog(FOUR, NOBODY)})
+    found = LogChecks(initial, {**logs, 4: ReplicaLog(FOUR, NOBODY)})
     start = control_batch(
         0,
         1,
@@ -62,7 +61,7 @@ def a_voter_replaced_at_once() -> None:
 
 def a_set_of_nobody() -> None:
     """S16."""
-    logs = Histories(InForce((ONE,), 1), {1: ReplicaLog(ONE, InForce((ONE,), 1))})
+    logs = LogChecks(InForce((ONE,), 1), {1: ReplicaLog(ONE, InForce((ONE,), 1))})
     logs.appended(1, stated(0, 1, ()), 1, leads=True)
 
 
@@ -117,7 +116,7 @@ def a_set_that_is_in_force_again_once_the_change_is_cut() -> None:
     logs.appended(2, stated(3, 1, (*FIRST, FOUR)), 1)
     logs.truncating(2, 3, 2, 2)
     logs.truncated(2, 3, is_durable=True)
-    assert logs.logs[2].force.voters == FIRST
+    assert logs.logs[2].in_force.voters == FIRST
 
 
 def a_commit_that_counts_the_leader_outside_of_the_set() -> None:
@@ -173,7 +172,7 @@ def a_snapshot_with_the_voters_of_its_end() -> None:
 
 def a_snapshot_of_a_static_quorum() -> None:
     initial = InForce(((1, bytes(16)),))
-    check_control(1, 0, (None, 0), Histories(initial, {1: ReplicaLog((1, bytes(16)), initial)}))
+    check_control(1, 0, (None, 0), LogChecks(initial, {1: ReplicaLog((1, bytes(16)), initial)}))
 
 
 class _View:
@@ -186,8 +185,8 @@ class _View:
 
 def believed(voters: Voters, version: int = 1) -> None:
     """A node with the log of `begun` believes in this."""
-    books = Books(InForce(FIRST, 1), {1: ReplicaLog(ONE, InForce(FIRST, 1))})
-    books.believes(1, _View(voters, version))  # type: ignore[arg-type]
+    checkers = CheckerSet(InForce(FIRST, 1), {1: ReplicaLog(ONE, InForce(FIRST, 1))})
+    checkers.believes(1, _View(voters, version))  # type: ignore[arg-type]
 
 
 def a_belief_in_others_than_the_log_states() -> None:
@@ -206,12 +205,12 @@ def a_belief_in_what_the_log_states() -> None:
 
 def an_acknowledged_addition_that_is_not_committed() -> None:
     """S12."""
-    check_added(begun().force, FOUR)
+    check_added(begun().in_force, FOUR)
 
 
 def an_acknowledged_addition_of_another_disk() -> None:
     """S12."""
-    check_added(begun().force, TWO_AGAIN)
+    check_added(begun().in_force, TWO_AGAIN)
 
 
 def an_acknowledged_addition_that_was_undone_later() -> None:
@@ -220,12 +219,12 @@ def an_acknowledged_addition_that_was_undone_later() -> None:
 
 def an_acknowledged_removal_that_is_not_committed() -> None:
     """S12."""
-    check_removed(begun().force, THREE)
+    check_removed(begun().in_force, THREE)
 
 
 def an_acknowledged_removal_of_an_observer() -> None:
     """S12."""
-    check_removed(begun().force, FOUR)
+    check_removed(begun().in_force, FOUR)
 
 
 def an_acknowledged_removal() -> None:

@@ -1,7 +1,7 @@
 """Selects from the timeline the lines that fit on a screen and explain a failure.
 
 Lines that change something are kept from further back than others, and lines about the nodes at
-odds from further than the rest. A separate line counts those left out.
+evidence from further than the rest. A separate line counts those left out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import IntEnum
 
 from kraftwire.raft import effects as do
 from kraftwire.raft import events
-from kraftwire.sim import words
+from kraftwire.sim import describe
 
 # What fits on a screen: lines of the timeline, and characters in a line.
 LINES_MAX = 60
@@ -149,14 +149,14 @@ def _known(node: int) -> tuple[int, ...]:
 # ---- choosing ------------------------------------------------------------------------------------
 
 
-def excerpt(
-    lines: Sequence[Line], room: int, at_odds: frozenset[int] = frozenset(), earlier: int = 0
+def select_lines(
+    lines: Sequence[Line], room: int, involved: frozenset[int] = frozenset(), earlier: int = 0
 ) -> list[str]:
     """Return at most `room` lines that summarize these.
 
-    `at_odds` are the nodes that matter most; `earlier` counts the steps before the first line.
+    `involved` are the nodes that matter most; `earlier` counts the steps before the first line.
     """
-    ranked = _varied(lines, _ranked(lines, at_odds), room)
+    ranked = _varied(lines, _ranked(lines, involved), room)
     for count in range(len(ranked), 0, -1):
         kept = set(ranked[:count])
         told = _told(lines, kept, earlier)
@@ -165,7 +165,7 @@ def excerpt(
     return _told(lines, set(ranked[:1]), 0)[-room:]
 
 
-def _ranked(lines: Sequence[Line], at_odds: frozenset[int]) -> list[int]:
+def _ranked(lines: Sequence[Line], involved: frozenset[int]) -> list[int]:
     """Return the indexes of the lines worth showing, the most important first."""
     count = len(lines)
     folded = _idle(lines)
@@ -175,7 +175,7 @@ def _ranked(lines: Sequence[Line], at_odds: frozenset[int]) -> list[int]:
         if age < _LAST:
             return 0.0
         line = lines[place]
-        nearness = _AT_ODDS if not line.nodes or at_odds & set(line.nodes) else 1
+        nearness = _AT_ODDS if not line.nodes or involved & set(line.nodes) else 1
         return age / (_REACH[line.weight] * nearness)
 
     places = (place for place in range(count) if place not in folded)
@@ -230,7 +230,7 @@ def _gap(gap: Sequence[Line], earlier: int) -> list[str]:
     if len(gap) <= 1:
         return [str(line) for line in gap]
     kinds = Counter(line.kind for line in gap)
-    nodes = words.listed(sorted({node for line in gap for node in line.nodes}))
+    nodes = describe.listed(sorted({node for line in gap for node in line.nodes}))
     if kinds.keys() <= {"fetch", "response"} and not any(line.weight for line in gap):
         fetches = kinds["fetch"] or kinds["response"]
         changed = "that change nothing" if fetches > 1 else "that changes nothing"

@@ -10,7 +10,7 @@ import pytest
 
 import kraftwire.sim
 from kraftwire.cli.main import main
-from kraftwire.sim.marks import RARE, SITUATIONS, Marks, missing
+from kraftwire.sim.coverage import RARE, SITUATIONS, Coverage, missing
 
 _SOURCES = sorted(Path(kraftwire.sim.__file__).parent.glob("*.py"))
 _LEAST = 60
@@ -42,11 +42,11 @@ def test_there_are_enough_situations() -> None:
 
 def test_a_misspelt_situation_fails() -> None:
     """A name that is never checked would be useless."""
-    marks = Marks()
-    marks.hit("truncated")
-    assert marks.counts == {"truncated": 1}
+    coverage = Coverage()
+    coverage.hit("truncated")
+    assert coverage.counts == {"truncated": 1}
     with pytest.raises(KeyError):
-        marks.hit("truncatd")
+        coverage.hit("truncatd")
 
 
 def test_every_name_in_the_sources_is_in_the_table() -> None:
@@ -70,11 +70,11 @@ def test_a_run_fails_without_a_situation_that_it_requires(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Exit code 1, with the names; the totals are still printed."""
-    assert main(["sim", "run", "--seeds", "9-9", "--json", "--require-marks", "1000000"]) == 1
+    assert main(["sim", "run", "--seeds", "9-9", "--json", "--require-coverage", "1000000"]) == 1
     shown = capsys.readouterr()
     totals = json.loads(shown.out.splitlines()[-1])
     assert totals["violations"] == 0
-    assert totals["marks"]["vote granted"] > 0
+    assert totals["coverage"]["vote granted"] > 0
     said = [line for line in shown.err.splitlines() if "not 1,000,000: vote granted (" in line]
     assert len(said) == 1
 
@@ -83,5 +83,5 @@ def test_a_run_that_requires_nothing_prints_what_it_reached(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """It also says what each situation means."""
-    assert main(["sim", "run", "--seeds", "9-9", "--marks"]) == 0
+    assert main(["sim", "run", "--seeds", "9-9", "--coverage"]) == 0
     assert "candidate to leader: most voted for it" in capsys.readouterr().out

@@ -21,7 +21,8 @@ _ATTRIBUTES = fields("attributes")
 class Batch:
     """A batch, the same object in every log.
 
-    `end` is the offset after it; `force` is the voter set and version in force once it is in a log.
+    `end` is the offset after it; `in_force` is the voter set and version that count once it is in a
+    log.
     """
 
     base: int
@@ -29,7 +30,7 @@ class Batch:
     epoch: int
     data: bytes
     previous: Batch | None
-    force: InForce
+    in_force: InForce
 
     @staticmethod
     def read(
@@ -37,10 +38,10 @@ class Batch:
     ) -> Batch:
         """A batch with this base offset, end offset and epoch; `initial` is in force before the
         first batch of a log."""
-        force = previous.force if previous is not None else initial
+        in_force = previous.in_force if previous is not None else initial
         if _ATTRIBUTES.unpack_from(data)[0] & CONTROL:
-            force = force.follow(data)
-        return Batch(*where, data, previous, force)
+            in_force = in_force.follow(data)
+        return Batch(*where, data, previous, in_force)
 
 
 @dataclass(slots=True)
@@ -76,21 +77,21 @@ class ReplicaLog:
         return (self.batches[-1].epoch, self.batches[-1].end) if self.batches else (0, 0)
 
     @property
-    def force(self) -> InForce:
+    def in_force(self) -> InForce:
         """What is in effect: the latest in the log, committed or not; until the log has voters, the
         initial ones of this replica."""
-        force = self.batches[-1].force if self.batches else self.initial
-        return force if force.version else self.initial
+        in_force = self.batches[-1].in_force if self.batches else self.initial
+        return in_force if in_force.version else self.initial
 
     @property
     def may_stand(self) -> bool:
         """Whether this replica may stand for election: it is a voter, or its removal is in its log
         but not known to be committed."""
-        force = self.force
-        if force.has(self.key):
+        in_force = self.in_force
+        if in_force.has(self.key):
             return True
-        is_open = force.offset >= self.high_watermark
-        return is_open and force.before is not None and force.before.has(self.key)
+        is_open = in_force.offset >= self.high_watermark
+        return is_open and in_force.before is not None and in_force.before.has(self.key)
 
 
 def digest(before: bytes, data: bytes) -> bytes:

@@ -1,8 +1,6 @@
-"""Operators who change the voters: they send requests, retry, and check the answers.
+"""Clients of a cluster: operators who change the voters, and clients that append records.
 
-A job is a few steps, one after another. A step sends a request to a node, usually the leader, over
-the nodes' own network. After no answer, or a refusal that may pass, the operator retries after a
-pause.
+Operators send requests, retry, and check the answers. Both sometimes ask the wrong node.
 """
 
 from __future__ import annotations
@@ -16,11 +14,11 @@ from typing import Any
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.effects import Destination, SendRequest
 from kraftwire.raft.events import Event, ResponseReceived, UpgradeRequested
-from kraftwire.sim.changes import check_added, check_removed
-from kraftwire.sim.clock import MS
+from kraftwire.sim.check_logs import check_added, check_removed
+from kraftwire.sim.clock import MS, SECOND
+from kraftwire.sim.coverage import SITUATIONS
 from kraftwire.sim.environment import Environment
 from kraftwire.sim.machine import Machine, leading
-from kraftwire.sim.marks import SITUATIONS
 from kraftwire.sim.members import PORT
 from kraftwire.sim.network import Call
 from kraftwire.sim.voters import Key
@@ -34,7 +32,7 @@ _PAUSE_MS = (200, 2_000)
 _UPGRADE_MS = 800
 
 # The share of requests that go to a random node, not to the leader.
-_MISTAKES = 0.1
+_CHANGE_MISTAKES = 0.1
 
 # Errors that end a step: the change has already been made, or cannot be.
 _SETTLED = {
@@ -119,7 +117,7 @@ class Operators:
         if job not in self._jobs:
             return
         while job.steps and not self._makes_sense(job.steps[0]):
-            cluster.marks.hit("change dropped")
+            cluster.coverage.hit("change dropped")
             job.steps.popleft()
         if not job.steps:
             self._jobs.remove(job)
@@ -127,7 +125,7 @@ class Operators:
         job.tries += 1
         step = job.steps[0]
         if job.tries > _TRIES_MAX and step.kind != "upgrade" and not self._is_patient:
-            cluster.marks.hit("change given up")
+            cluster.coverage.hit("change given up")
             self._jobs.remove(job)
             return
         if step.kind == "upgrade":
@@ -145,15 +143,15 @@ class Operators:
             return True
         if step.kind == "add":
             return cluster.members.is_alive(step.key)
-        histories = cluster.histories
-        forces = [histories.force, *(log.force for log in histories.logs.values())]
-        sets = [one.voters for one in forces if one.offset >= histories.force.offset]
+        log_checks = cluster.log_checks
+        forces = [log_checks.in_force, *(log.in_force for log in log_checks.logs.values())]
+        sets = [one.voters for one in forces if one.offset >= log_checks.in_force.offset]
         left = [tuple(one for one in voters if one != step.key) for voters in sets]
         return all(cluster.members.keeps_majority(voters) for voters in left if voters)
 
     def _upgrade(self, job: _Job) -> None:
         leaders = leading(self._machines)
-        if self._cluster.histories.force.version:
+        if self._cluster.log_checks.in_force.version:
             self._next(job)
             return
         if leaders and leaders[-1].process is not None:
@@ -176,11 +174,11 @@ class Operators:
         call = cluster.network.send(
             self, SendRequest(job.request_id, destination, message, timeout)
         )
-        cluster.scheduler.at(call.deadline, cluster.network.expire, call)
+        cluster.queue.at(call.deadline, cluster.network.expire, call)
 
     def _whom_to_ask(self) -> Machine:
         leaders = leading(self._machines)
-        if leaders and self._random.random() >= _MISTAKES:
+        if leaders and self._random.random() >= _CHANGE_MISTAKES:
             return leaders[-1]
         return self._random.choice(list(self._machines.values()))
 
@@ -194,29 +192,29 @@ class Operators:
             return
         job.request_id = 0
         if not isinstance(event, ResponseReceived):
-            self._cluster.marks.hit("change unanswered")
+            self._cluster.coverage.hit("change unanswered")
             self._again(job)
             return
         self._answered(job, event.message)
 
     def _answered(self, job: _Job, message: Any) -> None:
         step, error = job.steps[0], message.error_code
-        marks = self._cluster.marks
+        coverage = self._cluster.coverage
         if error == ErrorCode.NONE:
-            marks.hit(f"change done: {step.kind}")
+            coverage.hit(f"change done: {step.kind}")
             self._told(step)
             self._next(job)
         elif error in _SETTLED:
-            marks.hit(f"change settled: {ErrorCode(error).name}")
+            coverage.hit(f"change settled: {ErrorCode(error).name}")
             self._next(job)
         else:
             name = f"change refused: {ErrorCode(error).name}"
-            marks.hit(name if name in SITUATIONS else "change refused")
+            coverage.hit(name if name in SITUATIONS else "change refused")
             self._again(job)
 
     def _told(self, step: Step) -> None:
         """Check that a change acknowledged as committed is committed. S12."""
-        committed = self._cluster.histories.force
+        committed = self._cluster.log_checks.in_force
         if step.kind == "remove":
             check_removed(committed, step.key)
         elif step.is_awaited:
@@ -229,7 +227,7 @@ class Operators:
 
     def _again(self, job: _Job, pause_ms: int = 0) -> None:
         pause = pause_ms or self._random.randint(*_PAUSE_MS)
-        self._cluster.scheduler.after(pause * MS, self._try, job)
+        self._cluster.queue.after(pause * MS, self._try, job)
 
     # The network's view
 
@@ -238,4 +236,69 @@ class Operators:
 
     def timeout_at(self, timeout_ms: int) -> int:
         """Return when a time-out ends: operators use the queue's clock."""
-        return self._cluster.scheduler.now + timeout_ms * MS
+        return self._cluster.queue.now + timeout_ms * MS
+
+
+_APPEND_MISTAKES = 0.03
+_EXACT = 0.1
+_WRONG = 0.02
+
+
+class Workload:
+    """The clients of a cluster. `appended` counts the records that they sent."""
+
+    def __init__(self, cluster: Environment, machines: Mapping[int, Machine]) -> None:
+        self._cluster = cluster
+        self._machines = machines
+        self._random = Random(f"workload {cluster.plan.seed}")
+        self._is_over = False
+        self.appended = 0
+
+    def begin(self) -> None:
+        """Let clients append, at random moments from now on."""
+        if self._cluster.plan.appends_per_second:
+            self._next()
+
+    def end(self) -> None:
+        """Let no more clients append."""
+        self._is_over = True
+
+    def append(self) -> bool:
+        """Append something at the newest leader; False if no node leads."""
+        leaders = leading(self._machines)
+        if leaders:
+            self._append(leaders[-1])
+        return bool(leaders)
+
+    def _next(self) -> None:
+        delay = self._random.expovariate(self._cluster.plan.appends_per_second)
+        self._cluster.queue.after(int(delay * SECOND), self._come)
+
+    def _come(self) -> None:
+        if self._is_over:
+            return
+        machines = list(self._machines.values())
+        leaders = leading(self._machines)
+        if leaders and self._random.random() >= _APPEND_MISTAKES:
+            self._append(self._random.choice(leaders))
+        else:
+            self._append(self._random.choice(machines))
+        self._next()
+
+    def _append(self, machine: Machine) -> None:
+        process = machine.process
+        if process is None:
+            return
+        count = self._random.choice((1, 1, 1, 2, 5))
+        size = self._cluster.plan.record_bytes
+        values = tuple(self._value(size) for _ in range(count))
+        expected = None
+        if self._random.random() < _EXACT:
+            expected = process.append_end
+            if self._random.random() < _WRONG:
+                expected += 1
+        self.appended += count
+        machine.append(self._cluster.next_token(), values, expected)
+
+    def _value(self, size: int) -> bytes:
+        return b"record %d." % self._cluster.next_token() + bytes(size)

@@ -17,24 +17,24 @@ _FIELD = re.compile(r"\b(\w+)=")
 _ELECTIONS = {"S1", "S2", "S3", "S4", "S17", "S18", "S19", "S20"}
 
 
-def ending(
-    title: str, invariant: str, detail: str, odds: Sequence[str], nodes: Sequence[str]
+def report_lines(
+    title: str, invariant: str, detail: str, evidence: Sequence[str], nodes: Sequence[str]
 ) -> list[str]:
     """Return the lines after a timeline: the run, what broke, the state of the nodes."""
     return [
         title,
-        *headline(invariant, detail, odds),
-        *_titled("how the nodes stand, those at odds first", nodes),
+        *summary_lines(invariant, detail, evidence),
+        *_titled("state of the nodes, those involved first", nodes),
     ]
 
 
-def headline(invariant: str, detail: str, odds: Sequence[str]) -> list[str]:
+def summary_lines(invariant: str, detail: str, evidence: Sequence[str]) -> list[str]:
     """Describe a violation: the invariant and what happened, what must hold, the contradicting
     facts."""
     return [
         f"{invariant}: {_plain(detail)}",
         f"    must hold: {meaning(invariant)}",
-        *_titled("at odds", [_plain(line) for line in odds]),
+        *_titled("evidence", [_plain(line) for line in evidence]),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Detects situations from the messages and effects of nodes, for the marks."""
+"""Detects situations from the messages and effects of nodes, for the coverage."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.sim.histories import Histories
-from kraftwire.sim.logs import ReplicaLog
-from kraftwire.sim.marks import Marks
+from kraftwire.sim.check_logs import LogChecks
+from kraftwire.sim.coverage import Coverage
+from kraftwire.sim.replica_log import ReplicaLog
 from kraftwire.sim.voters import InForce
 from kraftwire.wire.message import Message
 
@@ -25,14 +25,14 @@ _REQUESTS = {
 }
 
 
-class Sights:
+class CoverageProbes:
     """Notes the situations of the nodes of a quorum."""
 
-    __slots__ = ("_answers", "_histories", "_hit")
+    __slots__ = ("_answers", "_log_checks", "_hit")
 
-    def __init__(self, marks: Marks, histories: Histories) -> None:
-        self._hit = marks.hit
-        self._histories = histories
+    def __init__(self, coverage: Coverage, log_checks: LogChecks) -> None:
+        self._hit = coverage.hit
+        self._log_checks = log_checks
         self._answers: dict[int, Callable[[Any, Any, int], None]] = {
             VoteRequest.API_KEY: self._vote,
             FetchSnapshotRequest.API_KEY: self._snapshot,
@@ -43,9 +43,9 @@ class Sights:
         if message.API_KEY in _REQUESTS:
             self._hit(_REQUESTS[message.API_KEY])
         elif message.API_KEY == VoteRequest.API_KEY:
-            if not log.force.has(log.key):
+            if not log.in_force.has(log.key):
                 self._hit("removed voter stood for election")
-            if log.force.offset < self._histories.force.offset:
+            if log.in_force.offset < self._log_checks.in_force.offset:
                 self._hit("stood with a set that is outdated")
 
     def answers(self, request: Message, message: Message, vote_before: int) -> None:
@@ -93,7 +93,7 @@ class Sights:
 
     def states(self, log: ReplicaLog, before: InForce) -> None:
         """Note that a leader with this log wrote a voter set or a version."""
-        now = log.force
+        now = log.in_force
         if now.version > before.version:
             self._hit("kraft.version raised")
         elif len(now.voters) > len(before.voters):
@@ -107,11 +107,11 @@ class Sights:
         """Note that a leader with this log commits up to an offset."""
         if log.durable_end < offset:
             self._hit("committed before it was durable at the leader")
-        if not log.force.has(log.key):
+        if not log.in_force.has(log.key):
             self._hit("leader outside of the set commits")
 
     def writes_snapshot(self, offset: int) -> None:
         """Note that a node writes a snapshot that ends at this offset."""
-        force, first = self._histories.force_at(offset), self._histories.initial
-        if force.version and force.voters != first.voters:
+        in_force, first = self._log_checks.in_force_at(offset), self._log_checks.initial
+        if in_force.version and in_force.voters != first.voters:
             self._hit("snapshot with changed voters")

@@ -1,6 +1,6 @@
 """The situations that clusters reach, and how often.
 
-A situation that no cluster reaches is no longer tested; `kraftwire sim run --require-marks` then
+A situation that no cluster reaches is no longer tested; `kraftwire sim run --require-coverage` then
 fails.
 """
 
@@ -131,7 +131,7 @@ RARE: Mapping[str, str] = {
 }
 
 
-class Marks:
+class Coverage:
     """How often each situation was reached; `counts` has those that were."""
 
     __slots__ = ("counts",)
