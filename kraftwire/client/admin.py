@@ -13,18 +13,22 @@ from kraftwire import __version__
 from kraftwire.client.addresses import parse_addresses
 from kraftwire.client.attempts import Attempts, RetrySettings
 from kraftwire.client.cluster import ENDPOINT_BROKER, ClusterSettings, cluster_info
-from kraftwire.client.features import check_features_updated, feature_info, features_request
-from kraftwire.client.metadata_log import log_info, log_request
-from kraftwire.client.quorum import (
+from kraftwire.client.requests import (
     add_request,
+    check_features_updated,
     check_voters_changed,
     describe_request,
+    feature_info,
+    features_request,
+    log_info,
+    log_request,
     quorum_info,
     remove_request,
+    topic_infos,
+    topics_request,
     update_request,
 )
 from kraftwire.client.results import ClusterInfo, FeatureInfo, LogInfo, QuorumInfo, TopicInfo
-from kraftwire.client.topics import topic_infos, topics_request
 from kraftwire.errors import ApiError, UsageError
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse

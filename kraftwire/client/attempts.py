@@ -19,7 +19,7 @@ from kraftwire.client.cluster import (
     error_detail,
     is_temporary,
 )
-from kraftwire.client.quorum import NotLeaderError, describe_request
+from kraftwire.client.requests import NotLeaderError, describe_request
 from kraftwire.client.results import ClusterInfo, NodeInfo
 from kraftwire.errors import ApiError, UsageError, WireError
 from kraftwire.protocol.error_codes import ErrorCode

@@ -32,7 +32,14 @@ from kraftwire.node.handlers.versions import offered
 from kraftwire.node.link import Link, LinkStats
 from kraftwire.node.listener import Acceptor, bind, connections_max, raise_descriptor_limit
 from kraftwire.node.logs import RateLimit, log, set_up
-from kraftwire.node.metrics import Sample, raft_samples, render
+from kraftwire.node.metrics import (
+    Sample,
+    connection_samples,
+    counter,
+    link_samples,
+    raft_samples,
+    render,
+)
 from kraftwire.printable import printable
 from kraftwire.raft.events import ShutdownRequested
 from kraftwire.raft.voters import Endpoint
@@ -304,27 +311,9 @@ class Node:
     def _samples(self, parts: Assembly) -> Iterator[Sample]:
         """Return the current counters and gauges."""
         yield from raft_samples(parts.core.metrics())
-        stats = self._connection_stats
-        yield _gauge("connections", "Connections that peers and clients have open", stats.open)
-        yield _counter("connections_accepted", "Connections accepted", stats.accepted)
-        yield _counter("connections_refused", "Connections above a limit", stats.refused)
-        held = self._admission.memory.used
-        yield _gauge("connections_held_bytes", "Bytes that connections hold together", held)
-        for name, count in stats.requests.items():
-            yield _counter("requests", "Requests by API", count, ("api", name))
-        for cause, count in stats.closed.items():
-            yield _counter(
-                "connections_closed", "Connections by cause of end", count, ("cause", cause)
-            )
-        links = self._link_stats
-        yield _counter("peer_connects", "Attempts to connect to another node", links.connects)
-        yield _counter("peer_connect_failures", "Attempts that failed", links.connect_failures)
-        yield _counter(
-            "peer_disconnects", "Exchanges that a lost connection ended", links.disconnects
-        )
-        yield _counter("peer_timeouts", "Requests without an answer in time", links.timeouts)
-        yield _counter("peer_bad_answers", "Answers that cannot be read", links.bad_answers)
-        yield _counter("log_flushes", "Flushes of the log", parts.driver.flush_count)
+        yield from connection_samples(self._connection_stats, self._admission.memory.used)
+        yield from link_samples(self._link_stats)
+        yield counter("log_flushes", "Flushes of the log", parts.driver.flush_count)
 
 
 def _directories(config: NodeConfig) -> Directories:
@@ -367,11 +356,3 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]
             yield from _leaves(error)
         else:
             yield error
-
-
-def _gauge(name: str, about: str, value: float) -> Sample:
-    return Sample(f"kraftwire_{name}", "gauge", about, value)
-
-
-def _counter(name: str, about: str, value: float, *labels: tuple[str, str]) -> Sample:
-    return Sample(f"kraftwire_{name}", "counter", about, value, labels)

@@ -2,7 +2,8 @@
 
 Also the draft names of keys in KIP-595, and the list of Kafka's other keys.
 
-Source: `AbstractKafkaConfig.CONFIG_DEF` of Kafka 4.3.1 (`data/kafka_keys.txt` holds its names).
+Source: `AbstractKafkaConfig.CONFIG_DEF` of Kafka 4.3.1. `data/kafka_keys.txt` lists its names,
+internal ones included, and the few that can only be changed while a broker runs.
 """
 
 from __future__ import annotations

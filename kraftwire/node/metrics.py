@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from kraftwire.node.connection import ConnectionStats
+from kraftwire.node.link import LinkStats
+
 PREFIX = "kafka_server_raft_metrics_"
 
 
@@ -33,6 +36,36 @@ def raft_samples(values: Mapping[str, float | int | str]) -> Iterator[Sample]:
             yield Sample(full, "gauge", about, 1.0, ((label, value),))
         else:
             yield Sample(full, "gauge", about, float(value))
+
+
+def connection_samples(stats: ConnectionStats, held_bytes: int) -> Iterator[Sample]:
+    """Return the counters of accepted connections, and the bytes that they hold together."""
+    yield _gauge("connections", "Connections that peers and clients have open", stats.open)
+    yield counter("connections_accepted", "Connections accepted", stats.accepted)
+    yield counter("connections_refused", "Connections above a limit", stats.refused)
+    yield _gauge("connections_held_bytes", "Bytes that connections hold together", held_bytes)
+    for name, count in stats.requests.items():
+        yield counter("requests", "Requests by API", count, ("api", name))
+    for cause, count in stats.closed.items():
+        yield counter("connections_closed", "Connections by cause of end", count, ("cause", cause))
+
+
+def link_samples(stats: LinkStats) -> Iterator[Sample]:
+    """Return the counters of connections to other nodes."""
+    yield counter("peer_connects", "Attempts to connect to another node", stats.connects)
+    yield counter("peer_connect_failures", "Attempts that failed", stats.connect_failures)
+    yield counter("peer_disconnects", "Exchanges that a lost connection ended", stats.disconnects)
+    yield counter("peer_timeouts", "Requests without an answer in time", stats.timeouts)
+    yield counter("peer_bad_answers", "Answers that cannot be read", stats.bad_answers)
+
+
+def counter(name: str, about: str, value: float, *labels: tuple[str, str]) -> Sample:
+    """Return a sample of a counter of our own."""
+    return Sample(f"kraftwire_{name}", "counter", about, value, labels)
+
+
+def _gauge(name: str, about: str, value: float) -> Sample:
+    return Sample(f"kraftwire_{name}", "gauge", about, value)
 
 
 def render(samples: Iterator[Sample]) -> bytes:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kraftwire.testing.errors import QuorumError
     from kraftwire.testing.nodes import Quorum, quorum
+    from kraftwire.testing.process import QuorumError
 
 __all__ = ["Quorum", "QuorumError", "quorum"]
 
@@ -18,5 +18,5 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module = "errors" if name == "QuorumError" else "nodes"
+    module = "process" if name == "QuorumError" else "nodes"
     return getattr(import_module(f"{__name__}.{module}"), name)

@@ -16,9 +16,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kraftwire.errors import ApiError, UsageError
-from kraftwire.testing.errors import QuorumError
 from kraftwire.testing.files import HOST, NodeFiles
-from kraftwire.testing.process import NodeProcess
+from kraftwire.testing.process import NodeProcess, QuorumError
 
 if TYPE_CHECKING:
     from kraftwire.client import Admin

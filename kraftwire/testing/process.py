@@ -12,7 +12,12 @@ import time
 from collections import deque
 from pathlib import Path
 
-from kraftwire.testing.errors import QuorumError
+from kraftwire.errors import KraftwireError
+
+
+class QuorumError(KraftwireError):
+    """A node ended or timed out; the text has the end of its log."""
+
 
 _POLL_S = 0.01
 _STOP_S = 10.0

@@ -1,29 +1,55 @@
-"""Requests about the metadata quorum, and the reading of their responses."""
+"""The requests of admin calls, and the reading of their responses.
+
+The leader's metadata log is described by a Fetch at offset 0 without a replica id: the response has
+the log start offset, and names the newest snapshot if there is one. The leader does not track such
+a Fetch (R-FET-7, R-FET-12).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kraftwire.client.cluster import error_detail, refusal
-from kraftwire.client.results import QuorumInfo, ReplicaInfo
+from kraftwire.client.results import (
+    FeatureInfo,
+    LogInfo,
+    PartitionInfo,
+    QuorumInfo,
+    ReplicaInfo,
+    TopicInfo,
+    VersionRange,
+)
 from kraftwire.errors import ApiError
 from kraftwire.messages import (
     add_raft_voter_request,
     describe_quorum_request,
     describe_quorum_response,
+    fetch_request,
     update_raft_voter_request,
 )
 from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest
 from kraftwire.messages.add_raft_voter_response import AddRaftVoterResponse
+from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.describe_quorum_request import DescribeQuorumRequest
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
+from kraftwire.messages.fetch_request import FetchRequest
+from kraftwire.messages.fetch_response import FetchResponse, PartitionData
+from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraftwire.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftwire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
+from kraftwire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kraftwire.messages.update_features_response import UpdateFeaturesResponse
 from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kraftwire.messages.update_raft_voter_response import UpdateRaftVoterResponse
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.raft.config import METADATA_TOPIC
+from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.raft.voters import Endpoint
+from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.json_form import uuid_from_text, uuid_to_text
 from kraftwire.wire.message import Message
 
@@ -187,3 +213,124 @@ def _replica(state: describe_quorum_response.ReplicaState) -> ReplicaInfo:
 
 def _time_or_none(timestamp_ms: int) -> int | None:
     return None if timestamp_ms < 0 else timestamp_ms
+
+
+def feature_info(response: ApiVersionsResponse) -> FeatureInfo:
+    """Read the features in an answer. Raises: ApiError if the answer is an error."""
+    if response.error_code != ErrorCode.NONE:
+        raise refusal(response.error_code, None)
+    epoch = response.finalized_features_epoch
+    return FeatureInfo(
+        finalized={each.name: each.max_version_level for each in response.finalized_features},
+        supported={
+            each.name: VersionRange(each.min_version, each.max_version)
+            for each in response.supported_features
+        },
+        epoch=None if epoch < 0 else epoch,
+    )
+
+
+def features_request(
+    levels: Mapping[str, int], validate_only: bool, timeout_ms: int
+) -> UpdateFeaturesRequest:
+    """Build the request to raise feature levels."""
+    return UpdateFeaturesRequest(
+        timeout_ms=timeout_ms,
+        feature_updates=[
+            FeatureUpdateKey(feature=name, max_version_level=level)
+            for name, level in levels.items()
+        ],
+        validate_only=validate_only,
+    )
+
+
+def check_features_updated(response: Message) -> None:
+    """Read the answer to UpdateFeatures.
+
+    Raises: NotLeaderError if the node is not the active controller; ApiError if it refuses.
+    """
+    assert isinstance(response, UpdateFeaturesResponse)
+    if response.error_code == ErrorCode.NOT_CONTROLLER:
+        refused = refusal(response.error_code, response.error_message)
+        raise NotLeaderError(error_detail(refused), None)
+    if response.error_code != ErrorCode.NONE:
+        raise refusal(response.error_code, response.error_message)
+    # Up to v1 each feature has a separate result.
+    for result in response.results:
+        if result.error_code != ErrorCode.NONE:
+            refused = refusal(result.error_code, result.error_message)
+            raise ApiError(result.error_code, f"{result.feature}: {error_detail(refused)}")
+
+
+def log_request(leader_epoch: int) -> FetchRequest:
+    """Ask the leader of an epoch for the beginning of its log, without waiting."""
+    partition = fetch_request.FetchPartition(
+        current_leader_epoch=leader_epoch, fetch_offset=0, last_fetched_epoch=0
+    )
+    # The name is for versions before 13; a version omits fields that it lacks.
+    topic = fetch_request.FetchTopic(
+        topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition]
+    )
+    return FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=0, topics=[topic])
+
+
+def log_info(response: Message) -> LogInfo:
+    """Read the answer. Raises: ApiError if it is an error, or about another topic."""
+    assert isinstance(response, FetchResponse)
+    if response.error_code != ErrorCode.NONE:
+        raise refusal(response.error_code, None)
+    partition = _fetched_partition(response)
+    if partition.error_code != ErrorCode.NONE:
+        raise refusal(partition.error_code, None)
+    id = partition.snapshot_id
+    snapshot = None
+    if id is not None and id.end_offset >= 0 and id.epoch >= 0:
+        snapshot = OffsetAndEpoch(id.end_offset, id.epoch)
+    return LogInfo(max(0, partition.log_start_offset), partition.high_watermark, snapshot)
+
+
+def _fetched_partition(response: FetchResponse) -> PartitionData:
+    for topic in response.responses:
+        if topic.topic_id == METADATA_TOPIC_ID or topic.topic == METADATA_TOPIC:
+            for partition in topic.partitions:
+                return partition
+    raise ApiError(
+        ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer says nothing of partition {METADATA_TOPIC}-0"
+    )
+
+
+def topics_request(names: Iterable[str] | None) -> MetadataRequest:
+    """Build the request for topics by name, or for all; it never creates topics."""
+    topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
+    return MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+
+
+def topic_infos(response: MetadataResponse, include_internal: bool) -> list[TopicInfo]:
+    """Return the topics of an answer, sorted by name. Raises: ApiError if it has an error."""
+    if response.error_code != ErrorCode.NONE:
+        raise refusal(response.error_code, None)
+    topics = [topic for topic in response.topics if include_internal or not topic.is_internal]
+    for topic in topics:
+        if topic.error_code != ErrorCode.NONE:
+            raise refusal(topic.error_code, f"topic {topic.name}")
+    return sorted(map(_topic_info, topics), key=lambda topic: topic.name)
+
+
+def _topic_info(topic: MetadataResponseTopic) -> TopicInfo:
+    partitions = sorted(map(_partition_info, topic.partitions), key=lambda one: one.index)
+    return TopicInfo(
+        name=topic.name or "",
+        topic_id=uuid_to_text(topic.topic_id),
+        is_internal=topic.is_internal,
+        partitions=tuple(partitions),
+    )
+
+
+def _partition_info(partition: MetadataResponsePartition) -> PartitionInfo:
+    return PartitionInfo(
+        index=partition.partition_index,
+        leader_id=partition.leader_id,
+        leader_epoch=partition.leader_epoch,
+        replicas=tuple(partition.replica_nodes),
+        in_sync=tuple(partition.isr_nodes),
+    )
