@@ -26,7 +26,7 @@ NEXT = f"""\
 Try next, with `.venv/bin` on your path:
 
   kraftwire decode {KEPT} --api Vote -v
-  kraftwire decode {CAPTURE} --raft
+  kraftwire story raft {CAPTURE}
                                            (eight bad minutes of Kafka's own controllers)
   kraftwire sim run --seeds 0-9
   kraftwire node start --config FILE       (kraftwire/node/README.md has three of them)
@@ -109,7 +109,7 @@ def _show_statistic(capture: Path) -> int:
     print_title("3  How fast: the server's own time, and what a Fetch waited for records")
     from kraftwire.cli.main import main as kraftwire
 
-    arguments = ["decode", str(capture), "--stats", "--api", "Fetch,Vote", "--error", "none"]
+    arguments = ["stats", str(capture), "--api", "Fetch,Vote", "--error", "none"]
     print(f"$ kraftwire {' '.join(arguments)} | sed -n '/^By API/,/^$/p'\n", flush=True)
     out = io.StringIO()
     with contextlib.redirect_stdout(out):

@@ -91,10 +91,10 @@ def _decode(folder: Path, kept: Path) -> int:
     kept.parent.mkdir(parents=True, exist_ok=True)
     merge(sorted(folder.glob("*.pcapng")), kept)
     print("Each node recorded its traffic (kraftwire.capture.file). The packets say:\n")
-    print(f"$ kraftwire decode {kept} --raft\n", flush=True)
+    print(f"$ kraftwire story raft {kept}\n", flush=True)
     out = StringIO()
     with redirect_stdout(out):
-        code = kraftwire(["decode", str(kept), "--raft", "--quiet"])
+        code = kraftwire(["story", "raft", str(kept), "--quiet"])
     story, _, rest = out.getvalue().partition(_REST)
     print(story.rstrip(), flush=True)
     print(f"\n(and {rest.count(chr(10))} lines on each replica's lag and the records of the log)")

@@ -8,8 +8,20 @@ __all__ = ["COMMANDS", "load"]
 # that takes the arguments after the command's name and returns the exit code.
 COMMANDS: dict[str, tuple[str, str]] = {
     "decode": (
-        "kraftwire.cli.decode.command:decode",
-        "Show what is in captures, log segments, snapshots and state files.",
+        "kraftwire.cli.decode:decode",
+        "Show what is in captures, log segments, snapshots, state files.",
+    ),
+    "stats": (
+        "kraftwire.cli.stats:stats",
+        "Latency, size and error statistics per client and API.",
+    ),
+    "story": (
+        "kraftwire.cli.story:story",
+        "Tell what happened: raft, groups, transactions or topics.",
+    ),
+    "records": (
+        "kraftwire.cli.records:records",
+        "Show keys, values and headers of records as text.",
     ),
     "diff": (
         "kraftwire.cli.diff:diff",
@@ -19,33 +31,33 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "kraftwire.cli.message:message",
         "Translate messages between bytes and JSON, one per line.",
     ),
+    "schema": (
+        "kraftwire.cli.schema.command:schema",
+        "Show messages, their layout, and what changed between versions.",
+    ),
     "node": (
         "kraftwire.cli.node:node",
         "Run a node of a quorum.",
     ),
-    "perf": (
-        "kraftwire.cli.perf.command:perf",
-        "Measure a quorum under load: the raft test server, one node or several.",
-    ),
-    "pipeline": (
-        "kraftwire.cli.pipeline.command:pipeline",
-        "Turn captures and log directories into tables and a report, on Spark.",
-    ),
-    "quorum": (
-        "kraftwire.cli.quorum.command:quorum",
-        "Describe and watch the metadata quorum, add and remove controllers.",
-    ),
-    "schema": (
-        "kraftwire.cli.schema.command:schema",
-        "Show messages, their byte layout, and what changed between versions.",
-    ),
-    "sim": (
-        "kraftwire.cli.sim.command:sim",
-        "Simulate whole clusters on virtual time, and check what must hold in them.",
-    ),
     "storage": (
         "kraftwire.cli.storage:storage",
         "Format a node's log directories, and show what is in them.",
+    ),
+    "quorum": (
+        "kraftwire.cli.quorum.command:quorum",
+        "Describe and watch the metadata quorum, change its controllers.",
+    ),
+    "perf": (
+        "kraftwire.cli.perf.command:perf",
+        "Measure a quorum under load: the raft test server.",
+    ),
+    "sim": (
+        "kraftwire.cli.sim.command:sim",
+        "Simulate whole clusters on virtual time, and check invariants.",
+    ),
+    "pipeline": (
+        "kraftwire.cli.pipeline.command:pipeline",
+        "Turn captures and log directories into tables, on Spark.",
     ),
 }
 

@@ -26,7 +26,7 @@ _EXIT_BROKEN_PIPE = 141
 _HELP = """\
 Usage: kraftwire COMMAND [OPTIONS] [ARGUMENTS]
 
-Apache Kafka's KRaft protocol: messages, captures, logs.
+Apache Kafka's protocol and its KRaft quorums: captures, logs, messages, nodes.
 
 Commands:
 {commands}
@@ -36,9 +36,9 @@ Options:
   -V, --version  Show the version.
 
 Try:
+  kraftwire decode trace.pcapng
+  kraftwire story raft node-1/ node-2/ node-3/
   kraftwire schema Fetch 12..17
-  echo '{{"name": "RequestHeader", "version": 1, "hex": "00120000000000070000"}}' |
-    kraftwire message decode
 
 Completion of commands and options, for bash (zsh and fish likewise):
   eval "$(_KRAFTWIRE_COMPLETE=bash_source kraftwire)"

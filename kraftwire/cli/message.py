@@ -40,24 +40,27 @@ __all__ = ["HELP", "answer", "message", "translate"]
 HELP = """\
 Usage: kraftwire message decode|encode
 
-Translate messages between bytes and JSON. Reads one JSON object per line from standard input and
-writes one line for each, in the same order, as soon as it is read.
+Translate messages between bytes and JSON. Reads one JSON object per line from
+standard input and writes one line for each, in the same order, as soon as it is
+read.
 
   decode   {"name", "version", "hex"}   to  {"name", "version", "json", "rest"}
   encode   {"name", "version", "json"}  to  {"name", "version", "hex"}
 
-  name     the schema's name: VoteRequest, RequestHeader, LeaderChangeMessage, OffsetCommitKey;
-           `kraftwire schema` lists them
+  name     the schema's name: VoteRequest, RequestHeader, LeaderChangeMessage,
+           OffsetCommitKey; `kraftwire schema` lists them
   version  a number
   hex      the body's bytes, without frame and header
-  json     the body as Kafka's JSON converters print it, with fields of type records as base64
+  json     the body as Kafka's JSON converters print it, with fields of type
+           records as base64
   rest     how many bytes are left after the message
 
-Other keys are ignored. The answer to a bad line is {"name", "version", "error"}, and the run goes
-on. Exit code: 0 if every line was translated, 3 if one was not, 2 for wrong usage.
+Other keys are ignored. The answer to a bad line is {"name", "version",
+"error"}, and the run goes on. Exit code: 0 if every line was translated, 3 if
+one was not, 2 for wrong usage.
 
 Example:
-  echo '{"name": "RequestHeader", "version": 1, "hex": "00120000000000070000"}' |
+  echo '{"name": "VoteRequest", "version": 0, "hex": "000100"}' |
     kraftwire message decode
 """
 

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CLI", "MEMORY_FREE", "Measured", "decode", "run"]
+__all__ = ["CLI", "MEMORY_FREE", "Measured", "decode", "run", "show"]
 
 # What any command may take in addition to eight times its input, the interpreter included.
 MEMORY_FREE = 64 * 1024 * 1024
@@ -60,6 +60,11 @@ def run(
 
 def decode(path: Path, *options: str, out: Path | None = None) -> Measured:
     """Run ``kraftwire decode`` and check that it stays within its bound."""
-    found = run(CLI, "decode", *options, path, out=out)
+    return show(path, "decode", *options, out=out)
+
+
+def show(path: Path, *command: str, out: Path | None = None) -> Measured:
+    """Run a command of the program on a file and check that it stays within its bound."""
+    found = run(CLI, *command, path, out=out)
     assert found.peak < MEMORY_FREE + 8 * path.stat().st_size, found
     return found

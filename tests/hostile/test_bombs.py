@@ -21,12 +21,13 @@ from kraftwire.records.compression import compress
 from kraftwire.records.header import CRC_FIELD, CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD
 from kraftwire.records.reader import read_batches
 from kraftwire.wire.varint import varint
-from tests.hostile.measured import Measured, decode, run
+from tests.hostile.measured import Measured, decode, run, show
 from tests.hostile.served import request_frame
 
 _NAME = "00000000000000000000.log"
 _RECORD = bytes([12, 0, 0, 0, 1, 1, 0])
-_OUTPUTS = ("", "--format jsonl", "-v", "--stats", "--raft", "--bytes", "--print-data")
+_JSON = "decode --format jsonl"
+_COMMANDS = ("decode", _JSON, "decode -v", "stats", "story raft", "decode --bytes", "records")
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -50,10 +51,10 @@ def _segment(folder: Path, data: bytes) -> Path:
 def test_millions_of_records_are_a_finding(tmp_path: Path, codec: int) -> None:
     """In zstd they were 1,432 bytes, and took 1.1 GB."""
     bomb = _batch(codec, _RECORD * 2_300_000, 2_300_000)
-    for output in _OUTPUTS if codec == 4 else ("--format jsonl",):
-        folder = tmp_path / f"as{output.replace(' ', '')}"
+    for command in _COMMANDS if codec == 4 else (_JSON,):
+        folder = tmp_path / command.replace(" ", "")
         folder.mkdir()
-        found = decode(_segment(folder, bomb * 3), *output.split())
+        found = show(_segment(folder, bomb * 3), *command.split())
         assert found.code == 3
         assert found.errors.count("batch-bomb at") == 3
 
@@ -72,8 +73,8 @@ def test_a_record_far_longer_than_its_batch_is_not_shown(tmp_path: Path) -> None
         _with_value(place, bytes(size)) for place, size in enumerate((13 << 20, 1000_000))
     )
     path = _segment(tmp_path, _batch(4, long + short, 2))
-    for output in ("", "-v", "--bytes", "--print-data"):
-        found = decode(path, *output.split())
+    for command in ("decode", "decode -v", "decode --bytes", "records"):
+        found = show(path, *command.split())
         assert found.code == 3
         assert found.errors.count("batch-bomb at") == 1
     out = tmp_path / "lines"
@@ -254,9 +255,9 @@ def _size(headers: int) -> int:
     return HEADER_SIZE + len(_RECORD) + len(_with_headers(1, bytes(2 * headers), headers))
 
 
-def _in_lines(path: Path, outputs: tuple[str, ...]) -> Iterator[Measured]:
-    for output in outputs:
-        yield decode(path, *output.split())
+def _in_lines(path: Path, *commands: str) -> Iterator[Measured]:
+    for command in commands:
+        yield show(path, *command.split())
 
 
 @pytest.mark.parametrize("codec", [0, 4], ids=["none", "zstd"])
@@ -264,7 +265,7 @@ def test_a_record_of_millions_of_headers_is_a_finding(tmp_path: Path, codec: int
     """Each is two bytes, or next to nothing in zstd, and was a hundred as an object."""
     count = 1_500_000
     path = _segment(tmp_path, _batch(codec, _with_headers(0, bytes(2 * count), count), 1))
-    for found in _in_lines(path, ("", "--format jsonl", "--bytes", "--print-data")):
+    for found in _in_lines(path, "decode", _JSON, "decode --bytes", "records"):
         assert found.code == 3
         assert found.errors.count("batch-bomb at") == 1
         assert "the headers of a record are too many" in found.errors
@@ -274,7 +275,7 @@ def test_records_of_many_headers_are_read_piece_by_piece(tmp_path: Path) -> None
     """1.6 million headers in all, while no record is a bomb: they took 720 MB at once."""
     records = [_with_headers(n, b"\x04ab\x04cd" * 200, 200) for n in range(8_000)]
     path = _segment(tmp_path, _batch(4, b"".join(records), len(records)))
-    for found in _in_lines(path, ("", "--format jsonl")):
+    for found in _in_lines(path, "decode", _JSON):
         assert found.code == 0
 
 
@@ -282,7 +283,7 @@ def test_lines_of_many_headers_are_not_kept(tmp_path: Path) -> None:
     """256 records were made lines together, 250 MB with so many headers."""
     records = [_with_headers(n, b"\x04ab\x04cd" * 1_500, 1_500) for n in range(300)]
     path = _segment(tmp_path, _batch(4, b"".join(records), len(records)))
-    for found in _in_lines(path, ("--print-data", "--print-data --json", "--template %h")):
+    for found in _in_lines(path, "records", "records --json", "records --template %h"):
         assert found.code == 0
 
 

@@ -24,11 +24,11 @@ from kraftwire.messages.register_broker_record import BrokerEndpoint, RegisterBr
 from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.wire.message import Message
 from kraftwire.wire.scales import weigh
-from tests.hostile.measured import CLI, decode, run
+from tests.hostile.measured import CLI, decode, run, show
 from tests.hostile.served import request_frame
 from tests.support.pcap_builder import Session, pcap_of, request, response
 
-_OUTPUTS = ("", "--format jsonl", "--bytes", "--topics")
+_OUTPUTS = ("", "--format jsonl", "--bytes")
 _MIB = 1024 * 1024
 
 
@@ -75,16 +75,16 @@ def test_programs_are_told_of_a_dense_message(tmp_path: Path) -> None:
 
 
 def test_requests_that_wait_hold_no_objects(tmp_path: Path) -> None:
-    """For 4 MB of unanswered requests, --groups and the like held objects of 100 MB."""
+    """For 4 MB of unanswered requests, stories held objects of 100 MB."""
     session = Session().open().client(request(1))
     one = _metadata(110_000)
     for number in range(5):
         session.client(one[:8] + number.to_bytes(4, "big") + one[12:], mss=16_000)
     path = tmp_path / "capture.pcap"
     path.write_bytes(pcap_of(session.segments))
-    for output in ("-v", "--topics"):
-        found = decode(path, output)
-        assert found.peak < 75 * _MIB, output
+    for command in ("decode -v", "story topics"):
+        found = show(path, *command.split())
+        assert found.peak < 75 * _MIB, command
 
 
 def test_metadata_of_a_large_cluster_is_not_a_bomb() -> None:

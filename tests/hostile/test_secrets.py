@@ -28,15 +28,15 @@ STORED_KEY = bytes(range(0x61, 0x81))
 _WHOLE = bytes(range(0x41, 0x5B))
 
 VIEWS = (
-    (),
-    ("-vv",),
-    ("--bytes",),
-    ("-v", "--bytes"),
-    ("--bytes", "--records", "none"),
-    ("--format", "jsonl"),
-    ("--format", "jsonl", "--records", "summary"),
-    ("--raft",),
-    ("--raft", "--json"),
+    ("decode",),
+    ("decode", "-vv",),
+    ("decode", "--bytes",),
+    ("decode", "-v", "--bytes"),
+    ("decode", "--bytes", "--records", "none"),
+    ("decode", "--format", "jsonl"),
+    ("decode", "--format", "jsonl", "--records", "summary"),
+    ("story", "raft",),
+    ("story", "raft", "--json"),
 )
 
 
@@ -155,7 +155,7 @@ def _assert_hidden(output: str) -> None:
 
 
 def _read(path: Path, view: tuple[str, ...], capfd: pytest.CaptureFixture[str]) -> str:
-    main(["decode", *view, str(path)])
+    main([*view, str(path)])
     out, err = capfd.readouterr()
     _assert_hidden(out + err)
     return out + err
@@ -217,7 +217,7 @@ def test_records_of_a_topic_id_that_nobody_has_named(
     session.server(frame(answer[: len(answer) - cut]))
     path = tmp_path / "a.pcap"
     path.write_bytes(pcap_of(session.close().segments))
-    assert "Fetch" in _read(path, view, capfd) or "--raft" in view
+    assert "Fetch" in _read(path, view, capfd) or "raft" in view
 
 
 def test_records_of_users_stay_as_they_are() -> None:
@@ -276,11 +276,11 @@ def test_what_is_hidden_says_so_and_the_rest_is_shown(
     """An output without anything would pass all the tests above."""
     path = tmp_path / "meta.properties"
     path.write_bytes(b"version=1\ncluster.id=shown\nnode.id=1\nextra=" + SECRET + b"\n")
-    assert f'"extra":"{REDACTED}"' in _read(path, ("--format", "jsonl"), capfd)
-    assert '"cluster.id":"shown"' in _read(path, ("--format", "jsonl"), capfd)
+    assert f'"extra":"{REDACTED}"' in _read(path, ("decode", "--format", "jsonl"), capfd)
+    assert '"cluster.id":"shown"' in _read(path, ("decode", "--format", "jsonl"), capfd)
     path = tmp_path / "copy.log"
     path.write_bytes(_batch())
-    (line,) = _read(path, ("--format", "jsonl"), capfd).splitlines()[:1]
+    (line,) = _read(path, ("decode", "--format", "jsonl"), capfd).splitlines()[:1]
     values = [each["value"] for each in json.loads(line)["records"]]
     assert values[1:] == [REDACTED, REDACTED]
     assert base64.b64decode(values[0]) == _values()[0]

@@ -48,29 +48,29 @@ from tests.support.fake_node import (
 )
 
 OUTPUTS = (
-    (),
-    ("--show-secrets",),
-    ("-v",),
-    ("-vv", "--show-secrets"),
-    ("--bytes",),
-    ("-v", "--bytes", "--show-secrets"),
-    ("--stats",),
-    ("--stats", "--json"),
-    ("--raft",),
-    ("--raft", "--json"),
-    ("--print-data",),
-    ("--print-data", "--json"),
-    ("-o", "relative,connection,client,api,error,facts"),
-    ("--template", "%t %k %s %h"),
-    ("--groups",),
-    ("--groups", "--json"),
-    ("--transactions",),
-    ("--transactions", "--json"),
-    ("--topics",),
-    ("--topics", "--json"),
-    ("--format", "jsonl"),
-    ("--format", "jsonl", "--show-secrets"),
-    ("--format", "jsonl", "--records", "summary"),
+    ("decode",),
+    ("decode", "--show-secrets",),
+    ("decode", "-v",),
+    ("decode", "-vv", "--show-secrets"),
+    ("decode", "--bytes",),
+    ("decode", "-v", "--bytes", "--show-secrets"),
+    ("stats",),
+    ("stats", "--json"),
+    ("story", "raft",),
+    ("story", "raft", "--json"),
+    ("records",),
+    ("records", "--json"),
+    ("decode", "-o", "relative,connection,client,api,error,facts"),
+    ("records", "--template", "%t %k %s %h"),
+    ("story", "groups",),
+    ("story", "groups", "--json"),
+    ("story", "transactions",),
+    ("story", "transactions", "--json"),
+    ("story", "topics",),
+    ("story", "topics", "--json"),
+    ("decode", "--format", "jsonl"),
+    ("decode", "--format", "jsonl", "--show-secrets"),
+    ("decode", "--format", "jsonl", "--records", "summary"),
 )
 # Those of tables on a terminal are drawn by a library.
 _COLOURS = re.compile(r"\x1b\[[\d;]*m")
@@ -102,7 +102,7 @@ def test_no_name_of_a_peer_or_a_file_reaches_a_terminal(
 ) -> None:
     """The person who reads a capture is not the one who produced it."""
     paths = [capture(tmp_path / f"{NAME[:9]}.pcap"), log_folder(tmp_path)]
-    main(["decode", *arguments, *map(str, paths)])
+    main([*arguments, *map(str, paths)])
     text = _harmless(capfd)
     assert "\\u001b" in text
 

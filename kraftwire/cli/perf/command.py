@@ -92,7 +92,7 @@ def perf(
 
     \b
       kraftwire perf --nodes 3
-      kraftwire perf --config node-1.properties --throughput 20000 --record-size 1024
+      kraftwire perf --config node-1.properties --throughput 20000
     """
     if (config is None) == (nodes is None):
         raise UsageError("expected either --config FILE or --nodes N")

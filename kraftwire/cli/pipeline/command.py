@@ -35,7 +35,7 @@ _CONTEXT = {"help_option_names": ["-h", "--help"]}
 _FAILED = 1
 _API_HELP = "Only frames of these APIs; repeatable, or separated by commas."
 _TAG_HELP = "A tag for the column tags of every table; repeatable."
-_TABLES_HELP = "Only these: names, patterns, all; repeatable, or separated by commas."
+_TABLES_HELP = "Write only these tables: names, patterns, all; repeatable, comma lists."
 
 # Of local[...]: cores, and how often a task may fail.
 _MASTER = re.compile(r"local(\[(\*|0*[1-9]\d*)(, *0*[1-9]\d*)?\])?|yarn|(spark|k8s)://.+")
@@ -89,9 +89,8 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
     With --tables, only those are written, and the tables they are made from. Names are those of
     `kraftwire pipeline tables`, and of each request and response: fetch_request, vote_response.
 
-    \b
-    Exit code: 0 if everything was read and every byte is accounted for, 1 if not or if the run
-    failed, 2 for wrong usage.
+    Exit code: 0 if everything was read and every byte is accounted for, 1 if
+    not or if the run failed, 2 for wrong usage.
     """
     check_installed()
     from kraftwire.cli.pipeline.progress import Progress
@@ -163,9 +162,8 @@ def tail(inputs: tuple[str, ...], **options: Any) -> int:
     tables. Ctrl-C stops the command after the round. If it is killed at any moment and started
     again, the tables are those of one run over all inputs.
 
-    \b
-    Exit code: 0 if everything was read and every byte is accounted for, 1 if not or if a round
-    failed, 2 for wrong usage.
+    Exit code: 0 if everything was read and every byte is accounted for, 1 if
+    not or if a round failed, 2 for wrong usage.
     """  # fmt: skip
     if not inputs and not options["quorums"]:
         raise UsageError("nothing to follow: name inputs or --bootstrap-controller")

@@ -27,7 +27,7 @@ def report(folder: Path, since: str | None, until: str | None) -> None:
 
     \b
       kraftwire pipeline report tables
-      kraftwire pipeline report tables --since 2026-11-20T20:27 --until 2026-11-20T20:28
+      kraftwire pipeline report tables --since 2026-11-20T20:27
     """
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:

@@ -44,7 +44,7 @@ def quorum(context: click.Context, /, **options: Any) -> None:
 
     \b
       kraftwire quorum describe --status --bootstrap-server localhost:9092
-      kraftwire quorum --bootstrap-controller localhost:9093 describe --replication
+      kraftwire quorum --bootstrap-server localhost:9092 describe --replication
       kraftwire quorum watch --bootstrap-controller localhost:9093,localhost:9094
     """
     context.obj = options
@@ -69,7 +69,7 @@ def describe(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Show the leader, the log, and how far each replica has come.
+    """Show the leader, the log, and the lag of each replica.
 
     Waits for a leader up to --timeout; the exit code is 0 only if there is one.
     """
@@ -113,7 +113,7 @@ def _described(connection: Connection, *, as_json: bool) -> list[str]:
 def watch(
     context: click.Context, /, interval: float, count: int | None, **options: Any
 ) -> None:
-    """Show the quorum live: leader, epoch, high watermark, and how far each replica has come.
+    """Show the quorum live: leader, epoch, high watermark, lag of each replica.
 
     Ctrl-C ends it. If the output is not a terminal, a line is printed for each look.
     """
@@ -131,10 +131,11 @@ def watch(
 def add_controller(
     context: click.Context, /, config_path: str | None, dry_run: bool, **options: Any
 ) -> None:
-    """Make a controller a voter; --command-config is its properties file.
+    """Add a controller as a voter.
 
-    The controller must be running, on a formatted log directory of this machine, and must have
-    caught up with the leader.
+    --command-config is the controller's properties file. The controller must be
+    running, on a formatted log directory of this machine, and must have caught up
+    with the leader.
     """
     connection = join_options(context.obj, options)
     admin = connection.admin()
@@ -168,7 +169,7 @@ def remove_controller(
     dry_run: bool,
     **options: Any,
 ) -> None:
-    """Make a voter an observer, which may then be shut down permanently."""
+    """Remove a controller from the voters; it may then be shut down."""
     admin = join_options(context.obj, options).admin()
     if controller_id < 0:
         raise TerseError(f"Invalid negative --controller-id: {controller_id}")

@@ -39,7 +39,8 @@ def _words(context: click.Context, parameter: click.Parameter, start: str) -> li
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("name", required=False, shell_complete=_words)
 @click.argument("versions", required=False)
-@click.option("--kind", type=click.Choice(list(KINDS)), help="List only messages of this kind.")
+@click.option("--kind", type=click.Choice(list(KINDS)), metavar="KIND",
+              help=f"List only messages of a kind: {', '.join(KINDS)}.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 def schema(name: str | None, versions: str | None, kind: str | None, as_json: bool) -> None:
     """Show messages, their byte layout, and what changed between versions.
@@ -49,10 +50,10 @@ def schema(name: str | None, versions: str | None, kind: str | None, as_json: bo
     them; 12.. and ..17 stop at the newest and start at the oldest.
 
     \b
-      kraftwire schema                    all messages
-      kraftwire schema VoteRequest        its fields in all versions, and its history
-      kraftwire schema VoteRequest 2      its byte layout
-      kraftwire schema Fetch 12..17       what changed, in request and response
+      kraftwire schema                  all messages
+      kraftwire schema VoteRequest      its fields in all versions, its history
+      kraftwire schema VoteRequest 2    its byte layout
+      kraftwire schema Fetch 12..17     what changed, in request and response
     """
     if name is None:
         _print([list_text(kind)], [list_json(kind)] if as_json else None)

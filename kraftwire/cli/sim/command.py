@@ -34,10 +34,10 @@ def sim() -> None:
 
     \b
       kraftwire sim run --seeds 0-99         a hundred clusters
-      kraftwire sim shrink 17                the fewest faults that still break seed 17
+      kraftwire sim shrink 17                the fewest faults that break seed 17
       kraftwire sim replay plan.json         run a plan that shrink has written
-      kraftwire sim explore --seeds 0-999   no time: anything may happen next
-      kraftwire sim exhaust                  everything that can happen to three voters
+      kraftwire sim explore --seeds 0-999    no time: anything may happen next
+      kraftwire sim exhaust                  all that can happen to three voters
     """
     # Recovery logs a warning for every torn log it cuts, and the simulator tears thousands.
     logging.getLogger("kraftwire").setLevel(logging.ERROR)

@@ -67,11 +67,11 @@ class LineFilter:
             raise UsageError(f"{', '.join(names)}: {file} is not a capture and holds no requests")
 
     def ensure_for_captures(self, file: object) -> None:
-        """Refuse filters that no capture can answer. Raises: UsageError for a filter of records."""
+        """Refuse filters that no frame can answer. Raises: UsageError for a filter of records."""
         asked = {"--offset": self._options.offset, "--key": self._options.key}
         names = [name for name, values in asked.items() if values]
         if names:
-            raise UsageError(f"{', '.join(names)}: {file} is a capture, not a file of records")
+            raise UsageError(f"{', '.join(names)}: {file} is not a log file")
 
     @property
     def _since(self) -> int | None:

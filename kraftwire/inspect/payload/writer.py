@@ -1,4 +1,4 @@
-"""The outputs of ``--print-data`` and ``--template``: a line for each record."""
+"""The outputs of `kraftwire records`: a line for each record."""
 
 from __future__ import annotations
 

@@ -206,6 +206,7 @@ class Inputs:
                 self.run.offered.see_partition(partition.topic, partition.index)
 
     def _read_bare(self, path: str) -> None:
+        self.run.line_filter.ensure_for_captures(path)
         frames = BareFrames(path, self._fail, self.api)
         try:
             with _open(path) as stream:

@@ -1,4 +1,4 @@
-"""The Raft timeline of captures equals that of `kraftwire decode --raft`."""
+"""The Raft timeline of captures equals that of `kraftwire story raft`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _timeline(spark: SparkSession, path: Path | list[Path]) -> list[dict[str, An
 
 
 def _told(path: Path) -> list[dict[str, Any]]:
-    command = [sys.executable, "-m", "kraftwire", "decode", str(path), "--raft", "--json"]
+    command = [sys.executable, "-m", "kraftwire", "story", "raft", str(path), "--json"]
     # It exits with 3 where a capture has gaps.
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     events: list[dict[str, Any]] = json.loads(done.stdout)["events"]

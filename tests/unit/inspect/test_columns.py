@@ -64,7 +64,7 @@ def test_columns_come_in_the_order_of_their_names(tmp_path: Path) -> None:
     ("options", "words"),
     [
         (["-o", "colour"], "there is no column 'colour'; there are time, epoch"),
-        (["-o", "time", "-v"], "-v has no columns"),
+        (["-o", "time", "-v"], "-o and -v exclude each other"),
         (["--since", "+soon"], "'+soon' is not a time"),
     ],
 )

@@ -42,7 +42,7 @@ HEADERS = GOLDEN / "logs" / "broker" / "headers-0" / "00000000000000000000.log"
 
 
 def _run(capsys: pytest.CaptureFixture[str], path: Path, *options: str) -> list[str]:
-    assert main(["decode", str(path), "-q", *options]) == 0
+    assert main(["records", str(path), "-q", *options]) == 0
     return capsys.readouterr().out.splitlines()
 
 
@@ -179,7 +179,7 @@ def test_a_topic_filter_holds_for_records_too(filters: FilterOptions, count: int
 
 def test_the_command_prints_records_of_a_capture(capsys: pytest.CaptureFixture[str]) -> None:
     """Real clients' records are printed with what real brokers added."""
-    lines = _run(capsys, GROUPS, "--print-data", "--topic", "payments")
+    lines = _run(capsys, GROUPS, "--topic", "payments")
     assert "produced payments-0 offset 2 2026-11-23T07:43:48.528Z " in lines[2]
     assert lines[2].endswith('key "avro" value schema 4711 3 bytes 02 78 08')
     assert any("EndTxnMarker" in line for line in lines)
@@ -188,7 +188,7 @@ def test_the_command_prints_records_of_a_capture(capsys: pytest.CaptureFixture[s
 
 def test_json_has_the_same_records(capsys: pytest.CaptureFixture[str]) -> None:
     """Programs get JSON as JSON and bytes unchanged."""
-    options = ("--print-data", "--json", "--api", "Produce")
+    options = ("--json", "--api", "Produce")
     rows = [json.loads(line) for line in _run(capsys, GROUPS, *options)]
     avro = next(row for row in rows if row["key"]["data"] == "avro")
     assert avro["value"]["schemaId"] == 4711
@@ -215,7 +215,7 @@ def test_segments_are_printed_too(capsys: pytest.CaptureFixture[str]) -> None:
 def test_secrets_of_the_metadata_log_stay_hidden(capsys: pytest.CaptureFixture[str]) -> None:
     """Asking for payloads is not asking for passwords."""
     quorum = GOLDEN / "captures" / "quorum.pcap.xz"
-    for options in (("--print-data",), ("--template", "%s"), ("--print-data", "--json")):
+    for options in ((), ("--template", "%s"), ("--json",)):
         hidden = "".join(_run(capsys, quorum, *options))
         shown = "".join(_run(capsys, quorum, *options, "--show-secrets"))
         assert "redacted" in hidden

@@ -24,27 +24,29 @@ pytestmark = pytest.mark.slow
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "captures"
 
 
-def _output(capsys: pytest.CaptureFixture[str], name: str, *options: str) -> str:
-    main(["decode", str(GOLDEN / name), "-q", *options])
+def _output(capsys: pytest.CaptureFixture[str], name: str, command: str, *options: str) -> str:
+    main([*command.split(), str(GOLDEN / name), "-q", *options])
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("output", ["--raft", "--groups", "--transactions", "--topics", "--stats"])
+@pytest.mark.parametrize(
+    "command", ["story raft", "story groups", "story transactions", "story topics", "stats"]
+)
 @pytest.mark.parametrize("name", ["quorum.pcap.xz", "groups.pcapng.xz"])
 def test_a_filter_that_lets_everything_pass_changes_nothing(
-    capsys: pytest.CaptureFixture[str], name: str, output: str
+    capsys: pytest.CaptureFixture[str], name: str, command: str
 ) -> None:
     """A request counts when it was sent, also where its response decides about it."""
-    assert _output(capsys, name, output, "--since", "+0") == _output(capsys, name, output)
+    assert _output(capsys, name, command, "--since", "+0") == _output(capsys, name, command)
 
 
 def test_a_filter_invents_no_silence(capsys: pytest.CaptureFixture[str]) -> None:
     """Frames that are not wanted still show that a node is alive."""
     name = "kraft_quorum.pcapng.xz"
-    whole = _silences(_output(capsys, name, "--raft"))
+    whole = _silences(_output(capsys, name, "story raft"))
     assert whole
-    assert _silences(_output(capsys, name, "--raft", "--since", "+0")) == whole
-    few = _silences(_output(capsys, name, "--raft", "--api", "Vote,Fetch"))
+    assert _silences(_output(capsys, name, "story raft", "--since", "+0")) == whole
+    few = _silences(_output(capsys, name, "story raft", "--api", "Vote,Fetch"))
     assert {node for node, _ in few} <= {node for node, _ in whole}
     assert len(few) <= len(whole)
 

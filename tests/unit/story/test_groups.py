@@ -40,7 +40,7 @@ Captured = pytest.CaptureFixture[str]
 
 
 def _text(capsys: Captured, *options: str) -> str:
-    assert main(["decode", str(GROUPS), "--groups", "-q", *options]) == 0
+    assert main(["story", "groups", str(GROUPS), "-q", *options]) == 0
     return capsys.readouterr().out
 
 
@@ -177,7 +177,7 @@ def test_text_fits_80_columns_and_cuts_nothing(capsys: Captured) -> None:
 def test_a_coordinators_log_has_the_story_too(capsys: Captured) -> None:
     """A broker's log directories show groups whose traffic was not recorded."""
     broker = GROUPS.parents[1] / "logs" / "broker"
-    assert main(["decode", str(broker), "--groups", "--json", "-q"]) == 0
+    assert main(["story", "groups", str(broker), "--json", "-q"]) == 0
     story = json.loads(capsys.readouterr().out)
     groups = {each["group"]: each for each in story["groups"]}
     assert {name: groups[name]["kind"] for name in ("aio-grp", "grp-consumer-2", "sg1")} == {

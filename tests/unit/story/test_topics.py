@@ -45,7 +45,7 @@ GROUPS = Path(__file__).resolve().parents[2] / "golden" / "captures" / "groups.p
 
 
 def _recorded(capsys: pytest.CaptureFixture[str], *options: str) -> str:
-    assert main(["decode", str(GROUPS), "--topics", "-q", *options]) == 0
+    assert main(["story", "topics", str(GROUPS), "-q", *options]) == 0
     return capsys.readouterr().out
 
 

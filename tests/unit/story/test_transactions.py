@@ -33,7 +33,7 @@ MS = 1_000_000
 
 
 def _recorded(capsys: pytest.CaptureFixture[str], *options: str) -> str:
-    assert main(["decode", str(GROUPS), "--transactions", "-q", *options]) == 0
+    assert main(["story", "transactions", str(GROUPS), "-q", *options]) == 0
     return capsys.readouterr().out
 
 
@@ -138,5 +138,5 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_empty_results_are_not_mentioned(capsys: pytest.CaptureFixture[str]) -> None:
     """There is no table without rows."""
     quorum = GROUPS.with_name("quorum.pcap.xz")
-    assert main(["decode", str(quorum), "--transactions", "-q"]) == 0
+    assert main(["story", "transactions", str(quorum), "-q"]) == 0
     assert capsys.readouterr().out == "Transactions: none was seen\n"

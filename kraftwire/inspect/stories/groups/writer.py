@@ -1,4 +1,4 @@
-"""The outputs of ``--groups``."""
+"""The outputs of `kraftwire story groups`."""
 
 from __future__ import annotations
 

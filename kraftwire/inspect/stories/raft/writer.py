@@ -1,4 +1,4 @@
-"""The outputs of `kraftwire decode --raft`, written at the end."""
+"""The outputs of `kraftwire story raft`, written at the end."""
 
 from __future__ import annotations
 

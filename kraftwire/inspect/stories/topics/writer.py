@@ -1,4 +1,4 @@
-"""The outputs of ``--topics``."""
+"""The outputs of `kraftwire story topics`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outputs of ``--transactions``."""
+"""The outputs of `kraftwire story transactions`."""
 
 from __future__ import annotations
 

@@ -127,10 +127,10 @@ def test_log_directories_of_two_clusters(
     text = properties.read_text()
     cluster = next(line for line in text.splitlines() if line.startswith("cluster.id="))
     properties.write_text(text.replace(cluster, "cluster.id=AnotherCluster"))
-    assert main(["decode", str(tmp_path), "--raft", "--json", "-q"]) == 0
+    assert main(["story", "raft", str(tmp_path), "--json", "-q"]) == 0
     stories = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     known = cluster.removeprefix("cluster.id=")
     assert [each["cluster"] for each in stories] == [known, "AnotherCluster"]
     assert stories[0]["log"] == stories[1]["log"]
-    assert main(["decode", str(tmp_path / "one"), "--raft", "-q"]) == 0
+    assert main(["story", "raft", str(tmp_path / "one"), "-q"]) == 0
     assert capsys.readouterr().out.startswith("Raft timeline: ")

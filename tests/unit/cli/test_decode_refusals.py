@@ -1,4 +1,4 @@
-"""Options of `kraftwire decode` that would have no effect: refused with exit code 2."""
+"""Options of `kraftwire decode` that have no meaning: refused with exit code 2."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from kraftwire.cli.main import main
 from tests.support.captures import golden
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[3]
 LOGS = ROOT / "tests" / "golden" / "logs" / "broker" / "tombs-0"
 CAPTURE = golden("sasl")
 KEYS = CAPTURE.with_name("tls.keylog")
@@ -22,17 +22,15 @@ Captured = pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((LOGS, "-o", "time"), "is not a capture and holds no requests"),
-        ((LOGS, "--keylog", KEYS), "is not a capture and holds no requests"),
-        ((LOGS, "--version", "0"), "--version: only for --input hex"),
-        ((LOGS, "--response"), "--response: only for --input hex"),
-        ((CAPTURE, "--version", "3"), "--version: only for --input hex"),
-        ((CAPTURE, "--response"), "--response: only for --input hex"),
-        ((CAPTURE, "--family", "group"), "--family:"),
+        ((LOGS, "--version", "0"), "--response and --version are for raw responses"),
+        ((CAPTURE, "--response"), "--response and --version are for raw responses"),
+        (("-", "--input", "hex", "--version", "3"), "--response and --version are for raw"),
+        (("-", "--input", "hex", "--response"), "raw responses need --api and --version"),
+        (("x", "--input", "frames", "--offset", "3"), "--offset: x is not a log file"),
         ((CAPTURE, "--input", "file"), "--input file:"),
-        (("-", "--input", "hex", "--version", "3"), "--version is for --response"),
-        (("-", "--input", "hex", "--keylog", KEYS), "--keylog: not for bare frames"),
-        (("-", "--input", "frames", "--offset", "3"), "--offset: not for bare frames"),
+        ((CAPTURE, "-v", "--format", "jsonl"), "--format jsonl and -v exclude each other"),
+        ((CAPTURE, "-o", "time", "--bytes"), "-o and --bytes exclude each other"),
+        ((CAPTURE, "-o", "size,tiem"), "there is no column 'tiem'; there are time"),
         ((LOGS, "--offset", "5-3"), "'5-3' ends before it begins"),
         ((CAPTURE, "--since", "+5", "--until", "+2"), "nothing is both since +5 and until +2"),
         ((CAPTURE, "--since", "2026-11-22", "--until", "2026-11-21"), "nothing is both since"),
@@ -42,7 +40,7 @@ Captured = pytest.CaptureFixture[str]
         ((CAPTURE, "--api", ""), "--api names nothing"),
     ],
 )
-def test_what_would_have_no_effect_is_refused(
+def test_what_has_no_meaning_is_refused(
     arguments: tuple[str | Path, ...], words: str, capsys: Captured
 ) -> None:
     """A wrong answer must not look like the right one to another question."""
@@ -60,22 +58,14 @@ def test_an_option_may_be_for_one_of_several_inputs(capsys: Captured) -> None:
     assert "SaslHandshake" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("path", "arguments"),
-    [
-        (LOGS / "00000000000000000000.log", ("-o", "time")),
-        (CAPTURE, ("--family", "group")),
-        (CAPTURE, ("--input", "file")),
-    ],
-)
-def test_what_comes_through_a_pipe_is_checked_too(path: Path, arguments: tuple[str, ...]) -> None:
+def test_what_comes_through_a_pipe_is_checked_too() -> None:
     """Its kind shows only while it is read."""
-    command = [sys.executable, "-m", "kraftwire", "decode", "-", *arguments]
+    command = [sys.executable, "-m", "kraftwire", "decode", "-", "--input", "file"]
     done = subprocess.run(
-        command, input=path.read_bytes(), capture_output=True, cwd=ROOT, check=False
+        command, input=CAPTURE.read_bytes(), capture_output=True, cwd=ROOT, check=False
     )
     assert done.returncode == USAGE
-    assert arguments[0].lstrip("-o").encode() in done.stderr
+    assert b"--input file" in done.stderr
 
 
 def test_a_wrong_time_lists_the_right_ones(capsys: Captured) -> None:

@@ -26,7 +26,7 @@ from tests.support.captures import decode, golden
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[3]
 BROKER = ROOT / "tests" / "golden" / "logs" / "broker"
 OFFSETS = BROKER / "__consumer_offsets-1"
 TOMBS = BROKER / "tombs-0" / "00000000000000000000.log"
@@ -135,14 +135,14 @@ def test_what_group_members_sent_is_decoded(capsys: Captured) -> None:
 
 def test_records_one_by_one_show_what_group_members_sent(capsys: Captured) -> None:
     """In its place in the line, and next to the bytes in JSON."""
-    options = ("--offset", "1", "--print-data", "-q")
-    assert main(["decode", str(OFFSETS / _LOG), *options]) == CLEAN
+    options = ("--offset", "1", "-q")
+    assert main(["records", str(OFFSETS / _LOG), *options]) == CLEAN
     out = capsys.readouterr().out
     group = json.loads(out[out.index("{") :])["value"]
     member = group["members"][0]
     assert "headers" in member["subscription"]["topics"]
     assert {"topic": "comp-gzip", "partitions": [1]} in member["assignment"]["assignedPartitions"]
-    assert main(["decode", str(OFFSETS / _LOG), *options, "--json"]) == CLEAN
+    assert main(["records", str(OFFSETS / _LOG), *options, "--json"]) == CLEAN
     decoded = json.loads(capsys.readouterr().out)["decoded"]
     assert isinstance(decoded["data"]["value"]["members"][0]["subscription"], str)
     assert decoded["nested"]["members[0].subscription"]["data"] == member["subscription"]
@@ -193,10 +193,10 @@ def test_what_only_requests_have_is_refused(option: tuple[str, str], capsys: Cap
     assert f"{option[0]}: {TOMBS} is not a capture and holds no requests" in err
 
 
-@pytest.mark.parametrize("option", ["--transactions", "--topics"])
-def test_stories_of_requests_are_refused(option: str, capsys: Captured) -> None:
+@pytest.mark.parametrize("what", ["transactions", "topics"])
+def test_stories_of_requests_are_refused(what: str, capsys: Captured) -> None:
     """An empty story would say that nothing happened."""
-    assert main(["decode", str(TOMBS), option]) == USAGE
+    assert main(["story", what, str(TOMBS)]) == USAGE
     out, err = capsys.readouterr()
     assert (out, err) == ("", f"kraftwire: {TOMBS} is not a capture and holds no requests\n")
 
@@ -349,8 +349,8 @@ def test_names_that_are_not_text_are_escaped(tmp_path: Path, capsys: Captured) -
         file.write(build_batch([Record(0, 1, b"k", b"v")]))
     with open(os.path.join(folder, b"\xfe.txt"), "wb") as file:
         file.write(b"x")
-    for output in ((), ("-v",), ("--bytes",), ("--stats",), ("--format", "jsonl")):
-        main(["decode", str(tmp_path), *output])
+    for command in ("decode", "decode -v", "decode --bytes", "stats", "decode --format jsonl"):
+        main([*command.split(), str(tmp_path)])
         shown = capsys.readouterr()
         for text in (shown.out, shown.err):
             assert "\x1b" not in text

@@ -1,0 +1,216 @@
+"""`kraftwire decode`: captures, log segments, snapshots and state files as lines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from kraftwire import messages
+from kraftwire.capture.limits import SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO
+from kraftwire.cli.decoding.jobs import job_count
+from kraftwire.cli.decoding.options import (
+    CONTEXT,
+    input_options,
+    listed,
+    log_file_options,
+    quiet_option,
+    reading,
+    secrets_option,
+)
+from kraftwire.cli.decoding.run import Reading, is_coloured, show, text_output
+from kraftwire.decode.body.records import Settings
+from kraftwire.decode.body.size_limits import Shown
+from kraftwire.decode.sinks import Sink
+from kraftwire.errors import UsageError
+from kraftwire.inspect.lines.headings import COLUMNS
+from kraftwire.inspect.run.inputs import InputKind
+
+if TYPE_CHECKING:
+    from kraftwire.inspect.exchange_blocks import ExchangeWriter
+
+__all__ = ["decode"]
+
+
+class Output(Enum):
+    """What is written of each frame."""
+
+    LINE = auto()
+    COLUMNS = auto()
+    TREE = auto()
+    BYTES = auto()
+    JSONL = auto()
+
+
+# The memory that one frame may need, by the form that its structs and values take.
+_SHOWN = {
+    Output.JSONL: Shown(250, 60, SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO),
+    Output.TREE: Shown(250, 60, SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO),
+    Output.BYTES: Shown(700, 700, SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO),
+}
+
+# Only reading the fields of records and headers one by one leaves much for the collector, 80 MiB at
+# a time.
+_YOUNG_OBJECTS_OF_BYTES = 5_000
+
+_RAW = ("hex", "frames")
+
+
+@click.command(context_settings=CONTEXT)
+@click.option("--format", "output_format", type=click.Choice(["line", "jsonl"]),
+              help="A line per exchange (default), or a JSON object per frame.")
+@click.option("--json", "as_json", is_flag=True, help="Short for --format jsonl.")
+@click.option("-v", "--verbose", count=True, help="All fields as a tree; -vv: untruncated.")
+@click.option("--bytes", "with_bytes", is_flag=True,
+              help="Annotated hex dump; with -v, untruncated.")
+@click.option("-o", "--columns", multiple=True, metavar="NAME", callback=listed,
+              help=f"Columns of lines, comma lists: {', '.join(COLUMNS)}.")
+@click.option("--records", type=click.Choice(["none", "summary", "full"]), default="full",
+              show_default=True,
+              help="Record batches in JSON: headers only; types of Kafka's own records; all.")
+@input_options
+@log_file_options
+@secrets_option
+@click.option("--input", "kind", type=click.Choice(get_args(InputKind)), default="auto",
+              show_default=True, help="Type of the files; hex and frames are raw frames.")
+@click.option("--response/--request", "is_response",
+              help="Whether raw frames are requests (default) or responses.")
+@click.option("--version", type=int, help="Raw responses: API version; --api names the API.")
+@click.option("-f", "--follow", is_flag=True, help="Keep reading as a segment grows.")
+@click.option("--jobs", type=click.IntRange(1), metavar="N",
+              help="Processes; by default one, for captures over 50 MB one per processor.")
+@quiet_option
+def decode(**options: Any) -> int:
+    """Show what is in captures, log segments, snapshots and state files.
+
+    FILE is a pcap or pcapng file, any file of a log directory, or a folder of
+    these; each may be compressed. - is standard input. Kafka is found on any
+    port.
+
+    \b
+      kraftwire decode trace.pcapng
+      kraftwire decode trace.pcapng --api Vote,Fetch --error any
+      kraftwire decode trace.pcapng --format jsonl --records summary | jq .apiName
+      kraftwire decode __cluster_metadata-0/
+      tcpdump -U -w - port 9092 | kraftwire decode -
+      echo 00120000000000070000 | kraftwire decode --input hex -
+
+    Exit code: 0 if everything was decoded, 3 if bytes stayed undecoded (lost
+    packets, damage, an unknown layout), 1 if nothing was decoded, 2 for wrong
+    usage. Lines check the CRCs of batches in frames; -v and JSON lines decode
+    their records as well.
+
+    Secrets that can be recognised are hidden. What applications wrote is not a
+    secret in this sense: -v and JSON lines show keys, values and headers.
+    """
+    output = _output(options)
+    what = _reading(options, output)
+    is_full = options["verbose"] > (output is Output.BYTES)
+
+    def make_sink(settings: Settings, stream: Any) -> Sink:
+        return _sink(output, settings, stream, options["columns"],
+                     is_live=what.is_live, is_full=is_full)  # fmt: skip
+
+    return show(
+        what,
+        make_sink,
+        sys.stdout.buffer if output is Output.JSONL else text_output(),
+        jobs=job_count(options["jobs"], what.inputs) if _can_share(output, what) else 1,
+        young_objects=_YOUNG_OBJECTS_OF_BYTES if output is Output.BYTES else None,
+    )
+
+
+def _output(options: dict[str, Any]) -> Output:
+    """Return the requested output. Raises: UsageError for more than one, or unknown columns."""
+    given = {
+        "-o": options["columns"] and Output.COLUMNS,
+        "--format jsonl": (options["as_json"] or options["output_format"] == "jsonl")
+        and Output.JSONL,
+        "--bytes": options["with_bytes"] and Output.BYTES,
+        "-v": options["verbose"] and not options["with_bytes"] and Output.TREE,
+    }
+    chosen = {name: output for name, output in given.items() if output}
+    if len(chosen) > 1:
+        raise UsageError(f"{' and '.join(chosen)} exclude each other")
+    for name in options["columns"]:
+        if name not in COLUMNS:
+            raise UsageError(f"there is no column {name!r}; there are {', '.join(COLUMNS)}")
+    return next(iter(chosen.values()), Output.LINE)
+
+
+def _reading(options: dict[str, Any], output: Output) -> Reading:
+    api = _raw_api(options)
+    # The option names the API of raw responses, it filters nothing then.
+    values = options if api is None else options | {"api": ()}
+    what = reading(values, records=options["records"], shown=_SHOWN.get(output))
+    return replace(what, kind=options["kind"], raw_api=api)
+
+
+def _raw_api(options: dict[str, Any]) -> tuple[int, int] | None:
+    """Return key and version of the requests that raw responses answer; None for other inputs.
+
+    Raises: UsageError unless both are given for raw responses, and the version only for these.
+    """
+    names, version = options["api"], options["version"]
+    if options["kind"] not in _RAW or not options["is_response"]:
+        if options["is_response"] or version is not None:
+            raise UsageError("--response and --version are for raw responses: --input hex|frames")
+        return None
+    if len(names) != 1 or version is None:
+        raise UsageError("raw responses need --api and --version of their requests")
+    name = names[0]
+    by_name = {text.lower(): key for key, text in messages.API_NAMES.items()}
+    key = int(name) if name.isdecimal() else by_name.get(name.lower())
+    if key is None:
+        raise UsageError(f"there is no API {name!r}")
+    return key, version
+
+
+def _can_share(output: Output, what: Reading) -> bool:
+    """Whether several processes can show the frames.
+
+    Outputs that show whole exchanges need both frames in one process to filter them.
+    """
+    if what.is_following or what.kind in _RAW or output is Output.COLUMNS:
+        return False
+    return output is Output.JSONL or what.options.frame_filter().passes_all
+
+
+def _sink(
+    output: Output,
+    settings: Settings,
+    stream: Any,
+    columns: Sequence[str],
+    *,
+    is_live: bool,
+    is_full: bool,
+) -> Sink:
+    """Return what writes an output; its module is imported only for that."""
+    topics, has_colour = settings.topics, is_coloured()
+    if output is Output.JSONL:
+        from kraftwire.decode.jsonl import JsonLines
+
+        return JsonLines(stream, is_live=is_live, settings=settings)
+    if output is Output.LINE:
+        from kraftwire.inspect.lines.line import LineWriter
+
+        return LineWriter(stream, topics=topics, is_coloured=has_colour, is_live=is_live)
+    if output is Output.COLUMNS:
+        from kraftwire.inspect.lines.columns import ColumnWriter
+
+        return ColumnWriter(
+            stream, columns=columns, topics=topics, is_coloured=has_colour, is_live=is_live
+        )
+    writer: type[ExchangeWriter]
+    if output is Output.TREE:
+        from kraftwire.inspect.trees.tree import TreeWriter as writer
+    else:
+        from kraftwire.inspect.bytes.hexdump import BytesWriter as writer
+    return writer(
+        stream, topics=topics, is_coloured=has_colour, is_full=is_full, is_live=is_live,
+        records=settings.records,
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""What `decode`, `stats`, `story` and `records` share: options, and the run of their inputs."""

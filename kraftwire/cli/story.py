@@ -1,0 +1,121 @@
+"""`kraftwire story`: what happened to a quorum, to groups, to transactions and to topics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from kraftwire.cli.decoding.options import (
+    CONTEXT,
+    input_options,
+    log_file_options,
+    quiet_option,
+    reading,
+    secrets_option,
+)
+from kraftwire.cli.decoding.run import show
+from kraftwire.decode.filters.frame_filter import topic_test
+
+__all__ = ["story"]
+
+_json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
+
+
+@click.group(context_settings=CONTEXT)
+def story() -> None:
+    """Tell what happened, from captures or from log directories.
+
+    \b
+      kraftwire story raft trace.pcapng
+      kraftwire story raft node-1/ node-2/ node-3/
+      kraftwire story groups trace.pcapng --group orders --json
+      kraftwire story transactions trace.pcapng
+      kraftwire story topics trace.pcapng --topic orders
+
+    The exit code is that of decode.
+    """
+
+
+@story.command(context_settings=CONTEXT)
+@_json_option
+@input_options
+@log_file_options
+@secrets_option
+@quiet_option
+def raft(as_json: bool, **options: Any) -> int:
+    """Epochs, leaders, votes and voters of a KRaft quorum.
+
+    FILE is a capture of the traffic between nodes, a metadata log or snapshot,
+    or a folder of these: several log directories tell the story together.
+    """
+    from kraftwire.inspect.stories.raft.writer import RaftJsonWriter, RaftWriter
+
+    writer = RaftJsonWriter if as_json else RaftWriter
+    hidden = {"show_secrets": options["show_secrets"]}
+    return show(reading(options), lambda _, stream: writer(stream, **hidden))
+
+
+@story.command(context_settings=CONTEXT)
+@_json_option
+@input_options
+@log_file_options
+@quiet_option
+def groups(as_json: bool, **options: Any) -> int:
+    """Members, generations, assignments and lag of groups.
+
+    FILE is a capture, a log directory with __consumer_offsets, or a folder of
+    these.
+    """
+    from kraftwire.inspect.stories.groups.writer import GroupsJsonWriter, GroupsWriter
+
+    writer = GroupsJsonWriter if as_json else GroupsWriter
+    return show(
+        reading(options), lambda settings, stream: writer(stream, topics=settings.topics)
+    )
+
+
+@story.command(context_settings=CONTEXT)
+@_json_option
+@input_options
+@quiet_option
+def transactions(as_json: bool, **options: Any) -> int:
+    """How long transactions took, and how they ended.
+
+    FILE is a capture.
+    """
+    from kraftwire.inspect.stories.transactions.writer import (
+        TransactionsJsonWriter,
+        TransactionsWriter,
+    )
+
+    writer = TransactionsJsonWriter if as_json else TransactionsWriter
+    return show(
+        reading(options), lambda settings, stream: writer(stream, topics=settings.topics)
+    )
+
+
+@story.command(context_settings=CONTEXT)
+@_json_option
+@input_options
+@secrets_option
+@quiet_option
+def topics(as_json: bool, **options: Any) -> int:
+    """Changes of topics, traffic by client, partitions, offsets.
+
+    FILE is a capture.
+    """
+    from kraftwire.inspect.stories.topics.writer import TopicsJsonWriter, TopicsWriter
+
+    writer = TopicsJsonWriter if as_json else TopicsWriter
+    what = reading(options)
+    is_wanted_topic = topic_test(what.options.filters)
+    return show(
+        what,
+        lambda settings, stream: writer(
+            stream,
+            topics=settings.topics,
+            show_secrets=settings.show_secrets,
+            is_wanted_topic=is_wanted_topic,
+        ),
+    )
