@@ -1,1 +1,1 @@
-"""Compiles Kafka message schemas into version-specialised Python."""
+"""Compiles Kafka message schemas into Python: classes with a reader and a writer each."""

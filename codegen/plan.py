@@ -1,18 +1,19 @@
-"""Plan a whole module: classes, functions, tables and facts, all decided before a template runs."""
+"""Plan a whole module: classes, readers, writers and facts, all decided before a template runs."""
 
 from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
 
+from codegen.codec import CodecPlan, plan_codecs
 from codegen.defaults import default_of, is_optional_struct
 from codegen.facts import facts_of
-from codegen.functions import FunctionsPlan, plan_functions
-from codegen.hot import HOT
 from codegen.schema import Field, Message, Struct
 from codegen.types import FIXED, VARIABLE
 
 __all__ = ["AttributePlan", "ModulePlan", "StructPlan", "fill", "plan_module"]
+
+_ENCODINGS = {"Classic", "Compact"}
 
 
 @dataclass
@@ -34,13 +35,14 @@ class StructPlan:
     about: str
     slots: str
     attributes: list[AttributePlan]
+    codec: CodecPlan
     is_root: bool
 
     @property
     def helpers(self) -> set[str]:
-        """The names that its constructor needs from kraftwire.wire.fast."""
+        """The names that it needs from kraftwire.wire."""
         defaults = {attribute.parameter_default for attribute in self.attributes}
-        return defaults & {"EMPTY", "ZERO_UUID"}
+        return self.codec.helpers | defaults & {"EMPTY", "ZERO_UUID"}
 
 
 @dataclass
@@ -50,39 +52,31 @@ class ModulePlan:
     message: Message
     about: str
     structs: list[StructPlan]
-    functions: FunctionsPlan | None
-    decoder_table: str
-    encoder_table: str
+    packers: list[tuple[str, str]]
     facts: str
     exported: str
+    encodings: str
     imports: str
     has_structs: bool
 
 
 def plan_module(message: Message) -> ModulePlan:
     """Plan the module of one message; a pure function of the schema."""
-    functions = plan_functions(message) if message.name in HOT else None
-    structs = [_struct(struct, message) for struct in message.structs]
+    pairs = zip(message.structs, plan_codecs(message), strict=True)
+    structs = [_struct(struct, codec, message) for struct, codec in pairs]
+    packers = {name: value for struct in structs for name, value in struct.codec.packers.items()}
     used = {name for struct in structs for name in struct.helpers}
-    if functions:
-        used |= functions.helpers
     return ModulePlan(
         message=message,
         about=structs[-1].about,
         structs=structs,
-        functions=functions,
-        decoder_table=_table(functions.decoder_names) if functions else "",
-        encoder_table=_table(functions.encoder_names) if functions else "",
+        packers=sorted(packers.items()),
         facts=facts_of(message),
         exported=_wrap(sorted(struct.name for struct in message.structs), 4),
-        imports=_imports(used),
+        encodings=", ".join(sorted(used & _ENCODINGS)),
+        imports=_imports(used - _ENCODINGS),
         has_structs=len(structs) > 1,
     )
-
-
-def _table(names: dict[int, str]) -> str:
-    """Entries of a dictionary: the function of each version."""
-    return fill([f"{version}: {name}," for version, name in names.items()], 4)
 
 
 def _imports(names: set[str]) -> str:
@@ -105,12 +99,13 @@ def fill(parts: list[str], indent: int) -> str:
     return "\n".join(lines).replace("\0", " ")
 
 
-def _struct(struct: Struct, message: Message) -> StructPlan:
+def _struct(struct: Struct, codec: CodecPlan, message: Message) -> StructPlan:
     return StructPlan(
         name=struct.name,
         about=_docstring(struct.about) or f"Struct of {message.name}.",
         slots=_wrap([*(each.attribute for each in struct.fields), "unknown_tagged_fields"], 8),
         attributes=[_attribute(each) for each in struct.fields],
+        codec=codec,
         is_root=struct is message.root,
     )
 

@@ -8,7 +8,6 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from codegen.plan import ModulePlan
-from kraftwire.wire.functions.steps import lines_of
 
 __all__ = ["Renderer"]
 
@@ -26,7 +25,6 @@ class Renderer:
             lstrip_blocks=True,
             keep_trailing_newline=True,
         )
-        self._environment.filters["lines"] = lines_of
 
     def module(self, plan: ModulePlan) -> str:
         """Source of one message module."""

@@ -9,22 +9,24 @@ __all__ = ["FIXED", "PRIMITIVES", "VARIABLE", "FixedType"]
 
 @dataclass(frozen=True)
 class FixedType:
-    """A type of constant size; its size is in kraftwire.wire.sizes."""
+    """A type of constant size; `code` is its letter in a format of the `struct` module."""
 
     annotation: str
     default: str
+    code: str
+    size: int
 
 
 FIXED: dict[str, FixedType] = {
-    "bool": FixedType("bool", "False"),
-    "int8": FixedType("int", "0"),
-    "int16": FixedType("int", "0"),
-    "uint16": FixedType("int", "0"),
-    "int32": FixedType("int", "0"),
-    "uint32": FixedType("int", "0"),
-    "int64": FixedType("int", "0"),
-    "float64": FixedType("float", "0.0"),
-    "uuid": FixedType("bytes", "ZERO_UUID"),
+    "bool": FixedType("bool", "False", "?", 1),
+    "int8": FixedType("int", "0", "b", 1),
+    "int16": FixedType("int", "0", "h", 2),
+    "uint16": FixedType("int", "0", "H", 2),
+    "int32": FixedType("int", "0", "i", 4),
+    "uint32": FixedType("int", "0", "I", 4),
+    "int64": FixedType("int", "0", "q", 8),
+    "float64": FixedType("float", "0.0", "d", 8),
+    "uuid": FixedType("bytes", "ZERO_UUID", "16s", 16),
 }
 
 # Annotation and default of the types that are preceded by a length.

@@ -16,7 +16,6 @@ from codegen.defaults import default_of
 from codegen.errors import SchemaError
 from codegen.schema import Field, Message, Struct
 from codegen.types import FIXED
-from kraftwire.wire.sizes import FIXED_SIZES
 
 __all__ = ["RULES", "validate"]
 
@@ -26,8 +25,8 @@ _KINDS = {
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
 # Names that a generated module and its classes need for themselves.
 _TAKEN_STRUCTS = frozenset({
-    "EMPTY", "LENGTH", "NUMBERS", "PACK", "Packer", "Parts", "Rows", "UNPACK", "Message",
-    "Sequence", "Struct", "TYPE_CHECKING", "Versions",
+    "Classic", "Compact", "EMPTY", "FLOAT64", "INT16", "INT32", "INT64", "INT8", "Message",
+    "NotInVersion", "Packer", "Parts", "Struct", "Tags", "UINT16", "UINT32", "Versions",
 })  # fmt: skip
 _TAKEN_ATTRIBUTES = frozenset({
     "decode", "encode", "facts", "from_json", "self", "to_json", "unknown_tagged_fields",
@@ -177,7 +176,7 @@ def _fits(field: Field, text: str) -> str:
     if field.type == "uuid" and given and len(base64.urlsafe_b64decode(f"{given}==")) != 16:
         return f"default {given!r} is not a uuid"
     if field.type.startswith(("int", "uint")):
-        bits = FIXED_SIZES[field.type] * 8
+        bits = FIXED[field.type].size * 8
         low, high = (0, 2**bits) if field.type[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1))
         if not low <= int(text) < high:
             return f"default {text} does not fit {field.type}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kraftwire.errors import WireError
 from kraftwire.limits import STRING_SIZE_MAX
-from kraftwire.wire.fast import UNPACK, Packer
+from kraftwire.wire.fast import Numbers, Packer
 from kraftwire.wire.sizes import FIXED_CODES, FIXED_SIZES, min_struct_size
 from kraftwire.wire.varint import read_uvarint
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kraftwire.wire.facts import FieldFacts, StructFacts
+
+_NUMBERS = {name: Numbers(code[1:]) for name, code in FIXED_CODES.items() if name != "uuid"}
 
 __all__ = ["StructPlan", "elements", "tags"]
 
@@ -76,7 +78,7 @@ def _numbers(type_name: str, buf: bytes, position: int, count: int) -> tuple[lis
     end = position + size * count
     if type_name == "uuid":
         return [buf[at : at + size] for at in range(position, end, size)], end
-    return [*UNPACK[FIXED_CODES[type_name][1:]][count](buf, position)], end
+    return [*_NUMBERS[type_name].unpack[count](buf, position)], end
 
 
 def _strings(buf: bytes, position: int, count: int, compact: bool) -> tuple[list[str], int]:

@@ -1,53 +1,53 @@
-"""Helpers that decoders and encoders call: lengths above 127, small arrays, tagged fields.
+"""What the generated readers and writers call, beside the two encodings of `wire.encodings`.
 
-Everything here is check-free where a check would cost time: a bad byte raises any of the
-exceptions that `kraftwire.wire.message` catches, and the slow reader then explains what is wrong.
+Readers take the input and a position, and return a value and the position after it. Writers append
+to a list of parts. Nothing here explains what is wrong: bad bytes and bad values raise any of the
+exceptions that `kraftwire.wire.message` catches; the slow reader or writer then finds the field.
 """
 
 from __future__ import annotations
 
-from itertools import islice, repeat, starmap
 from struct import Struct as Packer
-from struct import error
 
-from kraftwire.limits import STRING_SIZE_MAX, TAGS_FREE_COUNT
-from kraftwire.wire.varint import read_uvarint, uvarint
+from kraftwire.wire.varint import read_uvarint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Sequence
     from typing import Any, TypeVar
 
     T = TypeVar("T")
+    # A struct's reader: input, position, how many, version, and the budget of elements.
+    Read = Callable[[bytes, int, int, int, list[int]], tuple[list[T], int]]
+    ReadOne = Callable[[bytes, int, int, int, list[int]], tuple[Sequence[T], int]]
 
 __all__ = [
     "EMPTY",
-    "LENGTH",
-    "PACK",
-    "STRING_LENGTH",
-    "UNPACK",
+    "FLOAT64",
+    "INT8",
+    "INT16",
+    "INT32",
+    "INT64",
+    "UINT16",
+    "UINT32",
     "ZERO_UUID",
+    "NotInVersion",
+    "Numbers",
     "Packer",
     "Parts",
-    "Rows",
-    "Sweep",
-    "blanks",
-    "compact_blobs",
-    "compact_strings",
-    "islice",
-    "lists",
-    "long_length",
-    "long_string",
-    "plain_blobs",
-    "plain_strings",
-    "put_blobs",
-    "put_strings",
-    "put_tags",
-    "put_uuids",
-    "read_uvarint",
-        "tag_count",
-    "unknown_tags",
-    "uuids",
+    "Tags",
+    "check_end",
+    "exact_bool",
+    "exact_uuid",
+    "keep_tag",
+    "new",
+    "read_nullable_struct",
+    "read_nullable_tagged_struct",
+    "read_struct",
+    "read_tag",
+    "write_nullable_struct",
+    "write_nullable_tagged_struct",
+    "write_struct",
 ]
 
 ZERO_UUID = bytes(16)
@@ -55,345 +55,140 @@ ZERO_UUID = bytes(16)
 # Stands for "a fresh default" in constructors, so that every object gets its own list.
 EMPTY: Any = ()
 
-# The output of an encoder; joined once at the end, so that records are copied only once.
-Parts = list[bytes | memoryview]
+# The output of a writer, joined once at the end, so that records are copied only once.
+Parts = list["bytes | bytearray | memoryview"]
 
-
-def blanks(cls: type[T]) -> Iterator[T]:
-    """Yield an endless supply of objects without attributes, for decoders.
-
-    Taking one from here is a tenth slower than calling a class without `__init__`, and faster than
-    calling ``object.__new__(cls)``; the iterator keeps no state, so threads may share it.
-    """
-    return starmap(object.__new__, repeat((cls,)))
-
+# Makes an object without attributes, for a reader to fill.
+new = object.__new__
 
 _CACHED_COUNT_MAX = 512
-# Arrays of numbers are kept by their bytes up to this size and this many of each type.
-_KEPT_NUMBERS_SIZE = 96
-_KEPT_NUMBERS_COUNT = 4096
-# Lengths of batches repeat little, but those of one message are near each other.
-_KEPT_LENGTHS_COUNT = 4096
 
 
-class _Packers(dict):  # type: ignore[type-arg]
-    """Functions of `struct` for arrays of one code, by element count; small counts are kept."""
+class NotInVersion(ValueError):
+    """The version has no field for a value that is not the default."""
+
+
+class _Packers(dict[int, "Callable[..., Any]"]):
+    """Functions of `struct` for arrays of one type, by the number of elements; small ones stay."""
 
     def __init__(self, code: str, method: str) -> None:
         super().__init__()
         self._code = code
         self._method = method
 
-    def __missing__(self, count: int) -> Any:
-        function = getattr(Packer(f">{count}{self._code}"), self._method)
+    def __missing__(self, count: int) -> Callable[..., Any]:
+        function: Callable[..., Any] = getattr(Packer(f">{count}{self._code}"), self._method)
         if count <= _CACHED_COUNT_MAX:
             self[count] = function
         return function
 
 
-class _Lengths(dict[int, bytes]):
-    """Compact lengths (actual length plus one) as bytes, cached up to a number."""
+class Tags(dict[int, "Parts"]):
+    """The tagged fields of a struct that are not at their defaults, each as parts."""
 
-    def __init__(self, limit: int) -> None:
-        super().__init__((length, bytes((length,))) for length in range(128))
-        self._limit = limit
-
-    def __missing__(self, length: int) -> bytes:
-        if not 0 <= length <= self._limit:
-            raise ValueError
-        data = uvarint(length)
-        if len(self) < _KEPT_LENGTHS_COUNT:
-            self[length] = data
-        return data
+    def __missing__(self, tag: int) -> Parts:
+        parts = self[tag] = []
+        return parts
 
 
-LENGTH = _Lengths(0x7FFFFFFF)
-STRING_LENGTH = _Lengths(STRING_SIZE_MAX + 1)
+class Numbers:
+    """A type of which arrays are read and written by one call."""
 
-UNPACK = {code: _Packers(code, "unpack_from") for code in "?bhHiIqd"}
-PACK = {code: _Packers(code, "pack") for code in "?bhHiIqd"}
+    __slots__ = ("pack", "size", "unpack")
 
-
-class _Lists(dict):  # type: ignore[type-arg]
-    """The contents of adjacent arrays of numbers, by their bytes; None for other bytes.
-
-    The replicas of partitions repeat, so short arrays are cached.
-    """
-
-    def __init__(self, arrays: tuple[tuple[str, bool, bool], ...]) -> None:
-        super().__init__()
-        self._arrays = tuple(
-            (code, _SIZES[code], is_compact, -is_nullable)
-            for code, is_compact, is_nullable in arrays
-        )
-
-    def __missing__(self, data: bytes) -> tuple[Any, ...] | None:
-        try:
-            is_whole = self.end(data, 0) == len(data)
-        except (LookupError, error):
-            is_whole = False
-        if not is_whole:
-            return None
-        found: list[tuple[Any, ...] | None] = []
-        position = 0
-        for code, size, is_compact, _ in self._arrays:
-            width = 1 if is_compact else 4
-            count = int.from_bytes(data[position : position + width], "big", signed=not is_compact)
-            count -= is_compact
-            position += width
-            found.append(UNPACK[code][count](data, position) if count >= 0 else None)
-            position += size * max(count, 0)
-        numbers = tuple(found)
-        if position <= _KEPT_NUMBERS_SIZE and len(self) < _KEPT_NUMBERS_COUNT:
-            self[data] = numbers
-        return numbers
-
-    def end(self, buf: bytes, position: int) -> int:
-        """Return where the arrays at a position end; -1 to leave them to the ordinary loop."""
-        for _, size, is_compact, count_min in self._arrays:
-            if is_compact:
-                count = buf[position] - 1
-                position += 1
-                if count > 126:
-                    return -1
-            else:
-                (count,) = _INT(buf, position)
-                position += 4
-            if count > 0:
-                position += size * count
-            elif count < count_min:
-                return -1
-        return position
+    def __init__(self, code: str) -> None:
+        self.pack = _Packers(code, "pack")
+        self.unpack = _Packers(code, "unpack_from")
+        self.size = Packer(f">{code}").size
 
 
-_INT = Packer(">i").unpack_from
-_SIZES = {code: Packer(code).size for code in "?bhHiIqd"}
-_lists: dict[tuple[tuple[str, bool, bool], ...], _Lists] = {}
+INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64 = map(Numbers, "bhHiIqd")
 
 
-def lists(*arrays: tuple[str, bool, bool]) -> _Lists:
-    """Return the reader of a struct's adjacent arrays of numbers, each given by its `struct` code,
-    whether its length is compact, and whether it can be null."""
-    return _lists.setdefault(arrays, _Lists(arrays))
-
-
-class Sweep:
-    """Reads elements of equal size by one call: those whose arrays are as long as the first's."""
-
-    def __init__(self, layout: str, *groups: tuple[int, _Lists]) -> None:
-        self._layout = layout
-        self._groups = groups
-        self._packers: dict[tuple[int, ...], Packer] = {}
-
-    def rows(
-        self, buf: bytes, position: int, count: int
-    ) -> tuple[Iterator[tuple[Any, ...]], int]:
-        """Return the rows of up to `count` elements, and the size of an element."""
-        sizes = []
-        at = position
-        for gap, group in self._groups:
-            at += gap
-            end = group.end(buf, at)
-            if end < 0:
-                return iter(()), 0
-            sizes.append(end - at)
-            at = end
-        packer = self._packers.get(tuple(sizes)) or self._packer(tuple(sizes))
-        size = packer.size
-        end = position + size * min(count, (len(buf) - position) // size)
-        return packer.iter_unpack(buf[position:end]), size
-
-    def _packer(self, sizes: tuple[int, ...]) -> Packer:
-        packer = Packer(self._layout % sizes)
-        if len(self._packers) < _CACHED_COUNT_MAX:
-            self._packers[sizes] = packer
-        return packer
-
-
-def long_length(buf: bytes, position: int, at: int, first: int) -> tuple[int, int]:
-    """Read a compact length whose first byte, 128 or more, is `first`; a zero (null) is an error.
-
-    The next byte is at `position + at`. Returns: the length, and the position from which the data
-    is at `at`.
-    """
-    if first < 128:
-        raise ValueError
-    second = buf[position + at]
-    if 0 < second < 128:
-        return (second << 7) + first - 128, position + 1
-    if second:
-        third = buf[position + at + 1]
-        if 0 < third < 128:
-            return (third << 14) + (second << 7) + first - (128 << 7) - 128, position + 2
-        if third:
-            length, end = read_uvarint(buf, position + at - 1)
-            if length > 0:
-                return length, end - at
-    # Longer than necessary, which no peer writes; the slow reader handles it.
-    raise ValueError
-
-
-def long_string(buf: bytes, position: int, at: int, first: int) -> tuple[int, int]:
-    """Read a length like `long_length`, for a string, which Kafka limits to 32767 bytes."""
-    length, position = long_length(buf, position, at, first)
-    if length > STRING_SIZE_MAX + 1:
-        raise ValueError
-    return length, position
-
-
-def compact_strings(buf: bytes, position: int, count: int) -> tuple[list[str], int]:
-    """Read an array of compact strings."""
-    out = []
-    for _ in range(count):
-        n = buf[position]
-        position += 1
-        if not 0 < n < 128:
-            n, position = long_string(buf, position, 0, n)
-        out.append(buf[position : (position := position + n - 1)].decode())
-    return out, position
-
-
-def plain_strings(buf: bytes, position: int, count: int) -> tuple[list[str], int]:
-    """Read an array of strings with 16-bit lengths."""
-    out = []
-    for _ in range(count):
-        n = (buf[position] << 8) + buf[position + 1]
-        position += 2
-        if n > STRING_SIZE_MAX:
-            raise ValueError
-        out.append(buf[position : (position := position + n)].decode())
-    return out, position
-
-
-def compact_blobs(buf: bytes, position: int, count: int) -> tuple[list[bytes], int]:
-    """Read an array of compact byte strings."""
-    out = []
-    for _ in range(count):
-        n = buf[position]
-        position += 1
-        if not 0 < n < 128:
-            n, position = long_length(buf, position, 0, n)
-        out.append(buf[position : (position := position + n - 1)])
-    return out, position
-
-
-def plain_blobs(buf: bytes, position: int, count: int) -> tuple[list[bytes], int]:
-    """Read an array of byte strings with 32-bit lengths."""
-    out = []
-    for _ in range(count):
-        (n,) = UNPACK["i"][1](buf, position)
-        position += 4
-        if n < 0:
-            raise ValueError
-        out.append(buf[position : (position := position + n)])
-    return out, position
-
-
-def uuids(buf: bytes, position: int, count: int) -> tuple[list[bytes], int]:
-    """Read an array of uuids."""
-    end = position + 16 * count
-    if end > len(buf):
-        raise ValueError
-    return [buf[at : at + 16] for at in range(position, end, 16)], end
-
-
-def unknown_tags(buf: bytes, position: int, count: int) -> tuple[dict[int, bytes] | None, int]:
-    """Read a section of tagged fields of which none is known; `count` is its first byte."""
-    count, position = tag_count(buf, position, count)
-    tags = {}
-    for _ in range(count):
-        tag = buf[position]
-        position += 1
-        if tag > 127:
-            tag, position = read_uvarint(buf, position - 1)
-        size = buf[position]
-        position += 1
-        if size > 127:
-            size, position = read_uvarint(buf, position - 1)
-        tags[tag] = buf[position : (position := position + size)]
-    if position > len(buf):
-        raise ValueError
-    return tags or None, position
-
-
-def tag_count(buf: bytes, position: int, first: int) -> tuple[int, int]:
-    """Read the number of tagged fields, whose first byte is `first`; refuse an absurd one."""
-    if first < 128:
-        return first, position
-    count, position = read_uvarint(buf, position - 1)
-    if count > TAGS_FREE_COUNT + (len(buf) - position) // 8:
-        raise ValueError
-    return count, position
-
-
-class Rows(dict):  # type: ignore[type-arg]
-    """Functions that pack a struct and its short arrays of numbers at once, by their counts."""
-
-    def __init__(self, layout: str) -> None:
-        super().__init__()
-        self._layout = layout
-
-    def __missing__(self, counts: Any) -> Any:
-        function = Packer(self._layout % counts).pack
-        if len(self) < _CACHED_COUNT_MAX:
-            self[counts] = function
-        return function
-
-
-def _flat(value: object) -> None:
-    """Raise for a value that is neither bytes nor a view whose length counts bytes."""
-    if value.__class__ is memoryview:
-        if value.nbytes != len(value):
-            raise ValueError
-    elif not isinstance(value, bytes | bytearray):
+def exact_bool(value: object) -> object:
+    """Return a bool. To `struct`, any value is true or false. Raises: TypeError for others."""
+    if value.__class__ is not bool:
         raise TypeError
+    return value
 
 
-def put_strings(values: list[str], out: Parts, compact: bool) -> None:
-    """Write the elements of an array of strings."""
-    for value in values:
-        data = value.encode()
-        if len(data) > STRING_SIZE_MAX:
-            raise ValueError
-        out.append(uvarint(len(data) + 1) if compact else len(data).to_bytes(2, "big"))
-        out.append(data)
-
-
-def put_blobs(values: list[bytes], out: Parts, compact: bool) -> None:
-    """Write the elements of an array of byte strings."""
-    for value in values:
-        _flat(value)
-        out.append(uvarint(len(value) + 1) if compact else len(value).to_bytes(4, "big"))
-        out.append(value)
-
-
-def put_uuids(values: list[bytes], out: Parts) -> None:
-    """Write the elements of an array of uuids."""
-    for value in values:
-        if len(value) != 16:
-            raise ValueError
-        _flat(value)
-        out.append(value)
-
-
-def _tags_size(tags: dict[int, bytes]) -> int:
-    """Return the least number of bytes that tagged fields take."""
-    return sum(map(len, tags.values())) + 2 * len(tags)
-
-
-def put_tags(out: Parts, known: dict[int, bytes], unknown: dict[int, bytes] | None) -> None:
-    """Replace the zero that ends `out` by a section of tagged fields, in ascending order."""
-    out[-1] = out[-1][:-1]
-    tags = dict(known)
-    for tag, data in (unknown or {}).items():
-        if tag in tags or tag < 0 or tag.__class__ is not int:
-            raise ValueError
-        _flat(data)
-        tags[tag] = data
-    if len(tags) > TAGS_FREE_COUNT and len(tags) > TAGS_FREE_COUNT + _tags_size(tags) // 8:
-        # Decoders may refuse this many, unless more bytes follow; the slow writer decides.
+def exact_uuid(value: bytes) -> bytes:
+    """Return 16 bytes. `struct` would fill up or cut others. Raises: ValueError for others."""
+    if len(value) != 16:
         raise ValueError
-    out.append(uvarint(len(tags)))
-    for tag in sorted(tags):
-        out.append(uvarint(tag) + uvarint(len(tags[tag])))
-        out.append(tags[tag])
+    return value
+
+
+def read_tag(buf: bytes, pos: int) -> tuple[int, int, int]:
+    """Read a tag and its size; return the tag, and where its value begins and ends."""
+    tag, pos = read_uvarint(buf, pos)
+    size, pos = read_uvarint(buf, pos)
+    if pos + size > len(buf):
+        raise ValueError
+    return tag, pos, pos + size
+
+
+def keep_tag(struct: Any, tag: int, value: bytes) -> None:
+    """Keep a tagged field that the version does not know."""
+    if struct.unknown_tagged_fields is None:
+        struct.unknown_tagged_fields = {}
+    struct.unknown_tagged_fields[tag] = value
+
+
+def check_end(pos: int, end: int) -> None:
+    """Check that a tagged field was as long as it said. Raises: ValueError."""
+    if pos != end:
+        raise ValueError
+
+
+def read_struct(
+    buf: bytes, pos: int, read: ReadOne[T], version: int, budget: list[int]
+) -> tuple[T, int]:
+    """Read a struct that is no element of an array; it counts like one."""
+    budget[0] -= 1
+    if budget[0] < 0:
+        raise ValueError
+    (value,), pos = read(buf, pos, 1, version, budget)
+    return value, pos
+
+
+def read_nullable_struct(
+    buf: bytes, pos: int, read: ReadOne[T], version: int, budget: list[int]
+) -> tuple[T | None, int]:
+    """Read a struct or null, which is a negative byte before it."""
+    if buf[pos] > 127:
+        return None, pos + 1
+    return read_struct(buf, pos + 1, read, version, budget)
+
+
+def read_nullable_tagged_struct(
+    buf: bytes, pos: int, read: ReadOne[T], version: int, budget: list[int]
+) -> tuple[T | None, int]:
+    """Read a struct or null inside a tagged field, where null is an unsigned varint of zero."""
+    is_present, pos = read_uvarint(buf, pos)
+    return read_struct(buf, pos, read, version, budget) if is_present else (None, pos)
+
+
+def write_struct(
+    out: Parts, value: T | None, write: Callable[[T, Parts, int], None], version: int
+) -> None:
+    """Write a struct that is no element of an array."""
+    write(value, out, version)  # type: ignore[arg-type]
+
+
+def write_nullable_struct(
+    out: Parts, value: T | None, write: Callable[[T, Parts, int], None], version: int
+) -> None:
+    """Write a struct, or a byte of -1 for null."""
+    out.append(b"\xff" if value is None else b"\1")
+    if value is not None:
+        write(value, out, version)
+
+
+def write_nullable_tagged_struct(
+    out: Parts, value: T | None, write: Callable[[T, Parts, int], None], version: int
+) -> None:
+    """Write a struct inside a tagged field, or a zero for null."""
+    out.append(b"\0" if value is None else b"\1")
+    if value is not None:
+        write(value, out, version)

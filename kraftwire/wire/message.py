@@ -1,8 +1,8 @@
 """Base classes of generated code: the methods of every struct and every message.
 
-The modules and `kraftwire.wire.functions` supply version-specialised functions; this module
-supplies their common interface: dispatch by version, the checks at the boundary, and the fallback
-to the slow, explaining reader and writer when a fast function fails.
+A generated class has a reader and a writer for all its versions; this module supplies the common
+interface: the engine's plan or these two, the checks at the boundary, and the fallback to the
+slow, explaining reader and writer when they fail.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from kraftwire.wire.counts import CountCheck
     from kraftwire.wire.facts import MessageFacts
+    from kraftwire.wire.fast import Parts
     from kraftwire.wire.versions import Versions
 
     Decoder = Callable[[bytes, int, int], tuple[Any, int]]
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Message", "Struct"]
 
-# The exceptions that bad bytes cause in a check-free fast decoder. MemoryError and OverflowError
+# The exceptions that bad bytes cause in a reader without checks. MemoryError and OverflowError
 # come from absurd lengths before any memory is taken. Any other is our bug and propagates.
 _BAD_BYTES = (
     IndexError,
@@ -37,7 +38,7 @@ _BAD_BYTES = (
     WireError,
     struct.error,
 )
-# The exceptions that bad values cause in an encoder; the slow writer names the value.
+# The exceptions that bad values cause in a writer; the slow writer names the value.
 _BAD_VALUES = (*_BAD_BYTES, ArithmeticError, AttributeError, BufferError, LookupError, TypeError)
 
 
@@ -45,6 +46,21 @@ class Struct:
     """A struct of a message: plain attributes, compared and printed by value."""
 
     __slots__: tuple[str, ...] = ()
+
+    @staticmethod
+    def _read(
+        buf: bytes, pos: int, count: int, version: int, budget: list[int]
+    ) -> tuple[list[Any], int]:
+        """Read structs that follow each other; return them and the position after the last one.
+
+        `budget` holds how many more elements of arrays are accepted. Bad bytes raise one of
+        `_BAD_BYTES`, or leave the position beyond the end.
+        """
+        raise NotImplementedError
+
+    def _write(self, out: Parts, version: int) -> None:
+        """Append the struct to `out`. Bad values raise one of `_BAD_VALUES`."""
+        raise NotImplementedError
 
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
@@ -99,9 +115,6 @@ class Message(Struct):
     KIND: ClassVar[str]
     API_KEY: ClassVar[int]
     VERSIONS: ClassVar[Versions]
-    # Python functions: those of the module, or those that were built at run time.
-    _DECODERS: ClassVar[dict[int, Decoder]]
-    _ENCODERS: ClassVar[dict[int, Encoder]]
     # The functions of the versions used so far, for the engine in use; set by kraftwire.wire.plans.
     _DECODE: ClassVar[dict[int, Decoder]]
     _ENCODE: ClassVar[dict[int, Encoder]]
@@ -114,8 +127,6 @@ class Message(Struct):
     def __init_subclass__(cls) -> None:
         # A class derived from a message has the functions of that message.
         if "NAME" in cls.__dict__:
-            cls._DECODERS = {}
-            cls._ENCODERS = {}
             cls._DECODE = {}
             cls._ENCODE = {}
             cls._COUNT_CHECKS = {}

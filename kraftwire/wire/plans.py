@@ -1,4 +1,4 @@
-"""Chooses what decodes and encodes a version of a message: the engine's plan or Python functions.
+"""Chooses what decodes and encodes a version of a message: the engine's plan, or Python.
 
 A plan is made from the message's facts when a version is first used. The engine in C reads its
 description, nested tuples; `kraftwire/engine/plan.c` is the counterpart.
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
+    from kraftwire.wire.fast import Parts
 
     Decoder = Callable[[bytes, int, int], tuple[Any, int]]
     Encoder = Callable[[Any], bytes]
@@ -40,35 +41,36 @@ def choose_encoder(cls: Any, version: int) -> None:
 
 
 def python_decoder(cls: Any, version: int) -> Decoder:
-    """Return the function in Python that decodes a version, built if the module lacks it."""
-    if version not in cls._DECODERS:
-        from kraftwire.wire.functions.build import build_decoder
+    """Return the function in Python that decodes a version."""
+    read = cls._read
 
-        build_decoder(cls, version)
-    found: Decoder = cls._DECODERS[version]
-    return found
+    def decode(buf: bytes, position: int, left: int) -> tuple[Any, int]:
+        (message,), end = read(buf, position, 1, version, [left])
+        return message, end
+
+    return decode
 
 
 def python_encoder(cls: Any, version: int) -> Encoder:
-    """Return the function in Python that encodes a version, built if the module lacks it."""
-    if version not in cls._ENCODERS:
-        from kraftwire.wire.functions.build import build_encoder
+    """Return the function in Python that encodes a version."""
+    write = cls._write
 
-        build_encoder(cls, version)
-    found: Encoder = cls._ENCODERS[version]
-    return found
+    def encode(message: Any) -> bytes:
+        out: Parts = []
+        write(message, out, version)
+        return b"".join(out)
+
+    return encode
 
 
 def _enter_plan(cls: Any, version: int) -> None:
     """Add both functions of the engine's plan; Python takes over where the plan gives up."""
-
-    def decode(buf: bytes, position: int, left: int) -> tuple[Any, int]:
-        return python_decoder(cls, version)(buf, position, left)
-
-    def encode(message: Any) -> bytes:
-        return python_encoder(cls, version)(message)
-
-    plan = engine.core.Plan(describe(cls.facts(), version), decode, encode, STRING_SIZE_MAX)
+    plan = engine.core.Plan(
+        describe(cls.facts(), version),
+        python_decoder(cls, version),
+        python_encoder(cls, version),
+        STRING_SIZE_MAX,
+    )
     cls._DECODE[version] = plan.decode
     cls._ENCODE[version] = plan.encode
 

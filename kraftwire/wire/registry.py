@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from importlib import import_module
 
-# Every generated module needs these two; loading them here keeps its own import short.
+# Every generated module needs these; loading them here keeps its own import short.
 from kraftwire.errors import UsageError
-from kraftwire.wire import fast as fast
+from kraftwire.wire import encodings as encodings
 from kraftwire.wire.message import Message
 
 __all__ = ["Registry"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from types import FunctionType
 
 import pytest
 
@@ -67,8 +68,8 @@ def test_switching_reaches_classes_that_were_used_before(name: str) -> None:
     try:
         use(name)
         VoteRequest.decode(VoteRequest().encode(2), 2)
-        is_generated = VoteRequest._DECODE[2] is VoteRequest._DECODERS[2]
-        assert is_generated == (name == engine.PYTHON)
+        is_python = isinstance(VoteRequest._DECODE[2], FunctionType)
+        assert is_python == (name == engine.PYTHON)
     finally:
         use(before)
 
@@ -76,9 +77,9 @@ def test_switching_reaches_classes_that_were_used_before(name: str) -> None:
 def test_a_test_for_each_engine_runs_on_it(each_engine: str) -> None:
     """Tests that ran on one engine twice would say nothing about the other."""
     VoteRequest().encode(2)
-    is_generated = VoteRequest._ENCODE[2] is VoteRequest._ENCODERS[2]
+    is_python = isinstance(VoteRequest._ENCODE[2], FunctionType)
     assert engine.name() == each_engine
-    assert is_generated == (each_engine == engine.PYTHON)
+    assert is_python == (each_engine == engine.PYTHON)
 
 
 def test_the_tests_for_each_engine_are_where_the_list_says() -> None:

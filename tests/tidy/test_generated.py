@@ -5,11 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from codegen.hot import HOT
-from kraftwire import messages
 from tests.tidy.sources import GENERATED, ROOT
 
-GENERATED_LINES_MAX = 45_000
+GENERATED_LINES_MAX = 50_000
 
 
 def test_generated_modules_are_current() -> None:
@@ -21,7 +19,6 @@ def test_generated_modules_are_current() -> None:
 
 
 def test_generated_modules_stay_few_lines() -> None:
-    """What nobody reads is built on first use; the list of what is generated gives the reasons."""
+    """A struct has one reader and one writer for all its versions, not one for each."""
     lines = sum(len(path.read_text("utf-8").splitlines()) for path in GENERATED.glob("*.py"))
     assert lines <= GENERATED_LINES_MAX
-    assert not HOT - set(messages.names())

@@ -106,15 +106,8 @@ def test_the_generator_knows_nothing_of_what_it_generates() -> None:
         for path in python_files("codegen")
         for module, line in _imports(path)
         if module.partition(".")[0] in {"kraftwire", "tools", "tests"}
-        and not module.startswith("kraftwire.wire.")
     ]
     assert not wrong, "\n".join(wrong)
-    code = "import sys, codegen.__main__; print(*sorted(sys.modules))"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert "kraftwire.wire.functions.layout" in loaded
-    assert not [module for module in loaded if module.startswith("kraftwire.messages")]
 
 
 def test_libraries_stay_where_they_belong() -> None:

@@ -1,0 +1,605 @@
+"""Kafka's two encodings of strings, bytes, arrays and tagged fields.
+
+`Classic` is the encoding of a message's first versions: lengths are integers of fixed size, -1 for
+null. `Compact` is that of its flexible versions: lengths are unsigned varints of the length plus
+one, 0 for null, and every struct ends with tagged fields. Numbers are the same in both.
+"""
+
+from __future__ import annotations
+
+from struct import Struct as Packer
+
+from kraftwire.limits import STRING_SIZE_MAX, TAGS_FREE_COUNT
+from kraftwire.wire.fast import NotInVersion, read_tag
+from kraftwire.wire.varint import read_uvarint, uvarint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeVar
+
+    from kraftwire.wire.fast import Numbers, Parts, Read, Tags
+
+    T = TypeVar("T")
+    Blob = bytes | bytearray | memoryview
+
+__all__ = ["Classic", "Compact"]
+
+_INT16 = Packer(">h")
+_INT32 = Packer(">i")
+_SHORT = tuple(bytes((number,)) for number in range(128))
+
+
+def _byte_size(value: Blob | None) -> int:
+    """Return a value's size in bytes; elements of a view may be wider than one."""
+    if value.__class__ is bytes:
+        return len(value)
+    if value.__class__ is memoryview:
+        return value.nbytes
+    if isinstance(value, bytes | bytearray):
+        return len(value)
+    raise TypeError
+
+
+def _spend(count: int, room: int, budget: list[int]) -> None:
+    """Refuse more structs than there can be in the bytes that follow, or than the budget has."""
+    budget[0] -= count
+    if count > room or budget[0] < 0:
+        raise ValueError
+
+
+def _read_uuids(buf: bytes, pos: int, count: int) -> tuple[list[bytes], int]:
+    end = pos + 16 * count
+    if end > len(buf):
+        raise ValueError
+    return [buf[at : at + 16] for at in range(pos, end, 16)], end
+
+
+class _Encoding:
+    """What the two encodings share: everything but how long a length is."""
+
+    # Replaced by those of Classic and Compact.
+
+    @staticmethod
+    def read_size(buf: bytes, pos: int) -> tuple[int, int]:
+        """Read the length of bytes or of an array, -1 for null."""
+        raise NotImplementedError
+
+    @staticmethod
+    def read_string(buf: bytes, pos: int) -> tuple[str, int]:
+        """Read a string."""
+        raise NotImplementedError
+
+    @staticmethod
+    def read_nullable_string(buf: bytes, pos: int) -> tuple[str | None, int]:
+        """Read a string or null."""
+        raise NotImplementedError
+
+    @staticmethod
+    def read_tags(buf: bytes, pos: int) -> tuple[dict[int, bytes] | None, int]:
+        """Read the tagged fields of a struct of which none is known."""
+        raise NotImplementedError
+
+    @staticmethod
+    def read_tag_count(buf: bytes, pos: int) -> tuple[int, int]:
+        """Read the number of tagged fields of a struct."""
+        raise NotImplementedError
+
+    @staticmethod
+    def size(size: int) -> bytes:
+        """Return the length of bytes or of an array as bytes, -1 for null."""
+        raise NotImplementedError
+
+    @staticmethod
+    def write_string(out: Parts, value: str | None) -> None:
+        """Write a string."""
+        raise NotImplementedError
+
+    @staticmethod
+    def write_nullable_string(out: Parts, value: str | None) -> None:
+        """Write a string or null."""
+        raise NotImplementedError
+
+    @staticmethod
+    def write_tags(
+        out: Parts, unknown: dict[int, bytes] | None, known: Tags | None = None
+    ) -> None:
+        """Write the tagged fields that end a struct."""
+        raise NotImplementedError
+
+    # Values that consist of others.
+
+    @classmethod
+    def read_length(cls, buf: bytes, pos: int) -> tuple[int, int]:
+        """Read the length of what cannot be null."""
+        size, pos = cls.read_size(buf, pos)
+        if size < 0:
+            raise ValueError
+        return size, pos
+
+    @classmethod
+    def read_bytes(cls, buf: bytes, pos: int) -> tuple[bytes, int]:
+        """Read bytes."""
+        size, pos = cls.read_length(buf, pos)
+        return buf[pos : pos + size], pos + size
+
+    @classmethod
+    def read_nullable_bytes(cls, buf: bytes, pos: int) -> tuple[bytes | None, int]:
+        """Read bytes or null."""
+        size, pos = cls.read_size(buf, pos)
+        return (None, pos) if size < 0 else (buf[pos : pos + size], pos + size)
+
+    @staticmethod
+    def read_records(buf: bytes, pos: int) -> tuple[bytes | memoryview, int]:
+        """Read batches of records, without a copy."""
+        raise NotImplementedError
+
+    @staticmethod
+    def read_nullable_records(buf: bytes, pos: int) -> tuple[bytes | memoryview | None, int]:
+        """Read batches of records or null, without a copy."""
+        raise NotImplementedError
+
+    @staticmethod
+    def read_array(
+        buf: bytes, pos: int, read: Read[T], version: int, budget: list[int]
+    ) -> tuple[list[T], int]:
+        """Read an array of structs."""
+        raise NotImplementedError
+
+    @staticmethod
+    def read_nullable_array(
+        buf: bytes, pos: int, read: Read[T], version: int, budget: list[int]
+    ) -> tuple[list[T] | None, int]:
+        """Read an array of structs or null."""
+        raise NotImplementedError
+
+    @staticmethod
+    def read_numbers(buf: bytes, pos: int, kind: Numbers) -> tuple[list[Any], int]:
+        """Read an array of numbers."""
+        raise NotImplementedError
+
+    @classmethod
+    def read_nullable_numbers(
+        cls, buf: bytes, pos: int, kind: Numbers
+    ) -> tuple[list[Any] | None, int]:
+        """Read an array of numbers or null."""
+        count, pos = cls.read_size(buf, pos)
+        if count < 0:
+            return None, pos
+        return [*kind.unpack[count](buf, pos)], pos + kind.size * count
+
+    @classmethod
+    def read_uuids(cls, buf: bytes, pos: int) -> tuple[list[bytes], int]:
+        """Read an array of uuids."""
+        count, pos = cls.read_length(buf, pos)
+        return _read_uuids(buf, pos, count)
+
+    @classmethod
+    def read_nullable_uuids(cls, buf: bytes, pos: int) -> tuple[list[bytes] | None, int]:
+        """Read an array of uuids or null."""
+        count, pos = cls.read_size(buf, pos)
+        return (None, pos) if count < 0 else _read_uuids(buf, pos, count)
+
+    @classmethod
+    def read_strings(cls, buf: bytes, pos: int) -> tuple[list[str], int]:
+        """Read an array of strings."""
+        count, pos = cls.read_length(buf, pos)
+        return cls._elements(cls.read_string, buf, pos, count)
+
+    @classmethod
+    def read_nullable_strings(cls, buf: bytes, pos: int) -> tuple[list[str] | None, int]:
+        """Read an array of strings or null."""
+        count, pos = cls.read_size(buf, pos)
+        return (None, pos) if count < 0 else cls._elements(cls.read_string, buf, pos, count)
+
+    @classmethod
+    def read_blobs(cls, buf: bytes, pos: int) -> tuple[list[bytes], int]:
+        """Read an array of bytes."""
+        count, pos = cls.read_length(buf, pos)
+        return cls._elements(cls.read_bytes, buf, pos, count)
+
+    @classmethod
+    def read_nullable_blobs(cls, buf: bytes, pos: int) -> tuple[list[bytes] | None, int]:
+        """Read an array of bytes or null."""
+        count, pos = cls.read_size(buf, pos)
+        return (None, pos) if count < 0 else cls._elements(cls.read_bytes, buf, pos, count)
+
+    @staticmethod
+    def _elements(
+        read: Callable[[bytes, int], tuple[T, int]], buf: bytes, pos: int, count: int
+    ) -> tuple[list[T], int]:
+        items = []
+        for _ in range(count):
+            item, pos = read(buf, pos)
+            items.append(item)
+        return items, pos
+
+    @classmethod
+    def write_bytes(cls, out: Parts, value: Blob | None) -> None:
+        """Write bytes or records."""
+        out.append(cls.size(_byte_size(value)))
+        if value:
+            out.append(value)
+
+    @classmethod
+    def write_nullable_bytes(cls, out: Parts, value: Blob | None) -> None:
+        """Write bytes, records or null."""
+        if value is None:
+            out.append(cls.size(-1))
+        else:
+            cls.write_bytes(out, value)
+
+    @staticmethod
+    def write_array(
+        out: Parts, items: Sequence[T] | None, write: Callable[[T, Parts, int], None],
+        version: int,
+    ) -> None:  # fmt: skip
+        """Write an array of structs."""
+        raise NotImplementedError
+
+    @classmethod
+    def write_nullable_array(
+        cls, out: Parts, items: Sequence[T] | None, write: Callable[[T, Parts, int], None],
+        version: int,
+    ) -> None:  # fmt: skip
+        """Write an array of structs or null."""
+        if items is None:
+            out.append(cls.size(-1))
+        else:
+            cls.write_array(out, items, write, version)
+
+    @staticmethod
+    def write_numbers(out: Parts, values: Sequence[Any] | None, kind: Numbers) -> None:
+        """Write an array of numbers."""
+        raise NotImplementedError
+
+    @classmethod
+    def write_nullable_numbers(
+        cls, out: Parts, values: Sequence[Any] | None, kind: Numbers
+    ) -> None:
+        """Write an array of numbers or null."""
+        if values is None:
+            out.append(cls.size(-1))
+        else:
+            cls.write_numbers(out, values, kind)
+
+    @classmethod
+    def write_uuids(cls, out: Parts, values: Sequence[bytes] | None) -> None:
+        """Write an array of uuids."""
+        cls._write_elements(out, values, _write_uuid)
+
+    @classmethod
+    def write_nullable_uuids(cls, out: Parts, values: Sequence[bytes] | None) -> None:
+        """Write an array of uuids or null."""
+        cls._write_nullable_elements(out, values, _write_uuid)
+
+    @classmethod
+    def write_strings(cls, out: Parts, values: Sequence[str] | None) -> None:
+        """Write an array of strings."""
+        cls._write_elements(out, values, cls.write_string)
+
+    @classmethod
+    def write_nullable_strings(cls, out: Parts, values: Sequence[str] | None) -> None:
+        """Write an array of strings or null."""
+        cls._write_nullable_elements(out, values, cls.write_string)
+
+    @classmethod
+    def write_blobs(cls, out: Parts, values: Sequence[bytes] | None) -> None:
+        """Write an array of bytes."""
+        cls._write_elements(out, values, cls.write_bytes)
+
+    @classmethod
+    def write_nullable_blobs(cls, out: Parts, values: Sequence[bytes] | None) -> None:
+        """Write an array of bytes or null."""
+        cls._write_nullable_elements(out, values, cls.write_bytes)
+
+    @classmethod
+    def _write_elements(
+        cls, out: Parts, values: Sequence[T] | None, write: Callable[[Parts, T], None]
+    ) -> None:
+        out.append(cls.size(len(values)))  # type: ignore[arg-type]
+        for value in values:  # type: ignore[union-attr]
+            write(out, value)
+
+    @classmethod
+    def _write_nullable_elements(
+        cls, out: Parts, values: Sequence[T] | None, write: Callable[[Parts, T], None]
+    ) -> None:
+        if values is None:
+            out.append(cls.size(-1))
+        else:
+            cls._write_elements(out, values, write)
+
+
+def _write_uuid(out: Parts, value: bytes) -> None:
+    if _byte_size(value) != 16 or len(value) != 16:
+        raise ValueError
+    out.append(value)
+
+
+class Classic(_Encoding):
+    """The encoding before flexible versions: 16 bits before strings, 32 before all else."""
+
+    @staticmethod
+    def read_size(buf: bytes, pos: int) -> tuple[int, int]:
+        (size,) = _INT32.unpack_from(buf, pos)
+        return size, pos + 4
+
+    @staticmethod
+    def read_string(buf: bytes, pos: int) -> tuple[str, int]:
+        size = (buf[pos] << 8) + buf[pos + 1]
+        if size > STRING_SIZE_MAX:
+            raise ValueError
+        pos += 2
+        return buf[pos : pos + size].decode(), pos + size
+
+    @staticmethod
+    def read_nullable_string(buf: bytes, pos: int) -> tuple[str | None, int]:
+        size = (buf[pos] << 8) + buf[pos + 1]
+        pos += 2
+        if size > STRING_SIZE_MAX:
+            return None, pos
+        return buf[pos : pos + size].decode(), pos + size
+
+    @staticmethod
+    def read_records(buf: bytes, pos: int) -> tuple[bytes | memoryview, int]:
+        (size,) = _INT32.unpack_from(buf, pos)
+        pos += 4
+        if size > 0:
+            return memoryview(buf)[pos : pos + size], pos + size
+        if size < 0:
+            raise ValueError
+        return b"", pos
+
+    @staticmethod
+    def read_nullable_records(buf: bytes, pos: int) -> tuple[bytes | memoryview | None, int]:
+        (size,) = _INT32.unpack_from(buf, pos)
+        pos += 4
+        if size > 0:
+            return memoryview(buf)[pos : pos + size], pos + size
+        return (None if size else b""), pos
+
+    @staticmethod
+    def read_array(
+        buf: bytes, pos: int, read: Read[T], version: int, budget: list[int]
+    ) -> tuple[list[T], int]:
+        (count,) = _INT32.unpack_from(buf, pos)
+        if count < 0:
+            raise ValueError
+        pos += 4
+        if not count:
+            return [], pos
+        _spend(count, len(buf) - pos, budget)
+        return read(buf, pos, count, version, budget)
+
+    @staticmethod
+    def read_nullable_array(
+        buf: bytes, pos: int, read: Read[T], version: int, budget: list[int]
+    ) -> tuple[list[T] | None, int]:
+        (count,) = _INT32.unpack_from(buf, pos)
+        if count < 0:
+            return None, pos + 4
+        return Classic.read_array(buf, pos, read, version, budget)
+
+    @staticmethod
+    def read_numbers(buf: bytes, pos: int, kind: Numbers) -> tuple[list[Any], int]:
+        (count,) = _INT32.unpack_from(buf, pos)
+        if count < 0:
+            raise ValueError
+        return [*kind.unpack[count](buf, pos + 4)], pos + 4 + kind.size * count
+
+    @staticmethod
+    def read_tags(buf: bytes, pos: int) -> tuple[dict[int, bytes] | None, int]:  # noqa: ARG004
+        return None, pos
+
+    @staticmethod
+    def read_tag_count(buf: bytes, pos: int) -> tuple[int, int]:  # noqa: ARG004
+        return 0, pos
+
+    @staticmethod
+    def size(size: int) -> bytes:
+        return _INT32.pack(size)
+
+    @staticmethod
+    def write_string(out: Parts, value: str | None) -> None:
+        data = value.encode()  # type: ignore[union-attr]
+        out.append(_INT16.pack(len(data)) + data)
+
+    @staticmethod
+    def write_nullable_string(out: Parts, value: str | None) -> None:
+        if value is None:
+            out.append(b"\xff\xff")
+        else:
+            data = value.encode()
+            out.append(_INT16.pack(len(data)) + data)
+
+    @staticmethod
+    def write_array(
+        out: Parts, items: Sequence[T] | None, write: Callable[[T, Parts, int], None], version: int
+    ) -> None:
+        out.append(_INT32.pack(len(items)))  # type: ignore[arg-type]
+        for item in items:  # type: ignore[union-attr]
+            write(item, out, version)
+
+    @staticmethod
+    def write_numbers(out: Parts, values: Sequence[Any] | None, kind: Numbers) -> None:
+        count = len(values)  # type: ignore[arg-type]
+        out.append(_INT32.pack(count) + kind.pack[count](*values))  # type: ignore[misc]
+
+    @staticmethod
+    def write_tags(
+        out: Parts,  # noqa: ARG004
+        unknown: dict[int, bytes] | None,
+        known: Tags | None = None,
+    ) -> None:
+        if unknown or known:
+            raise NotInVersion
+
+
+class Compact(_Encoding):
+    """The encoding of flexible versions: lengths plus one as unsigned varints, tagged fields."""
+
+    @staticmethod
+    def read_size(buf: bytes, pos: int) -> tuple[int, int]:
+        size = buf[pos]
+        if size < 128:
+            return size - 1, pos + 1
+        size, pos = read_uvarint(buf, pos)
+        return size - 1, pos
+
+    @staticmethod
+    def read_string(buf: bytes, pos: int) -> tuple[str, int]:
+        size = buf[pos]
+        if size < 128:
+            pos += 1
+        else:
+            size, pos = read_uvarint(buf, pos)
+        end = pos + size - 1
+        if not 0 < size <= STRING_SIZE_MAX + 1:
+            raise ValueError
+        return buf[pos:end].decode(), end
+
+    @staticmethod
+    def read_nullable_string(buf: bytes, pos: int) -> tuple[str | None, int]:
+        if buf[pos]:
+            return Compact.read_string(buf, pos)
+        return None, pos + 1
+
+    @staticmethod
+    def read_records(buf: bytes, pos: int) -> tuple[bytes | memoryview, int]:
+        size, pos = read_uvarint(buf, pos)
+        if not size:
+            raise ValueError
+        end = pos + size - 1
+        return memoryview(buf)[pos:end], end
+
+    @staticmethod
+    def read_nullable_records(buf: bytes, pos: int) -> tuple[bytes | memoryview | None, int]:
+        if buf[pos] < 2:
+            return (b"" if buf[pos] else None), pos + 1
+        return Compact.read_records(buf, pos)
+
+    @staticmethod
+    def read_array(
+        buf: bytes, pos: int, read: Read[T], version: int, budget: list[int]
+    ) -> tuple[list[T], int]:
+        count = buf[pos] - 1
+        if count < 127:
+            pos += 1
+        else:
+            count, pos = Compact.read_size(buf, pos)
+        if count < 0:
+            raise ValueError
+        if not count:
+            return [], pos
+        _spend(count, len(buf) - pos, budget)
+        return read(buf, pos, count, version, budget)
+
+    @staticmethod
+    def read_nullable_array(
+        buf: bytes, pos: int, read: Read[T], version: int, budget: list[int]
+    ) -> tuple[list[T] | None, int]:
+        if buf[pos] == 1:
+            return [], pos + 1
+        if buf[pos]:
+            return Compact.read_array(buf, pos, read, version, budget)
+        return None, pos + 1
+
+    @staticmethod
+    def read_numbers(buf: bytes, pos: int, kind: Numbers) -> tuple[list[Any], int]:
+        count = buf[pos] - 1
+        if count < 127:
+            pos += 1
+        else:
+            count, pos = Compact.read_size(buf, pos)
+        if count < 0:
+            raise ValueError
+        return [*kind.unpack[count](buf, pos)], pos + kind.size * count
+
+    @staticmethod
+    def read_tags(buf: bytes, pos: int) -> tuple[dict[int, bytes] | None, int]:
+        if not buf[pos]:
+            return None, pos + 1
+        count, pos = Compact.read_tag_count(buf, pos)
+        tags = {}
+        for _ in range(count):
+            tag, pos, end = read_tag(buf, pos)
+            tags[tag] = buf[pos:end]
+            pos = end
+        return tags or None, pos
+
+    @staticmethod
+    def read_tag_count(buf: bytes, pos: int) -> tuple[int, int]:
+        count = buf[pos]
+        if count < 128:
+            return count, pos + 1
+        count, pos = read_uvarint(buf, pos)
+        if count > TAGS_FREE_COUNT + (len(buf) - pos) // 8:
+            raise ValueError
+        return count, pos
+
+    @staticmethod
+    def size(size: int) -> bytes:
+        return _SHORT[size + 1] if size < 127 else _long_size(size)
+
+    @staticmethod
+    def write_string(out: Parts, value: str | None) -> None:
+        data = value.encode()  # type: ignore[union-attr]
+        size = len(data) + 1
+        if size < 128:
+            out.append(_SHORT[size] + data)
+        elif size <= STRING_SIZE_MAX + 1:
+            out.append(uvarint(size) + data)
+        else:
+            raise ValueError
+
+    @staticmethod
+    def write_nullable_string(out: Parts, value: str | None) -> None:
+        if value is None:
+            out.append(b"\0")
+        else:
+            Compact.write_string(out, value)
+
+    @staticmethod
+    def write_array(
+        out: Parts, items: Sequence[T] | None, write: Callable[[T, Parts, int], None], version: int
+    ) -> None:
+        out.append(Compact.size(len(items)))  # type: ignore[arg-type]
+        for item in items:  # type: ignore[union-attr]
+            write(item, out, version)
+
+    @staticmethod
+    def write_numbers(out: Parts, values: Sequence[Any] | None, kind: Numbers) -> None:
+        count = len(values)  # type: ignore[arg-type]
+        out.append(Compact.size(count) + kind.pack[count](*values))  # type: ignore[misc]
+
+    @staticmethod
+    def write_tags(
+        out: Parts, unknown: dict[int, bytes] | None, known: Tags | None = None
+    ) -> None:
+        if unknown or known:
+            _write_tags(out, unknown or {}, known or {})
+        else:
+            out.append(b"\0")
+
+
+def _long_size(size: int) -> bytes:
+    if size >= 0x7FFFFFFF:
+        raise ValueError
+    return uvarint(size + 1)
+
+
+def _write_tags(out: Parts, unknown: dict[int, bytes], known: dict[int, Parts]) -> None:
+    """Write tagged fields in ascending order. Raises: ValueError for what decoders may refuse."""
+    tags = {tag: b"".join(parts) for tag, parts in known.items()}
+    for tag, data in unknown.items():
+        if tag in tags or tag < 0 or tag.__class__ is not int or _byte_size(data) != len(data):
+            raise ValueError
+        tags[tag] = data
+    size = sum(map(len, tags.values())) + 2 * len(tags)
+    if len(tags) > TAGS_FREE_COUNT and len(tags) > TAGS_FREE_COUNT + size // 8:
+        # Decoders may accept this many if more bytes follow; the slow writer decides.
+        raise ValueError
+    out.append(uvarint(len(tags)))
+    for tag in sorted(tags):
+        out += (uvarint(tag), uvarint(len(tags[tag])), tags[tag])

@@ -1,1 +1,0 @@
-"""Decoders: how one version is read."""

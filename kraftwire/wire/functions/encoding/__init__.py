@@ -1,1 +1,0 @@
-"""Encoders: how one version is written."""
