@@ -126,14 +126,14 @@ class ElectionChecks:
                 "S3", f"{node} grants epoch {epoch} to {candidate} but has stored {stored}"
             )
 
-    def compares(self, own: tuple[int, int], asked: tuple[int, int], node: int) -> None:
+    def compares(self, own: tuple[int, int], candidate_log: tuple[int, int], node: int) -> None:
         """Check a vote or pre-vote by the (last epoch, end offset) of both logs. S4."""
-        if asked < own:
+        if candidate_log < own:
             raise Violation(
                 "S4",
                 f"{node} grants to a log that is older than its own",
                 f"its log ends with (epoch, offset) {own}",
-                f"the log of the candidate with {asked}",
+                f"the log of the candidate with {candidate_log}",
             )
 
     def stands(self, node: int, *, may_stand: bool) -> None:

@@ -306,11 +306,10 @@ class LogChecks:
         index = bisect_right(self._ends, offset)
         return self.committed[index - 1].in_force if index else self.initial
 
-    def forget(self, node: int, key: Key, told: InForce) -> None:
-        """A node's disk was replaced by an empty one, which makes it another replica; `told` is in
-        in force at it."""
+    def forget(self, node: int, key: Key, initial: InForce) -> None:
+        """A node has an empty disk, and so is another replica, with these voters."""
         self.lost.append(self.logs[node])
-        self.logs[node] = ReplicaLog(key, told)
+        self.logs[node] = ReplicaLog(key, initial)
 
     def committed_at(self, offset: int) -> Batch | None:
         """Return the committed batch that contains an offset."""

@@ -97,11 +97,11 @@ class MessageChecks:
         answers = cast("VoteResponse", message).topics
         if not answers or not answers[0].partitions[0].vote_granted:
             return
-        asked = cast("VoteRequest", request).topics[0].partitions[0]
-        if not asked.pre_vote:
-            self._election_checks.grants(node, asked.replica_epoch, asked.replica_id)
-        if asked.pre_vote or vote_before != asked.replica_id:
-            log = (asked.last_offset_epoch, asked.last_offset)
+        partition = cast("VoteRequest", request).topics[0].partitions[0]
+        if not partition.pre_vote:
+            self._election_checks.grants(node, partition.replica_epoch, partition.replica_id)
+        if partition.pre_vote or vote_before != partition.replica_id:
+            log = (partition.last_offset_epoch, partition.last_offset)
             self._election_checks.compares(self._logs[node].last, log, node)
 
     def _snapshot_request(self, node: int, message: FetchSnapshotRequest) -> None:

@@ -41,10 +41,10 @@ class CheckerSet:
         self.election_checks.voters.update(member[0] for member in now.voters)
         return now.voters != before.voters
 
-    def forget(self, node: int, key: Key, told: InForce) -> None:
-        """A node's disk was replaced by an empty one, which makes it another replica; `told` is in
-        in force at it."""
-        self.log_checks.forget(node, key, told)
+    def forget(self, node: int, key: Key, initial: InForce) -> None:
+        """A node's disk was replaced by an empty one, which makes it another replica; `initial`
+        are its voters."""
+        self.log_checks.forget(node, key, initial)
         self.election_checks.forget(node, key)
 
     def believes(self, node: int, core: RaftView) -> None:

@@ -167,7 +167,7 @@ class Operators:
         else:
             message = cluster.members.remove_request(step.key)
         target = self._whom_to_ask()
-        cluster.say(f"an operator asks {target.id} to {step.kind} voter {step.key[0]}")
+        cluster.note(f"an operator asks {target.id} to {step.kind} voter {step.key[0]}")
         timeout = cluster.timers.request_timeout_ms + 1_000
         job.request_id = cluster.next_token()
         destination = Destination(target.id, f"node{target.id}", PORT)

@@ -75,26 +75,26 @@ def disagreement(
     if is_of_elections:
         return _votes(cluster, nodes)
     logs = cluster.log_checks.logs
-    told = [
+    lines = [
         f"node {_named(cluster, node)}: last batch {describe.batch(logs[node].batches[-1].data)}"
         for node in nodes
         if logs[node].batches
     ]
-    return [*told, f"committed: {_committed(cluster)}"]
+    return [*lines, f"committed: {_committed(cluster)}"]
 
 
 def _votes(cluster: CheckedCluster, nodes: list[int]) -> list[str]:
     """Describe the votes of these nodes, and of all that have stored the same epochs."""
     stored = cluster.election_checks.stored
     epochs = {stored[node].epoch for node in nodes if node in stored}
-    told = []
+    lines = []
     for voter, one in sorted(stored.items()):
         if one.epoch in epochs:
             # A leader has voted for itself, but need not store that.
             candidate = voter if one.leader == voter else one.vote
             ids = _directory(cluster, candidate), _directory(cluster, voter)
-            told.append(describe.vote(voter, one.epoch, candidate, *ids))
-    return told
+            lines.append(describe.vote(voter, one.epoch, candidate, *ids))
+    return lines
 
 
 def node_states(cluster: CheckedCluster, involved: frozenset[int]) -> list[str]:
@@ -124,15 +124,15 @@ def _row(cluster: CheckedCluster, node: int) -> tuple[str, ...]:
     process = cluster.machines[node].process
     log, stored = cluster.log_checks.logs[node], cluster.election_checks.stored.get(node)
     role = f"{process.core.role} in epoch {process.core.epoch}" if process else "down"
-    told = "nothing stored"
+    stored_text = "nothing stored"
     if stored is not None:
         vote = f"vote for {stored.vote}" if stored.vote >= 0 else "no vote"
         leader = f"leader {stored.leader}" if stored.leader >= 0 else "no leader"
-        told = f"stored epoch {stored.epoch}, {leader}, {vote}"
+        stored_text = f"stored epoch {stored.epoch}, {leader}, {vote}"
     return (
         f"{node}:",
         role,
-        told,
+        stored_text,
         f"log end {describe.position(log.end, log.last[0])}",
         f"durable to {log.durable_end}",
         describe.high_watermark(log.high_watermark),

@@ -60,13 +60,13 @@ class CoverageProbes:
     def _vote(self, request: Any, message: Any, vote_before: int) -> None:
         if not message.topics:
             return
-        asked, answer = request.topics[0].partitions[0], message.topics[0].partitions[0]
-        kind = "pre-vote" if asked.pre_vote else "vote"
+        wanted, answer = request.topics[0].partitions[0], message.topics[0].partitions[0]
+        kind = "pre-vote" if wanted.pre_vote else "vote"
         if answer.error_code == ErrorCode.FENCED_LEADER_EPOCH:
             self._hit("stale epoch refused")
         elif not answer.error_code:
             self._hit(f"{kind} granted" if answer.vote_granted else f"{kind} refused")
-            if answer.vote_granted and not asked.pre_vote and vote_before == asked.replica_id:
+            if answer.vote_granted and not wanted.pre_vote and vote_before == wanted.replica_id:
                 self._hit("vote given again")
 
     def fetched(self, answer: PartitionData) -> None:
@@ -86,8 +86,8 @@ class CoverageProbes:
 
     def compares(self, own: tuple[int, int], request: Any, message: Any) -> None:
         """Note how a Vote request compares with a log that ends with this epoch and offset."""
-        asked = request.topics[0].partitions[0]
-        is_older = (asked.last_offset_epoch, asked.last_offset) < own
+        wanted = request.topics[0].partitions[0]
+        is_older = (wanted.last_offset_epoch, wanted.last_offset) < own
         if is_older and message.topics and not message.topics[0].partitions[0].vote_granted:
             self._hit("vote refused to an older log")
 

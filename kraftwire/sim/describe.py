@@ -325,16 +325,16 @@ def effects(found: Iterable[do.Effect], cause: events.Event | None = None) -> li
 
     Requests with the same fields share one text, as do records that came with the cause.
     """
-    told: dict[str, list[int]] = {}
+    texts: dict[str, list[int]] = {}
     has_records = isinstance(cause, events.ResponseReceived) and cause.message.NAME == _FETCHED
     for one in found:
         if isinstance(one, do.SendRequest):
-            told.setdefault(message(one.message), []).append(one.destination.id)
+            texts.setdefault(message(one.message), []).append(one.destination.id)
         elif isinstance(one, do.AppendToLog) and has_records:
-            told.setdefault("appends these records", [])
+            texts.setdefault("appends these records", [])
         elif (words := _EFFECTS.get(type(one))) is not None:
-            told.setdefault(words(one), [])
-    return [f"asks {listed(to)}: {text}" if to else text for text, to in told.items() if text]
+            texts.setdefault(words(one), [])
+    return [f"asks {listed(to)}: {text}" if to else text for text, to in texts.items() if text]
 
 
 def _role(what: Any) -> str:

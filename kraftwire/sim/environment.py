@@ -116,12 +116,12 @@ class Environment:
         if self._timers > _TIMERS_AT_ONCE_MAX:
             raise Violation("L9", f"{node} is busy without end")
 
-    def say(self, text: str) -> None:
+    def note(self, text: str) -> None:
         """Add a line to the timeline, if there is one."""
         if self.timeline is not None:
-            self.timeline.say(self.queue.now, text)
+            self.timeline.note(self.queue.now, text)
 
-    def tell(self, node: int, event: Event | None, effects: list[Effect]) -> None:
+    def record(self, node: int, event: Event | None, effects: list[Effect]) -> None:
         """Add a node's event and its effects to the timeline."""
         if self.timeline is not None:
             self.timeline.step(self.queue.now, node, event, effects)

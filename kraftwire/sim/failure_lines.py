@@ -38,13 +38,13 @@ class Weight(IntEnum):
 
     NOTHING = 0
     DATA = 1
-    POWER = 2
+    ELECTION = 2
 
 
 # How much further back a line of this weight is kept than one of weight NOTHING.
-_REACH = {Weight.NOTHING: 1, Weight.DATA: 4, Weight.POWER: 24}
+_REACH = {Weight.NOTHING: 1, Weight.DATA: 4, Weight.ELECTION: 24}
 
-_POWER = (
+_DECISIVE = (
     do.PersistQuorumState,
     do.TruncateLog,
     do.ResetLog,
@@ -53,7 +53,7 @@ _POWER = (
     do.RoleChanged,
     do.ShutdownFinished,
 )
-_TALK = (
+_ROUTINE = (
     do.SendRequest,
     do.SendReply,
     do.ResetConnections,
@@ -91,11 +91,11 @@ def weight_of(effects: Iterable[do.Effect]) -> Weight:
     """Return what the effects of a step change."""
     weight = Weight.NOTHING
     for effect in effects:
-        if isinstance(effect, _POWER):
-            return Weight.POWER
+        if isinstance(effect, _DECISIVE):
+            return Weight.ELECTION
         if isinstance(effect, do.SendRequest | do.SendReply) and _decides(effect):
-            return Weight.POWER
-        if not isinstance(effect, _TALK):
+            return Weight.ELECTION
+        if not isinstance(effect, _ROUTINE):
             weight = Weight.DATA
     return weight
 
@@ -159,10 +159,10 @@ def select_lines(
     ranked = _varied(lines, _ranked(lines, involved), room)
     for count in range(len(ranked), 0, -1):
         kept = set(ranked[:count])
-        told = _told(lines, kept, earlier)
-        if len(told) <= room:
-            return told
-    return _told(lines, set(ranked[:1]), 0)[-room:]
+        shown = _shown(lines, kept, earlier)
+        if len(shown) <= room:
+            return shown
+    return _shown(lines, set(ranked[:1]), 0)[-room:]
 
 
 def _ranked(lines: Sequence[Line], involved: frozenset[int]) -> list[int]:
@@ -210,17 +210,17 @@ def _idle(lines: Sequence[Line]) -> set[int]:
     return found
 
 
-def _told(lines: Sequence[Line], kept: set[int], earlier: int) -> list[str]:
-    told: list[str] = []
+def _shown(lines: Sequence[Line], kept: set[int], earlier: int) -> list[str]:
+    shown: list[str] = []
     gap: list[Line] = []
     for place, line in enumerate(lines):
         if place in kept:
-            told += _gap(gap, earlier)
-            told.append(str(line))
+            shown += _gap(gap, earlier)
+            shown.append(str(line))
             gap, earlier = [], 0
         else:
             gap.append(line)
-    return told + _gap(gap, earlier)
+    return shown + _gap(gap, earlier)
 
 
 def _gap(gap: Sequence[Line], earlier: int) -> list[str]:

@@ -31,8 +31,8 @@ def story(plan: Plan, lines: int = LINES_MAX) -> list[str]:
         if by_votes or not evidence:
             evidence += disagreement(timeline.cluster, involved, is_of_elections=by_votes)
     title = f"seed {plan.seed}, {_size(plan)}: fails after {outcome.virtual_seconds:.3f} s"
-    told = timeline.told(involved)
-    return [*told, *report_lines(title, outcome.invariant, outcome.detail, evidence, nodes)]
+    end = report_lines(title, outcome.invariant, outcome.detail, evidence, nodes)
+    return [*timeline.select(involved), *end]
 
 
 def _size(plan: Plan) -> str:

@@ -91,7 +91,7 @@ class _Phase:
     def heal(self) -> None:
         """End all faults."""
         cluster = self.cluster
-        cluster.say("all is repaired")
+        cluster.note("all is repaired")
         cluster.is_calm = True
         cluster.nemesis.end()
         cluster.leader_killer.disarm()
@@ -169,7 +169,7 @@ class _Phase:
         machine = cluster.machines[node]
         steps = [Step("remove", key) for key in self._voters() if key[0] == node]
         if cluster.members.may_wipe(node, cluster.checkers):
-            cluster.say(f"{node} gets an empty disk")
+            cluster.note(f"{node} gets an empty disk")
             cluster.coverage.hit("disk replaced in peace")
             machine.down_until = -1
             machine.kill()
@@ -200,11 +200,11 @@ class _Phase:
         epoch = self._epoch()
         node = next(v[0] for v in self._voters() if v[0] != leader.id)
         links = self._links(node)
-        cluster.say(f"{node} is cut off")
+        cluster.note(f"{node} is cut off")
         cluster.network.block(links, 1)
         self._pass(3 * self.fetch_ms)
         cluster.network.block(links, -1)
-        cluster.say(f"{node} is back")
+        cluster.note(f"{node} is back")
         self._pass(2 * self.fetch_ms)
         if self._epoch() != epoch or not leader.process or leader.process.role != "leader":
             raise Violation("L8", f"{node} came back and ended epoch {epoch} of {leader.id}")
@@ -219,7 +219,7 @@ class _Phase:
         leader = cluster.leaders()[-1]
         epoch = self._epoch()
         links = self._links(leader.id)
-        cluster.say(f"leader {leader.id} is cut off")
+        cluster.note(f"leader {leader.id} is cut off")
         cluster.network.block(links, 1)
         limit = int(1.5 * self.fetch_ms * _DRIFT) + 200
         what = f"isolated leader {leader.id} keeps leading"

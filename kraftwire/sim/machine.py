@@ -64,7 +64,7 @@ class Machine:
         cluster = self.cluster
         self.run += 1
         self.clock.restart(cluster.queue.now, self._random.choice(cluster.plan.skew_ms))
-        cluster.say(f"{self.id} starts")
+        cluster.note(f"{self.id} starts")
         try:
             storage = self._open()
             found = found_batches(storage.log)
@@ -116,7 +116,7 @@ class Machine:
     def fail(self, error: StorageError) -> None:
         """End the process, as a node must after a failed disk operation."""
         self.cluster.coverage.hit("stopped by its disk")
-        self.cluster.say(f"{self.id} fails: {error}")
+        self.cluster.note(f"{self.id} fails: {error}")
         self._end()
         self.files.kill()
         self.start_later(_RESTART_MS)
@@ -140,7 +140,7 @@ class Machine:
         self.files.kill()
 
     def _end(self) -> None:
-        self.cluster.say(f"{self.id} ends")
+        self.cluster.note(f"{self.id} ends")
         self.cluster.crashes += 1
         process, self.process = self.process, None
         self.run += 1
@@ -167,7 +167,7 @@ class Machine:
     def wipe(self) -> None:
         """Give the node an empty disk; its process has ended."""
         key = self.quorum.members.wipe(self.id, self.files)
-        self.checkers.forget(self.id, key, self.quorum.members.told(self.id))
+        self.checkers.forget(self.id, key, self.quorum.members.voters_at_start(self.id))
 
     # Input
 
@@ -215,8 +215,8 @@ class Machine:
             self._backlog.append((self.run, call, message))
             return
         if message.API_KEY == VOTE:
-            asked = cast("VoteRequest", message).topics[0].partitions[0]
-            self.vote_before = self.checkers.election_checks.vote_of(self.id, asked.replica_epoch)
+            request = cast("VoteRequest", message).topics[0].partitions[0]
+            self.vote_before = self.checkers.election_checks.vote_of(self.id, request.replica_epoch)
         try:
             process.receive(call, message)
         except PowerCut:

@@ -67,9 +67,9 @@ class Members:
         return CheckerSet(self.initial, {node: self._log(node) for node in self._disks})
 
     def _log(self, node: int) -> ReplicaLog:
-        return ReplicaLog(self.key(node), self.told(node))
+        return ReplicaLog(self.key(node), self.voters_at_start(node))
 
-    def told(self, node: int) -> InForce:
+    def voters_at_start(self, node: int) -> InForce:
         """Return what is in effect at a node with an empty log.
 
         In a dynamic quorum only the first disks of the first voters have the voters. If configured
@@ -121,7 +121,7 @@ class Members:
         """What a node is configured with."""
         plan = self._plan
         others = [other for other in self._disks if other != node] or [node]
-        has_static = not self._is_dynamic and bool(self.told(node).voters)
+        has_static = not self._is_dynamic and bool(self.voters_at_start(node).voters)
         return RaftConfig(
             key=ReplicaKey(node, directory_id),
             cluster_id=self._cluster_id,

@@ -72,7 +72,7 @@ class Nemesis:
         if self._is_over or node > cluster.plan.nodes:
             return
         self.counts[fault.kind] += 1
-        cluster.say(f"fault {fault.kind} of {node} for {fault.length_ms} ms {fault.others or ''}")
+        cluster.note(f"fault {fault.kind} of {node} for {fault.length_ms} ms {fault.others or ''}")
         self._kinds[fault.kind](fault, self._machines[node])
 
     def _after(self, fault: Fault, action: Callable[..., None], *arguments: object) -> None:

@@ -12,15 +12,15 @@ _LENGTHS = (0.1, 0.25, 0.5, 0.75, 0.9)
 _MS_PER_S = 1000
 
 
-def shrink(plan: Plan, tries: int = 400, told: Callable[[Plan], None] | None = None) -> Plan:
+def shrink(plan: Plan, tries: int = 400, on_smaller: Callable[[Plan], None] | None = None) -> Plan:
     """Return the smallest plan found that violates the same invariant.
 
-    `tries` bounds the runs; `told` is called with every smaller plan that still fails.
+    `tries` bounds the runs; `on_smaller` is called with every smaller plan that still fails.
     """
     first = run_plan(plan)
     if not first.invariant:
         return plan
-    search = _Search(plan, first.invariant, tries, told)
+    search = _Search(plan, first.invariant, tries, on_smaller)
     search.cut(first.virtual_seconds)
     while search.improve():
         pass
@@ -31,12 +31,12 @@ class _Search:
     """A search for smaller plans. `best` is the smallest found so far."""
 
     def __init__(
-        self, plan: Plan, invariant: str, tries: int, told: Callable[[Plan], None] | None
+        self, plan: Plan, invariant: str, tries: int, on_smaller: Callable[[Plan], None] | None
     ) -> None:
         self.best = plan
         self._invariant = invariant
         self._left = tries
-        self._told = told
+        self._on_smaller = on_smaller
         self._seen = {repr(plan)}
 
     def improve(self) -> bool:
@@ -67,8 +67,8 @@ class _Search:
         if found.invariant != self._invariant:
             return False
         self.best = plan
-        if self._told is not None:
-            self._told(plan)
+        if self._on_smaller is not None:
+            self._on_smaller(plan)
         self.cut(found.virtual_seconds)
         return True
 

@@ -35,7 +35,7 @@ _SILENT = (
 class Timeline:
     """The lines of a run, one for each event that led to anything. Units: seconds with six digits.
 
-    `size` bounds the lines that are told; `cluster` is the cluster that has this timeline;
+    `size` bounds the lines that are shown; `cluster` is the cluster that has this timeline;
     `last` is the node that took the last step, -1 for none.
     """
 
@@ -45,17 +45,17 @@ class Timeline:
         self.last = -1
         self._lines: deque[Line] = deque(maxlen=_KEPT)
         self._count = 0
-        self._asked: dict[tuple[int, int], int] = {}
+        self._requests: dict[tuple[int, int], int] = {}
 
-    def told(self, involved: frozenset[int]) -> list[str]:
+    def select(self, involved: frozenset[int]) -> list[str]:
         """Return an excerpt of at most `size` lines, mainly about these nodes."""
         return select_lines(self._lines, self.size, involved, self._count - len(self._lines))
 
-    def say(self, now: int, text: str) -> None:
+    def note(self, now: int, text: str) -> None:
         """Add a line."""
         head = text.partition(" ")[0]
         nodes = (int(head),) if head.isdigit() else ()
-        self._add(Line(nodes, Weight.POWER, "other event", _time(now), text.strip))
+        self._add(Line(nodes, Weight.ELECTION, "other event", _time(now), text.strip))
 
     def step(
         self, now: int, node: int, event: Event | None, effects: list[do.Effect]
@@ -64,11 +64,11 @@ class Timeline:
         self.last = node
         peers = peer_of(event)
         if isinstance(event, ResponseReceived):
-            sender = self._asked.pop((node, event.request_id), -1)
+            sender = self._requests.pop((node, event.request_id), -1)
             peers = (sender,) if sender >= 0 else ()
         for effect in effects:
             if isinstance(effect, do.SendRequest):
-                self._asked[node, effect.request_id] = effect.destination.id
+                self._requests[node, effect.request_id] = effect.destination.id
         if any(not isinstance(effect, _SILENT) for effect in effects):
             text = partial(_step, node, event, effects, peers)
             nodes = (node, *peers)
@@ -83,9 +83,9 @@ def _step(
     node: int, event: Event | None, effects: list[do.Effect], peers: tuple[int, ...]
 ) -> str:
     found = describe.effects((one for one in effects if not isinstance(one, _SILENT)), event)
-    told = "; ".join(found) or "nothing else"
+    results = "; ".join(found) or "nothing else"
     sender = f"{peers[0]}: " if peers and isinstance(event, ResponseReceived) else ""
-    return f"{node} < {sender}{describe.event(event)} > {told}"
+    return f"{node} < {sender}{describe.event(event)} > {results}"
 
 
 def _time(now: int) -> str:

@@ -129,7 +129,7 @@ class Watch:
         """Note the event that causes the next effects; returns whether `every` counts them."""
         self._event = event
         if self._is_told:
-            self._cluster.tell(self._node, event, effects)
+            self._cluster.record(self._node, event, effects)
         return self._process.effects_to_crash is not None
 
     def every(self, _: do.Effect) -> None:

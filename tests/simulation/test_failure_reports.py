@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from kraftwire.sim.failure_summary import summary_lines
 from kraftwire.sim.invariants import MEANINGS, Violation
 from kraftwire.sim.plan import draw
 from tests.simulation import examples_of_elections, examples_of_logs, examples_of_snapshots
+from tests.simulation.broken_rules import RULES, half_elects
 from tests.simulation.untimed.test_checks import BAD as BAD_UNTIMED
 
 _LENGTH_MS = 60_000
@@ -34,7 +34,7 @@ class Broken:
     name: str
     seed: int
     invariant: str
-    disagreement: tuple[str, ...]
+    sides: tuple[str, ...]
 
     def __str__(self) -> str:
         return f"{self.invariant}, {self.name}"
@@ -46,7 +46,7 @@ _NO_VOTE = r"voter \d+ \(directory \S{22}\), epoch \d+, vote none"
 _LAST = r"node \d+ \(directory \S{22}\): last batch \d+.* epoch \d+ \(\w+"
 _COMMITTED = r"committed: up to \d+, last batch \d+.* epoch \d+ \(\w+"
 
-_RULES = [
+_REPORTED = [
     Broken("vote_not_stored", 0, "S3", (_VOTE, _NO_VOTE)),
     Broken("vote_forgotten_at_start", 1, "S3", ("stored before: .*vote .", "stored now: ", _VOTE)),
     Broken("vote_for_older_log", 2, "S4", ("its log ends with ", "log of the candidate ", _VOTE)),
@@ -60,13 +60,13 @@ _RULES = [
 
 
 def _told(rule: Broken, patch: pytest.MonkeyPatch) -> list[str]:
-    import_module(f"tests.simulation.broken.{rule.name}").break_rule(patch)
+    RULES[rule.name].break_rule(patch)
     lines = story(draw(rule.seed, _LENGTH_MS))
     print("\n".join(lines))
     return lines
 
 
-@pytest.mark.parametrize("rule", _RULES, ids=str)
+@pytest.mark.parametrize("rule", _REPORTED, ids=str)
 def test_a_violation_is_reported_with_its_meaning_and_both_sides(
     rule: Broken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,7 +78,7 @@ def test_a_violation_is_reported_with_its_meaning_and_both_sides(
     assert head[1].startswith(f"{rule.invariant}: ")
     assert head[2] == f"    must hold: {MEANINGS[rule.invariant]}"
     evidence = head[head.index("    evidence:") + 1 : head.index(_STANDING)]
-    for side in rule.disagreement:
+    for side in rule.sides:
         assert any(re.search(side, line) for line in evidence), side
     assert [line for line in lines if _RAW.search(line)] == []
 
@@ -90,7 +90,7 @@ def test_the_last_step_is_shown_and_idle_ones_are_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The step that breaks the rule comes last; seconds of replication fit in few lines."""
-    lines = _told(_RULES[6], monkeypatch)
+    lines = _told(_REPORTED[6], monkeypatch)
     timed = [line for line in lines if _TIMED.match(line)]
     assert re.search(r"< \d: FetchResponse leader \d epoch \d.* diverging \d+@\d", timed[-1])
     assert "> truncates to 0; asks" in timed[-1]
@@ -101,7 +101,7 @@ def test_the_last_step_is_shown_and_idle_ones_are_counted(
 
 def test_fetches_that_change_nothing_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """In one line, with the nodes that talked."""
-    lines = _told(_RULES[4], monkeypatch)
+    lines = _told(_REPORTED[4], monkeypatch)
     folded = r"    \.\.\. \d+ more fetches of [\d, and]+ that change nothing \.\.\."
     assert any(re.fullmatch(folded, line) for line in lines)
 
@@ -130,8 +130,8 @@ def test_a_replayed_plan_is_printed_in_the_requested_number_of_lines(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """This holds for a plan that was shrunk: its story has the same parts."""
-    rule = _RULES[5]
-    import_module(f"tests.simulation.broken.{rule.name}").break_rule(monkeypatch)
+    rule = _REPORTED[5]
+    RULES[rule.name].break_rule(monkeypatch)
     kept = tmp_path / "plan.json"
     assert main(["sim", "shrink", "1", "--tries", "8", "--out", str(kept)]) == 1
     shrunk = capsys.readouterr()
@@ -147,7 +147,7 @@ def test_further_violations_are_reported_without_their_timeline(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Three stories are enough; the others say what broke and how to see it."""
-    import_module("tests.simulation.broken.half_elects").break_rule(monkeypatch)
+    half_elects(monkeypatch)
     assert main(["sim", "run", "--seeds", "0-11"]) == 1
     errors = capsys.readouterr().err.splitlines()
     assert sum(line == _STANDING for line in errors) == 3

@@ -12,7 +12,7 @@ from kraftwire.cli.main import main
 from kraftwire.sim.plan import Plan, draw
 from kraftwire.sim.run import run_plan
 from kraftwire.sim.shrink import shrink
-from tests.simulation.broken import half_commits
+from tests.simulation.broken_rules import half_commits
 
 # A cluster of four voters, in which a commit is wrong when half of them commit.
 _SEED = 80
@@ -24,7 +24,7 @@ _LINES_MAX = 84
 
 @pytest.fixture(autouse=True)
 def _broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    half_commits.break_rule(monkeypatch)
+    half_commits(monkeypatch)
 
 
 def test_a_failing_seed_is_reported_with_the_command_to_repeat_it(

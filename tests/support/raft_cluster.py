@@ -137,7 +137,7 @@ class Cluster:
         assert list(plan.nodes) == list(self.software), "ids are from 1 on"
         self.world = World(plan, _Members(plan, self))
         self.world.calls = _Calls(self)
-        self.world.told = self._on_step
+        self.world.on_step = self._on_step
 
     # ---- nodes
 
@@ -260,12 +260,12 @@ class Cluster:
             self._later(self.latency_ms, lambda: self._deliver(call))
 
     def _ask_versions(self, call: Call) -> None:
-        sender, asked = call.name[:2]
-        if asked not in self.nodes:
+        sender, target = call.name[:2]
+        if target not in self.nodes:
             self.give_up_later(call, 0)
             return
         if self.verbose:
-            self._say(sender, f"{call.message.NAME} to {asked}")
+            self._say(sender, f"{call.message.NAME} to {target}")
         self._later(self.latency_ms, lambda: self._deliver(call))
 
     def _is_unknown(self, call: Call) -> bool:

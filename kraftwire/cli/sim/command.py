@@ -79,7 +79,7 @@ def run(
     outcomes = run_seeds(seeds, min(jobs, len(seeds)))
     seconds = seed_run.add_up(outcomes, totals, lambda: f"{totals.events:,} events")
     if coverage and not as_json:
-        _print_marks(totals)
+        _print_coverage(totals)
     put(*([json.dumps(totals.to_json())] if as_json else _summary(totals, seconds)))
     lacking = _tell_missing(totals, require_coverage) if require_coverage is not None else False
     return _FAILED if totals.violations or lacking else 0
@@ -117,13 +117,13 @@ def replay(plan: Path, lines: int) -> int:
         again = Plan.from_json(json.loads(plan.read_text(encoding="utf-8")))
     except (ValueError, TypeError, KeyError) as error:
         raise UsageError(f"{plan} is not a plan: {error}") from error
-    told = story(again, lines)
-    for line in told:
+    lines_shown = story(again, lines)
+    for line in lines_shown:
         put(line)
-    return _FAILED if len(told) > 1 else 0
+    return _FAILED if len(lines_shown) > 1 else 0
 
 
-def _print_marks(totals: Totals) -> None:
+def _print_coverage(totals: Totals) -> None:
     """Print each situation, its meaning, and how often it was reached."""
     for name, sentence in SITUATIONS.items():
         put(f"{totals.coverage[name]:12,}  {name}: {sentence}")

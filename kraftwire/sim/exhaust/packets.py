@@ -68,7 +68,6 @@ class Packets:
         self._firsts: dict[int, bool] = {}
         self._nothings: dict[tuple[int, int], bool] = {}
 
-
     def _number(self, packet: Packet) -> int:
         number = self._numbers.of(packet)
         if number == len(self.waiting):
@@ -100,12 +99,12 @@ class Packets:
             return _LOST
         return self._number(Packet(False, sender, target, label, message))
 
-    def answer(self, waiting: int, target: int, message: int, asked: int) -> int | None:
+    def answer(self, waiting: int, target: int, message: int, request: int) -> int | None:
         """Return the packet of an answer; None if it is lost.
 
-        `asked` is the packet that just arrived, -1 if the request arrived earlier.
+        `request` is the packet that just arrived, -1 if the request arrived earlier.
         """
-        if not waiting or self._is_nothing(message, asked):
+        if not waiting or self._is_nothing(message, request):
             return None
         by, label = divmod(waiting, _LABELS)
         return self._number(Packet(True, by, target, label, message))
@@ -144,9 +143,9 @@ class Packets:
         step = local.steps.get(event) or self._steps.step(local, event)
         return step.local is not None and step.local.form == local.form and not step.sends
 
-    def _is_nothing(self, message: int, asked: int) -> bool:
+    def _is_nothing(self, message: int, request: int) -> bool:
         """Whether an answer has nothing that its receiver needs."""
-        before = self.values[asked].message if asked >= 0 else -1
+        before = self.values[request].message if request >= 0 else -1
         found = self._nothings.get((message, before))
         if found is None:
             said = self._steps.messages.values
@@ -164,29 +163,29 @@ class Packets:
         return found
 
 
-def _is_pre_vote(said: Message) -> bool:
-    return said.NAME == "VoteRequest" and bool(said.topics[0].partitions[0].pre_vote)  # type: ignore[attr-defined]
+def _is_pre_vote(message: Message) -> bool:
+    return message.NAME == "VoteRequest" and bool(message.topics[0].partitions[0].pre_vote)  # type: ignore[attr-defined]
 
 
-def _is_acknowledgement(said: Message) -> bool:
-    if said.NAME not in _ACKNOWLEDGEMENTS:
+def _is_acknowledgement(message: Message) -> bool:
+    if message.NAME not in _ACKNOWLEDGEMENTS:
         return False
-    topics = said.topics  # type: ignore[attr-defined]
+    topics = message.topics  # type: ignore[attr-defined]
     return bool(topics) and not topics[0].partitions[0].error_code
 
 
-def _is_refusal(said: Message, asked: Message) -> bool:
+def _is_refusal(message: Message, request: Message) -> bool:
     """Whether an answer only refuses a vote.
 
     A replica that still waits for pre-votes need not learn of the leader that it has given up.
     """
-    if said.NAME != "VoteResponse":
+    if message.NAME != "VoteResponse":
         return False
-    answer = said.topics[0].partitions[0] if said.topics else None  # type: ignore[attr-defined]
-    epoch = asked.topics[0].partitions[0].replica_epoch  # type: ignore[attr-defined]
+    answer = message.topics[0].partitions[0] if message.topics else None  # type: ignore[attr-defined]
+    epoch = request.topics[0].partitions[0].replica_epoch  # type: ignore[attr-defined]
     return (
         answer is not None
         and (answer.error_code, answer.vote_granted) == (0, False)
         and answer.leader_epoch == epoch
-        and (answer.leader_id < 0 or _is_pre_vote(asked))
+        and (answer.leader_id < 0 or _is_pre_vote(request))
     )

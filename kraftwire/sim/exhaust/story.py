@@ -28,13 +28,13 @@ def _is_silent(one: do.Effect) -> bool:
     return is_lost or isinstance(one, _SILENT)
 
 
-class _Teller:
+class _Recorder:
     """Observes a world and keeps a line for every step of a replica."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self.lines: list[str] = []
-        world.told = self.step
+        world.on_step = self.step
 
     def step(self, state: State, what: Action) -> None:
         """Add the line of a replica's step."""
@@ -60,14 +60,14 @@ class _Teller:
 
 
 def replay(
-    bounds: Bounds, path: Sequence[int], told: list[str] | None = None
+    bounds: Bounds, path: Sequence[int], log: list[str] | None = None
 ) -> Violation | None:
     """Replay a path without merging replicas; returns what it violates.
 
-    `told` gets a line for every step. Raises: IndexError if it is not a path within these bounds.
+    `log` gets a line for every step. Raises: IndexError if it is not a path within these bounds.
     """
     world = World(bounds, Steps(bounds, merges=False))
-    telling = _Teller(world)
+    recorder = _Recorder(world)
     try:
         state = world.first()
         for choice in path:
@@ -78,8 +78,8 @@ def replay(
     except Violation as violation:
         return violation
     finally:
-        if told is not None:
-            told += telling.lines
+        if log is not None:
+            log += recorder.lines
     return None
 
 

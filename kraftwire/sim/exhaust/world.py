@@ -39,7 +39,7 @@ _RESTARTS, _VALUES, _CHANGES, _LOSSES, _COPIES = range(5)
 class World:
     """Clusters within bounds.
 
-    `told` is called with every step of a replica before it is taken. Order: events are always
+    `on_step` is called with every step of a replica before it is taken. Order: actions are always
     listed in the same order.
     """
 
@@ -52,7 +52,7 @@ class World:
         self._alike: set[tuple[Log, Log]] = set()
         self._menus: dict[tuple[int, tuple[int, ...], bool], list[Action]] = {}
         self._dead: dict[tuple[int, int], bool] = {}
-        self.told: Callable[[State, Action], None] | None = None
+        self.on_step: Callable[[State, Action], None] | None = None
         self._accidents_max = sum(bounds.budget)
         self._flush = steps.events.of(("flush",))
 
@@ -149,10 +149,10 @@ class World:
 
     def _answer_at_once(self, state: State, packet: int) -> State | None:
         """Let the answer to a pre-vote arrive at once: it changes only the replica that asked."""
-        asked = self.packets.values[packet]
+        request = self.packets.values[packet]
         for one in state.packets:
-            said = self.packets.values[one]
-            if said.is_answer and said[1:4] == asked[1:4]:
+            answer = self.packets.values[one]
+            if answer.is_answer and answer[1:4] == request[1:4]:
                 return self._after(state, self.packets.arrival(one))
         return state
 
@@ -160,8 +160,8 @@ class World:
         at, event, packet, stays, spends = what
         locals_ = self.steps.locals
         local = locals_[state.replicas[at]]
-        if self.told is not None:
-            self.told(state, what)
+        if self.on_step is not None:
+            self.on_step(state, what)
         step = local.steps.get(event) or self.steps.step(local, event)
         if step.violation is not None:
             raise step.violation
@@ -202,8 +202,8 @@ class World:
         new = known.sent(own, step)
         before = askers[at]
         for place, message in step.replies:
-            told = before[place] if place >= 0 else waiting
-            answer = known.answer(told, own, message, packet if place < 0 else -1)
+            asker_of = before[place] if place >= 0 else waiting
+            answer = known.answer(asker_of, own, message, packet if place < 0 else -1)
             if answer is not None:
                 new = (*new, answer)
         if new:

@@ -46,13 +46,13 @@ class Calls:
     def __init__(self) -> None:
         self.pending: list[Call] = []
         self.lost: list[Call] = []
-        self._asked: dict[int, Call | None] = {}
+        self._received: dict[int, Call | None] = {}
         self._counts: dict[tuple[int, int, str], int] = {}
         self._token = 0
 
     def everywhere(self) -> list[Call]:
         """All calls."""
-        calls = (*self.pending, *self._asked.values(), *self.lost)
+        calls = (*self.pending, *self._received.values(), *self.lost)
         return [one for one in calls if one is not None]
 
     def awaited(self) -> list[Call]:
@@ -102,12 +102,12 @@ class Calls:
         Returns the token of the answer.
         """
         self._token += 1
-        self._asked[self._token] = call
+        self._received[self._token] = call
         return self._token
 
     def answered(self, token: int, message: Message) -> None:
         """Send an answer."""
-        call = self._asked.pop(token)
+        call = self._received.pop(token)
         if call is not None:
             call.answer = message
             self.post(call)
@@ -123,7 +123,7 @@ class Calls:
         """Handle a crash: the node's own requests may still arrive; those sent to it are lost."""
         for token in tokens:
             # The connection is gone with the process: the sender learns of it in time.
-            parked = self._asked.pop(token, None)
+            parked = self._received.pop(token, None)
             if parked is not None and parked.is_awaited:
                 self.lost.append(parked)
         self.disown(node)

@@ -172,10 +172,10 @@ class ElectionChecks:
         response = cast("VoteResponse", event.message)
         if not response.topics or not response.topics[0].partitions[0].vote_granted:
             return
-        asked = cast("VoteRequest", event.request).topics[0].partitions[0]
-        own, candidate, epoch = model.key[0], asked.replica_id, asked.replica_epoch
-        candidate_key = (candidate, asked.replica_directory_id)
-        if not asked.pre_vote:
+        request = cast("VoteRequest", event.request).topics[0].partitions[0]
+        own, candidate, epoch = model.key[0], request.replica_id, request.replica_epoch
+        candidate_key = (candidate, request.replica_directory_id)
+        if not request.pre_vote:
             voted = model.stored.voted
             if model.stored.epoch != epoch or voted is None or voted.id != candidate:
                 raise Violation(
@@ -185,10 +185,10 @@ class ElectionChecks:
                     f"stored: {_ballot(model.key, model.stored)}",
                 )
             self._history.votes_for(model.key, epoch, candidate)
-        log = (asked.last_offset_epoch, asked.last_offset)
+        log = (request.last_offset_epoch, request.last_offset)
         mine = (model.last_epoch, model.end)
-        if log < mine and (asked.pre_vote or event.voted != candidate):
-            kind = "pre-vote" if asked.pre_vote else "vote"
+        if log < mine and (request.pre_vote or event.voted != candidate):
+            kind = "pre-vote" if request.pre_vote else "vote"
             raise Violation(
                 "S4",
                 f"{own} gives a {kind} to {candidate}, whose log is older than its own",

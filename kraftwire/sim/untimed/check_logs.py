@@ -210,13 +210,13 @@ class LogChecks:
         """A state machine heard who leads. S15: itself only once it has everything before."""
         own, at = model.key[0], (event.epoch, event.leader_id)
         if at <= model.fired:
-            raise Violation("S15", f"{own} is told {at} after {model.fired}")
+            raise Violation("S15", f"{own} hears of leader {at} after {model.fired}")
         model.fired = at
         if event.leader_id != own:
             return
         first = next((one.end for one in model.log if one.epoch == event.epoch), model.end + 1)
         if event.consumed < first:
-            raise Violation("S15", f"{own} is told to lead at {event.consumed} before {first}")
+            raise Violation("S15", f"{own} leads at {event.consumed} before {first}")
         if event.end_offset < model.end:
-            raise Violation("S15", f"{own} is told to append at {event.end_offset}: {model.end}")
+            raise Violation("S15", f"{own} may append at {event.end_offset}: {model.end}")
 

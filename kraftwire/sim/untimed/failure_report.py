@@ -31,7 +31,7 @@ _NOUNS = {"quiet": "quiet step", "work": "finished task", "spoil": "failed task"
 _OF_CALLS = ("deliver", "again", "fail", "expire")
 
 
-class _Teller:
+class _Recorder:
     """Observes a world and keeps a line for every event.
 
     `last` is the node that took the last step.
@@ -45,7 +45,7 @@ class _Teller:
         self._cause = "start"
         self._peers: tuple[int, ...] = ()
         self._event: events.Event | None = None
-        world.told = self.step
+        world.on_step = self.step
 
     def about(self, what: Action) -> None:
         """Describe the next event before it happens."""
@@ -58,15 +58,15 @@ class _Teller:
         sender, target = self._peers = name[:2]
         if call is None:
             return f"{kind} of a request from {sender} to {target}"
-        asked = describe.message(call.message, call.version)
+        request = describe.message(call.message, call.version)
         self._kind = _kind(call.message.NAME)
         if kind in ("fail", "expire"):
             self._kind = "failed request"
-            return f"{sender} gives up its request to {target}: {asked}"
+            return f"{sender} gives up its request to {target}: {request}"
         late = "" if call.is_awaited else ", late"
         if call.answer is None:
             once_more = " once more" if kind == "again" else ""
-            return f"{sender} to {target}{once_more}{late}: {asked}"
+            return f"{sender} to {target}{once_more}{late}: {request}"
         self._kind = "response"
         self._event = events.ResponseReceived(call.request_id, call.answer)
         return f"{target} to {sender}{late}: {describe.message(call.answer)}"
@@ -104,17 +104,17 @@ def story(plan: Plan, path: Sequence[Action]) -> list[str]:
     At most `LINES_MAX` lines tell what happened; what broke follows.
     """
     world = World(plan)
-    teller = _Teller(world)
-    outcome = play(plan, path, world, teller.about)
+    recorder = _Recorder(world)
+    outcome = play(plan, path, world, recorder.about)
     named = nodes_named((outcome.detail, *outcome.evidence))
-    involved = frozenset(node for node in (*named, teller.last) if node in plan.nodes)
+    involved = frozenset(node for node in (*named, recorder.last) if node in plan.nodes)
     by_votes = is_of_elections(outcome.invariant)
     evidence = list(outcome.evidence)
     if by_votes or not evidence:
         evidence += disagreement(world.checkers, involved, is_of_elections=by_votes)
     nodes, title = node_states(world, involved), _title(plan, outcome)
-    told = select_lines(teller.lines, LINES_MAX, involved)
-    return [*told, *report_lines(title, outcome.invariant, outcome.detail, evidence, nodes)]
+    shown = select_lines(recorder.lines, LINES_MAX, involved)
+    return [*shown, *report_lines(title, outcome.invariant, outcome.detail, evidence, nodes)]
 
 
 def _title(plan: Plan, outcome: Outcome) -> str:
@@ -135,12 +135,12 @@ def disagreement(
         epochs = {model.stored.epoch for model in models}
         voting = [checkers.models[node] for node in sorted(checkers.models)]
         return [_vote(model) for model in voting if model.stored.epoch in epochs]
-    told = [
+    lines = [
         f"node {describe.replica(*model.key)}: last batch {describe.batch(model.log[-1].data)}"
         for model in models
         if model.log
     ]
-    return [*told, f"committed: {_committed(checkers)}"]
+    return [*lines, f"committed: {_committed(checkers)}"]
 
 
 def _vote(model: ReplicaModel) -> str:

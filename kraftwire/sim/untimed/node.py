@@ -141,13 +141,13 @@ class Node:
         election = self.disk.election
         if event.message.API_KEY != VoteRequest.API_KEY:
             return
-        asked = cast("VoteRequest", event.message).topics[0].partitions[0]
-        is_same = election.epoch == asked.replica_epoch and election.voted is not None
+        request = cast("VoteRequest", event.message).topics[0].partitions[0]
+        is_same = election.epoch == request.replica_epoch and election.voted is not None
         self._voted = election.voted.id if is_same and election.voted else -1
         deadline = self.core.deadline_ms
         is_due = deadline is not None and deadline <= self.now
         self._in_pre_vote = (
-            asked.pre_vote and asked.replica_epoch <= election.epoch and not is_due
+            request.pre_vote and request.replica_epoch <= election.epoch and not is_due
         )
 
     def _carry_out(self, effects: list[do.Effect]) -> None:

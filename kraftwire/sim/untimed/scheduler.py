@@ -82,8 +82,9 @@ class Scheduler:
         return ("deliver", call.name) if self._world.passes(call) else None
 
     def _again(self) -> Action | None:
-        asked = [one for one in self._world.calls.pending if one.answer is None and one.is_awaited]
-        return ("again", self._random.choice(asked).name) if asked else None
+        pending = self._world.calls.pending
+        requests = [one for one in pending if one.answer is None and one.is_awaited]
+        return ("again", self._random.choice(requests).name) if requests else None
 
     def _fail(self) -> Action | None:
         awaited = self._world.calls.awaited()

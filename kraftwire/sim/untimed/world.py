@@ -33,8 +33,8 @@ _TOKENS = 1 << 40  # of operators and clients, far from those of requests
 class World:
     """A cluster.
 
-    `history` has the events so far; `clocks` those of stopped nodes; `told` is called with the node
-    that took a step, before the step is checked: for the story.
+    `history` has the actions so far; `clocks` those of stopped nodes; `on_step` is called with the
+    node that took a step, before the step is checked: for the failure report.
     """
 
     def __init__(self, plan: Plan, members: Members | None = None) -> None:
@@ -47,7 +47,7 @@ class World:
         self.history: list[Action] = []
         self.coverage: dict[str, int] = {}
         self.cut_links: frozenset[Link] = frozenset()
-        self.told: Callable[[Node], None] | None = None
+        self.on_step: Callable[[Node], None] | None = None
         self._runs: dict[int, int] = {}
         self.clocks: dict[int, int] = {}
         self._values = 0
@@ -302,8 +302,8 @@ class World:
         except Crash:
             has_crashed = True
         seen, node.reported = node.reported, []
-        if self.told is not None:
-            self.told(node)
+        if self.on_step is not None:
+            self.on_step(node)
         self.checkers.on(node.id, seen)
         self._post(node)
         if has_crashed:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -15,7 +14,13 @@ from kraftwire.sim.failure_lines import LINES_MAX
 from kraftwire.sim.untimed.failure_report import story
 from kraftwire.sim.untimed.plan import Plan, draw
 from kraftwire.sim.untimed.run import Outcome, explore, play, run_seeds, shrink
-from tests.simulation.broken import cuts_committed, half_elects, older_epoch_counted, second_vote
+from tests.simulation.broken_rules import (
+    Break,
+    cuts_committed,
+    half_elects,
+    older_epoch_counted,
+    second_vote,
+)
 
 _CLUSTERS = 160
 
@@ -86,7 +91,7 @@ def test_a_path_can_be_played_again() -> None:
     assert 0 < half.steps < found.steps
 
 
-def _failing(break_rule: Callable[[pytest.MonkeyPatch], None], patch: pytest.MonkeyPatch) -> Plan:
+def _failing(break_rule: Break, patch: pytest.MonkeyPatch) -> Plan:
     break_rule(patch)
     for seed in range(500):
         plan = draw(seed)
@@ -96,7 +101,7 @@ def _failing(break_rule: Callable[[pytest.MonkeyPatch], None], patch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("rule", "invariant", "told"),
+    ("rule", "invariant", "shown"),
     [
         (older_epoch_counted, "S10", "last committed batch:"),
         (second_vote, "S3", "vote for"),
@@ -106,10 +111,10 @@ def _failing(break_rule: Callable[[pytest.MonkeyPatch], None], patch: pytest.Mon
     ids=["older epoch counted", "second vote", "cuts committed", "half elects"],
 )
 def test_a_broken_rule_is_reported_in_few_lines(
-    rule: object, invariant: str, told: str, monkeypatch: pytest.MonkeyPatch
+    rule: Break, invariant: str, shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The report is short enough to read and shows the evidence."""
-    rule.break_rule(monkeypatch)  # type: ignore[attr-defined]
+    rule(monkeypatch)
     found = (explore(draw(seed)) for seed in range(500))
     failed = next(outcome for outcome in found if outcome.invariant == invariant)
     plan, path = shrink(draw(failed.seed), failed.path, invariant, within_s=6)
@@ -118,7 +123,7 @@ def test_a_broken_rule_is_reported_in_few_lines(
     assert len(path) <= len(failed.path)
     assert len(path) <= 56
     assert next(at for at, line in enumerate(lines) if line.startswith("seed ")) <= LINES_MAX
-    assert any(told in line for line in lines)
+    assert any(shown in line for line in lines)
     assert any(line.startswith(f"{invariant}: ") for line in lines)
     assert any(line.startswith("        committed: ") for line in lines)
     assert not any(re.search(r"Data\(|b'|<\w+[. ]|\b[A-Z]\w+\(\w+=", line) for line in lines)
@@ -128,7 +133,7 @@ def test_the_command_prints_how_to_repeat_a_failure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The story is for people, the last line for their shell."""
-    plan = _failing(older_epoch_counted.break_rule, monkeypatch)
+    plan = _failing(older_epoch_counted, monkeypatch)
     seed = plan.seed
     assert main(["sim", "explore", "--seeds", f"{seed}-{seed}", "--json"]) == 1
     shown = capsys.readouterr()
