@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -28,8 +30,15 @@ def project_files() -> tuple[Path, ...]:
     if listed.returncode == 0:
         paths = (ROOT / name for name in listed.stdout.decode().split("\0") if name)
     else:  # an unpacked source archive
-        paths = (p for p in ROOT.rglob("*") if not _NOT_OURS & set(p.relative_to(ROOT).parts))
+        paths = _unpacked()
     return tuple(sorted(path for path in paths if path.is_file()))
+
+
+def _unpacked() -> Iterator[Path]:
+    """Every file below the root, without going into environments and caches."""
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = [name for name in folders if name not in _NOT_OURS]
+        yield from (Path(folder) / name for name in names)
 
 
 def python_files(*folders: str) -> list[Path]:
