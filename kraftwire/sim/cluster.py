@@ -39,8 +39,6 @@ class Cluster(Environment):
         self.operators = Operators(self, self.machines)
         self.nemesis = Nemesis(self, self.machines, self.operators)
         self.workload = Workload(self, self.machines)
-        if timeline is not None:
-            timeline.cluster = self
 
     def _strangers(self) -> list[Machine]:
         """A node of another cluster, whose configuration names nodes of this one."""

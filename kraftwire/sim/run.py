@@ -88,18 +88,22 @@ def run_seed(seed: int) -> Outcome:
 
 
 def run_plan(plan: Plan, timeline: Timeline | None = None) -> Outcome:
+    """Run the cluster of a plan."""
+    return run_cluster(Cluster(plan, timeline))
+
+
+def run_cluster(cluster: Cluster) -> Outcome:
     """Run a cluster through its faults and the time after them."""
     # A cluster becomes garbage only when it ends: collecting sooner finds nothing.
     gc.disable()
     try:
-        return _run(plan, timeline)
+        return _run(cluster)
     finally:
         gc.enable()
 
 
-def _run(plan: Plan, timeline: Timeline | None) -> Outcome:
-    cluster = Cluster(plan, timeline)
-    outcome = Outcome(plan.seed)
+def _run(cluster: Cluster) -> Outcome:
+    outcome = Outcome(cluster.plan.seed)
     try:
         cluster.run()
         cluster.check_end(is_whole=check_liveness(cluster))

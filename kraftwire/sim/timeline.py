@@ -8,7 +8,6 @@ from functools import partial
 from kraftwire.raft import effects as do
 from kraftwire.raft.events import Event, ResponseReceived
 from kraftwire.sim import describe
-from kraftwire.sim.cluster_state import CheckedCluster
 from kraftwire.sim.failure_lines import (
     LINES_MAX,
     Line,
@@ -35,13 +34,11 @@ _SILENT = (
 class Timeline:
     """The lines of a run, one for each event that led to anything. Units: seconds with six digits.
 
-    `size` bounds the lines that are shown; `cluster` is the cluster that has this timeline;
-    `last` is the node that took the last step, -1 for none.
+    `size` bounds the lines that are shown; `last` is the node that took the last step, -1 for none.
     """
 
     def __init__(self, size: int = LINES_MAX) -> None:
         self.size = size
-        self.cluster: CheckedCluster | None = None
         self.last = -1
         self._lines: deque[Line] = deque(maxlen=_KEPT)
         self._count = 0
