@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, get_args
@@ -27,7 +26,7 @@ from kraftwire.decode.body.records import Settings
 from kraftwire.decode.body.size_limits import Shown
 from kraftwire.decode.sinks import Sink
 from kraftwire.errors import UsageError
-from kraftwire.inspect.lines.headings import COLUMNS
+from kraftwire.inspect.lines.headings import COLUMNS, TIME_FORMS
 from kraftwire.inspect.run.inputs import InputKind
 
 if TYPE_CHECKING:
@@ -59,6 +58,8 @@ _YOUNG_OBJECTS_OF_BYTES = 5_000
 
 _RAW = ("hex", "frames")
 
+_USUAL_COLUMNS = tuple(name for name in COLUMNS if name != "client")
+
 
 @click.command(context_settings=CONTEXT)
 @click.option("--format", "output_format", type=click.Choice(["line", "jsonl"]),
@@ -69,6 +70,9 @@ _RAW = ("hex", "frames")
               help="Annotated hex dump; with -v, untruncated.")
 @click.option("-o", "--columns", multiple=True, metavar="NAME", callback=listed,
               help=f"Columns of lines, comma lists: {', '.join(COLUMNS)}.")
+@click.option("-t", "--time", "time_form", type=click.Choice(list(TIME_FORMS)),
+              help="Time of lines: of the day (default), since the epoch, since the first frame, "
+                   "since the line before.")
 @click.option("--records", type=click.Choice(["none", "summary", "full"]), default="full",
               show_default=True,
               help="Record batches in JSON: headers only; types of Kafka's own records; all.")
@@ -109,11 +113,9 @@ def decode(**options: Any) -> int:
     """
     output = _output(options)
     what = _reading(options, output)
-    is_full = options["verbose"] > (output is Output.BYTES)
 
     def make_sink(settings: Settings, stream: Any) -> Sink:
-        return _sink(output, settings, stream, options["columns"],
-                     is_live=what.is_live, is_full=is_full)  # fmt: skip
+        return _sink(output, settings, stream, options, is_live=what.is_live)
 
     return show(
         what,
@@ -127,7 +129,8 @@ def decode(**options: Any) -> int:
 def _output(options: dict[str, Any]) -> Output:
     """Return the requested output. Raises: UsageError for more than one, or unknown columns."""
     given = {
-        "-o": options["columns"] and Output.COLUMNS,
+        "-o" if options["columns"] else "-t": (options["columns"] or options["time_form"])
+        and Output.COLUMNS,
         "--format jsonl": (options["as_json"] or options["output_format"] == "jsonl")
         and Output.JSONL,
         "--bytes": options["with_bytes"] and Output.BYTES,
@@ -184,10 +187,9 @@ def _sink(
     output: Output,
     settings: Settings,
     stream: Any,
-    columns: Sequence[str],
+    options: dict[str, Any],
     *,
     is_live: bool,
-    is_full: bool,
 ) -> Sink:
     """Return what writes an output; its module is imported only for that."""
     topics, has_colour = settings.topics, is_coloured()
@@ -203,13 +205,15 @@ def _sink(
         from kraftwire.inspect.lines.columns import ColumnWriter
 
         return ColumnWriter(
-            stream, columns=columns, topics=topics, is_coloured=has_colour, is_live=is_live
-        )
+            stream, columns=options["columns"] or _USUAL_COLUMNS, topics=topics,
+            time_form=options["time_form"] or "clock", is_coloured=has_colour, is_live=is_live,
+        )  # fmt: skip
     writer: type[ExchangeWriter]
     if output is Output.TREE:
         from kraftwire.inspect.trees.tree import TreeWriter as writer
     else:
         from kraftwire.inspect.bytes.hexdump import BytesWriter as writer
+    is_full = options["verbose"] > (output is Output.BYTES)
     return writer(
         stream, topics=topics, is_coloured=has_colour, is_full=is_full, is_live=is_live,
         records=settings.records,

@@ -60,7 +60,7 @@ OUTPUTS = (
     ("story", "raft", "--json"),
     ("records",),
     ("records", "--json"),
-    ("decode", "-o", "relative,connection,client,api,error,facts"),
+    ("decode", "-t", "relative", "-o", "time,connection,client,api,error,facts"),
     ("records", "--template", "%t %k %s %h"),
     ("story", "groups",),
     ("story", "groups", "--json"),

@@ -1,7 +1,6 @@
 """One line per exchange in columns that the user chooses.
 
-Owns the names and widths of the columns, and times that count from the first frame or from the line
-before.
+Owns times in other forms: since the epoch, since the first frame, since the line before.
 """
 
 from __future__ import annotations
@@ -12,12 +11,13 @@ from typing import TextIO
 from kraftwire import messages
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.inspect.lines.headings import COLUMNS
+from kraftwire.inspect.lines.headings import COLUMNS, TIME_FORMS
 from kraftwire.inspect.lines.line import LineWriter
 
 __all__ = ["ColumnWriter"]
 
-_RIGHT = frozenset({"relative", "delta", "correlation", "size", "latency"})
+_RIGHT = frozenset({"correlation", "size", "latency"})
+_RIGHT_TIMES = frozenset({"relative", "delta"})
 _PLACES = ("connection", "api", "correlation", "client")
 _BETWEEN = "\x1f"
 _NS = 1_000_000_000
@@ -29,12 +29,15 @@ class ColumnWriter(LineWriter):
 
     def __init__(
         self, stream: TextIO, *, columns: Sequence[str], topics: TopicNames,
-        is_coloured: bool = False, is_live: bool = False, **_options: object,
+        time_form: str = "clock", is_coloured: bool = False, is_live: bool = False,
     ) -> None:
-        """Write to a stream. `columns` are keys of `COLUMNS`."""
+        """Write to a stream. `columns` are keys of `COLUMNS`, `time_form` one of `TIME_FORMS`."""
         super().__init__(stream, topics=topics, is_coloured=is_coloured, is_live=is_live)
         self._columns = [each for each in columns if each != "facts"]
         self._has_facts = "facts" in columns
+        self._time_form = time_form
+        self._layout = COLUMNS | {"time": TIME_FORMS[time_form]}
+        self._right = _RIGHT | ({"time"} if time_form in _RIGHT_TIMES else set())
         self._start_ns = self._before_ns = -1
         self._is_headed = False
 
@@ -56,17 +59,24 @@ class ColumnWriter(LineWriter):
         values = dict(zip(_PLACES, place.split(_BETWEEN, 3), strict=True))
         values |= {"size": sizes, "latency": latency.strip(), "error": error}
         if "time" in self._columns:
-            values["time"] = self._time(time_ns)
+            values["time"] = self._time_text(time_ns)
         else:
             self._write_head()
-        values["epoch"] = _seconds(time_ns, sign="")
-        values["relative"] = _seconds(time_ns - self._start_ns)
-        values["delta"] = _seconds(time_ns - self._before_ns if self._before_ns >= 0 else 0)
-        if time_ns < 0:
-            values |= dict.fromkeys(("epoch", "relative", "delta"), "-")
-        self._before_ns = time_ns
-        line = " ".join(_cell(each, values[each]) for each in self._columns)
+        line = " ".join(self._cell(each, values[each]) for each in self._columns)
         return f"{line} {facts}" if facts and self._has_facts else line.rstrip()
+
+    def _time_text(self, time_ns: int) -> str:
+        form, before_ns = self._time_form, self._before_ns
+        if form == "clock":
+            return self._time(time_ns)
+        self._write_head()
+        self._before_ns = time_ns
+        if time_ns < 0:
+            return "-"
+        if form == "epoch":
+            return _seconds(time_ns, sign="")
+        since_ns = self._start_ns if form == "relative" else before_ns
+        return _seconds(time_ns - since_ns if since_ns >= 0 else 0)
 
     def _write_head(self) -> None:
         """Write the heading once, where the headings of days do not bring it."""
@@ -76,16 +86,15 @@ class ColumnWriter(LineWriter):
 
     def _head(self) -> str:
         names = [*self._columns, "facts"] if self._has_facts else self._columns
-        cells = [_cell(each, COLUMNS[each][1]) for each in names]
+        cells = [self._cell(each, self._layout[each][1]) for each in names]
         first = cells[0].strip()
         width = len(cells[0]) - 2
-        cells[0] = first.rjust(width) if names[0] in _RIGHT else first.ljust(width)
+        cells[0] = first.rjust(width) if names[0] in self._right else first.ljust(width)
         return f"# {' '.join(cells)}".rstrip()
 
-
-def _cell(column: str, text: str) -> str:
-    width = COLUMNS[column][0]
-    return text.rjust(width) if column in _RIGHT else text.ljust(width)
+    def _cell(self, column: str, text: str) -> str:
+        width = self._layout[column][0]
+        return text.rjust(width) if column in self._right else text.ljust(width)
 
 
 def _seconds(time_ns: int, sign: str = "+") -> str:

@@ -5,14 +5,11 @@ A module of its own, because the command line needs them for its help.
 
 from __future__ import annotations
 
-__all__ = ["COLUMNS"]
+__all__ = ["COLUMNS", "TIME_FORMS"]
 
 # Name -> width and heading. Facts always come last, as their length varies.
 COLUMNS = {
     "time": (15, "time"),
-    "epoch": (20, "epoch"),
-    "relative": (14, "relative"),
-    "delta": (12, "delta"),
     "connection": (31, "connection"),
     "client": (20, "client id"),
     "api": (22, "API"),
@@ -21,4 +18,13 @@ COLUMNS = {
     "latency": (9, "ms"),
     "error": (5, "error"),
     "facts": (0, "facts"),
+}
+
+# Form of the time -> its width and heading: of the day, in seconds since the epoch, since the first
+# frame, since the line before.
+TIME_FORMS = {
+    "clock": COLUMNS["time"],
+    "epoch": (20, "epoch"),
+    "relative": (14, "relative"),
+    "delta": (12, "delta"),
 }

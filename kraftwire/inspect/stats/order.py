@@ -10,7 +10,7 @@ from kraftwire.inspect.stats.histogram import Histogram
 
 __all__ = ["Sort", "in_order", "slowest_first"]
 
-Sort = Literal["p99", "p50", "max", "waited", "requests", "errors", "sent", "received", "name"]
+Sort = Literal["p99", "requests", "errors", "name"]
 
 Name = TypeVar("Name")
 
@@ -18,14 +18,9 @@ Name = TypeVar("Name")
 _NOTHING = -1.0
 
 _KEYS: dict[str, Callable[[Row], float]] = {
-    "p99": lambda row: _quantile(row, 0.99),
-    "p50": lambda row: _quantile(row, 0.5),
-    "max": lambda row: row.service.largest if row.service.count else _NOTHING,
-    "waited": lambda row: row.wait.total,
+    "p99": lambda row: _p99(row.service),
     "requests": lambda row: row.requests,
     "errors": lambda row: sum(row.errors.values()),
-    "sent": lambda row: row.request_bytes,
-    "received": lambda row: row.response_bytes,
 }
 
 
@@ -46,9 +41,4 @@ def slowest_first(rows: Iterable[tuple[Name, Row]]) -> list[tuple[Name, Row]]:
 
 def _p99(service: Histogram) -> float:
     value = service.quantile(0.99)
-    return _NOTHING if value is None else value
-
-
-def _quantile(row: Row, share: float) -> float:
-    value = row.service.quantile(share)
     return _NOTHING if value is None else value

@@ -36,13 +36,8 @@ _SIZES_SHOWN = 20
 
 _ORDERS: dict[Sort, str] = {
     "p99": "longest p99 first",
-    "p50": "longest p50 first",
-    "max": "longest max first",
-    "waited": "longest wait in all first",
     "requests": "most requests first",
     "errors": "most errors first",
-    "sent": "most bytes sent first",
-    "received": "most bytes received first",
     "name": "by name",
 }
 _NAMES_SHOWN = 3
