@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kraftwire.limits import LINE_READ_BYTES
+# Lines are read in pieces of this size; nearly every line is one piece.
+LINE_READ_BYTES = 64 * 1024
 
 TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:

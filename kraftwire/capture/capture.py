@@ -32,9 +32,17 @@ from kraftwire.capture.tcp.recent_packets import History
 from kraftwire.capture.tls.ciphers import has_ciphers
 from kraftwire.capture.tls.keylog import KeyLog
 from kraftwire.errors import UsageError
-from kraftwire.limits import CLOSED_CONNECTIONS_MAX, CONNECTIONS_MAX, REVIEW_NS
 
 __all__ = ["Capture"]
+
+# Connections in a capture are followed up to this number; beyond it the one that was opened first
+# is dropped, so that a port scan cannot fill memory. Closed ones are remembered for a while,
+# because late copies of their packets must not look like new connections.
+CONNECTIONS_MAX = 20_000
+CLOSED_CONNECTIONS_MAX = 1024
+
+# Connections with missing bytes are checked again after this much time without a packet.
+REVIEW_NS = 1_000_000_000
 
 _MASK = 0xFFFFFFFF
 _UNUSUAL = FIN | SYN | RST

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator
 
 from kraftwire.errors import WireError
-from kraftwire.limits import RESUME_BYTES_RATIO
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.header import (
     HEADER_SIZE,
@@ -25,6 +24,10 @@ from kraftwire.records.header import (
 from kraftwire.records.legacy import MESSAGE_OVERHEAD, LegacyBatch
 
 __all__ = ["Batch", "BatchReader", "read_batches"]
+
+# Looking for the next whole batch after a damaged one computes CRCs of candidates; at most this
+# many bytes for each byte of the buffer, so that planted headers cannot make it quadratic.
+RESUME_BYTES_RATIO = 8
 
 Batch = RecordBatch | LegacyBatch
 

@@ -12,7 +12,6 @@ from contextlib import suppress
 from typing import TypeVar
 
 from kraftwire.errors import WireError
-from kraftwire.limits import INNER_DECODED_FREE, INNER_DECODED_RATIO
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.message import Message
 from kraftwire.wire.sizes import (
@@ -25,6 +24,11 @@ from kraftwire.wire.sizes import (
 from kraftwire.wire.varint import read_uvarint
 
 __all__ = ["RATIO_MAX", "decode_bounded", "is_too_dense", "weigh"]
+
+# A message in a record, or in a field of another message, may take this much memory once it is
+# decoded, plus this many times its length. What Kafka and its clients write takes far less.
+INNER_DECODED_FREE = 4 * 1024 * 1024
+INNER_DECODED_RATIO = 2
 
 M = TypeVar("M", bound=Message)
 # Takes bytes, a position and what has been weighed; returns the next position.

@@ -12,9 +12,13 @@ from kraftwire.capture.framing.health import Health
 from kraftwire.capture.limits import CONNECTION_OBJECT_BYTES
 from kraftwire.capture.packets.links import FIN, RST, Segment
 from kraftwire.capture.tcp.streams import Flow
-from kraftwire.limits import LINGER_NS, LINGER_PACKETS
 
 __all__ = ["Connection", "Direction", "reverse_key"]
+
+# After a reset, or after both ends have closed while bytes are still missing, a connection is
+# followed for this much longer, because captures may show its last data too late.
+LINGER_PACKETS = 16
+LINGER_NS = 1_000_000_000
 
 _MASK = 0xFFFFFFFF
 _ACK = 16

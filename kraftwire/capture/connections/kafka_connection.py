@@ -19,14 +19,18 @@ from kraftwire.capture.framing.responses import ResponseReader
 from kraftwire.capture.limits import PENDING_REQUESTS_KEPT, PIECE_OBJECT_BYTES
 from kraftwire.capture.packets.packet import Stamp
 from kraftwire.capture.tcp.streams import Flow
-from kraftwire.limits import (
-    PARKED_BYTES_MAX,
-    PARKED_PACKETS_MAX,
-    PARKED_RESPONSES_MAX,
-    PENDING_REQUESTS_MAX,
-)
 
 __all__ = ["Conversation"]
+
+# Requests that wait for their responses, per connection. Clients allow 5 in flight by default; in
+# a capture of one direction only, responses never come.
+PENDING_REQUESTS_MAX = 10_000
+
+# Responses that wait for their requests, per connection: captures may show a response before its
+# request, and a gap in the requests keeps those after it waiting.
+PARKED_RESPONSES_MAX = 256
+PARKED_PACKETS_MAX = 64
+PARKED_BYTES_MAX = 4 * 1024 * 1024
 
 
 class _Parked:

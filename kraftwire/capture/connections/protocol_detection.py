@@ -26,15 +26,15 @@ from kraftwire.capture.framing.search import RequestSearch
 from kraftwire.capture.packets.packet import Stamp
 from kraftwire.capture.tcp.streams import Flow
 from kraftwire.errors import WireError
-from kraftwire.limits import (
-    FRAME_SIZE_MAX,
-    RECOGNITION_BYTES_MAX,
-    UNCONFIRMED_FRAME_SIZE_MAX,
-)
+from kraftwire.limits import FRAME_SIZE_MAX, UNCONFIRMED_FRAME_SIZE_MAX
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.protocol.versions import request_header_version
 
 __all__ = ["Other", "Recogniser", "Stage", "end_name"]
+
+# A connection that was open before the capture began and shows no frame in this many bytes of a
+# direction is not considered Kafka.
+RECOGNITION_BYTES_MAX = 4 * 1024 * 1024
 
 
 class Other:

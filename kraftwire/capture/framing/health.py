@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kraftwire.limits import TLS_CONNECTIONS_LISTED
-
 __all__ = ["ByteCounts", "Health", "TlsConnection"]
+
+# Encrypted connections are listed one by one up to this number; the rest are only counted.
+TLS_CONNECTIONS_LISTED = 1000
 
 
 @dataclass(slots=True)

@@ -11,9 +11,11 @@ import struct
 
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.packet import Stamp
-from kraftwire.limits import FRAGMENTED_PACKETS_MAX
 
 __all__ = ["MISSING", "IpReader", "Segment"]
+
+# Fragmented IP packets that are reassembled at a time; each holds at most 64 KiB.
+FRAGMENTED_PACKETS_MAX = 64
 
 # Stamp of the packet, flow key, sequence number, acknowledgement, flags, buffer, start and end of
 # the payload in it, payload bytes that the capture cut off.

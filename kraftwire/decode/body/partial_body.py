@@ -16,12 +16,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from kraftwire.capture.limits import ANNOTATIONS_MAX
-from kraftwire.limits import PARTIAL_BYTES_MAX
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.message import Message
 from kraftwire.wire.reader import Annotation, PartialError, annotate
 
 __all__ = ["Part", "annotated", "partial_json"]
+
+# The leading fields of a frame with missing bytes are read as if zeros followed, at most this many:
+# enough to stand for the rest of an array of a thousand partitions.
+PARTIAL_BYTES_MAX = 64 * 1024
 
 # Shows the bytes of a field of type records: its annotation, and where its data begins and ends.
 Batches = Callable[[Annotation, int, int], Any]

@@ -22,9 +22,12 @@ from kraftwire.decode.files.scan import Scanner
 from kraftwire.decode.files.segment import FileOptions, SegmentLines
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.errors import StorageError, UsageError
-from kraftwire.limits import FOLLOWED_BATCHES_KEPT
 
 __all__ = ["follow"]
+
+# A reader that follows a growing segment remembers this many batches, to find its place again
+# when the log is truncated. After a truncation below them all, it reads from the segment's start.
+FOLLOWED_BATCHES_KEPT = 65_536
 
 Wait = Callable[[], bool]
 

@@ -13,9 +13,13 @@ from kraftwire.decode.files.headers import (
     read_header,
 )
 from kraftwire.decode.files.source import ByteSource
-from kraftwire.limits import FILE_WINDOW_BYTES, RESYNC_BATCH_BYTES_MAX
+from kraftwire.limits import FILE_WINDOW_BYTES
 
 __all__ = ["find_batch", "zeros_end"]
+
+# In damaged bytes, a header that announces a batch longer than this is believed only if another
+# header follows the batch: checking the CRC of every long candidate would take time without bound.
+RESYNC_BATCH_BYTES_MAX = 1024 * 1024
 
 _MAGIC_AT = 16
 # A magic with what follows it in a header: CRC, attributes, and the last offset delta of the

@@ -21,9 +21,12 @@ from kraftwire.capture.packets.xz import XzReader
 from kraftwire.capture.packets.zstd import ZstdReader
 from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind
 from kraftwire.errors import StorageError
-from kraftwire.limits import UNPACKED_FILE_BYTES_MAX
 
 __all__ = ["SupportsRead", "copied", "peek", "unpacked"]
+
+# A compressed file or a pipe is copied to disk before it is decoded, up to this size: twice the
+# largest segment that Kafka can write (positions are signed 32-bit integers).
+UNPACKED_FILE_BYTES_MAX = 4 * 1024 * 1024 * 1024
 
 _CHUNK_SIZE = 1 << 20
 _PEEK_SIZE = 1 << 18

@@ -14,10 +14,14 @@ from kraftwire.capture.bounded_lines import read_lines
 from kraftwire.capture.framing.frames import Frame, Request
 from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.errors import StorageError, WireError
-from kraftwire.limits import FILE_WINDOW_BYTES, FRAME_SIZE_MAX, HEX_LINE_BYTES_MAX
+from kraftwire.limits import FILE_WINDOW_BYTES, FRAME_SIZE_MAX
 from kraftwire.wire.frame import LENGTH_SIZE, frame_size
 
 __all__ = ["BareFrames"]
+
+# A longer line of `kraftwire decode --input hex` is skipped. The largest frame has this size with
+# colons between its bytes, and leaves room for a comment.
+HEX_LINE_BYTES_MAX = 3 * FRAME_SIZE_MAX + 64 * 1024
 
 _COMMENT = "#"
 _RPC = "rpc"

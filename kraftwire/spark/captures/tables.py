@@ -17,7 +17,6 @@ from kraftwire.collector import rare_collection
 from kraftwire.decode.body.quick import quick_bodies
 from kraftwire.decode.body.response_context import needs_learning
 from kraftwire.decode.exchange.pending import Pending
-from kraftwire.limits import RENDER_PENDING_BYTES_MAX as PENDING_BYTES_MAX
 from kraftwire.records.reader import Batch
 from kraftwire.spark.captures.batches import FieldRecords
 from kraftwire.spark.captures.bodies import Bodies, Greetings, Read
@@ -36,6 +35,9 @@ from kraftwire.spark.captures.typed import TypedRows, typed_rows
 from kraftwire.spark.tables import TABLES
 
 __all__ = ["CAPTURE_TABLES", "Carried", "Pass", "Tables"]
+
+# Requests that each connection of the tables holds back until their responses come.
+PENDING_BYTES_MAX = 64 * 1024 * 1024
 
 _API_VERSIONS = 18
 

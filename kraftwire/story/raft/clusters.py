@@ -10,13 +10,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from kraftwire.capture.connections.frame_queue import Ending
-from kraftwire.limits import RAFT_CLUSTER_COUNT_MAX, RAFT_PENDING_COUNT_MAX
+from kraftwire.limits import RAFT_PENDING_COUNT_MAX
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.story.raft.model import Sighting, Story
 from kraftwire.story.raft.timeline import Timeline
 
 __all__ = ["Clusters"]
+
+# Clusters of one capture whose histories are shown separately.
+RAFT_CLUSTER_COUNT_MAX = 64
 
 
 class Clusters:

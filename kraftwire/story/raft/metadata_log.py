@@ -11,7 +11,7 @@ from kraftwire.decode.body.redact import REDACTED
 from kraftwire.decode.body.secret_names import is_secret_config, is_secret_value
 from kraftwire.decode.text import count_text, listed, words
 from kraftwire.errors import WireError
-from kraftwire.limits import RAFT_EVENT_COUNT_MAX, RAFT_HIGHLIGHT_COUNT_MAX, RAFT_TOPIC_COUNT_MAX
+from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.records.decoded import Decoded
@@ -21,6 +21,12 @@ from kraftwire.records.record import Record
 from kraftwire.story.raft.model import Event, Highlight, LogSummary
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.message import Message
+
+# The Raft timeline quotes this many records of the metadata log and counts the rest.
+RAFT_HIGHLIGHT_COUNT_MAX = 2_000
+
+# Topics whose names and sizes the Raft timeline keeps; a cluster is designed for fewer.
+RAFT_TOPIC_COUNT_MAX = 200_000
 
 _TOPIC_RESOURCE = 2
 _RESOURCES = {
