@@ -25,7 +25,7 @@ RECORDS_SIZE_MAX = 256 * 1024 * 1024
 # its own: a producer's batch and a snapshot's hold at most a few MiB, however tightly they are
 # packed, and longer ones shrink less. A tool that holds one such batch stays below 64 MiB and
 # eight times its input.
-RECORDS_SIZE_FREE = 14 * 1024 * 1024
+RECORDS_SIZE_FREE = 12 * 1024 * 1024
 RECORDS_RATIO_MAX = 8
 
 # A compressed batch may hold RECORDS_COUNT_FREE records and RECORDS_COUNT_RATIO_MAX more for each
@@ -50,4 +50,4 @@ HEADER_BYTES_MIN = 256
 # Iterating over a batch turns this many records at a time into objects, or records of this many
 # bytes, so that the memory of a batch with millions of tiny ones stays near that of its bytes.
 RECORDS_CHUNK_COUNT = 4096
-RECORDS_CHUNK_BYTES = 256 * 1024
+RECORDS_CHUNK_BYTES = 128 * 1024

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kraftwire.capture.capture import Capture
-from tests.hostile.measured import decode
+from tests.support.command_memory import decode
 from tests.support.pcap_builder import Segment, Session, pcap_of, request, response
 
 _MSS = 16_000

@@ -10,13 +10,14 @@ import pytest
 from kraftwire.cli.main import main
 from kraftwire.records.header import HEADER_SIZE
 from tests.hostile.hostile_names import assert_harmless, capture, log_folder
-from tests.hostile.measured import CLI, MEMORY_FREE, Measured, run
+from tests.support.command_memory import CLI, Measured, check_cost, run, small_input
 from tests.support.pcap_builder import Session, pcap_of, request
 
 
 def _diff(one: Path, other: Path) -> Measured:
     found = run(CLI, "diff", one, other)
-    assert found.peak < MEMORY_FREE + 8 * (one.stat().st_size + other.stat().st_size), found
+    size = one.stat().st_size + other.stat().st_size
+    check_cost(found, size, CLI, "diff", small_input(one), small_input(other))
     return found
 
 
