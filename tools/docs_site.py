@@ -23,7 +23,9 @@ _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)#\s]+)(?P<anchor>
 _NAVIGATION: dict[str, tuple[str, ...]] = {
     "Using it": (
         "examples",
+        "kraftwire/cli",
         "kraftwire/decode",
+        "kraftwire/inspect",
         "kraftwire/node",
         "kraftwire/client",
         "kraftwire/testing",
@@ -33,9 +35,25 @@ _NAVIGATION: dict[str, tuple[str, ...]] = {
         "docs/security.md",
     ),
     "Reference": ("docs/public.md", "docs/reference.md"),
-    "How it works": ("kraftwire", "kraftwire/*", "docs/rules.md", "docs/invariants.md"),
+    "How it works": (
+        "kraftwire",
+        "kraftwire/*",
+        "schemas",
+        "codegen",
+        "docs/engine.md",
+        "docs/rules.md",
+        "docs/invariants.md",
+    ),
     "Decisions": ("docs/adr", "docs/adr/*.md"),
-    "Contributing": ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "tests", "tests/*"),
+    "Contributing": (
+        "CONTRIBUTING.md",
+        "CODE_OF_CONDUCT.md",
+        "CHANGELOG.md",
+        "SECURITY.md",
+        "tests",
+        "tests/*",
+        "tools",
+    ),
 }
 
 

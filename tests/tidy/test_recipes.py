@@ -13,12 +13,14 @@ RECIPES = recipes()
 
 def test_the_page_has_recipes() -> None:
     """The five changes that people make most often."""
-    assert len(RECIPES) >= 1
+    assert len(RECIPES) == 4
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=str)
 def test_a_recipe_leads_to_its_end(recipe: Recipe, tmp_path: Path) -> None:
     """A contributor who follows it touches what it names, and nothing else is missing."""
+    if any("kraftwire.spark" in body for _, body in recipe.blocks):
+        pytest.importorskip("pyarrow", reason="needs the extra spark")
     copy_project(tmp_path)
     for kind, body in recipe.blocks:
         if kind == "diff":
