@@ -105,8 +105,8 @@ def decode(**options: Any) -> int:
 
     Exit code: 0 if everything was decoded, 3 if bytes stayed undecoded (lost
     packets, damage, an unknown layout), 1 if nothing was decoded, 2 for wrong
-    usage. Lines check the CRCs of batches in frames; -v and JSON lines decode
-    their records as well.
+    usage. Lines check the CRCs of batches in frames; -v, --bytes and JSON lines
+    decode their records as well.
 
     Secrets that can be recognised are hidden. What applications wrote is not a
     secret in this sense: -v and JSON lines show keys, values and headers.
@@ -149,7 +149,12 @@ def _reading(options: dict[str, Any], output: Output) -> Reading:
     api = _raw_api(options)
     # The option names the API of raw responses, it filters nothing then.
     values = options if api is None else options | {"api": ()}
-    what = reading(values, records=options["records"], shown=_SHOWN.get(output))
+    what = reading(
+        values,
+        records=options["records"],
+        shown=_SHOWN.get(output),
+        is_brief=output in (Output.LINE, Output.COLUMNS),
+    )
     return replace(what, kind=options["kind"], raw_api=api)
 
 

@@ -42,4 +42,5 @@ def stats(as_json: bool, sort: Sort, top: int | None, **options: Any) -> int:
     from kraftwire.inspect.stats import StatsJsonWriter, StatsWriter
 
     writer = StatsJsonWriter if as_json else StatsWriter
-    return show(reading(options), lambda _, stream: writer(stream, sort=sort, top=top))
+    what = reading(options, is_brief=True)
+    return show(what, lambda _, stream: writer(stream, sort=sort, top=top))

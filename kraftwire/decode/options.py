@@ -25,7 +25,8 @@ class Options:
     `records` says how much of records JSON shows: ``none``, ``summary`` or ``full``.
     `family` overrides what the folder of a log file shows of its records. `keys` are the secrets of
     encrypted connections. `filters` choose frames. `shown` bounds what one frame may take; None
-    cuts nothing.
+    cuts nothing. `is_brief` for lines of frames: records inside batches are not read, and bodies
+    are not compared with the bytes that Kafka writes.
     """
 
     records: Detail = "full"
@@ -34,11 +35,12 @@ class Options:
     keys: KeyLog | None = None
     filters: FilterOptions = field(default_factory=FilterOptions)
     shown: Shown | None = None
+    is_brief: bool = False
 
     def settings(self, memory: Memory) -> Settings:
         """Return the settings for decoding frames; names of topics are those of a memory."""
-        form = RecordsForm(self.records, self.show_secrets)
-        return Settings(form, memory.topics, self.shown)
+        form = RecordsForm("none" if self.is_brief else self.records, self.show_secrets)
+        return Settings(form, memory.topics, self.shown, self.is_brief)
 
     def files(self) -> FileOptions:
         """Return the options for decoding log directories."""

@@ -148,7 +148,7 @@ class PayloadView:
         """Report the first field, if any, that Kafka would write in other bytes."""
         payload = self.payload
         body = payload.body
-        if body is None or payload.is_assumed:
+        if body is None or payload.is_assumed or self.settings.is_brief:
             return []
         read = payload.data[payload.header_end : payload.end]
         try:

@@ -1,21 +1,23 @@
-"""The bodies of ordinary frames, decoded without a detour.
+"""Decodes the bodies of ordinary frames without findings: most frames of most captures.
 
-Owns the fast path from a frame to its body: whole frames of APIs and versions that the schemas
-know, with headers free of tagged fields. All other frames are left to the decoder that learns
-from frames and reports findings.
+A frame is ordinary if header, body and batches have no findings, as the full decoder in `bodies`
+and `payload_view` would report them, and if it neither explains other frames nor depends on them.
+All other frames are left to that decoder. Records inside batches are not read here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from crc32c import crc32c
 
 from kraftwire import messages
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.capture.framing.message_bomb import is_message_bomb
+from kraftwire.decode.body.nested import HAS_NESTED
 from kraftwire.decode.body.response_context import needs_learning
+from kraftwire.decode.body.scan import may_have_records, tag_check
 from kraftwire.decode.body.size_limits import LIGHT_BYTES
 from kraftwire.errors import WireError
 from kraftwire.protocol.versions import (
@@ -26,21 +28,32 @@ from kraftwire.protocol.versions import (
 from kraftwire.records.header import LENGTH_MIN, LOG_OVERHEAD, MAGIC, fields
 from kraftwire.wire.message import Message
 
-__all__ = ["find_way", "quick_bodies", "quick_body", "quick_payload"]
-
 # Length, magic and CRC of a batch, whose CRC covers what follows.
 _BATCH = fields("batch_length", "magic", "crc")
 
-# Responses with records, or another response, that only the slow path looks into.
-_LONG_WAY = frozenset({"EnvelopeResponse", "FetchSnapshotResponse", "ShareFetchResponse"})
-
+# Where the length of the client id is in a request.
 _CLIENT_ID = 8
+_TEXT_SIZE_MAX = 0x7FFF
 _NULL = 0xFFFF
 
-# (API key, version) -> class and whether the header ends with tagged fields; None: slow path.
-_Ways = dict[tuple[int | None, int | None], tuple[type[Message], bool] | None]
-_request_ways: _Ways = {}
-_response_ways: _Ways = {}
+
+class Schema(NamedTuple):
+    """How ordinary frames of an API in a version are decoded, by direction.
+
+    `has_tags` if the header ends with tagged fields. `records` returns the records in a body, and
+    `has_unknown_tags` says whether any struct in it has tagged fields that the schema lacks.
+    """
+
+    message: type[Message]
+    has_tags: bool
+    records: Callable[[Any], list[memoryview | bytes | None]] | None
+    has_unknown_tags: Callable[[Any], Any]
+
+
+# (API key, version) -> schema; None where frames are never ordinary.
+_Schemas = dict[tuple[int | None, int | None], Schema | None]
+_request_schemas: _Schemas = {}
+_response_schemas: _Schemas = {}
 
 
 def quick_body(frame: Frame) -> Message | None:
@@ -54,7 +67,7 @@ def quick_body(frame: Frame) -> Message | None:
 
 
 def quick_bodies(frames: Sequence[Frame]) -> Iterable[Message | None]:
-    """Return what `quick_body` does for each frame, all at once unless it may be large."""
+    """The `quick_body` of each frame: all at once, or one at a time if they are large."""
     if sum([frame.size for frame in frames]) >= LIGHT_BYTES:
         return map(quick_body, frames)
     return [quick_body(frame) for frame in frames]
@@ -69,75 +82,81 @@ def quick_payload(data: bytes, api: tuple[int, int], *, is_request: bool) -> Mes
 def _decode(
     data: bytes, api: tuple[int | None, int | None], is_request: bool, worth: int
 ) -> tuple[Message | None, int]:
-    """The body and where it ends; None if it cannot be read on this path."""
-    ways = _request_ways if is_request else _response_ways
+    """Return the body and where it ends; None and 0 if the frame is not ordinary."""
+    schemas = _request_schemas if is_request else _response_schemas
     try:
-        way = ways[api]
+        schema = schemas[api]
     except KeyError:
-        way = ways[api] = find_way(is_request, *api)
-    if way is None:
+        schema = schemas[api] = ordinary_schema(is_request, *api)
+    if schema is None:
         return None, 0
-    cls, has_tags = way
+    cls, has_tags, records, has_unknown_tags = schema
+    version = api[1] or 0
     position = 4
     try:
         if is_request:
             position = _CLIENT_ID + 2
             size = data[_CLIENT_ID] << 8 | data[_CLIENT_ID + 1]
-            if size != _NULL:
+            if size <= _TEXT_SIZE_MAX:
                 position += size
+                data[_CLIENT_ID + 2 : position].decode()
+            elif size != _NULL:
+                return None, 0
         if has_tags:
             if data[position]:
                 return None, 0
             position += 1
         size = len(data) - position
         if size < 0 or (
-            size >= LIGHT_BYTES
-            and is_message_bomb(cls, data, api[1] or 0, position, worth=worth)
+            size >= LIGHT_BYTES and is_message_bomb(cls, data, version, position, worth=worth)
         ):
             return None, 0
-        body, end = cls.decode(data, api[1] or 0, position)
-    except (WireError, IndexError):
+        body, end = cls.decode(data, version, position)
+    except (WireError, IndexError, UnicodeDecodeError):
         return None, 0
-    records = _RECORDS.get(cls.NAME)
     if records is not None:
         for each in records(body):
             if each and not _is_sound(each):
                 return None, 0
+    if has_unknown_tags(body):
+        return None, 0
     return body, end
 
 
 def _is_sound(data: memoryview | bytes) -> bool:
-    """Whether records are batches of magic 2 with right CRCs, the last of them perhaps cut."""
+    """Whether records are whole batches of magic 2 with right CRCs."""
     position, end = 0, len(data)
     while end - position >= _BATCH.size:
         length, magic, crc = _BATCH.unpack_from(data, position)
         position, start = position + LOG_OVERHEAD + length, position + _BATCH.size
-        if magic != MAGIC or length < LENGTH_MIN:
+        if magic != MAGIC or length < LENGTH_MIN or position > end:
             return False
-        if position <= end and crc32c(data[start:position]) != crc:
+        if crc32c(data[start:position]) != crc:
             return False
-    return True
+    return position == end
 
 
-def find_way(
-    is_request: bool, key: int | None, version: int | None
-) -> tuple[type[Message], bool] | None:
-    """The class of an ordinary body, and whether the header before it ends with tagged fields.
+def ordinary_schema(is_request: bool, key: int | None, version: int | None) -> Schema | None:
+    """The schema of an ordinary frame's body by direction, API key and version.
 
-    Returns None for versions without schema, for headers without a client id, for frames that
-    reveal something about others, and for those that only the slow path looks into.
+    Returns None for versions without schema, for headers without a client id, and for frames that
+    explain others, hold other messages, or hold records that are not checked here.
     """
     if key is None or version is None or needs_learning(key) or key == API_VERSIONS_KEY:
         return None
     low, high = messages.API_VERSIONS.get(key, (0, -1))
     if not low <= version <= high:
         return None
-    if not is_request:
-        if messages.response_class(key).NAME in _LONG_WAY:
-            return None
-        return messages.response_class(key), response_header_version(key, version) == 1
-    header_version = request_header_version(key, version)
-    return (messages.request_class(key), header_version == 2) if header_version else None
+    cls = messages.request_class(key) if is_request else messages.response_class(key)
+    version_of = request_header_version if is_request else response_header_version
+    header_version = version_of(key, version)
+    records = _RECORDS.get(cls.NAME)
+    if cls.NAME in HAS_NESTED or (may_have_records(cls) and records is None):
+        return None
+    if is_request and not header_version:
+        return None
+    has_tags = header_version == (2 if is_request else 1)
+    return Schema(cls, has_tags, records, tag_check(cls, version))
 
 
 def _fetched(body: Any) -> list[memoryview | bytes | None]:

@@ -52,12 +52,14 @@ class RecordsForm:
 class Settings:
     """The settings of a run for records, and the names of topics learned so far.
 
-    `shown` is None where nothing is cut for display, as for programs.
+    `shown` is None where nothing is cut for display, as for programs. `is_brief` for lines: neither
+    records inside batches nor the exact form of bodies (finding `not-canonical`) are checked.
     """
 
     records: RecordsForm = field(default_factory=RecordsForm)
     topics: TopicNames = field(default_factory=TopicNames)
     shown: Shown | None = None
+    is_brief: bool = False
 
     @property
     def show_secrets(self) -> bool:

@@ -16,19 +16,6 @@ from typing import Any, NamedTuple
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.message import Message
 
-__all__ = [
-    "RecordsField",
-    "TopicUse",
-    "UnknownTag",
-    "error_codes",
-    "groups",
-    "has_records",
-    "has_unknown_tags",
-    "records_fields",
-    "topics",
-    "unknown_tags",
-]
-
 _ERROR_SUFFIX = "rrorCode"
 _PARTITIONS = frozenset(
     {"partition", "partitionIndex", "partitionId", "partitions", "partitionIndexes", "index"}
@@ -237,13 +224,16 @@ def unknown_tags(message: Message, version: int) -> list[UnknownTag]:
 
 def has_unknown_tags(message: Message, version: int) -> bool:
     """Whether there are tagged fields that the schema does not know."""
-    key = type(message), version
-    check = _TAG_CHECKS.get(key)
-    if check is None:
+    return bool(tag_check(type(message), version)(message))
+
+
+def tag_check(message: type[Message], version: int) -> Callable[[Any], Any]:
+    """A function that is true for a message with tagged fields that the schema does not know."""
+    key = message, version
+    if key not in _TAG_CHECKS:
         is_flexible = version in message.facts().flexible
-        check = _tag_check(_structs.plan(*key)) if is_flexible else _has_none
-        _TAG_CHECKS[key] = check
-    return bool(check(message))
+        _TAG_CHECKS[key] = _tag_check(_structs.plan(*key)) if is_flexible else _has_none
+    return _TAG_CHECKS[key]
 
 
 _TAG_CHECKS: dict[tuple[type[Message], int], Callable[[Any], Any]] = {}
@@ -289,13 +279,18 @@ def has_records(message: Message, version: int) -> bool:
 
 def records_fields(message: Message, version: int) -> list[RecordsField]:
     """The fields of type records in a message, null ones included, in order of their bytes."""
-    if type(message) not in _HAVE_RECORDS:
-        _HAVE_RECORDS[type(message)] = _has_records(message.facts().root)
-    if not _HAVE_RECORDS[type(message)]:
+    if not may_have_records(type(message)):
         return []
     found: list[RecordsField] = []
     _add_records(found, _records.plan(type(message), version), message, (), None, None)
     return found
+
+
+def may_have_records(message: type[Message]) -> bool:
+    """Whether a message has fields of type records in any version."""
+    if message not in _HAVE_RECORDS:
+        _HAVE_RECORDS[message] = _has_records(message.facts().root)
+    return _HAVE_RECORDS[message]
 
 
 _HAVE_RECORDS: dict[type[Message], bool] = {}

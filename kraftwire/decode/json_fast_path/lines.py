@@ -14,7 +14,7 @@ from typing import Any
 from kraftwire import messages
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.nested import is_plain
-from kraftwire.decode.body.quick import find_way
+from kraftwire.decode.body.quick import ordinary_schema
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.json_fast_path.bodies import Bodies
 
@@ -64,14 +64,13 @@ class ShortLines:
         return b"".join((head.encode("ascii"), body, _END))
 
     def _find_way(self, direction: str, key: int | None, version: int | None) -> _Way:
-        way = find_way(direction == "request", key, version)
-        if way is None or key is None or version is None:
+        schema = ordinary_schema(direction == "request", key, version)
+        if schema is None or key is None or version is None:
             return None
-        cls, has_tags = way
-        if not is_plain(cls.NAME):
+        if not is_plain(schema.message.NAME):
             return None
-        body_way = self._bodies.way(cls, version)
-        return None if body_way is None else (body_way, has_tags, messages.API_NAMES[key])
+        body_way = self._bodies.way(schema.message, version)
+        return None if body_way is None else (body_way, schema.has_tags, messages.API_NAMES[key])
 
     def _head(self, frame: Frame, number: int, name: str, header: str) -> str:
         latency = frame.latency_ms

@@ -248,14 +248,10 @@ class LineWriter(QuickPaired[_Asked], RelayedPaired[_Asked]):
         return response_facts(body.API_KEY, body, self._topics)
 
     def _findings(self, decoded: DecodedFrame) -> str:
-        """Return the ids of findings, in brackets; records are not decoded for that."""
-        if decoded.is_token:
-            return " [sasl-token]"
-        found = decoded.payload.findings
-        if not found and not decoded.frame.findings:
+        """Return the ids of findings, in brackets."""
+        if not decoded.findings:
             return ""
-        ids = [each[0] for each in decoded.frame.findings] + [each.id for each in found]
-        text = f" [{', '.join(dict.fromkeys(ids))}]"
+        text = f" [{', '.join(dict.fromkeys(each.id for each in decoded.findings))}]"
         return paint(text, YELLOW, is_wanted=self._is_coloured)
 
     # -- output --------------------------------------------------------------------------------

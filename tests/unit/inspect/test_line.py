@@ -23,6 +23,7 @@ from kraftwire.messages.fetch_response import (
     PartitionData,
 )
 from kraftwire.protocol.error_codes import ErrorCode
+from tests.support.fake_core import batch
 from tests.support.frames_made import FrameMaker
 from tests.support.payloads import request, response
 
@@ -69,7 +70,7 @@ def _fetch(maker: FrameMaker, *, error: int = 0, records: bytes | None = b"") ->
 def test_an_exchange_is_one_line_with_all_columns() -> None:
     """The default output: readers want time, API, sizes, latency, error and the facts."""
     maker = FrameMaker()
-    (line,) = _lines(_fetch(maker, records=bytes(100)))
+    (line,) = _lines(_fetch(maker, records=batch(0, bytes(32))))
     found = _COLUMNS.fullmatch(line)
     assert found is not None, line
     assert found["time"] == "00:16:40.002500"
