@@ -155,7 +155,7 @@ def error_detail(error: ApiError) -> str:
 
 
 def refusal(code: int, message: str | None) -> ApiError:
-    """Return the error in an answer, with the node's message or else ours."""
+    """Return the error in an answer, with the node's message or a default one."""
     name = error_name(code)
     about = message or (ErrorCode(code).about if not name.startswith("UNKNOWN(") else "")
     return ApiError(code, f"{name}: {about}" if about else name)

@@ -46,7 +46,7 @@ class BatchArrays:
         return len(self.offsets)
 
     def add(self, offset: int, position: int, epoch: int, is_control: bool) -> None:
-        """Note a batch at the end. `offset` is its base offset."""
+        """Record a batch at the end. `offset` is its base offset."""
         if is_control:
             self.control.append(len(self.offsets))
         self.offsets.append(offset - self.base_offset)

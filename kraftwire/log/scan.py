@@ -89,7 +89,7 @@ def _chunks(file: File, scan: SegmentScan) -> Iterator[tuple[bytes, int]]:
 
 
 def _scan_chunk(scan: SegmentScan, buffer: bytes, start: int) -> None:
-    """Note the batches that lie wholly in a chunk of the file, up to the first damage."""
+    """Record the batches that lie wholly in a chunk of the file, up to the first damage."""
     view = memoryview(buffer)
     position, limit = 0, len(buffer) - HEAD_SIZE
     offset, epoch = scan.end_offset, scan.last_epoch

@@ -24,7 +24,7 @@ RECENT_APPENDS_MAX = 20
 
 
 class RecentAppends:
-    """A few appends by position, the oldest given up first. Units: bytes."""
+    """A few appends by position, the oldest evicted first. Units: bytes."""
 
     __slots__ = ("_kept", "_size")
 
@@ -211,7 +211,7 @@ class Segment:
         self.times.write(times)
 
     def deactivate(self) -> None:
-        """Note the largest timestamp and trim the indexes.
+        """Record the largest timestamp and trim the indexes.
 
         Order: after `sync`.
         """

@@ -1,4 +1,4 @@
-"""The first records of a new cluster: those of bootstrap.checkpoint, or our own.
+"""The first records of a new cluster: those of bootstrap.checkpoint, or the default ones.
 
 Formatting a directory writes that file, and the first active controller appends its records to the
 log. Without the file only metadata.version is finalized: groups, transactions and everything else

@@ -309,7 +309,7 @@ def _encode(header: RequestHeader, response: Message, version: int | None = None
 
 
 def _place(fault: BaseException) -> str:
-    """Return the file and line of our code that raised an exception."""
+    """Return the file and line of kraftwire's code that raised an exception."""
     trace = fault.__traceback__
     place = ""
     while trace is not None:

@@ -85,7 +85,7 @@ class Quorum(Protocol):
 
     @property
     def raft(self) -> RaftView:
-        """The Raft core, to look at."""
+        """A read-only view of the Raft core."""
 
     def now_ms(self) -> int:
         """The clock of all timers: milliseconds that never go back, from no particular moment."""
@@ -122,7 +122,7 @@ class Context(Protocol):
 
     @property
     def raft(self) -> RaftView:
-        """The Raft core, to look at."""
+        """A read-only view of the Raft core."""
 
     @property
     def image(self) -> MetadataImage:
@@ -157,7 +157,7 @@ class Context(Protocol):
         """Return whole batches below the high watermark, starting with the one that contains
         `offset`.
 
-        At least one batch if there is one, whatever its size; nothing at the high watermark.
+        At least one batch of any size if there is one; nothing at the high watermark.
         """
 
     def committed_size(self, offset: int, max_bytes: int) -> int:

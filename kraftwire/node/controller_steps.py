@@ -94,7 +94,7 @@ class Sessions:
         self.last_ms = {broker.id: now_ms for broker in image.alive_brokers}
 
     def touch(self, broker_id: int, now_ms: int) -> None:
-        """Note a broker's heartbeat."""
+        """Record a broker's heartbeat."""
         self.last_ms[broker_id] = now_ms
 
     def is_live(self, broker: BrokerImage, now_ms: int) -> bool:
@@ -114,8 +114,8 @@ def activate(
     """Return what a new active controller writes before anything else.
 
     `cluster_id` is None if the log does not hold it. An open transaction is aborted; an image
-    without metadata.version gets the bootstrap records in a separate transaction, whatever an
-    earlier attempt has left (KAFKA-20839).
+    without metadata.version gets the bootstrap records in a separate transaction, independent of
+    what an earlier attempt wrote (KAFKA-20839).
     """
     records: list[VersionedRecord] = []
     if image.transaction_offset >= 0:
@@ -191,7 +191,7 @@ def register_broker(
 
     Its epoch is the record's offset, unless the same process registers again. Differs from Kafka: a
     finalized feature that the broker does not name is ignored, apart from metadata.version, because
-    it concerns topics and groups, of which there are none.
+    it concerns topics and groups, and there are none.
     """
     known = image.brokers.get(request.broker_id)
     error = _registration_error(image, request, cluster_id)
@@ -273,7 +273,7 @@ def _broker_record(
 def heartbeat(
     image: MetadataImage, sessions: Sessions, request: BrokerHeartbeatRequest, now_ms: int
 ) -> StepResult:
-    """Note a broker's heartbeat, and fence it, unfence it or let it shut down.
+    """Record a broker's heartbeat, and fence it, unfence it or let it shut down.
 
     A broker here leads nothing, so one that wants to shut down may do so at once.
     """

@@ -88,7 +88,7 @@ class _Threads:
         done(await trio.to_thread.run_sync(work))
 
     def timed(self, flush: Callable[[], T]) -> T:
-        """Flush in this thread, and note how long it took."""
+        """Flush in this thread, and record how long it took."""
         began = time.perf_counter()
         result = flush()
         self.flush_seconds.append(time.perf_counter() - began)

@@ -47,13 +47,13 @@ class Tap(Protocol):
     """Sees the bytes of one connection."""
 
     def sent(self, data: bytes) -> None:
-        """Note bytes that this node has written."""
+        """Record bytes that this node has written."""
 
     def received(self, data: bytes) -> None:
-        """Note bytes that this node has read."""
+        """Record bytes that this node has read."""
 
     def closed(self) -> None:
-        """Note the end of the connection."""
+        """Record the end of the connection."""
 
 
 TapFactory = Callable[[Stream, bool], Tap | None]

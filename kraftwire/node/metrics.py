@@ -60,7 +60,7 @@ def link_samples(stats: LinkStats) -> Iterator[Sample]:
 
 
 def counter(name: str, about: str, value: float, *labels: tuple[str, str]) -> Sample:
-    """Return a sample of a counter of our own."""
+    """Return a sample of one of kraftwire's counters."""
     return Sample(f"kraftwire_{name}", "counter", about, value, labels)
 
 

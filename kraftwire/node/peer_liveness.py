@@ -97,8 +97,8 @@ async def _cancel_at_end(
 
 
 def _is_open(sock: trio.socket.SocketType) -> bool:
-    """Return whether TCP reports the connection as open in both directions; true if it cannot
-    tell."""
+    """Return whether TCP reports the connection as open in both directions; true if that is
+    unknown."""
     if sys.platform != "linux":
         return True
     try:

@@ -2,8 +2,8 @@
 
 The active controller's side is in `controller`. A controller registers again whenever its
 registration in the log is outdated; a broker registers once per start, then sends heartbeats. If
-the quorum has voters of another implementation, our broker does not register, and asks to be fenced
-if it has: otherwise it would be assigned partitions.
+the quorum has voters of another implementation, this broker does not register, and asks to be
+fenced if it has: otherwise it would be assigned partitions.
 
 Source: Kafka's `ControllerRegistrationManager` and `BrokerLifecycleManager`.
 """

@@ -56,7 +56,7 @@ def decode_response(
     """Read the response to a request; returns header, body and the position after the body.
 
     An ApiVersions answer in version 0, from a server that lacks the version of the request,
-    is read as such; its error code tells.
+    is read as such; its error code shows that.
     Raises: WireError on bad bytes and on an API or version that no schema knows.
     """
     data = payload if type(payload) is bytes else bytes(payload)

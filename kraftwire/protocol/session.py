@@ -127,7 +127,7 @@ class ClientSession:
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from error
 
     def forget(self, correlation_id: int) -> None:
-        """Note that this answer is no longer wanted; it is dropped unread when it comes."""
+        """Discard the response to a request: it is dropped unread when it comes."""
         if correlation_id in self._in_flight:
             self._in_flight[correlation_id] = None
 

@@ -127,7 +127,7 @@ def flush(state: RaftState) -> None:
 
 
 def handle_flushed(state: RaftState, event: LogFlushed) -> None:
-    """Note what is durable, which is the leader's own share in committing it."""
+    """Record what is durable, which is the leader's own share in committing it."""
     if event.generation != state.flush_generation:
         return
     log = state.log

@@ -144,7 +144,7 @@ def _dispatch(state: RaftState, event: events.Event) -> None:
 
 
 def _compare_configuration(state: RaftState) -> None:
-    """Note how the configured voters relate to those in the log (R-START-3)."""
+    """Log how the configured voters relate to those in the log (R-START-3)."""
     history, configured = state.history, state.config.voters
     if history.has_own_voters and len(configured):
         state.note(

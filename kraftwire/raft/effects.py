@@ -107,7 +107,7 @@ class FlushLog:
 class SendRequest:
     """Send a request; answer with `ResponseReceived` or `RequestFailed` once.
 
-    Units: `timeout_ms` after which the driver gives up with BROKER_NOT_AVAILABLE.
+    Units: after `timeout_ms` the driver fails the request with BROKER_NOT_AVAILABLE.
     """
 
     request_id: int

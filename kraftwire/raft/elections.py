@@ -127,7 +127,7 @@ def handle_vote_request(state: RaftState, event: RequestReceived) -> None:
 def _record_candidate_software(
     state: RaftState, request: VoteRequest, reply: VoteResponse, software: str
 ) -> None:
-    """Note the software that a candidate claims to be, if its request was accepted."""
+    """Record the software that a candidate claims to be, if its request was accepted."""
     if reply.topics[0].partitions[0].error_code == ErrorCode.NONE:
         partition = request.topics[0].partitions[0]
         key = ReplicaKey(partition.replica_id, partition.replica_directory_id)

@@ -191,7 +191,7 @@ def handle_begin_response(
 def handle_end_response(
     state: RaftState, sent: SentRequest, response: EndQuorumEpochResponse
 ) -> None:
-    """Note that a voter has acknowledged the resignation (R-END-5)."""
+    """Record that a voter has acknowledged the resignation (R-END-5)."""
     if _settle(state, sent, response) is not Outcome.OWN:
         return
     role = state.role

@@ -81,7 +81,7 @@ class Listeners:
         return min((one.next_offset for one in self._listeners.values()), default=1 << 63)
 
     def consumed(self, listener_id: int, next_offset: int) -> None:
-        """Note that a delivery has finished, up to an offset within it."""
+        """Record that a delivery has finished, up to an offset within it."""
         listener = self._listeners.get(listener_id)
         if listener is None or listener.promised < 0:
             return
@@ -95,7 +95,7 @@ class Listeners:
         self._is_changed = True
 
     def leader_changed(self, leader_id: int, epoch: int, end_offset: int, is_mine: bool) -> None:
-        """Note who leads, -1 for nobody.
+        """Record who leads, -1 for nobody.
 
         `end_offset` is the log's end or, if this node leads, that of its epoch's first records.
         """

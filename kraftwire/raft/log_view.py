@@ -92,7 +92,7 @@ class LogView:
     # ---- snapshots
 
     def add_snapshot(self, snapshot: OffsetAndEpoch, size: int) -> None:
-        """Note a durable snapshot file. Units: bytes."""
+        """Record a durable snapshot file. Units: bytes."""
         if snapshot not in self._sizes:
             self.snapshots.insert(bisect_left(self.snapshots, snapshot), snapshot)
         self._sizes[snapshot] = size
@@ -102,7 +102,7 @@ class LogView:
         return self._sizes.get(snapshot)
 
     def forget_snapshots(self, gone: Iterable[OffsetAndEpoch]) -> None:
-        """Note that these are deleted."""
+        """Record that these are deleted."""
         for snapshot in gone:
             self._sizes.pop(snapshot, None)
         self.snapshots = [one for one in self.snapshots if one in self._sizes]
@@ -129,7 +129,7 @@ class LogView:
     # ---- batches
 
     def append(self, batches: Sequence[OffsetAndEpoch], end_offset: int) -> None:
-        """Note appended batches and the new log end offset.
+        """Record appended batches and the new log end offset.
 
         Raises: InvariantError if they do not continue the log.
         """
@@ -149,7 +149,7 @@ class LogView:
         self.end_offset = end_offset
 
     def register_epoch(self, epoch: int, offset: int) -> None:
-        """Note where an epoch begins (R-FET-9); forgets entries that are not older but begin
+        """Record where an epoch begins (R-FET-9); forgets entries that are not older but begin
         before.
 
         A new leader does this at its log's end, before its first record.

@@ -56,7 +56,7 @@ class Peers:
         return bool(self._owners)
 
     def sent(self, key: ReplicaKey, request_id: int) -> None:
-        """Note a request; an earlier one is no longer awaited."""
+        """Record a request; an earlier one is no longer awaited."""
         peer = self._peer(key)
         if peer.request_id >= 0:
             del self._owners[peer.request_id]
@@ -66,7 +66,7 @@ class Peers:
         self._owners[request_id] = peer
 
     def answered(self, request_id: int) -> bool:
-        """Note an answer; returns whether it is the awaited one, else it must be dropped.
+        """Record an answer; returns whether it is the awaited one, else it must be dropped.
 
         Order: `failed` comes after this, if the answer turns out to be a failure.
         """

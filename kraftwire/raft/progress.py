@@ -113,11 +113,11 @@ class LeaderProgress:
         )
 
     def note_log_end(self, end_offset: int) -> None:
-        """Note the leader's log end offset, against which followers are measured (R-REP-3)."""
+        """Record the leader's log end offset, against which followers are measured (R-REP-3)."""
         self.leader_end = end_offset
 
     def note_durable_end(self, flushed_offset: int) -> bool:
-        """Note how much of the leader's log is durable: its share in the high watermark (D3).
+        """Record how much of the leader's log is durable: its share in the high watermark (D3).
 
         Returns: whether the high watermark may advance.
         """
@@ -127,7 +127,7 @@ class LeaderProgress:
         return self.voters.get(self._key.id) is self.own
 
     def record_fetch(self, key: ReplicaKey, position: int, now_ms: int) -> bool:
-        """Note a valid fetch of another replica at this position (R-REP-2, R-REP-4, R-CQ-2).
+        """Record a valid fetch of another replica at this position (R-REP-2, R-REP-4, R-CQ-2).
 
         Returns: whether the high watermark may advance, because a voter's position changed.
         """
@@ -157,7 +157,7 @@ class LeaderProgress:
         return moved
 
     def record_activity(self, key: ReplicaKey, now_ms: int) -> None:
-        """Note another sign of life of a voter: FetchSnapshot or UpdateRaftVoter (R-CQ-2)."""
+        """Record another sign of life of a voter: FetchSnapshot or UpdateRaftVoter (R-CQ-2)."""
         state = self.voters.get(key.id)
         if state is not None and state is not self.own and _matches(state.key, key):
             self._count(state, now_ms)

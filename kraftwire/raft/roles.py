@@ -31,7 +31,7 @@ class Votes:
         self.majority = voters.majority
 
     def record(self, voter: ReplicaKey, granted: bool) -> None:
-        """Note an answer; answers of other replicas do not count."""
+        """Record an answer; answers of other replicas do not count."""
         if voter in self._answers:
             self._answers[voter] = granted
 
@@ -130,7 +130,7 @@ class PendingChange:
 class Leader:
     """Leads its epoch.
 
-    `begin_due_ms` is when to look for silent voters next. `reported` are the voters of a static set
+    `begin_due_ms` is the next check for silent voters. `reported` are the voters of a static set
     that have reported their directory ids, listeners and versions, by id, including this one: an
     upgrade to kraft.version 1 needs them (R-UPD-6). `probe_due_ms` is when to probe a successor
     again; `successor` is the one that answered. `opens_with_voters` is True if the epoch's first

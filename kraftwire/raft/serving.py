@@ -122,7 +122,7 @@ def _reply_with_records(
 
 
 def _count(state: RaftState, leader: Leader, replica: ReplicaKey, position: int) -> None:
-    """Note a replica's progress: everything below a voter's fetch offset is durable there (D2)."""
+    """Record a replica's progress: all below a voter's fetch offset is durable there (D2)."""
     progress = leader.progress
     if progress.record_fetch(replica, position, state.now):
         advance_high_watermark(state, leader)

@@ -61,7 +61,7 @@ def _refusal(state: RaftState, event: SnapshotWanted) -> str:
 
 
 def handle_written(state: RaftState, event: SnapshotWritten) -> None:
-    """Note a durable snapshot: it can be served, and the log before its end may be dropped."""
+    """Record a durable snapshot: it can be served, and the log before its end may be dropped."""
     if state.unfinished_snapshot == event.id:
         state.unfinished_snapshot = None
     if event.id.offset <= state.log.start_offset:
@@ -74,7 +74,7 @@ def handle_written(state: RaftState, event: SnapshotWritten) -> None:
 
 
 def handle_failed(state: RaftState, event: SnapshotFailed) -> None:
-    """Note a failed snapshot; the state machine tries again when the next one is due."""
+    """Record a failed snapshot; the state machine tries again when the next one is due."""
     if state.unfinished_snapshot == event.id:
         state.unfinished_snapshot = None
     state.note(f"snapshot {event.id} failed: {event.problem}", "error", key="snapshot-failed")

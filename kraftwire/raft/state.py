@@ -68,7 +68,7 @@ class SentRequest(NamedTuple):
 class LastMessage(Generic[_Message]):
     """The last message of a kind and the values in it: it is sent again unless they change.
 
-    Order: nobody changes a message that was sent.
+    Order: a message is not changed after it was sent.
     """
 
     __slots__ = ("about", "message")
@@ -240,7 +240,7 @@ class RaftState:
             self._claims.pop(voter.key, None)
 
     def record_claimed_software(self, key: ReplicaKey, is_foreign: bool) -> None:
-        """Note what software a request in a voter's name claims.
+        """Record what software a request in a voter's name claims.
 
         Any peer may claim anything: a claim is only a reason to ask that voter.
         """
@@ -331,7 +331,7 @@ class RaftState:
         return self.newest_timestamp
 
     def saw_timestamp(self, timestamp: int) -> None:
-        """Note the timestamp of records in the log: later records must not be older.
+        """Record the timestamp of records in the log: later records must not be older.
 
         One that is far ahead of the wall clock comes from a wrong clock and is ignored, because it
         would make all later timestamps wrong too.

@@ -191,7 +191,7 @@ def to_candidate(state: RaftState, reason: str, *, has_pre_votes: bool = True) -
 
 
 def to_leader(state: RaftState, reason: str) -> None:
-    """Lead the epoch; the caller writes its first records and tells the state machines."""
+    """Lead the epoch; the caller writes its first records and notifies the state machines."""
     role = state.role
     check(type(role) is Candidate and role.votes.is_won, "only a majority makes a leader")
     config, start = state.config, state.log.end_offset

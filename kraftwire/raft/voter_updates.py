@@ -116,7 +116,7 @@ def _join_request(state: RaftState) -> Message:
 def handle_update_response(
     state: RaftState, sent: SentRequest, response: UpdateRaftVoterResponse
 ) -> None:
-    """Note that the leader knows this voter, or learn the leader (R-UPD-5)."""
+    """Record that the leader knows this voter, or learn the leader (R-UPD-5)."""
     leader, role = response.current_leader, state.role
     if leader is None or leader.leader_epoch < 0:
         return

@@ -108,7 +108,7 @@ class VoterSet:
         return VoterSet.of(*(one for one in self if one.key.id != replica_id))
 
     def is_voter(self, key: ReplicaKey) -> bool:
-        """Whether a replica matches the entry for its id; everybody else is an observer."""
+        """Whether a replica matches the entry for its id; all others are observers."""
         voter = self.voters.get(key.id)
         return voter is not None and voter.matches(key)
 

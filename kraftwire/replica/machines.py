@@ -26,7 +26,7 @@ from kraftwire.replica.state_machine import StateMachine
 # start does not keep the Raft core waiting: about ten milliseconds of work.
 DELIVERY_BYTES = 256 * 1024
 
-# The values of a snapshot are written in pieces of this size: after each the writer looks whether
+# The values of a snapshot are written in pieces of this size: after each the writer checks whether
 # the node is being stopped.
 SNAPSHOT_WRITE_BYTES = 256 * 1024
 
@@ -217,7 +217,7 @@ class StateMachines:
         return ev.SnapshotWanted(subscription.id, subscription.applied, subscription.timestamp)
 
     def refused(self, effect: fx.SnapshotRefused) -> None:
-        """Note that the core refused the snapshot."""
+        """Record that the core refused the snapshot."""
         self._all[effect.listener_id].is_saving = False
 
     def write(self, effect: fx.WriteSnapshot) -> None:

@@ -66,7 +66,7 @@ class StateMachine(Protocol):
         """
 
     def leadership(self, leader_id: int, epoch: int, end_offset: int) -> None:
-        """Note the leader; -1 if there is none.
+        """Record the leader; -1 if there is none.
 
         If this replica leads, everything before `end_offset` has been applied, and records that it
         appends with this epoch at that offset directly follow its state. Called again whenever

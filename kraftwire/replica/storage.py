@@ -178,7 +178,7 @@ class Storage:
         self._own = replace(self._own, cluster_id=cluster_id)
 
     def close(self) -> None:
-        """Close the log and give up the locks."""
+        """Close the log and release the locks."""
         try:
             self.log.close()
         finally:

@@ -233,7 +233,7 @@ class SnapshotStore:
     # ---- deletion
 
     def delete(self, snapshots: Iterable[OffsetAndEpoch], due_ms: int) -> None:
-        """Forget snapshots; `purge` removes their files from `due_ms` on, when nobody reads them.
+        """Forget snapshots; `purge` removes their files from `due_ms` on, when no reader is left.
 
         Order: the log starts after them, or will after the next restart. Missing ones are ignored.
         Raises: StorageError.
