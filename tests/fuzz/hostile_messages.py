@@ -20,7 +20,7 @@ from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.plain import data_batch
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.message import Message
-from tests.support import raft_talk as peer
+from tests.support import raft_messages as peer
 from tests.support.raft_disk import Control, snapshot_bytes
 from tests.support.raft_lone import Lone
 from tests.support.raft_nodes import (

@@ -61,7 +61,7 @@ class Hostile:
         choice = self.source.random()
         if choice < 0.45:
             self.request(self._speech.request())
-        elif choice < 0.8 and self.lone.asked:
+        elif choice < 0.8 and self.lone.requests:
             self._answer()
         elif choice < 0.9:
             self.lone.now += self.source.choice(_PAUSES)
@@ -86,7 +86,7 @@ class Hostile:
     def _answer(self) -> None:
         """Answer one of the newest requests, or send an answer without a request."""
         newest = 1 if self._speech.is_careful and self.source.random() < 0.8 else 4
-        sent = self.source.choice(self.lone.asked[-newest:])
+        sent = self.source.choice(self.lone.requests[-newest:])
         request_id = sent.request_id
         if self.source.random() < 0.05:
             request_id = self.source.choice([0, -1, 1 << 40])

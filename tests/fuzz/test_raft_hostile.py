@@ -16,8 +16,8 @@ from tests.history.putting_back import Edit, put_back
 from tests.support.raft_disk import snapshot_bytes
 from tests.support.raft_downloads import EPOCH, LEADER, behind, sent_to
 from tests.support.raft_lone import Lone, stored_log
+from tests.support.raft_messages import add_voter, begin, fetched
 from tests.support.raft_quorums import caught_up, leading
-from tests.support.raft_talk import add_voter, begin, fetched
 
 _STEPS = 120
 _RUNS = 40

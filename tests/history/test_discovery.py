@@ -12,8 +12,8 @@ from kraftwire.raft.config import METADATA_TOPIC
 from tests.history.putting_back import Edit, history
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_lone import Lone, stored_log
+from tests.support.raft_messages import begin, fetch, fetched
 from tests.support.raft_nodes import LISTENER, endpoint
-from tests.support.raft_talk import begin, fetch, fetched
 
 
 @history(
@@ -55,11 +55,11 @@ def test_an_observer_returns_from_the_bootstrap_servers_to_the_leader() -> None:
     observer = Lone(4, bootstrap_servers=(endpoint(3),))
     observer.wait(0)
     observer.fetch_gets(fetched(2, 1, error=6))
-    observer.fail(observer.last_asked)
-    assert observer.last_asked.destination.id == -2
+    observer.fail(observer.last_request)
+    assert observer.last_request.destination.id == -2
     observer.fetch_gets(fetched(2, 1, error=6))
     observer.wait(100)
-    assert observer.last_asked.destination.id == 2, "does not fetch from the leader"
+    assert observer.last_request.destination.id == 2, "does not fetch from the leader"
 
 
 @history(
@@ -181,7 +181,7 @@ def test_an_observer_fetches_under_its_own_id() -> None:
     """Without it the lag of a broker is invisible."""
     observer = Lone(4)
     observer.wait(0)
-    sent = observer.last_asked.message
+    sent = observer.last_request.message
     leader = Lone()
     leader.lead()
     epoch = leader.core.epoch

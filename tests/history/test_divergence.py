@@ -17,7 +17,7 @@ from tests.history.putting_back import Edit, history
 from tests.support.log_batches import TOPIC, TOPIC_ID, append
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_talk import fetched
+from tests.support.raft_messages import fetched
 
 _SETTINGS = LogSettings(segment_bytes=2500, index_interval_bytes=300, index_bytes=600)
 
@@ -103,7 +103,7 @@ def test_an_empty_answer_leaves_the_last_fetched_epoch_alone() -> None:
     lone = Lone(log=stored_log((2, 3)), election=ElectionState(2))
     lone.follow(2, 3)
     lone.fetch_gets(fetched(2, 3))
-    asked = lone.last_asked.message.topics[0].partitions[0]  # type: ignore[attr-defined]
+    asked = lone.last_request.message.topics[0].partitions[0]  # type: ignore[attr-defined]
     assert asked.last_fetched_epoch == 2, "forgot the epoch of its last record"
     assert asked.fetch_offset == 3
 

@@ -9,8 +9,8 @@ from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from tests.history.putting_back import Edit, history
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_lone import Lone
+from tests.support.raft_messages import begin, end, fetch, vote, voted
 from tests.support.raft_nodes import LISTENER, directory_id, endpoint
-from tests.support.raft_talk import begin, end, fetch, vote, voted
 
 
 @history(
@@ -234,9 +234,9 @@ def test_a_voter_that_answers_with_an_error_is_asked_again() -> None:
     lone.now = lone.core.deadline_ms or 0
     lone.handle(events.TimerExpired())
     inconsistent_voter_set = 94
-    lone.answer(lone.last_asked, voted(0, error=inconsistent_voter_set))
-    count = len(lone.asked)
+    lone.answer(lone.last_request, voted(0, error=inconsistent_voter_set))
+    count = len(lone.requests)
     lone.wait(1000)
-    assert len(lone.asked) > count, "was not asked again"
-    lone.answer(lone.last_asked, voted(0, is_granted=True))
+    assert len(lone.requests) > count, "was not asked again"
+    lone.answer(lone.last_request, voted(0, is_granted=True))
     assert lone.core.role == "candidate"

@@ -15,7 +15,7 @@ from kraftwire.wire.message import Message
 from tests.history.putting_back import Edit, history
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_talk import fetch, fetched
+from tests.support.raft_messages import fetch, fetched
 
 _BY_COUNTING = Edit(
     "kraftwire.raft.progress:LeaderProgress.high_watermark",

@@ -9,8 +9,8 @@ from kraftwire.raft.voters import ReplicaKey
 from tests.history.putting_back import Edit, history
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_lone import Lone
+from tests.support.raft_messages import fetch
 from tests.support.raft_nodes import directory_id, voter_set
-from tests.support.raft_talk import fetch
 
 
 @history(

@@ -10,7 +10,7 @@ from kraftwire.raft.effects import ElectionState
 from kraftwire.records.plain import data_batch
 from tests.history.putting_back import Edit, history
 from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_talk import fetched
+from tests.support.raft_messages import fetched
 
 _HEADER_PROBLEM = "kraftwire.raft.batches:_header_problem"
 
@@ -24,10 +24,10 @@ def _follower() -> Lone:
 
 def _refuses(lone: Lone, records: bytes) -> bool:
     """Whether nothing of these records is appended, and the leader is asked again."""
-    count = len(lone.asked)
+    count = len(lone.requests)
     lone.fetch_gets(fetched(2, 3, records))
     lone.wait(100)
-    return lone.core.end_offset == 5 and len(lone.asked) > count
+    return lone.core.end_offset == 5 and len(lone.requests) > count
 
 
 @history(

@@ -31,8 +31,8 @@ from kraftwire.records.plain import data_batch
 from tests.history.putting_back import Edit, history
 from tests.support.node_stub import request_of
 from tests.support.raft_disk import Disk
+from tests.support.raft_messages import CLUSTER_ID, voted
 from tests.support.raft_nodes import directory_id, endpoint, voter_set
-from tests.support.raft_talk import CLUSTER_ID, voted
 
 Persist = Callable[[effects.PersistQuorumState], None]
 

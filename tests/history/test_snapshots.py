@@ -23,8 +23,8 @@ from tests.support.log_batches import TOPIC, TOPIC_ID, append, put_snapshot
 from tests.support.lone_replica import LoneReplica
 from tests.support.raft_disk import snapshot_bytes
 from tests.support.raft_lone import Lone, stored_log
+from tests.support.raft_messages import fetch, fetched, snapshot_part
 from tests.support.raft_nodes import dynamic_set, voters_control
-from tests.support.raft_talk import fetch, fetched, snapshot_part
 
 _SETTINGS = LogSettings(segment_bytes=600, index_interval_bytes=200, index_bytes=600)
 _PARTITION = partition_directory("/log", TOPIC)
@@ -217,13 +217,13 @@ def test_a_snapshot_that_the_leader_deleted_meanwhile_is_not_requested_again() -
     lone.fetch_gets(fetched(2, 3, snapshot=gone))
     data = snapshot_bytes(gone, (), [b"state"])
     part = snapshot_part(2, 3, gone, data=data[:20], size=len(data))
-    lone.answer(lone.last_asked, part)
-    lone.answer(lone.last_asked, snapshot_part(2, 3, gone, error=98))
+    lone.answer(lone.last_request, part)
+    lone.answer(lone.last_request, snapshot_part(2, 3, gone, error=98))
     lone.fetch_gets(fetched(2, 3, error=6))
     lone.wait(100)
-    assert lone.last_asked.message.NAME == "FetchRequest", "asks for it for ever"
+    assert lone.last_request.message.NAME == "FetchRequest", "asks for it for ever"
     lone.fetch_gets(fetched(2, 3, snapshot=next_one))
-    (partition,) = lone.last_asked.message.topics[0].partitions  # type: ignore[attr-defined]
+    (partition,) = lone.last_request.message.topics[0].partitions  # type: ignore[attr-defined]
     assert (partition.snapshot_id.end_offset, partition.position) == (80, 0)
 
 
@@ -328,7 +328,7 @@ def test_a_leader_takes_no_snapshot_of_another_leader() -> None:
     named = OffsetAndEpoch(50, 2)
     lone.fetch_gets(fetched(2, 3, snapshot=named))
     data = snapshot_bytes(named, (), [b"state"])
-    lone.answer(lone.last_asked, snapshot_part(2, 3, named, data=data, size=len(data)))
+    lone.answer(lone.last_request, snapshot_part(2, 3, named, data=data, size=len(data)))
     lone.lead()
     lone.finish_snapshot()
     assert not lone.all_of(effects.ResetLog), "discarded the log that it was elected for"

@@ -11,8 +11,8 @@ from kraftwire.records.control import ControlType, control_batch
 from tests.history.putting_back import Edit, history
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_lone import Lone
+from tests.support.raft_messages import add_voter, fetch, fetched, remove_voter, update_voter
 from tests.support.raft_nodes import directory_id, dynamic_set, voters_control
-from tests.support.raft_talk import add_voter, fetch, fetched, remove_voter, update_voter
 
 
 def _set_at(offset: int, epoch: int, voters: VoterSet) -> bytes:
@@ -38,7 +38,7 @@ def _leader(*voters: int, **more: object) -> Lone:
 
 
 def _asked(lone: Lone, name: str) -> list[effects.SendRequest]:
-    return [one for one in lone.asked if name == one.message.NAME]
+    return [one for one in lone.requests if name == one.message.NAME]
 
 
 @history(
@@ -83,7 +83,7 @@ def test_a_voter_whose_joining_was_undone_joins_again() -> None:
     assert not lone.core.is_voter
     for _ in range(5):
         lone.wait(1000)
-        if lone.last_asked.message.NAME == "FetchRequest":
+        if lone.last_request.message.NAME == "FetchRequest":
             lone.fetch_gets(fetched(2, 2, high_watermark=0))
     assert _asked(lone, "AddRaftVoterRequest"), "waits for ever"
 

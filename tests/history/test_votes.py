@@ -17,8 +17,8 @@ from kraftwire.sim.invariants import Violation
 from tests.history.putting_back import Edit, history
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_lone import Lone, stored_log
+from tests.support.raft_messages import vote
 from tests.support.raft_nodes import directory_id
-from tests.support.raft_talk import vote
 
 _STATE = "/log/quorum-state"
 

@@ -14,8 +14,8 @@ from kraftwire.raft.epoch_rate_limit import (
 from kraftwire.raft.epochs import EPOCH_MAX
 from kraftwire.wire.message import Message
 from tests.support.raft_lone import Lone, stored_log
+from tests.support.raft_messages import begin, end, fetched, vote, voted
 from tests.support.raft_quorums import leading
-from tests.support.raft_talk import begin, end, fetched, vote, voted
 
 STRANGER = 66
 AHEAD = (1, 99)
@@ -116,6 +116,6 @@ def test_a_voter_that_was_away_for_long_is_heard_by_its_answer() -> None:
     due = lone.core.deadline_ms
     assert due is not None
     lone.wait(due - lone.now)
-    sent = next(one for one in reversed(lone.asked) if one.message.NAME == "VoteRequest")
+    sent = next(one for one in reversed(lone.requests) if one.message.NAME == "VoteRequest")
     lone.answer(sent, voted(far, error=ErrorCode.FENCED_LEADER_EPOCH))
     assert lone.core.epoch == far

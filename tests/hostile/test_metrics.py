@@ -14,7 +14,7 @@ from kraftwire.node.admission import OPEN_CONNECTION_BYTES, OPEN_REQUEST_BYTES
 from tests.hostile.served import request_frame
 from tests.support.kafka_process import free_ports
 from tests.support.node_process import NodeQuorum, describe
-from tests.support.raft_talk import fetch
+from tests.support.raft_messages import fetch
 
 _PARKED, _PARKED_MAX = 20, 200
 _GREEDY = 150

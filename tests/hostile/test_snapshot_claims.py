@@ -13,7 +13,7 @@ from tests.support.raft_downloads import (
     notes,
     sent_to,
 )
-from tests.support.raft_talk import begin, snapshot_part
+from tests.support.raft_messages import begin, snapshot_part
 
 
 def test_a_leader_that_sends_nothing_of_its_snapshots_is_given_up() -> None:
@@ -21,7 +21,7 @@ def test_a_leader_that_sends_nothing_of_its_snapshots_is_given_up() -> None:
     lone = behind()
     end = lone.now + 20 * lone.config.timers.fetch_timeout_ms
     while lone.core.role == "follower" and lone.now < end:
-        sent = lone.last_asked
+        sent = lone.last_request
         if sent.destination.id != LEADER or sent.message.NAME == "UpdateRaftVoterRequest":
             lone.fail(sent)
         elif sent.message.NAME == "FetchRequest":

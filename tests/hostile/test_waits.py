@@ -20,9 +20,9 @@ from kraftwire.raft.events import AppendRequested, RequestAbandoned, RequestRece
 from kraftwire.raft.parked import PARKED_WOKEN_MAX
 from kraftwire.wire.message import Message
 from tests.hostile.served import Served, request_frame
+from tests.support.raft_messages import fetch
 from tests.support.raft_nodes import LISTENER
 from tests.support.raft_quorums import leading
-from tests.support.raft_talk import fetch
 
 
 class Waiting:

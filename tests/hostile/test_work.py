@@ -25,9 +25,9 @@ from kraftwire.raft.effects import LogSlice, SendReply
 from kraftwire.raft.events import RequestReceived
 from kraftwire.wire.message import Message
 from tests.hostile.served import Served, request_frame
+from tests.support.raft_messages import fetch
 from tests.support.raft_nodes import LISTENER
 from tests.support.raft_quorums import leading
-from tests.support.raft_talk import fetch
 
 _EVER = (1 << 31) - 1
 

@@ -21,6 +21,7 @@ from kraftwire.sim.untimed.node import Node, Work
 from kraftwire.sim.untimed.plan import Plan
 from kraftwire.sim.untimed.world import NETWORK_ERROR, World
 from kraftwire.wire.message import Message
+from tests.support.raft_messages import CLUSTER_ID
 from tests.support.raft_nodes import (
     FEATURES,
     JAVA_FEATURES,
@@ -31,7 +32,6 @@ from tests.support.raft_nodes import (
     features,
     voter_set,
 )
-from tests.support.raft_talk import CLUSTER_ID
 
 _UNSUPPORTED_VERSION = 35
 

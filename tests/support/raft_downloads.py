@@ -10,7 +10,7 @@ from kraftwire.raft.effects import ElectionState
 from kraftwire.records.offsets import OffsetAndEpoch
 from tests.support.raft_disk import Control, snapshot_bytes
 from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_talk import fetched, snapshot_part
+from tests.support.raft_messages import fetched, snapshot_part
 
 SNAPSHOT, NEWER = OffsetAndEpoch(10, 2), OffsetAndEpoch(20, 3)
 LEADER, EPOCH = 2, 3
@@ -39,7 +39,7 @@ def sent_to(
 
 def part_asked_for(lone: Lone) -> tuple[OffsetAndEpoch, int]:
     """The snapshot and the position that the newest request asks for."""
-    message: Any = lone.last_asked.message
+    message: Any = lone.last_request.message
     assert message.NAME == "FetchSnapshotRequest", message.NAME
     [partition] = message.topics[0].partitions
     named = partition.snapshot_id
@@ -53,7 +53,7 @@ def serve(lone: Lone, data: bytes, size: int, *, leader: int = LEADER, epoch: in
     answer = snapshot_part(
         leader, epoch, snapshot, data=part, position=position, size=len(data)
     )
-    lone.answer(lone.last_asked, answer)
+    lone.answer(lone.last_request, answer)
 
 
 def take(lone: Lone, data: bytes, chunk: int = 1 << 20, **leader: int) -> list[effects.Effect]:
@@ -76,9 +76,9 @@ def half_way(**config: Any) -> tuple[Lone, bytes]:
 def next_part(lone: Lone) -> tuple[OffsetAndEpoch, int]:
     """Let others answer that they do not lead, until a part is requested again."""
     for _ in range(20):
-        if lone.last_asked.message.NAME == "FetchSnapshotRequest":
+        if lone.last_request.message.NAME == "FetchSnapshotRequest":
             return part_asked_for(lone)
-        if lone.last_asked.destination.id != LEADER:
+        if lone.last_request.destination.id != LEADER:
             lone.fetch_gets(fetched(LEADER, EPOCH, error=6))
         lone.wait(20)
     raise AssertionError("no part is requested")
@@ -106,4 +106,4 @@ def kinds(found: list[effects.Effect]) -> list[str]:
 
 def names_asked(lone: Lone, since: int = 0) -> list[str]:
     """The requests since the one of that number."""
-    return [one.message.NAME.removesuffix("Request") for one in lone.asked[since:]]
+    return [one.message.NAME.removesuffix("Request") for one in lone.requests[since:]]

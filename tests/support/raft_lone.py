@@ -17,6 +17,7 @@ from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 from kraftwire.records.plain import data_batch
 from kraftwire.wire.message import Message
 from tests.support.raft_disk import Disk, snapshot_bytes
+from tests.support.raft_messages import CLUSTER_ID, begin, voted
 from tests.support.raft_nodes import (
     LISTENER,
     directory_id,
@@ -25,7 +26,6 @@ from tests.support.raft_nodes import (
     voter_set,
     voters_control,
 )
-from tests.support.raft_talk import CLUSTER_ID, begin, voted
 
 _E = TypeVar("_E")
 
@@ -40,7 +40,7 @@ def stored_log(*epochs: tuple[int, int]) -> list[bytes]:
 
 
 class Lone:
-    """A core and what it did. `effects` has all effects, `asked` the requests.
+    """A core and what it did. `effects` has all effects, `requests` the requests sent.
 
     Flushes are carried out and answered at once, unless `is_slow` holds them back.
     """
@@ -159,14 +159,14 @@ class Lone:
         return [one for one in self.effects if isinstance(one, kind)]
 
     @property
-    def asked(self) -> list[effects.SendRequest]:
+    def requests(self) -> list[effects.SendRequest]:
         """Every request so far."""
         return self.all_of(effects.SendRequest)
 
     @property
-    def last_asked(self) -> effects.SendRequest:
+    def last_request(self) -> effects.SendRequest:
         """The newest request."""
-        return self.asked[-1]
+        return self.requests[-1]
 
     def epoch_before(self, offset: int) -> int:
         """The epoch of the record before an offset of the log, 0 if there is none."""
@@ -184,20 +184,20 @@ class Lone:
 
     def fetch_gets(self, message: Message) -> list[effects.Effect]:
         """Answer the fetch in flight."""
-        sent = self.last_asked
+        sent = self.last_request
         assert sent.message.NAME == "FetchRequest", sent
         return self.answer(sent, message)
 
     def lead(self) -> None:
         """Let all voters vote for this core until it leads."""
         while self.core.role != "leader":
-            before = len(self.asked)
+            before = len(self.requests)
             due = self.core.deadline_ms
             assert due is not None, "this core does not stand for election"
             self.now = max(self.now, due)
             self.handle(events.TimerExpired())
-            while before < len(self.asked):
-                sent = self.asked[before]
+            while before < len(self.requests):
+                sent = self.requests[before]
                 before += 1
                 if sent.message.NAME == "VoteRequest":
                     self.answer(sent, voted(self.core.epoch, is_granted=True))

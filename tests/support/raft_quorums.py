@@ -8,7 +8,7 @@ from typing import Any
 from kraftwire.raft import effects, events
 from kraftwire.raft.voters import ReplicaKey, VoterSet
 from tests.support.raft_lone import Lone
-from tests.support.raft_talk import fetch
+from tests.support.raft_messages import fetch
 
 
 def keys(voters: VoterSet) -> list[ReplicaKey]:

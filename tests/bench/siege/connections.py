@@ -13,7 +13,7 @@ from kraftwire.protocol.envelope import decode_response
 from kraftwire.records.batch import RecordBatch
 from tests.bench.siege.peer import HOST, again_and_again, exchange, many, request, send
 from tests.bench.siege.target import Target
-from tests.support.raft_talk import fetch
+from tests.support.raft_messages import fetch
 
 __all__ = ["crowd", "idle", "parked"]
 

@@ -27,8 +27,8 @@ from tests.support.raft_downloads import (
     serve,
     take,
 )
+from tests.support.raft_messages import begin, fetched, updated, vote, voted
 from tests.support.raft_nodes import directory_id, endpoint
-from tests.support.raft_talk import begin, fetched, updated, vote, voted
 
 # ---- part by part --------------------------------------------------------------------------------
 
@@ -38,7 +38,7 @@ def test_a_follower_that_lacks_too_much_asks_for_the_snapshot() -> None:
     lone = behind(fetch_snapshot_max_bytes=77)
     sent_to(lone)
     assert part_asked_for(lone) == (SNAPSHOT, 0)
-    message: Any = lone.last_asked.message
+    message: Any = lone.last_request.message
     assert (message.cluster_id, message.replica_id, message.max_bytes) == ("cluster", 1, 77)
     assert message.topics[0].name == METADATA_TOPIC
     [partition] = message.topics[0].partitions
@@ -57,9 +57,9 @@ def test_the_parts_are_assembled_whatever_their_size(chunk: int) -> None:
     written = lone.all_of(effects.AppendToSnapshot)
     assert [one.position for one in written] == list(range(0, len(data), chunk))
     assert b"".join(bytes(one.data) for one in written) == data
-    before = len(lone.asked)
+    before = len(lone.requests)
     lone.wait(1000)
-    assert len(lone.asked) == before
+    assert len(lone.requests) == before
     assert lone.core.end_offset == 4
 
 
@@ -73,7 +73,7 @@ def test_the_log_begins_where_the_snapshot_ends() -> None:
     assert (core.start_offset, core.end_offset, core.flushed_offset) == (10, 10, 10)
     assert (core.last_epoch, core.high_watermark, core.snapshots) == (2, 10, [SNAPSHOT])
     assert [one.offset for one in lone.all_of(effects.HighWatermarkAdvanced)] == [10]
-    message: Any = lone.last_asked.message
+    message: Any = lone.last_request.message
     [partition] = message.topics[0].partitions
     assert (partition.fetch_offset, partition.last_fetched_epoch) == (10, 2)
     assert partition.high_watermark == 10
@@ -99,8 +99,8 @@ def test_a_download_keeps_a_voter_from_standing_for_election() -> None:
     sent_to(lone)
     for _ in range(10):
         lone.wait(1500)
-        if lone.last_asked.message.NAME == "UpdateRaftVoterRequest":
-            lone.answer(lone.last_asked, updated(LEADER, EPOCH))
+        if lone.last_request.message.NAME == "UpdateRaftVoterRequest":
+            lone.answer(lone.last_request, updated(LEADER, EPOCH))
         serve(lone, data, 1)
     assert [one.new for one in lone.all_of(effects.RoleChanged)] == ["follower"]
 
@@ -129,7 +129,7 @@ def test_an_observer_comes_back_the_same_way() -> None:
 def test_a_download_resumes_where_it_broke_off() -> None:
     """The same leader, the same epoch: the bytes received so far stay."""
     lone, data = half_way()
-    lone.fail(lone.last_asked)
+    lone.fail(lone.last_request)
     assert names_asked(lone)[-1] == "Fetch", "somebody else may know another leader"
     assert next_part(lone) == (SNAPSHOT, 7)
     assert not lone.all_of(effects.DiscardSnapshot)
@@ -143,7 +143,7 @@ def test_a_download_resumes_after_a_failed_election() -> None:
     lone.wait(3000)
     roles = [one.new for one in lone.all_of(effects.RoleChanged)]
     assert roles[1] == "prospective"
-    for sent in list(lone.asked):
+    for sent in list(lone.requests):
         if sent.message.NAME == "VoteRequest":
 
             lone.answer(sent, voted(EPOCH, leader=LEADER))
@@ -158,7 +158,7 @@ def test_another_leader_starts_over() -> None:
     lone, _ = half_way()
     lone.request(begin(3, EPOCH + 1))
     assert effects.DiscardSnapshot(SNAPSHOT) in lone.effects
-    assert lone.last_asked.message.NAME == "FetchRequest"
+    assert lone.last_request.message.NAME == "FetchRequest"
     sent_to(lone, leader=3, epoch=EPOCH + 1)
     assert part_asked_for(lone) == (SNAPSHOT, 0)
     take(lone, file_of(values=[b"other", b"bytes"]), 50, leader=3, epoch=EPOCH + 1)
@@ -176,7 +176,7 @@ def test_the_same_leader_in_another_epoch_starts_over() -> None:
 def test_another_snapshot_starts_over() -> None:
     """The leader has a newer one by now, which it names in answer to a fetch."""
     lone, _ = half_way()
-    lone.fail(lone.last_asked)
+    lone.fail(lone.last_request)
     found = sent_to(lone, NEWER)
     assert effects.DiscardSnapshot(SNAPSHOT) in found
     assert next_part(lone) == (NEWER, 0)
@@ -197,7 +197,7 @@ def test_a_restart_starts_over() -> None:
 def test_records_instead_of_the_snapshot_end_the_download() -> None:
     """The leader's log reaches back far enough after all."""
     lone, _ = half_way()
-    lone.fail(lone.last_asked)
+    lone.fail(lone.last_request)
     found = lone.fetch_gets(fetched(LEADER, EPOCH))
     assert effects.DiscardSnapshot(SNAPSHOT) in found
 
@@ -214,7 +214,7 @@ def test_a_correct_file_counts_in_every_role_but_one(role: str) -> None:
     else:
         lone.wait(3000)
     if role == "candidate":
-        sent = next(one for one in lone.asked if one.message.NAME == "VoteRequest")
+        sent = next(one for one in lone.requests if one.message.NAME == "VoteRequest")
         lone.answer(sent, voted(EPOCH, is_granted=True))
     assert lone.core.role == role
     lone.finish_snapshot()
@@ -239,7 +239,7 @@ def test_a_new_leader_discards_its_unfinished_download() -> None:
     assert lone.all_of(effects.DiscardSnapshot) == [effects.DiscardSnapshot(SNAPSHOT)]
     lone.handle(events.ResignRequested(lone.core.epoch))
     lone.request(begin(3, 9))
-    assert lone.last_asked.message.NAME == "FetchRequest"
+    assert lone.last_request.message.NAME == "FetchRequest"
 
 
 def test_a_check_that_takes_long_costs_no_epoch() -> None:

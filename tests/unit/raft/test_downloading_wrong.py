@@ -24,7 +24,7 @@ from tests.support.raft_downloads import (
     sent_to,
     take,
 )
-from tests.support.raft_talk import fetched, snapshot_part
+from tests.support.raft_messages import fetched, snapshot_part
 
 # ---- a snapshot that is gone ---------------------------------------------------------------------
 
@@ -37,14 +37,14 @@ def test_a_snapshot_that_is_gone_ends_in_one_fetch(error: int, where: str) -> No
     answer = snapshot_part(LEADER, EPOCH, SNAPSHOT, error=error)
     if where == "top":
         answer = type(answer)(error_code=error)
-    found = lone.answer(lone.last_asked, answer)
+    found = lone.answer(lone.last_request, answer)
     assert effects.DiscardSnapshot(SNAPSHOT) in found
-    count = len(lone.asked)
+    count = len(lone.requests)
     for _ in range(3):
         lone.wait(20)
-        if lone.last_asked.destination.id != LEADER:
+        if lone.last_request.destination.id != LEADER:
             lone.fetch_gets(fetched(LEADER, EPOCH, error=6))
-    assert lone.last_asked.destination.id == LEADER
+    assert lone.last_request.destination.id == LEADER
     assert set(names_asked(lone, count - 1)) == {"Fetch"}
     sent_to(lone, NEWER)
     assert part_asked_for(lone) == (NEWER, 0)
@@ -53,7 +53,7 @@ def test_a_snapshot_that_is_gone_ends_in_one_fetch(error: int, where: str) -> No
 def test_a_snapshot_without_an_id_is_gone() -> None:
     """R-FSN-4."""
     lone, _ = half_way()
-    found = lone.answer(lone.last_asked, snapshot_part(LEADER, EPOCH, OffsetAndEpoch(-1, -1)))
+    found = lone.answer(lone.last_request, snapshot_part(LEADER, EPOCH, OffsetAndEpoch(-1, -1)))
     assert notes(found) == ["snapshot-gone"]
 
 
@@ -62,7 +62,7 @@ def test_a_leader_that_names_what_it_does_not_have_is_not_asked_in_a_loop() -> N
     lone = behind()
     end = lone.now + 1000
     while lone.now < end:
-        sent = lone.last_asked
+        sent = lone.last_request
         if sent.destination.id != LEADER:
             lone.fetch_gets(fetched(LEADER, EPOCH, error=6))
         elif sent.message.NAME == "FetchRequest":
@@ -97,11 +97,11 @@ def test_a_part_that_was_not_asked_for_is_not_used(
     lone, data = half_way()
     chosen: dict[str, Any] = {"position": 7, "size": len(data), "data": data[7:9], **fields}
     count = len(lone.all_of(effects.AppendToSnapshot))
-    found = lone.answer(lone.last_asked, snapshot_part(LEADER, EPOCH, snapshot, **chosen))
+    found = lone.answer(lone.last_request, snapshot_part(LEADER, EPOCH, snapshot, **chosen))
     assert notes(found) == ["snapshot-part"]
     assert effects.DiscardSnapshot(SNAPSHOT) in found
     assert len(lone.all_of(effects.AppendToSnapshot)) == count
-    assert lone.last_asked.destination.id != LEADER
+    assert lone.last_request.destination.id != LEADER
     assert lone.core.end_offset == 4
 
 
@@ -110,14 +110,14 @@ def test_a_chunk_of_another_topic_is_ignored() -> None:
     lone, _ = half_way()
     answer = snapshot_part(LEADER, EPOCH, SNAPSHOT, data=b"x", position=7, size=100)
     answer.topics[0].name = "other"
-    assert notes(lone.answer(lone.last_asked, answer)) == ["foreign-answer"]
+    assert notes(lone.answer(lone.last_request, answer)) == ["foreign-answer"]
     assert next_part(lone) == (SNAPSHOT, 7)
 
 
 def test_an_answer_of_a_former_leader_deposes_it() -> None:
     """R-RESP-2: it names the new leader."""
     lone, _ = half_way()
-    lone.answer(lone.last_asked, snapshot_part(-1, EPOCH + 1, SNAPSHOT, error=6))
+    lone.answer(lone.last_request, snapshot_part(-1, EPOCH + 1, SNAPSHOT, error=6))
     assert (lone.core.role, lone.core.epoch) == ("unattached", EPOCH + 1)
 
 
@@ -134,8 +134,8 @@ def test_an_impossible_claim_is_ignored(named: OffsetAndEpoch) -> None:
     lone.fetch_gets(fetched(LEADER, EPOCH, high_watermark=4))
     found = sent_to(lone, named)
     assert notes(found) == ["snapshot-claim"]
-    assert lone.last_asked.message.NAME == "FetchRequest"
-    assert lone.last_asked.destination.id != LEADER
+    assert lone.last_request.message.NAME == "FetchRequest"
+    assert lone.last_request.destination.id != LEADER
 
 
 @pytest.mark.parametrize(("offset", "epoch"), [(-1, 2), (10, -1)])

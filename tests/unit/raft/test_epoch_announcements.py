@@ -9,14 +9,14 @@ from kraftwire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.effects import ElectionState
 from tests.support.raft_lone import Lone
+from tests.support.raft_messages import begin, end
 from tests.support.raft_nodes import directory_id
 from tests.support.raft_quorums import fetches
-from tests.support.raft_talk import begin, end
 
 
 def _told(lone: Lone, since: int) -> list[int]:
     """The nodes that were told after this number of requests."""
-    asked = lone.asked[since:]
+    asked = lone.requests[since:]
     return [one.destination.id for one in asked if one.message.NAME == "BeginQuorumEpochRequest"]
 
 
@@ -25,7 +25,7 @@ def test_a_new_leader_tells_every_voter() -> None:
     lone = Lone(is_dynamic=True)
     lone.lead()
     assert sorted(_told(lone, 0)) == [2, 3]
-    sent = next(one for one in lone.asked if one.message.NAME == "BeginQuorumEpochRequest")
+    sent = next(one for one in lone.requests if one.message.NAME == "BeginQuorumEpochRequest")
     assert sent.destination.directory_id == directory_id(sent.destination.id)
 
 
@@ -33,10 +33,10 @@ def test_a_leader_reminds_those_who_do_not_fetch() -> None:
     """R-BEG-1: they may have lost the first message; the others know."""
     lone = Lone(is_dynamic=True)
     lone.lead()
-    for sent in lone.asked:
+    for sent in lone.requests:
         if sent.message.NAME == "BeginQuorumEpochRequest":
             lone.fail(sent)
-    before = len(lone.asked)
+    before = len(lone.requests)
     for _ in range(4):
         fetches(lone, 2)
         lone.wait(lone.config.timers.fetch_timeout_ms // 4)

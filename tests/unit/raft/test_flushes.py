@@ -7,7 +7,7 @@ from kraftwire.raft.effects import ElectionState
 from kraftwire.records.offsets import OffsetAndEpoch
 from tests.support.raft_disk import snapshot_bytes, snapshot_control
 from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_talk import fetched
+from tests.support.raft_messages import fetched
 
 
 def _slow() -> Lone:
@@ -49,13 +49,13 @@ def test_no_fetch_leaves_before_the_newest_flush() -> None:
     """It would acknowledge that the new batches are durable (D2)."""
     lone = _slow()
     lone.fetch_gets(fetched(2, 3, b"".join(stored_log((1, 4), (3, 1))[4:])))
-    first, asked = _last_flush(lone), len(lone.asked)
+    first, asked = _last_flush(lone), len(lone.requests)
     assert lone.core.flushed_offset == 4
     lone.wait(100)
-    assert len(lone.asked) == asked
+    assert len(lone.requests) == asked
     _ends(lone, first)
-    assert lone.last_asked.message.NAME == "FetchRequest"
-    assert len(lone.asked) == asked + 1
+    assert lone.last_request.message.NAME == "FetchRequest"
+    assert len(lone.requests) == asked + 1
 
 
 def test_a_flush_from_before_a_snapshot_does_not_count() -> None:

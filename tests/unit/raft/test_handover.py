@@ -11,9 +11,9 @@ from kraftwire.raft.config import Handover, RaftConfig
 from kraftwire.raft.resignation import features_of
 from kraftwire.raft.voters import ReplicaKey
 from tests.support.raft_lone import Lone
+from tests.support.raft_messages import begin, end, fetch, fetched, remove_voter, vote
 from tests.support.raft_nodes import JAVA_FEATURES, dynamic_set, features, voter_set
 from tests.support.raft_quorums import append, fetches, leading
-from tests.support.raft_talk import begin, end, fetch, fetched, remove_voter, vote
 
 JAVA = "apache-kafka-java"
 THEIRS = features(JAVA_FEATURES)
@@ -22,7 +22,7 @@ OURS = features()
 
 def probes(lone: Lone, since: int = 0) -> list[effects.SendRequest]:
     """The ApiVersions requests since one of that number."""
-    return [one for one in lone.asked[since:] if one.message.NAME == "ApiVersionsRequest"]
+    return [one for one in lone.requests[since:] if one.message.NAME == "ApiVersionsRequest"]
 
 
 def leader(*, handover: Handover = Handover.AUTO) -> Lone:
@@ -53,7 +53,7 @@ def test_a_voter_of_another_implementation_is_asked_before_it_gets_the_leadershi
     found = lone.answer(sent, THEIRS)
     [change] = [one for one in found if isinstance(one, effects.RoleChanged)]
     assert change.reason == "hands over to 2, which can be the active controller"
-    ended: list[Any] = [one.message for one in lone.asked if "EndQuorum" in one.message.NAME]
+    ended: list[Any] = [one.message for one in lone.requests if "EndQuorum" in one.message.NAME]
     [partition] = ended[0].topics[0].partitions
     assert [one.candidate_id for one in partition.preferred_candidates][0:1] == [2]
 
@@ -172,14 +172,14 @@ def test_a_silent_successor_does_not_prevent_others_from_being_asked() -> None:
 def test_a_silent_successor_holds_up_nothing_else() -> None:
     """A probe in flight does not occupy the connection: announcements continue (R-BEG-1)."""
     lone = leader()
-    for sent in lone.asked:
+    for sent in lone.requests:
         lone.fail(sent)
     claims(lone, 2)
-    count = len(lone.asked)
+    count = len(lone.requests)
     for _ in range(4):
         lone.wait(500)
         fetches(lone, 3)
-    names = [(one.destination.id, one.message.NAME) for one in lone.asked[count:]]
+    names = [(one.destination.id, one.message.NAME) for one in lone.requests[count:]]
     assert (2, "BeginQuorumEpochRequest") in names
     assert len(probes(lone)) == 1, "asked again before it could answer"
     assert lone.core.role == "leader"
@@ -273,7 +273,7 @@ def test_only_voters_that_hand_over_ask(config: dict[str, Any], count: int) -> N
 
 def patience(lone: Lone) -> int:
     """How long the follower waits after a fetch before it stands."""
-    sent = [one for one in lone.asked if one.message.NAME == "FetchRequest"][-1]
+    sent = [one for one in lone.requests if one.message.NAME == "FetchRequest"][-1]
     lone.answer(sent, fetched(2, 1))
     start = lone.now
     while lone.core.role == "follower":
@@ -306,7 +306,7 @@ def test_a_follower_that_waits_longer_grants_pre_votes_meanwhile(
 ) -> None:
     """KIP-996: it has not heard from the leader for nearly the fetch timeout either."""
     lone = following()
-    sent = [one for one in lone.asked if one.message.NAME == "FetchRequest"][-1]
+    sent = [one for one in lone.requests if one.message.NAME == "FetchRequest"][-1]
     lone.answer(sent, fetched(2, 1))
     lone.now += silence
     answer = lone.request(vote(3, 1, pre_vote=True))
@@ -318,8 +318,8 @@ def test_an_unanswered_question_costs_a_follower_nothing() -> None:
     lone = following()
     for sent in probes(lone):
         lone.fail(sent)
-    assert lone.last_asked.message.NAME == "FetchRequest"
-    assert lone.last_asked.destination.id == 2
+    assert lone.last_request.message.NAME == "FetchRequest"
+    assert lone.last_request.destination.id == 2
     lone.fetch_gets(fetched(2, 1))
     lone.wait(100)
     assert len(probes(lone)) == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.effects import ElectionState, SendRequest
 from tests.support.raft_lone import Lone
-from tests.support.raft_talk import voted
+from tests.support.raft_messages import voted
 
 _SEEDS = range(60)
 
@@ -56,7 +56,7 @@ def _lost(seed: int, *, knows_pre_votes: bool = True) -> int:
 
 
 def _votes_asked(lone: Lone) -> list[SendRequest]:
-    return [one for one in lone.asked if one.message.NAME == "VoteRequest"][-2:]
+    return [one for one in lone.requests if one.message.NAME == "VoteRequest"][-2:]
 
 
 def test_candidates_that_lost_try_again_at_different_times() -> None:

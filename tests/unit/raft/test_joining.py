@@ -14,8 +14,8 @@ from kraftwire.raft.voters import Endpoint, ReplicaKey
 from kraftwire.records.control import ControlType, control_batch
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_lone import Lone
+from tests.support.raft_messages import begin, fetched
 from tests.support.raft_nodes import LISTENER, directory_id, dynamic_set, voters_control
-from tests.support.raft_talk import begin, fetched
 
 OTHER = b"another one dir."
 
@@ -32,7 +32,7 @@ def observing(node_id: int = 4, *, kraft_version: int = 1, **config: Any) -> Lon
 def joins(lone: Lone) -> list[effects.SendRequest]:
     """The requests to change the voters so far."""
     names = ("AddRaftVoterRequest", "RemoveRaftVoterRequest")
-    return [one for one in lone.asked if one.message.NAME in names]
+    return [one for one in lone.requests if one.message.NAME in names]
 
 
 def fetch_for(lone: Lone, duration_ms: int) -> None:
@@ -40,7 +40,7 @@ def fetch_for(lone: Lone, duration_ms: int) -> None:
     end = lone.now + duration_ms
     while lone.now < end:
         lone.wait(500)
-        if lone.last_asked.message.NAME == "FetchRequest":
+        if lone.last_request.message.NAME == "FetchRequest":
             lone.fetch_gets(fetched(2, 1))
 
 
@@ -77,7 +77,7 @@ def test_an_answer_that_may_be_right_is_waited_for(error: int) -> None:
     lone = observing()
     fetch_for(lone, 2000)
     lone.answer(joins(lone)[0], AddRaftVoterResponse(error_code=error))
-    assert lone.last_asked.message.NAME == "FetchRequest"
+    assert lone.last_request.message.NAME == "FetchRequest"
     fetch_for(lone, 1500)
     assert len(joins(lone)) == 1
     fetch_for(lone, 1000)
@@ -92,10 +92,10 @@ def test_a_refusal_is_reported_and_the_leader_left_alone(error: int) -> None:
     fetch_for(lone, 2000)
     found = lone.answer(joins(lone)[0], AddRaftVoterResponse(error_code=error))
     assert [one.key for one in found if isinstance(one, effects.Note)] == ["join"]
-    assert (lone.last_asked.message.NAME, lone.last_asked.destination.id) == ("FetchRequest", 1)
+    assert (lone.last_request.message.NAME, lone.last_request.destination.id) == ("FetchRequest", 1)
     lone.wait(20)
     lone.fetch_gets(fetched(2, 1, error=6))
-    assert (lone.last_asked.message.NAME, lone.last_asked.destination.id) == ("FetchRequest", 2)
+    assert (lone.last_request.message.NAME, lone.last_request.destination.id) == ("FetchRequest", 2)
     assert len(joins(lone)) == 1
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kraftwire.raft import effects
 from kraftwire.raft.effects import ElectionState
 from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_talk import fetched, voted
+from tests.support.raft_messages import fetched, voted
 
 
 def _fetching() -> Lone:
@@ -23,10 +23,10 @@ def _batch(lone: Lone, epoch: int) -> bytes:
 def test_an_answer_that_arrives_after_its_time_out_is_ignored() -> None:
     """The fetch was sent again meanwhile: the late answer may no longer be true."""
     lone = _fetching()
-    late = lone.last_asked
+    late = lone.last_request
     lone.fail(late)
     lone.wait(100)
-    assert lone.last_asked is not late
+    assert lone.last_request is not late
     before = lone.core.end_offset
     found = lone.answer(late, fetched(2, 3, _batch(lone, 3)))
     assert not [one for one in found if isinstance(one, effects.AppendToLog)]
@@ -40,7 +40,7 @@ def test_a_late_vote_does_not_elect() -> None:
     assert due is not None
     lone.wait(due - lone.now)
     assert lone.core.role == "prospective"
-    late = next(one for one in lone.asked if one.message.NAME == "VoteRequest")
+    late = next(one for one in lone.requests if one.message.NAME == "VoteRequest")
     lone.fail(late)
     lone.answer(late, voted(0, is_granted=True))
     assert lone.core.role == "prospective"
@@ -49,7 +49,7 @@ def test_a_late_vote_does_not_elect() -> None:
 def test_an_answer_to_an_older_role_is_ignored() -> None:
     """A new epoch began while the fetch was in flight."""
     lone = _fetching()
-    late = lone.last_asked
+    late = lone.last_request
     lone.follow(3, 4)
     before = lone.core.end_offset
     lone.answer(late, fetched(3, 4, _batch(lone, 4)))
@@ -62,7 +62,7 @@ def test_a_vote_of_an_older_epoch_does_not_count() -> None:
     due = lone.core.deadline_ms
     assert due is not None
     lone.wait(due - lone.now)
-    for sent in [one for one in lone.asked if one.message.NAME == "VoteRequest"]:
+    for sent in [one for one in lone.requests if one.message.NAME == "VoteRequest"]:
         lone.answer(sent, voted(3, is_granted=True))
     assert lone.core.role == "prospective"
 

@@ -26,9 +26,9 @@ from tests.support.raft_downloads import (
     take,
 )
 from tests.support.raft_lone import Lone, stored_log
+from tests.support.raft_messages import fetched
 from tests.support.raft_nodes import dynamic_set, voters_control
 from tests.support.raft_quorums import fetches
-from tests.support.raft_talk import fetched
 
 MACHINE = 7
 
@@ -109,7 +109,7 @@ def test_nothing_is_cut_off_below_the_snapshot() -> None:
     assert (lone.core.start_offset, lone.core.end_offset, lone.core.last_epoch) == (10, 10, 2)
     lone.fetch_gets(fetched(3, EPOCH + 1, diverging=(1, 4)))
     assert (lone.core.start_offset, lone.core.end_offset) == (10, 10)
-    assert lone.last_asked.destination.id != 3, "asks again at once"
+    assert lone.last_request.destination.id != 3, "asks again at once"
 
 
 def test_an_own_snapshot_protects_what_it_holds_after_a_restart() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kraftwire.messages.fetch_response import NodeEndpoint
 from kraftwire.raft import effects
 from tests.support.raft_lone import Lone
-from tests.support.raft_talk import fetched
+from tests.support.raft_messages import fetched
 
 
 def unanswered() -> Lone:
@@ -22,8 +22,8 @@ def test_a_voter_asks_its_bootstrap_servers_before_it_stands_again() -> None:
     """Its set may have been replaced while it was down: no vote would ever come."""
     lone = unanswered()
     assert lone.core.role == "unattached"
-    assert lone.last_asked.message.NAME == "FetchRequest"
-    assert lone.last_asked.destination.id < -1
+    assert lone.last_request.message.NAME == "FetchRequest"
+    assert lone.last_request.destination.id < -1
     answer = fetched(7, 9, error=6)
     answer.node_endpoints = [NodeEndpoint(node_id=7, host="new", port=9)]
     lone.fetch_gets(answer)

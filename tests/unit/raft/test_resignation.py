@@ -18,7 +18,7 @@ def _play(node: Lone, duration_ms: int, *gone: int) -> None:
     end = node.now + duration_ms
     failed = set[int]()
     while node.now < end:
-        for sent in node.asked:
+        for sent in node.requests:
             is_end = sent.message.NAME == "EndQuorumEpochRequest"
             if is_end and sent.destination.key.id in gone and sent.request_id not in failed:
                 failed.add(sent.request_id)
@@ -58,7 +58,7 @@ def test_one_failed_request_does_not_make_a_resigned_leader_leave() -> None:
     node = Lone(1)
     node.lead()
     node.handle(events.ShutdownRequested())
-    for sent in node.asked[-2:]:
+    for sent in node.requests[-2:]:
         node.fail(sent)
     _play(node, 4 * _SECONDS)
     assert _stopped(node) == []

@@ -14,9 +14,9 @@ from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.plain import data_batch
 from tests.support.raft_disk import snapshot_bytes
 from tests.support.raft_lone import Lone, stored_log
+from tests.support.raft_messages import fetch, fetched
 from tests.support.raft_nodes import dynamic_set, voters_control
 from tests.support.raft_quorums import append, fetches, leading
-from tests.support.raft_talk import fetch, fetched
 
 LISTENER = 7
 

@@ -6,8 +6,8 @@ from kraftwire.raft.events import FeaturesHeard
 from kraftwire.raft.values import Destination
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from tests.support.raft_lone import Lone
+from tests.support.raft_messages import fetch
 from tests.support.raft_nodes import directory_id, endpoint
-from tests.support.raft_talk import fetch
 
 OURS = frozenset({"kraft.version", "metadata.version"})
 THEIRS = OURS | {"group.version"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kraftwire.raft import effects
 from kraftwire.raft.effects import ElectionState
 from tests.support.raft_lone import Lone, stored_log
-from tests.support.raft_talk import begin, fetched, vote
+from tests.support.raft_messages import begin, fetched, vote
 
 # Longer than any election time-out, even with the random part.
 _LONG_MS = 20_000
@@ -33,7 +33,7 @@ def test_a_follower_whose_log_is_not_durable_does_not_stand() -> None:
     lone = _with_unflushed_end()
     lone.wait(_LONG_MS)
     assert _roles(lone) <= {"follower"}
-    assert [one for one in lone.asked if one.message.NAME == "VoteRequest"] == []
+    assert [one for one in lone.requests if one.message.NAME == "VoteRequest"] == []
     _flushed(lone)
     assert lone.core.role == "prospective"
 

@@ -6,7 +6,7 @@ import pytest
 
 from kraftwire.raft.effects import ElectionState
 from tests.support.raft_lone import Lone
-from tests.support.raft_talk import end, fetched, vote
+from tests.support.raft_messages import end, fetched, vote
 
 
 def _told(*successors: int) -> Lone:

@@ -17,9 +17,9 @@ from kraftwire.raft.config import METADATA_TOPIC
 from kraftwire.records.control import ControlType
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_lone import Lone
+from tests.support.raft_messages import begin, fetched, remove_voter, update_voter
 from tests.support.raft_nodes import LISTENER, directory_id, dynamic_set
 from tests.support.raft_quorums import fetches, leading
-from tests.support.raft_talk import begin, fetched, remove_voter, update_voter
 
 
 def reported(*replicas: int, versions: tuple[int, int] = (0, 1)) -> Lone:

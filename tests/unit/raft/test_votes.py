@@ -13,8 +13,8 @@ from kraftwire.raft import effects
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.voters import ReplicaKey
 from tests.support.raft_lone import Lone, stored_log
+from tests.support.raft_messages import vote
 from tests.support.raft_nodes import directory_id
-from tests.support.raft_talk import vote
 
 TOPIC = "__cluster_metadata"
 

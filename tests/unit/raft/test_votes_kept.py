@@ -8,8 +8,8 @@ from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.roles import Votes
 from kraftwire.raft.voters import ReplicaKey
 from tests.support.raft_lone import Lone, stored_log
+from tests.support.raft_messages import begin, vote
 from tests.support.raft_nodes import directory_id, dynamic_set
-from tests.support.raft_talk import begin, vote
 
 _NEWER = (3, 9)
 
@@ -79,7 +79,7 @@ def test_a_nominee_that_knows_the_epochs_leader_does_not_vote_in_it() -> None:
     lone = Lone(election=ElectionState(4))
     lone.follow(2, 5)
     lone.wait(lone.config.timers.fetch_timeout_ms * 3)
-    lone.fail(lone.last_asked)
+    lone.fail(lone.last_request)
     assert lone.core.leader_id == 2
     assert lone.core.role == "prospective"
     assert not _gets(lone, 3, 5)

@@ -21,7 +21,7 @@ from kraftwire.replica import SnapshotReader
 from kraftwire.sim.disk import SimFiles
 from tests.support.lone_replica import WALL_MS, LoneReplica
 from tests.support.raft_lone import Lone
-from tests.support.raft_talk import fetched
+from tests.support.raft_messages import fetched
 
 _HOUR_MS = 3_600_000
 

@@ -11,14 +11,14 @@ import pytest
 from kraftwire.raft import effects, events
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter
 from tests.support.raft_lone import Lone
+from tests.support.raft_messages import add_voter, remove_voter
 from tests.support.raft_nodes import LISTENER, directory_id, endpoint, features
 from tests.support.raft_quorums import caught_up, fetches, keys, leading, replies
-from tests.support.raft_talk import add_voter, remove_voter
 
 ZERO = bytes(16)
 
 
-def asked(lone: Lone, request: Any) -> tuple[int, str]:
+def answer_to(lone: Lone, request: Any) -> tuple[int, str]:
     """The immediate answer of a leader: error and message."""
     answer = lone.request(request)
     assert answer is not None, "nothing was wrong with it"
@@ -100,7 +100,7 @@ def test_the_first_of_several_errors_is_reported(state: str) -> None:
         if not wanted:
             continue
         fields = {"node_id": 4, **FAULTS[second], **FAULTS[first]}
-        found = asked(STATES[state](), add_voter(fields.pop("node_id"), **fields))
+        found = answer_to(STATES[state](), add_voter(fields.pop("node_id"), **fields))
         assert found[0] == CODES[wanted], (first, second)
         assert wanted in found[1], (first, second)
 
@@ -108,17 +108,17 @@ def test_the_first_of_several_errors_is_reported(state: str) -> None:
 @pytest.mark.parametrize("port", [0, -1, 65536])
 def test_an_impossible_address_is_refused(port: int) -> None:
     """The voter would be in the set, but no peer could reach it."""
-    assert asked(leading(), add_voter(4, port=port))[0] == 42
+    assert answer_to(leading(), add_voter(4, port=port))[0] == 42
 
 
 def test_a_negative_id_is_invalid() -> None:
     """R-ADD-1: -1 is the id of consumers."""
-    assert asked(leading(), add_voter(-1, directory=b"d" * 16))[0] == 42
+    assert answer_to(leading(), add_voter(-1, directory=b"d" * 16))[0] == 42
 
 
 def test_the_same_id_with_another_directory_is_a_duplicate() -> None:
     """R-ADD-1: at most one entry for an id; the old directory has to be removed first."""
-    code, text = asked(leading(), add_voter(2, directory=b"another one dir."))
+    code, text = answer_to(leading(), add_voter(2, directory=b"another one dir."))
     assert code == 126
     assert ReplicaKey(2, directory_id(2)).directory_text in text
 
@@ -130,7 +130,7 @@ def test_a_voter_that_has_just_failed_is_not_asked_again_at_once() -> None:
     assert lone.request(add_voter(4)) is None
     [refused] = replies(lone.fail(probe(lone)))
     assert refused.error_code == 7
-    assert asked(lone, add_voter(4)) == (7, "the connection to 4 is busy, or has just failed")
+    assert answer_to(lone, add_voter(4)) == (7, "the connection to 4 is busy, or has just failed")
     lone.wait(lone.config.timers.retry_backoff_ms)
     assert lone.request(add_voter(4)) is None
 
@@ -140,7 +140,7 @@ def test_a_voter_that_has_just_failed_is_not_asked_again_at_once() -> None:
 
 def probe(lone: Lone) -> effects.SendRequest:
     """The request that asks the new voter which versions it supports."""
-    found = lone.last_asked
+    found = lone.last_request
     assert found.message.NAME == "ApiVersionsRequest"
     return found
 
@@ -187,7 +187,7 @@ def test_a_voter_that_refuses_to_be_asked_is_not_added(error: int) -> None:
     answer.error_code = error
     [refused] = replies(lone.answer(probe(lone), answer))
     assert refused.error_code == 7
-    assert asked(lone, add_voter(4))[0] == 7
+    assert answer_to(lone, add_voter(4))[0] == 7
 
 
 def test_a_voter_that_is_not_caught_up_is_not_added() -> None:
@@ -290,7 +290,7 @@ def test_the_answer_may_come_with_the_append() -> None:
     lone = probing(waits=False)
     [answer] = replies(lone.answer(probe(lone), features()))
     assert answer.error_code == 0
-    assert "another change is pending: add voter 4" in asked(lone, add_voter(5))[1]
+    assert "another change is pending: add voter 4" in answer_to(lone, add_voter(5))[1]
     fetches(lone, 2)
     fetches(lone, 3)
     assert len(replies_to_add(lone)) == 2

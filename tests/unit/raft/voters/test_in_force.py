@@ -11,9 +11,9 @@ from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.offsets import OffsetAndEpoch
 from tests.support.raft_disk import snapshot_bytes
 from tests.support.raft_lone import Lone
+from tests.support.raft_messages import add_voter, begin, fetched, remove_voter, voted
 from tests.support.raft_nodes import directory_id, dynamic_set, features, voter, voters_control
 from tests.support.raft_quorums import append, caught_up, fetches, leading
-from tests.support.raft_talk import add_voter, begin, fetched, remove_voter, voted
 
 OTHER = b"another one dir."
 
@@ -45,11 +45,11 @@ def test_a_follower_goes_by_a_set_that_is_not_committed() -> None:
     found = gets(lone, dynamic_set([1, 2, 3, 4, 5]))
     [changed] = [one for one in found if isinstance(one, effects.VotersChanged)]
     assert (changed.offset, changed.kraft_version, len(changed.voters)) == (0, 1, 5)
-    lone.fail(lone.last_asked)
-    before = len(lone.asked)
+    lone.fail(lone.last_request)
+    before = len(lone.requests)
     lone.wait(5000)
     assert lone.core.role in ("prospective", "follower")
-    votes = [one for one in lone.asked[before:] if one.message.NAME == "VoteRequest"]
+    votes = [one for one in lone.requests[before:] if one.message.NAME == "VoteRequest"]
     assert {one.destination.id for one in votes} == {2, 3, 4, 5}
 
 
@@ -74,10 +74,10 @@ def test_a_follower_whose_removal_may_not_be_committed_stands() -> None:
     lone = following()
     gets(lone, dynamic_set([2, 3]))
     assert not lone.core.is_voter
-    before = len(lone.asked)
+    before = len(lone.requests)
     lone.wait(10_000)
     assert "prospective" in roles_of(lone)
-    votes = [one for one in lone.asked[before:] if one.message.NAME == "VoteRequest"]
+    votes = [one for one in lone.requests[before:] if one.message.NAME == "VoteRequest"]
     assert {one.destination.id for one in votes} == {2, 3}
 
 
@@ -91,7 +91,7 @@ def test_a_leader_that_removed_itself_of_two_leads_again_until_that_is_committed
     lone.restart()
     assert lone.core.role == "resigned"
     lone.lead()
-    votes = [one for one in lone.asked if one.message.NAME == "VoteRequest"]
+    votes = [one for one in lone.requests if one.message.NAME == "VoteRequest"]
     assert {one.destination.id for one in votes} == {2}
     assert not lone.all_of(effects.HighWatermarkAdvanced)
     fetches(lone, 2)
@@ -126,7 +126,7 @@ def test_a_candidate_that_wins_counts_those_that_it_asked() -> None:
     """R-VOTE-11: answers count by key; the vote of another directory does not count."""
     lone = Lone(is_dynamic=True)
     lone.wait(2000)
-    asked = {one.destination.id: one for one in lone.asked if one.message.NAME == "VoteRequest"}
+    asked = {one.destination.id: one for one in lone.requests if one.message.NAME == "VoteRequest"}
     for sent in asked.values():
         assert sent.destination.directory_id == directory_id(sent.destination.id)
         partition = sent.message.topics[0].partitions[0]  # type: ignore[attr-defined]
@@ -175,7 +175,7 @@ def test_the_high_watermark_does_not_fall_when_the_set_grows() -> None:
     fetches(lone, 2)
     mark = lone.core.high_watermark
     lone.request(add_voter(4))
-    lone.answer(lone.last_asked, features())
+    lone.answer(lone.last_request, features())
     fetches(lone, 4, mark - 1)
     assert lone.core.high_watermark == mark
     fetches(lone, 2)
@@ -220,7 +220,7 @@ def test_a_voter_is_replaced_under_its_id_in_two_steps() -> None:
     fetches(lone, 2)
     fetches(lone, 3, directory=OTHER)
     assert lone.request(add_voter(3, directory=OTHER)) is None
-    lone.answer(lone.last_asked, features())
+    lone.answer(lone.last_request, features())
     assert lone.core.voters.get(3) == voter(3, OTHER)
     mark = lone.core.high_watermark
     fetches(lone, 3)
@@ -233,7 +233,7 @@ def test_a_replaced_disk_refuses_what_is_meant_for_its_predecessor() -> None:
     """S17, R-VOTE-13: the request names the directory, and the error is not a refusal."""
     lone = Lone(is_dynamic=True)
     lone.wait(2000)
-    asked = {one.destination.id: one for one in lone.asked if one.message.NAME == "VoteRequest"}
+    asked = {one.destination.id: one for one in lone.requests if one.message.NAME == "VoteRequest"}
     wiped = Lone(3, is_dynamic=True, key=ReplicaKey(3, OTHER))
     answer = wiped.request(asked[3].message)
     partition = answer.topics[0].partitions[0]

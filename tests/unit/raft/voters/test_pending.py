@@ -6,9 +6,9 @@ from typing import Any
 
 from kraftwire.raft import effects, events
 from tests.support.raft_lone import Lone
+from tests.support.raft_messages import add_voter, begin, fetched, remove_voter, vote
 from tests.support.raft_nodes import features
 from tests.support.raft_quorums import append, caught_up, fetches, leading, replies
-from tests.support.raft_talk import add_voter, begin, fetched, remove_voter, vote
 
 
 def removing(voters: tuple[int, ...] = (1, 2, 3, 4)) -> Lone:
@@ -139,7 +139,7 @@ def test_the_probed_voter_joins_the_set_that_is_there_then() -> None:
     lone = leading()
     caught_up(lone, 4)
     lone.request(add_voter(4))
-    sent = lone.last_asked
+    sent = lone.last_request
     assert lone.request(remove_voter(3)).error_code == 7
     lone.answer(sent, features())
     assert sorted(lone.core.voters.voters) == [1, 2, 3, 4]

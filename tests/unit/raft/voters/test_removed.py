@@ -9,9 +9,9 @@ import pytest
 
 from kraftwire.raft import effects
 from tests.support.raft_lone import Lone
+from tests.support.raft_messages import remove_voter
 from tests.support.raft_nodes import directory_id
 from tests.support.raft_quorums import append, fetches, leading, replies
-from tests.support.raft_talk import remove_voter
 from tests.unit.raft.voters.test_added import CODES, STATES
 
 _CODES = {

@@ -11,9 +11,9 @@ import pytest
 from kraftwire.raft import effects
 from kraftwire.raft.voters import Endpoint, ReplicaKey
 from tests.support.raft_lone import Lone
+from tests.support.raft_messages import fetched, remove_voter, update_voter, updated
 from tests.support.raft_nodes import LISTENER, directory_id
 from tests.support.raft_quorums import fetches, leading
-from tests.support.raft_talk import fetched, remove_voter, update_voter, updated
 from tests.unit.raft.voters.test_added import follower, pending, uncommitted_leader, unsettled
 
 _FAULTS: dict[str, tuple[int, dict[str, Any]]] = {
@@ -149,7 +149,7 @@ def following(**fields: Any) -> Lone:
 
 def updates(lone: Lone) -> list[effects.SendRequest]:
     """The UpdateRaftVoter requests so far."""
-    return [one for one in lone.asked if one.message.NAME == "UpdateRaftVoterRequest"]
+    return [one for one in lone.requests if one.message.NAME == "UpdateRaftVoterRequest"]
 
 
 def test_a_static_voter_tells_each_leader_once() -> None:
@@ -173,7 +173,7 @@ def test_a_refused_update_is_sent_again_after_the_fetch_timeout() -> None:
     lone.answer(updates(lone)[0], updated(2, 1, error=7))
     for _ in range(8):
         lone.wait(500)
-        sent = lone.last_asked
+        sent = lone.last_request
         if sent.message.NAME == "UpdateRaftVoterRequest":
             lone.answer(sent, updated(2, 1, error=7))
             lone.wait(20)
@@ -196,7 +196,7 @@ def test_an_update_that_gets_no_answer_does_not_stop_the_fetches() -> None:
     lone = following()
     lone.fail(updates(lone)[0])
     lone.wait(20)
-    assert lone.last_asked.message.NAME == "FetchRequest"
+    assert lone.last_request.message.NAME == "FetchRequest"
 
 
 @pytest.mark.parametrize(("own", "count"), [((LISTENER,), 0), ((LISTENER, "OTHER"), 1)])
