@@ -57,7 +57,7 @@ class Sink:
     def finish(self) -> None:
         """Show the rest, such as statistics, and flush."""
 
-    # -- several processes: see `inspect.run.relay` --------------------------------------------
+    # -- several processes: see `inspect.run.parallel` -----------------------------------------
 
     def relay(self, later: Callable[[Frame, int], DecodedFrame], topics: TopicNames, /) -> None:
         """Prepare for frames that other processes show; `later` decodes one after its turn."""

@@ -75,7 +75,7 @@ def test_captures_share_one_budget(
     assert callable(attack)
     path = _packed(tmp_path / "capture.pcap.gz", attack(count, size))
     found = decode(path)
-    assert "for want of memory" in found.errors
+    assert "to save memory" in found.errors
 
 
 def test_frames_that_are_dropped_say_so(tmp_path: Path) -> None:

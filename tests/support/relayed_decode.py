@@ -18,31 +18,30 @@ import sys
 from itertools import count
 
 from kraftwire.cli.main import main
-from kraftwire.inspect.run import relay
-from kraftwire.inspect.run.chunking import Pace
+from kraftwire.inspect.run import parallel
 
-stretch, alone, *arguments = sys.argv[1:]
+chunk, alone, *arguments = sys.argv[1:]
 calls = count()
 
-def fixed(pace, number):
-    # Every other time the process goes on by itself while the copies run.
-    return int(stretch) if next(calls) % 3 else 0
+def fixed(size, number):
+    # Every other time the process goes on by itself while the workers run.
+    return int(chunk) if next(calls) % 3 else 0
 
-def hear(self):
+def wait(self):
     # Wait for room rather than look whether there is any.
     while len(self._running) >= self.count - 1:
-        self._hear(self._running[0])
+        self._collect(self._running[0])
 
-relay.CHECKED_FRAMES = int(alone)
-Pace.stretch = fixed
-relay.Relay._hear_some = hear
+parallel.CHECKED_FRAMES = int(alone)
+parallel.ChunkSize.frames = fixed
+parallel.Relay._collect_finished = wait
 sys.exit(main(arguments))
 """
 
 
-def relayed_decode(*arguments: str, stretch: int, alone: int) -> Done:
-    """Run `kraftwire decode`; copies show `stretch` frames, the process itself `alone` at once."""
-    sizes = (str(stretch), str(alone))
+def relayed_decode(*arguments: str, chunk: int, alone: int) -> Done:
+    """Run `kraftwire decode`; workers show `chunk` frames, the process itself `alone` at once."""
+    sizes = (str(chunk), str(alone))
     command = [sys.executable, "-c", _PROGRAM, *sizes, "decode", *arguments]
     done = subprocess.run(command, capture_output=True, check=False, encoding="utf-8")
     return Done(done.stdout, done.stderr, done.returncode)

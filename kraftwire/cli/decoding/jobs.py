@@ -1,7 +1,7 @@
 """`kraftwire decode --jobs`: a run in several processes, with the output of one.
 
-Owns how many processes there are, and the first of them, which reads everything; see
-`inspect.run.relay` for the others. The process of the command itself only waits, and may show the
+Owns how many processes there are, and the first of them, which reads everything; the others are
+workers of `inspect.run.parallel`. The process of the command itself only waits, and may show the
 progress meanwhile.
 """
 
@@ -14,10 +14,8 @@ from contextlib import AbstractContextManager
 from typing import IO, Any, NoReturn
 
 from kraftwire.errors import KraftwireError
-from kraftwire.inspect.run.forked import Original, split
 from kraftwire.inspect.run.inputs import STDIN, is_capture
-from kraftwire.inspect.run.ordered_output import InTurn
-from kraftwire.inspect.run.relay import Relay
+from kraftwire.inspect.run.parallel import OrderedOutput, Parent, Relay, fork
 from kraftwire.inspect.run.run import Totals
 
 __all__ = ["in_processes", "job_count"]
@@ -59,23 +57,23 @@ def in_processes(
     """Do some work in processes that share a relay onto a stream; returns its result.
 
     Meanwhile the number of frames in `totals` grows. Order: `watching` is entered once this
-    process makes no more copies, so it may start threads.
+    process forks no more, so it may start threads.
     """
     sys.stdout.flush()
     sys.stderr.flush()
-    first = split()
-    if isinstance(first, Original):
-        _read_all(first, Relay(count, InTurn(stream), first.tell), work)
+    reader = fork()
+    if isinstance(reader, Parent):
+        _read_all(reader, Relay(count, OrderedOutput(stream), reader.send), work)
     try:
         with watching:
-            while isinstance(said := first.hear(), int):
-                totals.frames = said
+            while isinstance(received := reader.receive(), int):
+                totals.frames = received
     finally:
-        first.stop()
-    return said
+        reader.stop()
+    return received
 
 
-def _read_all(original: Original, relay: Relay, work: Callable[[Relay], object]) -> NoReturn:
+def _read_all(parent: Parent, relay: Relay, work: Callable[[Relay], object]) -> NoReturn:
     """Act as the process that reads everything. Does not return."""
 
     def result() -> object:
@@ -86,4 +84,4 @@ def _read_all(original: Original, relay: Relay, work: Callable[[Relay], object])
         finally:
             relay.stop()
 
-    original.leave(result)
+    parent.exit_with(result)

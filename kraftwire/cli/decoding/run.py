@@ -19,9 +19,9 @@ from kraftwire.decode.body.capture_context import Memory
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.options import Options
 from kraftwire.decode.sinks import Sink
-from kraftwire.inspect.run.filter_hints import Offered
+from kraftwire.inspect.run.filter_hints import FilterHints
 from kraftwire.inspect.run.inputs import InputKind, Inputs, is_live
-from kraftwire.inspect.run.relay import Relay
+from kraftwire.inspect.run.parallel import Relay
 from kraftwire.inspect.run.run import Run, Totals
 from kraftwire.inspect.run.summary import summary
 
@@ -97,7 +97,7 @@ def show(
         run = reading.start(make_sink, stream)
         with Progress(run.totals, is_wanted=not reading.is_quiet):
             reading.read(run)
-        totals, hints = run.totals, run.offered
+        totals, hints = run.totals, run.hints
     if not reading.is_quiet:
         _report(totals, hints)
     return int(totals.exit_code)
@@ -105,21 +105,21 @@ def show(
 
 def _show_in_processes(
     reading: Reading, make_sink: MakeSink, stream: IO[Any], count: int
-) -> tuple[Totals, Offered]:
-    def work(relay: Relay) -> tuple[Totals, Offered]:
+) -> tuple[Totals, FilterHints]:
+    def work(relay: Relay) -> tuple[Totals, FilterHints]:
         run = reading.start(make_sink, stream, relay)
         reading.read(run)
         run.finish_relay()
         run.totals.files.on_finding = None
-        return run.totals, run.offered
+        return run.totals, run.hints
 
     totals = Totals()
     progress = Progress(totals, is_wanted=not reading.is_quiet)
-    found: tuple[Totals, Offered] = in_processes(count, work, stream, totals, progress)
+    found: tuple[Totals, FilterHints] = in_processes(count, work, stream, totals, progress)
     return found
 
 
-def _report(totals: Totals, hints: Offered) -> None:
+def _report(totals: Totals, hints: FilterHints) -> None:
     for line in summary(totals):
         say(f"kraftwire: {line}")
     if totals.has_more and not totals.has_shown:

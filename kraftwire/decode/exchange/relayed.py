@@ -1,4 +1,4 @@
-"""Pairing in a process that leaves some frames to others: see `run.relay`.
+"""Pairing in a process that leaves some frames to others: see `inspect.run.parallel`.
 
 Owns requests that were passed over. Most of them are answered by a frame that is passed over too,
 and are never decoded. A request whose response is shown here is decoded at that moment, or before

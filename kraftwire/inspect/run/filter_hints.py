@@ -1,6 +1,6 @@
-"""The values in inputs of which nothing passes the filters, for a message that lists them.
+"""Collects values to suggest when filters match nothing: names of APIs, and what filters test.
 
-Owns the names that are kept, in bounded number, of what the filters ask for and of APIs.
+Owns how many of them are kept.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kraftwire.decode.filters.frame_filter import FilterOptions, is_wanted, is_w
 from kraftwire.decode.filters.line_filter import key_texts
 from kraftwire.records.reader import Batch
 
-__all__ = ["Offered"]
+__all__ = ["FilterHints"]
 
 _NAMES_MAX = 1000
 _SHOWN_MAX = 8
@@ -24,7 +24,7 @@ _KEY_SHOWN_MAX = 40
 _NS_PER_MS = 1_000_000
 
 
-class Offered:
+class FilterHints:
     """Collects the values of frames and lines that the filters test."""
 
     def __init__(self, options: FilterOptions) -> None:
@@ -33,7 +33,7 @@ class Offered:
         self._spans: dict[str, tuple[int, int]] = {}
         self._looked = 0
 
-    def see_frame(self, frame: DecodedFrame) -> None:
+    def add_frame(self, frame: DecodedFrame) -> None:
         """Collect the values of a frame."""
         options = self._options
         api = frame.api_name or f"API {frame.frame.api_key}"
@@ -54,31 +54,31 @@ class Offered:
         if options.error:
             self._add("errors", frame.error_names)
         if options.since is not None or options.until is not None:
-            self._stretch("times", frame.frame.time_ns // _NS_PER_MS)
+            self._extend("times", frame.frame.time_ns // _NS_PER_MS)
         if options.min_latency_ms is not None and frame.frame.latency_ms is not None:
-            self._stretch("latencies", round(frame.frame.latency_ms * 1000))
+            self._extend("latencies", round(frame.frame.latency_ms * 1000))
 
-    def see_partition(self, topic: str, index: int) -> None:
+    def add_partition(self, topic: str, index: int) -> None:
         """Collect the partition of a file that was not read, as the partition is not wanted."""
         if self._options.topic:
             self._add("topics", [topic])
         if self._options.partition:
             self._add_partitions(topic, [index])
 
-    def see_line(self, line: FileLine) -> None:
+    def add_line(self, line: FileLine) -> None:
         """Collect the values of a line of a file."""
         batch = line.batch
         if batch is None:
             return
         if self._options.offset and batch.magic == 2:
-            self._stretch("offsets", batch.base_offset)
-            self._stretch("offsets", batch.last_offset)
+            self._extend("offsets", batch.base_offset)
+            self._extend("offsets", batch.last_offset)
         if self._options.since is not None or self._options.until is not None:
-            self._stretch("times", batch.max_timestamp)
+            self._extend("times", batch.max_timestamp)
         if self._options.key and not batch.is_control and not line.hides_records:
             self._add_keys(batch)
 
-    def merge(self, other: Offered) -> None:
+    def merge(self, other: FilterHints) -> None:
         """Add what another object has collected after this one."""
         for kind, counts in other._counts.items():
             mine = self._counts.setdefault(kind, Counter())
@@ -86,8 +86,8 @@ class Offered:
                 if name in mine or len(mine) < _NAMES_MAX:
                     mine[name] += count
         for kind, (first, last) in other._spans.items():
-            self._stretch(kind, first)
-            self._stretch(kind, last)
+            self._extend(kind, first)
+            self._extend(kind, last)
 
     def texts(self) -> Iterator[str]:
         """Describe the values, one kind after the other."""
@@ -119,7 +119,7 @@ class Offered:
             if name in counts or len(counts) < _NAMES_MAX:
                 counts[name] += 1
 
-    def _stretch(self, kind: str, value: int) -> None:
+    def _extend(self, kind: str, value: int) -> None:
         if value >= 0:
             first, last = self._spans.get(kind, (value, value))
             self._spans[kind] = min(first, value), max(last, value)

@@ -1,4 +1,4 @@
-"""Where a run's frames and lines come from: captures, files and folders, pipes, bare frames.
+"""Where a run's frames and lines come from: captures, files and folders, pipes, raw frames.
 
 Owns the order of inputs and what is done about one that cannot be read: it is reported, and the run
 continues with the next.
@@ -24,7 +24,7 @@ from kraftwire.decode.files.source import ByteSource, open_source, open_stream
 from kraftwire.decode.files.walk import walk
 from kraftwire.errors import KraftwireError, StorageError, UsageError
 from kraftwire.inspect.run.piped import Piped
-from kraftwire.inspect.run.raw_frames import BareFrames
+from kraftwire.inspect.run.raw_frames import RawFrames
 from kraftwire.inspect.run.run import Run
 
 __all__ = ["STDIN", "InputKind", "Inputs", "is_capture", "is_live", "kind_of"]
@@ -43,13 +43,13 @@ InputKind = Literal["auto", "capture", "file", "hex", "frames"]
 class Inputs:
     """Runs the inputs of a command line.
 
-    `tell` takes a line about what cannot be read. `api` are key and version of the requests
-    that bare frames answer, None if these are requests. If it `is_merging`, captures that were
+    `report` takes a line about what cannot be read. `api` are key and version of the requests
+    that raw frames answer, None if these are requests. If it `is_merging`, captures that were
     taken at the same time are read as one.
     """
 
     run: Run
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
     kind: InputKind = "auto"
     api: tuple[int, int] | None = None
     is_merging: bool = True
@@ -89,11 +89,11 @@ class Inputs:
 
     def _fail(self, error: KraftwireError) -> None:
         self.run.totals.unreadable += 1
-        self.tell(str(error))
+        self.report(str(error))
 
     def _read_one(self, path: str, rotated: Rotated) -> None:
         if self.kind in ("hex", "frames"):
-            self._read_bare(path)
+            self._read_raw(path)
         elif self.kind == "capture":
             self._read_capture(rotated.take(path))
         elif is_live([path]):
@@ -138,9 +138,9 @@ class Inputs:
             totals.captures[path] = capture.health
             if offset:
                 words = f"{abs(offset) / 1e6:,.3f} ms"
-                self.tell(f"{path}: its clock is {words} {'behind' if offset > 0 else 'ahead'}")
+                self.report(f"{path}: its clock is {words} {'behind' if offset > 0 else 'ahead'}")
         for place in clocks.alone:
-            self.tell(f"{paths[place]}: no frame in common with {paths[0]}, its clock is trusted")
+            self.report(f"{paths[place]}: no frame in common with {paths[0]}, its clock is trusted")
         size = sum(map(_size, paths))
         self.run.frames(
             merged(captures, clocks, endings),
@@ -179,7 +179,7 @@ class Inputs:
             except StorageError as error:
                 self._fail(error)
         if is_empty:
-            self.tell(f"{path}: no file in it can be decoded")
+            self.report(f"{path}: no file in it can be decoded")
 
     def _read_file(self, path: Path, rotated: Rotated) -> None:
         with open_source(path) as source:
@@ -203,11 +203,11 @@ class Inputs:
             self.run.totals.passed_over += 1
             partition = partition_of(source.path)
             if partition is not None:
-                self.run.offered.see_partition(partition.topic, partition.index)
+                self.run.hints.add_partition(partition.topic, partition.index)
 
-    def _read_bare(self, path: str) -> None:
+    def _read_raw(self, path: str) -> None:
         self.run.line_filter.ensure_for_captures(path)
-        frames = BareFrames(path, self._fail, self.api)
+        frames = RawFrames(path, self._fail, self.api)
         try:
             with _open(path) as stream:
                 is_hex = self.kind == "hex"

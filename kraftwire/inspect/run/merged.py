@@ -137,34 +137,34 @@ def _middle(values: list[int]) -> float:
 
 
 class MergedEndings:
-    """Ends of connections in several captures, told by the common clock, each once.
+    """Passes on the ends of connections in several captures, by the common clock, each once.
 
     They wait until the frames before them were shown.
     """
 
-    def __init__(self, clocks: Clocks, tell: Callable[[Ending], None]) -> None:
+    def __init__(self, clocks: Clocks, on_ending: Callable[[Ending], None]) -> None:
         self._clocks = clocks
-        self._tell = tell
+        self._on_ending = on_ending
         self._waiting: list[tuple[int, int, Ending]] = []
         self._count = 0
 
     def of(self, at: int) -> Callable[[Ending], None]:
-        """Return what takes the ends in a capture."""
+        """Return the callback for the ends in a capture."""
         offset, owner = self._clocks.offsets_ns[at], self._clocks.owner
 
-        def hear(ending: Ending) -> None:
+        def take(ending: Ending) -> None:
             if owner.get(ending.connection, at) == at:
                 time_ns = ending.time_ns + offset
                 moved = replace(ending, time_ns=time_ns)
                 heappush(self._waiting, (time_ns, self._count, moved))
                 self._count += 1
 
-        return hear
+        return take
 
-    def tell_until(self, time_ns: int | None) -> None:
-        """Tell of the ends before a time, None for all."""
+    def pass_until(self, time_ns: int | None) -> None:
+        """Pass on the ends before a time, None for all."""
         while self._waiting and (time_ns is None or self._waiting[0][0] < time_ns):
-            self._tell(heappop(self._waiting)[2])
+            self._on_ending(heappop(self._waiting)[2])
 
 
 def merged(
@@ -172,15 +172,15 @@ def merged(
 ) -> Iterator[Frame]:
     """The frames of captures by time, those of a connection from one capture only.
 
-    `endings` are those of the captures, and are told in between.
+    `endings` are those of the captures, and are passed on in between.
     """
     ways = (_moved(each, at, clocks) for at, each in enumerate(captures))
     for latest, _, _, frame in merge(*ways):
         if endings is not None:
-            endings.tell_until(latest)
+            endings.pass_until(latest)
         yield frame
     if endings is not None:
-        endings.tell_until(None)
+        endings.pass_until(None)
 
 
 def _moved(

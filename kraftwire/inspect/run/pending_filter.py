@@ -17,7 +17,7 @@ from kraftwire.decode.exchange.paired import WholePaired
 from kraftwire.decode.filters.frame_filter import FrameFilter
 from kraftwire.decode.sinks import Sink
 
-__all__ = ["Held", "HeldInOrder"]
+__all__ = ["PendingExchanges", "PendingInOrder"]
 
 # The memory of something that waits besides its bytes.
 _OBJECT_BYTES = 2000
@@ -25,7 +25,7 @@ _OBJECT_BYTES = 2000
 _Show = Callable[[DecodedFrame], None]
 
 
-class Held(WholePaired):
+class PendingExchanges(WholePaired):
     """Requests that wait for their responses, and are shown together with them."""
 
     def __init__(self, filter: FrameFilter, show: _Show) -> None:
@@ -52,7 +52,7 @@ class _Place:
     is_shown: bool | None = None
 
 
-class HeldInOrder(WholePaired):
+class PendingInOrder(WholePaired):
     """Frames and ends of connections that stay in their order.
 
     What follows a request waits with it. If too much waits, the first frame is judged alone.

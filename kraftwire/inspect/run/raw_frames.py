@@ -17,7 +17,7 @@ from kraftwire.errors import StorageError, WireError
 from kraftwire.limits import FILE_WINDOW_BYTES, FRAME_SIZE_MAX
 from kraftwire.wire.frame import LENGTH_SIZE, frame_size
 
-__all__ = ["BareFrames"]
+__all__ = ["RawFrames"]
 
 # A longer line of `kraftwire decode --input hex` is skipped. The largest frame has this size with
 # colons between its bytes, and leaves room for a comment.
@@ -29,7 +29,7 @@ _CUT = "cut-by-capture-end"
 
 
 @dataclass(slots=True)
-class BareFrames:
+class RawFrames:
     """Makes frames of bytes.
 
     `on_error` is called for what is not a frame. `api` are key and version of the requests that the

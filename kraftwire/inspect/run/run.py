@@ -24,9 +24,9 @@ from kraftwire.decode.filters.line_filter import LineFilter
 from kraftwire.decode.options import Options
 from kraftwire.decode.sinks import Sink
 from kraftwire.errors import StorageError, UsageError
-from kraftwire.inspect.run.filter_hints import Offered
-from kraftwire.inspect.run.pending_filter import Held, HeldInOrder
-from kraftwire.inspect.run.relay import Relay
+from kraftwire.inspect.run.filter_hints import FilterHints
+from kraftwire.inspect.run.parallel import Relay
+from kraftwire.inspect.run.pending_filter import PendingExchanges, PendingInOrder
 
 __all__ = ["Run", "Totals"]
 
@@ -81,7 +81,7 @@ class Totals:
 
 
 # Frames that were shown, findings in them by id, and the values that filters test.
-Counts = tuple[int, Counter[str], Offered]
+Counts = tuple[int, Counter[str], FilterHints]
 
 
 class Run:
@@ -108,9 +108,9 @@ class Run:
         self._decoder = FrameDecoder(options.settings(self.memory), self.memory)
         self._filter = options.frame_filter()
         self.line_filter = LineFilter(options.filters)
-        self.offered = Offered(options.filters)
+        self.hints = FilterHints(options.filters)
         self._sink = sink
-        self._in_order: HeldInOrder | None = None
+        self._in_order: PendingInOrder | None = None
         self._is_refused = False
         self._relay = relay
         if relay is not None:
@@ -190,7 +190,7 @@ class Run:
     def _show_relayed(
         self, lists: Iterable[Sequence[Frame]], relay: Relay, part_read: Callable[[], float]
     ) -> None:
-        """Show some frames; learn from the others, which copies of this process show."""
+        """Show some frames; learn from the others, which workers show."""
         try:
             self._show_or_pass_over(lists, relay, part_read)
         except BaseException as error:
@@ -231,20 +231,20 @@ class Run:
 
     def _take_counts(self) -> Counts:
         """Return what was counted of the frames that were shown since the last time."""
-        totals, counts = self.totals, (self.totals.shown, self.totals.findings, self.offered)
+        totals, counts = self.totals, (self.totals.shown, self.totals.findings, self.hints)
         totals.shown, totals.findings = 0, Counter()
-        self.offered = Offered(self.options.filters)
+        self.hints = FilterHints(self.options.filters)
         return counts
 
     def _show_exchanges(self, frames: Iterable[Frame]) -> None:
         """Hold requests back: whether an exchange is wanted may depend on its response."""
         sink = self._sink
-        held: WholePaired = Held(self._filter, self._show)
+        pending: WholePaired = PendingExchanges(self._filter, self._show)
         if sink.needs_order:
-            held = self._in_order = HeldInOrder(self._filter, self._show, sink)
+            pending = self._in_order = PendingInOrder(self._filter, self._show, sink)
         for frame in frames:
-            held.frame(self._decode(frame))
-        held.finish()
+            pending.frame(self._decode(frame))
+        pending.finish()
         self._in_order = None
 
     def _decode(self, frame: Frame) -> DecodedFrame:
@@ -252,7 +252,7 @@ class Run:
         self.totals.frames = number + 1
         decoded = self._decoder.decode(frame, number)
         if not self.totals.shown:
-            self.offered.see_frame(decoded)
+            self.hints.add_frame(decoded)
         return decoded
 
     def _show_alone(self, decoded: DecodedFrame) -> None:
@@ -272,7 +272,7 @@ class Run:
         for line in lines:
             kept = keep(line)
             if kept is None:
-                self.offered.see_line(line)
+                self.hints.add_line(line)
             else:
                 self.totals.lines_shown += 1
                 show(kept)
@@ -286,7 +286,7 @@ class Run:
         """Wait for the processes of a relay, and add what they counted. Order: after `finish`."""
         if self._relay is None:
             return
-        for shown, findings, offered in self._relay.finish():
+        for shown, findings, hints in self._relay.finish():
             self.totals.shown += shown
             self.totals.findings.update(findings)
-            self.offered.merge(offered)
+            self.hints.merge(hints)

@@ -20,7 +20,7 @@ _KEYLOG_HINT = (
 # Attribute of a capture's health -> words for it; only what is not zero is shown.
 _HEALTH = (
     ("midstream_connections", "connections open before the capture began"),
-    ("relieved_connections", "times that connections gave up what they held, for want of memory"),
+    ("relieved_connections", "times that connections gave up what they held, to save memory"),
     ("other_connections", "connections of something else"),
     ("partial_frames", "frames with missing bytes"),
     ("early_responses", "responses to requests from before the capture"),
@@ -29,11 +29,11 @@ _HEALTH = (
     ("gaps", "gaps"),
     ("missing_bytes", "bytes missing"),
     ("skipped_bytes", "bytes passed over"),
-    ("resyncs", "new starts after damage"),
+    ("resyncs", "resynchronizations"),
     ("truncated_packets", "truncated packets"),
     ("retransmissions", "retransmissions"),
     ("overlaps", "overlaps"),
-    ("conflicts", "packets that say again what came before, and something else"),
+    ("conflicts", "retransmissions with different content"),
     ("out_of_order", "packets out of order"),
     ("fragments", "IP fragments"),
     ("skipped_packets", "packets of other protocols"),

@@ -56,7 +56,7 @@ def _equal_however_shared(*arguments: str) -> Done:
     """Decode in one process, and in several that show few frames or many at once."""
     one = run_decode(*arguments, "--jobs", "1")
     for stretch, alone, jobs in WAYS:
-        many = relayed_decode(*arguments, "--jobs", str(jobs), stretch=stretch, alone=alone)
+        many = relayed_decode(*arguments, "--jobs", str(jobs), chunk=stretch, alone=alone)
         assert many == one, (stretch, alone, jobs)
     return one
 

@@ -14,7 +14,7 @@ from kraftwire.decode.body.records import Settings
 from kraftwire.decode.filters.frame_filter import FilterOptions, FrameFilter
 from kraftwire.decode.sinks import Sink
 from kraftwire.inspect.run import pending_filter as held_module
-from kraftwire.inspect.run.pending_filter import HeldInOrder
+from kraftwire.inspect.run.pending_filter import PendingInOrder
 from kraftwire.messages.heartbeat_request import HeartbeatRequest
 from kraftwire.messages.heartbeat_response import HeartbeatResponse
 from tests.support.frames_made import FrameMaker
@@ -83,9 +83,9 @@ def _two_clients() -> list[Frame]:
     return [first, second, third, slow.response(HeartbeatResponse())]
 
 
-def _held(sink: _Order, **options: tuple[str, ...]) -> HeldInOrder:
+def _held(sink: _Order, **options: tuple[str, ...]) -> PendingInOrder:
     filters = FilterOptions(**options)  # type: ignore[arg-type]
-    return HeldInOrder(FrameFilter(filters), sink.show, sink)
+    return PendingInOrder(FrameFilter(filters), sink.show, sink)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Copies of a process: what they say, whose turn it is to write, and how much one gets."""
+"""Forked workers: what they send, whose turn it is to write, and the size of a chunk."""
 
 from __future__ import annotations
 
@@ -8,54 +8,60 @@ from io import StringIO
 import pytest
 
 from kraftwire.errors import KraftwireError, StorageError
-from kraftwire.inspect.run.chunking import Pace
-from kraftwire.inspect.run.forked import ENDED_EARLY, Copy, Original, is_ready, split
-from kraftwire.inspect.run.ordered_output import InTurn
+from kraftwire.inspect.run.parallel import (
+    ENDED_EARLY,
+    ChunkSize,
+    OrderedOutput,
+    Parent,
+    Worker,
+    fork,
+    is_ready,
+)
 
 
-def _copy(work: object) -> Copy:
-    """A copy that says the result of some work."""
-    other = split()
-    if isinstance(other, Original):
+def _worker(work: object) -> Worker:
+    """A worker that sends the result of some work."""
+    other = fork()
+    if isinstance(other, Parent):
         assert callable(work)
-        other.leave(work)
+        other.exit_with(work)
     return other
 
 
-def test_a_copy_says_what_it_has_done_or_why_not() -> None:
-    """Errors arrive as what they are; a copy that just ends is one."""
+def test_a_worker_sends_what_it_has_done_or_why_not() -> None:
+    """Errors arrive as what they are; a worker that just ends is one."""
 
     def fail() -> object:
         raise StorageError("no room", file="a.pcap")
 
-    done, failed, ended = _copy(lambda: {"shown": 3}), _copy(fail), _copy(lambda: os._exit(0))
-    assert done.hear() == {"shown": 3}
+    done, failed, ended = _worker(lambda: {"shown": 3}), _worker(fail), _worker(lambda: os._exit(0))
+    assert done.receive() == {"shown": 3}
     with pytest.raises(StorageError, match="no room"):
-        failed.hear()
+        failed.receive()
     with pytest.raises(KraftwireError, match=ENDED_EARLY):
-        ended.hear()
-    for copy in (done, failed, ended):
-        copy.wait()
+        ended.receive()
+    for worker in (done, failed, ended):
+        worker.wait()
 
 
-def test_a_copy_that_is_stopped_says_nothing() -> None:
+def test_a_worker_that_is_stopped_sends_nothing() -> None:
     """It may wait for something that never comes."""
     reading, writing = os.pipe()
-    copy = _copy(lambda: os.read(reading, 1))
-    assert not is_ready(copy.descriptor)
-    copy.stop()
+    worker = _worker(lambda: os.read(reading, 1))
+    assert not is_ready(worker.descriptor)
+    worker.stop()
     os.close(reading)
     os.close(writing)
 
 
-def _turns() -> tuple[InTurn, InTurn, StringIO]:
-    """The streams of a copy and of the process that goes on after it, here in one process."""
+def _turns() -> tuple[OrderedOutput, OrderedOutput, StringIO]:
+    """The streams of a worker and of its parent, here in one process."""
     text = StringIO()
-    before, after = InTurn(text), InTurn(text)
-    ends = after.prepare()
+    before, after = OrderedOutput(text), OrderedOutput(text)
+    ends = after.before_fork()
     copied = os.dup(ends[0]), os.dup(ends[1])
-    after.stay(ends)
-    before.go(copied)
+    after.after_fork_in_parent(ends)
+    before.after_fork_in_worker(copied)
     return before, after, text
 
 
@@ -87,13 +93,13 @@ def test_nothing_is_written_after_a_process_that_ended_early() -> None:
 @pytest.mark.parametrize(
     ("part", "share"), [(0.0, 0), (0.001, 600), (0.5, 450), (0.99, 0), (1.0, 0), (2.0, 0)]
 )
-def test_a_copy_gets_less_towards_the_end(
+def test_a_worker_gets_less_towards_the_end(
     monkeypatch: pytest.MonkeyPatch, part: float, share: int
 ) -> None:
     """So that all processes are done at the same time; nothing where that is not known."""
     clock = iter([0.0, 1.0])
     monkeypatch.setattr("time.process_time", lambda: next(clock))
-    pace = Pace(2, 0, lambda: part)
-    pace.start(0)
-    pace.stop(1000)
-    assert pace.stretch(1000) == share
+    size = ChunkSize(2, 0, lambda: part)
+    size.start(0)
+    size.stop(1000)
+    assert size.frames(1000) == share
