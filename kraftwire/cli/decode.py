@@ -26,7 +26,7 @@ from kraftwire.decode.body.records import Settings
 from kraftwire.decode.body.size_limits import Shown
 from kraftwire.decode.sinks import Sink
 from kraftwire.errors import UsageError
-from kraftwire.inspect.lines.headings import COLUMNS, TIME_FORMS
+from kraftwire.inspect.lines.columns import COLUMNS, TIME_FORMS
 from kraftwire.inspect.run.inputs import InputKind
 
 if TYPE_CHECKING:

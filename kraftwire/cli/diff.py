@@ -15,9 +15,7 @@ from kraftwire.capture.tls.keylog import KeyLog
 from kraftwire.cli.output import put, say
 from kraftwire.decode.text import count_text
 from kraftwire.errors import KraftwireError, UsageError
-from kraftwire.inspect.compare.captures import compare_captures
-from kraftwire.inspect.compare.difference import Comparison
-from kraftwire.inspect.compare.logs import compare_logs
+from kraftwire.inspect.compare import Comparison, compare_captures, compare_logs
 from kraftwire.inspect.run.inputs import is_capture
 
 __all__ = ["diff"]

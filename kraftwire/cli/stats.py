@@ -14,7 +14,7 @@ from kraftwire.cli.decoding.options import (
     reading,
 )
 from kraftwire.cli.decoding.run import show
-from kraftwire.inspect.stats.order import Sort
+from kraftwire.inspect.stats.writer import Sort
 
 __all__ = ["stats"]
 
@@ -39,7 +39,7 @@ def stats(as_json: bool, sort: Sort, top: int | None, **options: Any) -> int:
       kraftwire stats trace.pcapng --client-id 'app-*' --json
       kraftwire stats /var/lib/kafka/data
     """
-    from kraftwire.inspect.stats import StatsJsonWriter, StatsWriter
+    from kraftwire.inspect.stats.writer import StatsJsonWriter, StatsWriter
 
     writer = StatsJsonWriter if as_json else StatsWriter
     what = reading(options, is_brief=True)

@@ -49,7 +49,7 @@ def raft(as_json: bool, **options: Any) -> int:
     FILE is a capture of the traffic between nodes, a metadata log or snapshot,
     or a folder of these: several log directories tell the story together.
     """
-    from kraftwire.inspect.stories.raft.writer import RaftJsonWriter, RaftWriter
+    from kraftwire.inspect.stories.raft import RaftJsonWriter, RaftWriter
 
     writer = RaftJsonWriter if as_json else RaftWriter
     hidden = {"show_secrets": options["show_secrets"]}
@@ -67,7 +67,7 @@ def groups(as_json: bool, **options: Any) -> int:
     FILE is a capture, a log directory with __consumer_offsets, or a folder of
     these.
     """
-    from kraftwire.inspect.stories.groups.writer import GroupsJsonWriter, GroupsWriter
+    from kraftwire.inspect.stories.groups import GroupsJsonWriter, GroupsWriter
 
     writer = GroupsJsonWriter if as_json else GroupsWriter
     return show(
@@ -84,7 +84,7 @@ def transactions(as_json: bool, **options: Any) -> int:
 
     FILE is a capture.
     """
-    from kraftwire.inspect.stories.transactions.writer import (
+    from kraftwire.inspect.stories.transactions import (
         TransactionsJsonWriter,
         TransactionsWriter,
     )
@@ -105,7 +105,7 @@ def topics(as_json: bool, **options: Any) -> int:
 
     FILE is a capture.
     """
-    from kraftwire.inspect.stories.topics.writer import TopicsJsonWriter, TopicsWriter
+    from kraftwire.inspect.stories.topics import TopicsJsonWriter, TopicsWriter
 
     writer = TopicsJsonWriter if as_json else TopicsWriter
     what = reading(options)

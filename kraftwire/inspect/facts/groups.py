@@ -1,4 +1,4 @@
-"""Facts of groups and transactions."""
+"""Facts of groups of every kind, share state and transactions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.inspect.facts.words import (
     MORE_THAN,
+    bytes_text,
     counted,
     named,
     partitions_text,
@@ -15,31 +16,6 @@ from kraftwire.inspect.facts.words import (
     some,
     topics_text,
 )
-
-__all__ = [
-    "add_offsets_to_txn_request",
-    "add_partitions_to_txn_request",
-    "described_groups",
-    "end_txn_request",
-    "find_coordinator_request",
-    "find_coordinator_response",
-    "group_heartbeat_request",
-    "group_heartbeat_response",
-    "group_request",
-    "init_producer_id_request",
-    "init_producer_id_response",
-    "join_group_request",
-    "join_group_response",
-    "leave_group_request",
-    "offset_commit_request",
-    "offset_fetch_request",
-    "offset_fetch_response",
-    "streams_heartbeat_request",
-    "streams_heartbeat_response",
-    "sync_group_request",
-    "txn_offset_commit_request",
-    "write_txn_markers_request",
-]
 
 _KEY_TYPES = {0: "group", 1: "transaction", 2: "share"}
 
@@ -256,3 +232,82 @@ def write_txn_markers_request(body: Any, names: TopicNames) -> str:
         for each in body.markers
     ]
     return some(texts)
+
+
+_ACKNOWLEDGED = {0: "gap", 1: "accept", 2: "release", 3: "reject", 4: "renew"}
+
+
+def share_fetch_request(body: Any, names: TopicNames) -> str:
+    """Give group, session and partitions, and the acknowledgements that the request brings."""
+    text = f"group {named(body.group_id)} session epoch {body.share_session_epoch}"
+    partitions = partitions_text(body.topics, names, "partitions")
+    text = f"{text} {partitions}" if partitions else text
+    acknowledged = some(list(_acknowledged(body.topics, names)))
+    return f"{text}, acknowledges {acknowledged}" if acknowledged else text
+
+
+def share_fetch_response(body: Any, _names: TopicNames) -> str:
+    """Give the bytes of records, and how many records were acquired."""
+    size = acquired = 0
+    for topic in body.responses:
+        for partition in topic.partitions:
+            size += len(partition.records or b"")
+            for each in partition.acquired_records:
+                acquired += each.last_offset - each.first_offset + 1
+    return f"{bytes_text(size)}, {acquired} acquired" if size or acquired else "no records"
+
+
+def share_acknowledge_request(body: Any, names: TopicNames) -> str:
+    """Give group and session, and each record's acknowledgement."""
+    text = f"group {named(body.group_id)} session epoch {body.share_session_epoch}"
+    return f"{text}, {some(list(_acknowledged(body.topics, names))) or 'no records'}"
+
+
+def share_acknowledge_response(body: Any, names: TopicNames) -> str:
+    """List the partitions in the response."""
+    return partitions_text(body.responses, names, "partitions") or "no partitions"
+
+
+def _acknowledged(topics: Iterable[Any], names: TopicNames) -> Iterator[str]:
+    """List acknowledged offsets and their types, by partition."""
+    for topic in topics:
+        for partition in topic.partitions:
+            place = place_text(topic, partition, names)
+            for each in partition.acknowledgement_batches:
+                # A single type stands for all records of the batch.
+                kinds = sorted(set(each.acknowledge_types))
+                said = "/".join(_ACKNOWLEDGED.get(kind, f"type {kind}") for kind in kinds)
+                yield f"{place} {each.first_offset}-{each.last_offset} {said}".rstrip()
+
+
+def share_state_request(body: Any, names: TopicNames) -> str:
+    """Give group and partitions; for partitions with a state, its start and its batches."""
+    return f"group {named(body.group_id)} {_states(body.topics, names) or 'no partitions'}"
+
+
+def share_state_response(body: Any, names: TopicNames) -> str:
+    """Give the state of each partition."""
+    return _states(body.results, names) or "no partitions"
+
+
+def _states(topics: Iterable[Any], names: TopicNames) -> str:
+    return some(
+        [
+            f"{place_text(topic, partition, names)}{_state(partition)}"
+            for topic in topics
+            for partition in topic.partitions
+        ]
+    )
+
+
+def _state(partition: Any) -> str:
+    start: int | None = getattr(partition, "start_offset", None)
+    if start is None or getattr(partition, "error_code", False):
+        return ""
+    text = f" @{start}" if start >= 0 else " no start"
+    batches: Any = getattr(partition, "state_batches", ())
+    if batches:
+        count = counted(batches, "batches")
+        text += f" {count} {batches[0].first_offset}-{batches[-1].last_offset}"
+    epoch: Any = getattr(partition, "state_epoch", -1)
+    return f"{text} epoch {epoch}" if epoch >= 0 else text

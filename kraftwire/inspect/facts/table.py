@@ -1,17 +1,122 @@
-"""The table of functions that describe messages, by API."""
+"""The functions that describe messages, by API, and the facts of all other messages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any
 
 from kraftwire import messages
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.inspect.facts import acls, cluster, data, groups, partitions, quorum, share
-from kraftwire.inspect.facts.generic import generic
+from kraftwire.inspect.facts import administration as admin
+from kraftwire.inspect.facts import data, groups, quorum
+from kraftwire.inspect.facts.words import MORE_THAN, bytes_text, counted, some
+from kraftwire.wire.facts import FieldFacts, StructFacts
+from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.message import Message
 
-__all__ = ["Facts", "request_facts", "response_facts"]
+_SHOWN_MAX = 4
+_TEXT_MAX = 40
+
+# Fields that every reader knows, or that other columns show.
+_SKIPPED = frozenset({"throttleTimeMs", "errorCode", "errorMessage", "timeoutMs", "clusterId"})
+
+_NAMES = ("string", "int32")
+
+_plans: dict[type[Message], tuple[tuple[str, Callable[[Any], str]], ...]] = {}
+
+
+def generic(body: Message, _names: TopicNames) -> str:
+    """Give the first informative fields."""
+    plan = _plans.get(type(body))
+    if plan is None:
+        plan = _plans[type(body)] = tuple(_plan(body.facts().root))
+    parts: list[str] = []
+    lists = 0
+    for attribute, show in plan:
+        value = getattr(body, attribute)
+        if value is None or value == "" or value == b"" or value == [] or value is False:
+            continue
+        text = show(value)
+        if text:
+            parts.append(text)
+            lists += value.__class__ is list
+        if len(parts) == _SHOWN_MAX:
+            break
+    if not lists and (nothing := _nothing(body)):
+        parts.append(nothing)
+    return ", ".join(parts)
+
+
+def _nothing(body: Message) -> str:
+    """Describe a message whose first list is empty, or null, which stands for all."""
+    for each in body.facts().root.fields:
+        words = _words(each)
+        # A filter that is absent lets everything pass; tagged fields are optional extras.
+        if not each.is_array or each.tag >= 0 or words.endswith(("filter", "filters")):
+            continue
+        value = getattr(body, each.attribute)
+        if value is None:
+            return f"all {words}" if body.KIND == "request" else ""
+        return "" if value else f"no {words}"
+    return ""
+
+
+def _plan(struct: StructFacts) -> Iterator[tuple[str, Callable[[Any], str]]]:
+    for each in struct.fields:
+        if each.name not in _SKIPPED:
+            yield each.attribute, _shower(each)
+
+
+def _shower(facts: FieldFacts) -> Callable[[Any], str]:
+    words = _words(facts)
+    if facts.is_array and facts.struct:
+        return _structs(words, facts.struct)
+    if facts.is_array:
+        return lambda value: f"{words} {some([_value(facts, each) for each in value])}"
+    if facts.struct:
+        return lambda _value: ""
+    default = facts.default
+    return lambda value: "" if value == default else f"{words} {_value(facts, value)}"
+
+
+def _words(facts: FieldFacts) -> str:
+    return " ".join(facts.attribute.split("_"))
+
+
+def _structs(words: str, struct: StructFacts) -> Callable[[Any], str]:
+    """Return a function that names the first few structs of an array, or counts nameless ones."""
+    names = [
+        (attrgetter(each.attribute), each)
+        for each in struct.fields
+        if each.type in _NAMES and not each.is_array and each.name not in _SKIPPED
+    ]
+
+    def name(each: Any) -> str:
+        for get, facts in names:
+            if (value := get(each)) is not None and value not in ("", facts.default):
+                return _value(facts, value)
+        return ""
+
+    def show(value: Any) -> str:
+        shown = [name(each) for each in value[: MORE_THAN + 1]]
+        if not all(shown):
+            return counted(value, words)
+        return f"{words} {some([*shown, *value[MORE_THAN + 1 :]])}"
+
+    return show
+
+
+def _value(facts: FieldFacts, value: Any) -> str:
+    if value is None:
+        return "null"
+    if facts.type == "uuid":
+        return uuid_to_text(value)
+    if facts.type in ("bytes", "records"):
+        return bytes_text(len(value))
+    text = str(value)
+    return text if len(text) <= _TEXT_MAX else f"{text[: _TEXT_MAX - 3]}..."
+
 
 Facts = Callable[[Any, TopicNames], str]
 
@@ -20,40 +125,40 @@ _WORDS: dict[str, tuple[Facts | None, Facts | None]] = {
     "AddOffsetsToTxn": (groups.add_offsets_to_txn_request, None),
     "AddPartitionsToTxn": (groups.add_partitions_to_txn_request, lambda _body, _names: ""),
     "AddRaftVoter": (quorum.raft_voter_request, None),
-    "AlterClientQuotas": (cluster.quotas_request, cluster.quotas_response),
-    "AlterConfigs": (cluster.configs_request, lambda _body, _names: ""),
+    "AlterClientQuotas": (admin.quotas_request, admin.quotas_response),
+    "AlterConfigs": (admin.configs_request, lambda _body, _names: ""),
     "AlterPartition": (quorum.alter_partition_request, quorum.alter_partition_response),
     "AlterPartitionReassignments": (
-        partitions.alter_reassignments_request, partitions.alter_reassignments_response
+        admin.alter_reassignments_request, admin.alter_reassignments_response
     ),
     "AlterReplicaLogDirs": (
-        partitions.alter_replica_log_dirs_request, partitions.alter_replica_log_dirs_response
+        admin.alter_replica_log_dirs_request, admin.alter_replica_log_dirs_response
     ),
-    "ApiVersions": (cluster.api_versions_request, cluster.api_versions_response),
+    "ApiVersions": (admin.api_versions_request, admin.api_versions_response),
     "AssignReplicasToDirs": (quorum.assign_replicas_request, quorum.assign_replicas_response),
     "BeginQuorumEpoch": (quorum.begin_quorum_epoch_request, quorum.leader_and_epoch_response),
     "BrokerHeartbeat": (quorum.broker_heartbeat_request, quorum.broker_heartbeat_response),
     "BrokerRegistration": (
         quorum.broker_registration_request, quorum.broker_registration_response
     ),
-    "ConsumerGroupDescribe": (cluster.names_request, groups.described_groups),
+    "ConsumerGroupDescribe": (admin.names_request, groups.described_groups),
     "ConsumerGroupHeartbeat": (groups.group_heartbeat_request, groups.group_heartbeat_response),
     "ControllerRegistration": (quorum.controller_registration_request, None),
-    "CreateAcls": (acls.create_acls_request, None),
-    "CreatePartitions": (cluster.names_request, None),
-    "CreateTopics": (cluster.create_topics_request, cluster.topics_response),
-    "DeleteAcls": (acls.delete_acls_request, acls.delete_acls_response),
-    "DeleteGroups": (cluster.names_request, None),
-    "DeleteRecords": (partitions.delete_records_request, partitions.delete_records_response),
-    "DeleteTopics": (cluster.delete_topics_request, lambda _body, _names: ""),
-    "DeleteShareGroupState": (share.state_request, share.state_response),
-    "DescribeAcls": (acls.describe_acls_request, acls.describe_acls_response),
-    "DescribeClientQuotas": (None, cluster.quotas_response),
-    "DescribeCluster": (None, cluster.describe_cluster_response),
-    "DescribeConfigs": (cluster.configs_request, lambda _body, _names: ""),
-    "DescribeGroups": (cluster.names_request, groups.described_groups),
+    "CreateAcls": (admin.create_acls_request, None),
+    "CreatePartitions": (admin.names_request, None),
+    "CreateTopics": (admin.create_topics_request, admin.topics_response),
+    "DeleteAcls": (admin.delete_acls_request, admin.delete_acls_response),
+    "DeleteGroups": (admin.names_request, None),
+    "DeleteRecords": (admin.delete_records_request, admin.delete_records_response),
+    "DeleteTopics": (admin.delete_topics_request, lambda _body, _names: ""),
+    "DeleteShareGroupState": (groups.share_state_request, groups.share_state_response),
+    "DescribeAcls": (admin.describe_acls_request, admin.describe_acls_response),
+    "DescribeClientQuotas": (None, admin.quotas_response),
+    "DescribeCluster": (None, admin.describe_cluster_response),
+    "DescribeConfigs": (admin.configs_request, lambda _body, _names: ""),
+    "DescribeGroups": (admin.names_request, groups.described_groups),
     "DescribeQuorum": (None, quorum.describe_quorum_response),
-    "DescribeTopicPartitions": (cluster.names_request, cluster.topics_response),
+    "DescribeTopicPartitions": (admin.names_request, admin.topics_response),
     "EndQuorumEpoch": (quorum.end_quorum_epoch_request, quorum.leader_and_epoch_response),
     "EndTxn": (groups.end_txn_request, None),
     "Envelope": (quorum.envelope_request, lambda _body, _names: ""),
@@ -61,32 +166,32 @@ _WORDS: dict[str, tuple[Facts | None, Facts | None]] = {
     "FetchSnapshot": (quorum.fetch_snapshot_request, quorum.fetch_snapshot_response),
     "FindCoordinator": (groups.find_coordinator_request, groups.find_coordinator_response),
     "Heartbeat": (groups.group_request, None),
-    "IncrementalAlterConfigs": (cluster.configs_request, lambda _body, _names: ""),
-    "InitializeShareGroupState": (share.state_request, share.state_response),
+    "IncrementalAlterConfigs": (admin.configs_request, lambda _body, _names: ""),
+    "InitializeShareGroupState": (groups.share_state_request, groups.share_state_response),
     "InitProducerId": (groups.init_producer_id_request, groups.init_producer_id_response),
     "JoinGroup": (groups.join_group_request, groups.join_group_response),
     "LeaveGroup": (groups.leave_group_request, lambda _body, _names: ""),
     "ListPartitionReassignments": (
-        partitions.list_reassignments_request, partitions.list_reassignments_response
+        admin.list_reassignments_request, admin.list_reassignments_response
     ),
     "ListOffsets": (data.list_offsets_request, data.list_offsets_response),
-    "Metadata": (cluster.metadata_request, cluster.metadata_response),
+    "Metadata": (admin.metadata_request, admin.metadata_response),
     "OffsetCommit": (groups.offset_commit_request, lambda _body, _names: ""),
     "OffsetFetch": (groups.offset_fetch_request, groups.offset_fetch_response),
     "OffsetForLeaderEpoch": (
         data.offset_for_leader_epoch_request, data.offset_for_leader_epoch_response
     ),
     "Produce": (data.produce_request, data.produce_response),
-    "ReadShareGroupState": (share.state_request, share.state_response),
-    "ReadShareGroupStateSummary": (share.state_request, share.state_response),
+    "ReadShareGroupState": (groups.share_state_request, groups.share_state_response),
+    "ReadShareGroupStateSummary": (groups.share_state_request, groups.share_state_response),
     "RemoveRaftVoter": (quorum.raft_voter_request, None),
-    "SaslAuthenticate": (cluster.sasl_token, cluster.sasl_token),
-    "SaslHandshake": (cluster.sasl_handshake_request, cluster.sasl_handshake_response),
-    "ShareAcknowledge": (share.acknowledge_request, share.acknowledge_response),
-    "ShareFetch": (share.fetch_request, share.fetch_response),
-    "ShareGroupDescribe": (cluster.names_request, groups.described_groups),
+    "SaslAuthenticate": (admin.sasl_token, admin.sasl_token),
+    "SaslHandshake": (admin.sasl_handshake_request, admin.sasl_handshake_response),
+    "ShareAcknowledge": (groups.share_acknowledge_request, groups.share_acknowledge_response),
+    "ShareFetch": (groups.share_fetch_request, groups.share_fetch_response),
+    "ShareGroupDescribe": (admin.names_request, groups.described_groups),
     "ShareGroupHeartbeat": (groups.group_heartbeat_request, groups.group_heartbeat_response),
-    "StreamsGroupDescribe": (cluster.names_request, groups.described_groups),
+    "StreamsGroupDescribe": (admin.names_request, groups.described_groups),
     "StreamsGroupHeartbeat": (
         groups.streams_heartbeat_request, groups.streams_heartbeat_response
     ),
@@ -94,7 +199,7 @@ _WORDS: dict[str, tuple[Facts | None, Facts | None]] = {
     "TxnOffsetCommit": (groups.txn_offset_commit_request, lambda _body, _names: ""),
     "UpdateRaftVoter": (quorum.raft_voter_request, None),
     "Vote": (quorum.vote_request, quorum.vote_response),
-    "WriteShareGroupState": (share.state_request, share.state_response),
+    "WriteShareGroupState": (groups.share_state_request, groups.share_state_response),
     "WriteTxnMarkers": (groups.write_txn_markers_request, lambda _body, _names: ""),
 }
 

@@ -1,7 +1,4 @@
-"""One line per exchange in columns that the user chooses.
-
-Owns times in other forms: since the epoch, since the first frame, since the line before.
-"""
+"""Lines with the columns, and the form of time, that the user chooses."""
 
 from __future__ import annotations
 
@@ -11,10 +8,30 @@ from typing import TextIO
 from kraftwire import messages
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.inspect.lines.headings import COLUMNS, TIME_FORMS
 from kraftwire.inspect.lines.line import LineWriter
 
-__all__ = ["ColumnWriter"]
+# Name -> width and heading. Facts always come last, as their length varies.
+COLUMNS = {
+    "time": (15, "time"),
+    "connection": (31, "connection"),
+    "client": (20, "client id"),
+    "api": (22, "API"),
+    "correlation": (6, "corr"),
+    "size": (13, "request/resp."),
+    "latency": (9, "ms"),
+    "error": (5, "error"),
+    "facts": (0, "facts"),
+}
+
+# Form of the time -> its width and heading: of the day, in seconds since the epoch, since the first
+# frame, since the line before.
+TIME_FORMS = {
+    "clock": COLUMNS["time"],
+    "epoch": (20, "epoch"),
+    "relative": (14, "relative"),
+    "delta": (12, "delta"),
+}
+
 
 _RIGHT = frozenset({"correlation", "size", "latency"})
 _RIGHT_TIMES = frozenset({"relative", "delta"})

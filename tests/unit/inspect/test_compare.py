@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 import kraftwire.decode
-from kraftwire.inspect.compare.captures import compare_captures
-from kraftwire.inspect.compare.logs import compare_logs
+from kraftwire.inspect.compare import compare_captures, compare_logs
 from tests.support.pcap_builder import Segment, Session, pcap_of, request, response
 from tests.support.run_decode import run_kraftwire
 

@@ -17,9 +17,8 @@ from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.filters.frame_filter import FilterOptions, topic_test
 from kraftwire.errors import UsageError
 from kraftwire.inspect.payload import payload_of
-from kraftwire.inspect.payload.rows import Row
-from kraftwire.inspect.payload.template import Template
-from kraftwire.inspect.payload.writer import DataJsonWriter, DataWriter, TemplateWriter
+from kraftwire.inspect.payload.records import Row
+from kraftwire.inspect.payload.writer import DataJsonWriter, DataWriter, Template, TemplateWriter
 from kraftwire.messages.produce_request import (
     PartitionProduceData,
     ProduceRequest,

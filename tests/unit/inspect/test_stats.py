@@ -16,11 +16,9 @@ from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.exchange.wait import wait_ms
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
-from kraftwire.inspect.stats import Collector, StatsJsonWriter, StatsWriter
-from kraftwire.inspect.stats.exchanges import Row, RowKey
-from kraftwire.inspect.stats.histogram import ERROR, Histogram
-from kraftwire.inspect.stats.order import Sort
-from kraftwire.inspect.stats.sizes import Sizes
+from kraftwire.inspect.stats.collect import Collector
+from kraftwire.inspect.stats.exchanges import ERROR, Histogram, Row, RowKey, Sizes
+from kraftwire.inspect.stats.writer import Sort, StatsJsonWriter, StatsWriter
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic

@@ -9,7 +9,7 @@ import pytest
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.inspect.stats import StatsWriter
+from kraftwire.inspect.stats.writer import StatsWriter
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftwire.messages.fetch_response import (
     FetchableTopicResponse,

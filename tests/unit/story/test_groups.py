@@ -14,7 +14,7 @@ from kraftwire.capture.framing.frames import Frame
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.inspect.stories.groups.writer import GroupsJsonWriter, GroupsWriter
+from kraftwire.inspect.stories.groups import GroupsJsonWriter, GroupsWriter
 from kraftwire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kraftwire.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kraftwire.messages.heartbeat_request import HeartbeatRequest

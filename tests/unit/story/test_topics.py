@@ -13,7 +13,7 @@ from kraftwire.capture.framing.frames import Frame
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.inspect.stories.topics.writer import TopicsJsonWriter
+from kraftwire.inspect.stories.topics import TopicsJsonWriter
 from kraftwire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftwire.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kraftwire.messages.envelope_request import EnvelopeRequest

@@ -13,7 +13,7 @@ from kraftwire.capture.framing.frames import Frame
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.inspect.stories.transactions.writer import TransactionsJsonWriter
+from kraftwire.inspect.stories.transactions import TransactionsJsonWriter
 from kraftwire.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,

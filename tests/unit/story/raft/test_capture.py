@@ -17,8 +17,7 @@ import pytest
 from kraftwire.capture.capture import Capture
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.inspect.stories.raft.text import write_story
-from kraftwire.inspect.stories.raft.writer import RaftWriter
+from kraftwire.inspect.stories.raft import RaftWriter, write_story
 from kraftwire.records.reader import read_batches
 from kraftwire.story.raft.model import Event, Story
 from kraftwire.story.raft.timeline import Timeline

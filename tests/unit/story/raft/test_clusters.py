@@ -11,7 +11,7 @@ import pytest
 
 from kraftwire.capture.connections.frame_queue import Ending
 from kraftwire.cli.main import main
-from kraftwire.inspect.stories.raft.text import write_story
+from kraftwire.inspect.stories.raft import write_story
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest, Listener
 from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest

@@ -5,8 +5,7 @@ from __future__ import annotations
 import io
 
 from kraftwire.decode.text import ids_text
-from kraftwire.inspect.stories.raft.json_form import story_to_json
-from kraftwire.inspect.stories.raft.text import write_story
+from kraftwire.inspect.stories.raft import story_to_json, write_story
 from kraftwire.messages import fetch_response
 from kraftwire.story.raft.model import Event, Story
 from kraftwire.story.raft.repetitions import folded

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
-from kraftwire.inspect.stories.raft.writer import RaftJsonWriter, RaftWriter
+from kraftwire.inspect.stories.raft import RaftJsonWriter, RaftWriter
 
 LOGS = Path(__file__).resolve().parents[3] / "golden" / "logs"
 CONTROLLER = LOGS / "controller"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from kraftwire.inspect.stories.raft.text import write_story
+from kraftwire.inspect.stories.raft import write_story
 from kraftwire.messages.config_record import ConfigRecord
 from kraftwire.messages.fetch_response import EpochEndOffset
 from kraftwire.messages.leader_change_message import LeaderChangeMessage, Voter

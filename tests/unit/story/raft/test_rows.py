@@ -14,7 +14,7 @@ from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.quick import quick_payload
 from kraftwire.decode.body.records import Settings
-from kraftwire.inspect.stories.raft.writer import RaftWriter
+from kraftwire.inspect.stories.raft import RaftWriter
 from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.messages.leader_change_message import LeaderChangeMessage

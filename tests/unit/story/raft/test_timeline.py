@@ -5,8 +5,7 @@ from __future__ import annotations
 import io
 
 from kraftwire.capture.connections.frame_queue import Ending
-from kraftwire.inspect.stories.raft.json_form import story_to_json
-from kraftwire.inspect.stories.raft.text import write_story
+from kraftwire.inspect.stories.raft import story_to_json, write_story
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.story.raft.model import LEADS, Event, Sighting, Story

@@ -1,17 +1,24 @@
-"""The story of topics for people."""
+"""The story of topics in print: for people and as JSON."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TextIO
+from typing import Any, TextIO
 
+from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.text import RED, YELLOW, count_text, listed, size_text
-from kraftwire.inspect.stories.fitting import write_fitted
-from kraftwire.inspect.stories.text import event_lines, head_line, width_of, write_lines
+from kraftwire.inspect.stories.text import (
+    event_lines,
+    events_to_json,
+    head_line,
+    width_of,
+    write_fitted,
+    write_lines,
+)
+from kraftwire.inspect.stories.writer import StoryWriter, write_json
 from kraftwire.inspect.tables import Table, wants_colour
-from kraftwire.story.topics import Topic, TopicStory
-
-__all__ = ["write_topics"]
+from kraftwire.story.observed_exchange import Talk
+from kraftwire.story.topics import APIS, FORWARDED, Topic, TopicStory, TopicTest, any_topic
 
 _STYLES = {"deleteTopics": YELLOW, "error": RED, "leader": YELLOW}
 _ROWS_MAX = 200
@@ -107,3 +114,80 @@ def _partitions(topics: list[Topic]) -> Table:
                 )
             )
     return table
+
+
+def topics_to_json(story: TopicStory, start: float, end: float) -> dict[str, Any]:
+    """Return the story as a JSON object."""
+    return {
+        "start": start,
+        "end": end,
+        "events": events_to_json(story.events, subject="topic", who="member", number="epoch"),
+        "eventOverflow": story.events.overflow,
+        "topics": [_topic(each) for each in story.topics.values()],
+    }
+
+
+def _topic(each: Topic) -> dict[str, Any]:
+    return {
+        "topic": each.name,
+        "producedRecords": each.produced_records,
+        "producedBytes": each.produced_size,
+        "producedBatches": each.batches,
+        "compression": dict(each.compression),
+        "fetchedRecords": each.fetched_records,
+        "fetchedBytes": each.fetched_size,
+        "producedBy": dict(each.produced_by),
+        "fetchedBy": dict(each.fetched_by),
+        "errors": dict(each.errors),
+        "partitions": [
+            {
+                "partition": index,
+                "start": part.start,
+                "end": part.end,
+                "leader": part.leader if part.leader >= 0 else None,
+                "leaderEpoch": part.epoch if part.epoch >= 0 else None,
+            }
+            for index, part in sorted(each.partitions.items())
+        ],
+    }
+
+
+class TopicsWriter(StoryWriter):
+    """Writes the story of topics as text."""
+
+    apis = APIS
+    forwarded = FORWARDED
+    takes_files = False
+
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        topics: TopicNames,
+        show_secrets: bool = False,
+        is_wanted_topic: TopicTest = any_topic,
+        **options: object,
+    ) -> None:
+        """Write to a stream. Other arguments: as for `StoryWriter`."""
+        super().__init__(stream, topics=topics, **options)
+        self.story = TopicStory(topics, show_secrets=show_secrets, is_wanted=is_wanted_topic)
+
+    def see_request(self, talk: Talk) -> None:
+        """Ignore a request: it is used only with its response."""
+
+    def see_response(self, talk: Talk) -> None:
+        """Pass a response to the story."""
+        self.story.see_response(talk)
+
+    def write(self, stream: TextIO) -> None:
+        """Write the story as text."""
+        write_topics(self.story, self.start or self.end, self.end, stream)
+
+
+class TopicsJsonWriter(TopicsWriter):
+    """Writes the story of topics as one JSON object."""
+
+    def write(self, stream: TextIO) -> None:
+        """Write the story as JSON."""
+        start = self.start or self.end
+        write_json(stream, lambda: topics_to_json(self.story, start, self.end))

@@ -1,11 +1,12 @@
-"""Statistics as tables of 80 columns, or of a terminal's width."""
+"""Writes statistics: as tables of 80 columns or of a terminal's width, and as one JSON object."""
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
-from typing import TextIO
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, TextIO, TypeVar
 
 from kraftwire.decode.text import (
     count_text,
@@ -15,17 +16,45 @@ from kraftwire.decode.text import (
     utc_text,
 )
 from kraftwire.inspect.stats.collect import Collector
-from kraftwire.inspect.stats.exchanges import Row, RowKey
-from kraftwire.inspect.stats.histogram import ERROR, Histogram
-from kraftwire.inspect.stats.order import Sort, in_order, slowest_first
-from kraftwire.inspect.stats.sizes import LEGEND, Sizes
-from kraftwire.inspect.stats.text_logs import partitions_table
-from kraftwire.inspect.stories.fitting import write_fitted
-from kraftwire.inspect.stories.text import width_of
+from kraftwire.inspect.stats.exchanges import ERROR, LEGEND, Histogram, Row, RowKey, Sizes
+from kraftwire.inspect.stats.logs import PartitionRow, partitions_table
+from kraftwire.inspect.stories.text import width_of, write_fitted
 from kraftwire.inspect.tables import Table
-from kraftwire.printable import printable_lines
+from kraftwire.printable import printable, printable_lines
 
-__all__ = ["write_stats"]
+Sort = Literal["p99", "requests", "errors", "name"]
+
+Name = TypeVar("Name")
+
+# Rows without a value come last.
+_NOTHING = -1.0
+
+_KEYS: dict[str, Callable[[Row], float]] = {
+    "p99": lambda row: _p99(row.service),
+    "requests": lambda row: row.requests,
+    "errors": lambda row: sum(row.errors.values()),
+}
+
+
+def in_order(rows: Iterable[tuple[Name, Row]], sort: Sort) -> list[tuple[Name, Row]]:
+    """Return the rows with their names, the largest values first, or names from A to Z."""
+    by_name = sorted(rows, key=lambda each: str(each[0]))
+    if sort == "name":
+        return by_name
+    key = _KEYS[sort]
+    return sorted(by_name, key=lambda each: -key(each[1]))
+
+
+def slowest_first(rows: Iterable[tuple[Name, Row]]) -> list[tuple[Name, Row]]:
+    """Return the rows with their names by the p99 of what surely is service."""
+    by_name = sorted(rows, key=lambda each: str(each[0]))
+    return sorted(by_name, key=lambda each: -_p99(each[1].clear_service))
+
+
+def _p99(service: Histogram) -> float:
+    value = service.quantile(0.99)
+    return _NOTHING if value is None else value
+
 
 _NS = 1_000_000_000
 _NS_PER_MS = 1_000_000
@@ -213,3 +242,95 @@ def _software(found: Collector) -> Table:
         names += [f"{len(used) - len(names)} more"] if len(used) > len(names) else []
         table.rows.append((client_id, connections, software, listed(names)))
     return table
+
+
+
+
+def stats_to_json(found: Collector) -> dict[str, Any]:
+    """Return all rows, without sums, as a JSON object."""
+    has_frames = found.first_ns is not None
+    return {
+        "start": found.first_ns / _NS if found.first_ns is not None else None,
+        "end": found.last_ns / _NS if has_frames else None,
+        "exchanges": [_row(key, row) for key, row in found.exchanges.rows.items()],
+        "clients": [
+            {
+                "clientId": client_id,
+                "software": sorted(client.software),
+                "connections": len(client.connections),
+            }
+            for client_id, client in found.exchanges.clients.items()
+        ],
+        "logs": [_partition(name, row) for name, row in sorted(found.logs.rows.items())],
+    }
+
+
+def _row(key: RowKey, row: Row) -> dict[str, Any]:
+    return {
+        "api": key.api,
+        "version": key.version if key.version >= 0 else None,
+        "clientId": key.client_id,
+        "requests": row.requests,
+        "responses": row.responses,
+        "withoutResponse": row.without_response,
+        "requestBytes": row.request_bytes,
+        "responseBytes": row.response_bytes,
+        "errors": dict(row.errors),
+        "latencyMs": row.latency.to_json(),
+        "serviceMs": row.service.to_json(),
+        "waitMs": row.wait.to_json(),
+        "requestSizes": row.request_sizes.to_json(),
+        "responseSizes": row.response_sizes.to_json(),
+    }
+
+
+def _partition(name: str, row: PartitionRow) -> dict[str, Any]:
+    return {
+        "log": name,
+        "files": len(row.files),
+        "batches": row.batches,
+        "records": row.records,
+        "controlBatches": row.control_batches,
+        "wrongCrc": row.wrong_crc,
+        "bytes": row.size,
+        "compression": dict(row.compression),
+        "firstOffset": row.first_offset,
+        "lastOffset": row.last_offset,
+        "firstTimestamp": row.first_timestamp,
+        "lastTimestamp": row.last_timestamp,
+        "otherLines": row.other_lines,
+    }
+
+
+class StatsWriter(Collector):
+    """Counts everything and writes tables at the end."""
+
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        sort: Sort = "p99",
+        top: int | None = None,
+        **_options: object,
+    ) -> None:
+        """Write to a stream. `top` is the largest number of rows of each table."""
+        super().__init__()
+        self._stream = stream
+        self._sort = sort
+        self._top = top
+
+    def finish(self) -> None:
+        """Write the statistics as tables."""
+        super().finish()
+        write_stats(self, self._stream, self._sort, top=self._top)
+        self._stream.flush()
+
+
+class StatsJsonWriter(StatsWriter):
+    """Counts everything and writes one JSON object at the end."""
+
+    def finish(self) -> None:
+        """Write the statistics as JSON."""
+        Collector.finish(self)
+        self._stream.write(printable(json.dumps(stats_to_json(self))) + "\n")
+        self._stream.flush()

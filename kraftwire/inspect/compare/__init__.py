@@ -1,1 +1,0 @@
-"""Where two log directories, or two captures of the same traffic, begin to differ."""

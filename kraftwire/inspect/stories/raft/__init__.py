@@ -1,1 +1,0 @@
-"""The timeline of a quorum in print."""
