@@ -37,7 +37,7 @@ class _RetryError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrySettings:
-    """How long a call may take with all its attempts, and the pauses between them, in seconds.
+    """The time of a call with all its attempts, and the pauses between them, in seconds.
 
     `on_retry` is called with the error before each retry.
     """

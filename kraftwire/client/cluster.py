@@ -24,7 +24,7 @@ ENDPOINT_BROKER, ENDPOINT_CONTROLLER = 1, 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSettings:
-    """How to connect. Units: seconds."""
+    """The settings of connections. Units: seconds."""
 
     bootstrap: tuple[Address, ...]
     is_controllers: bool

@@ -45,7 +45,7 @@ class ClusterInfo:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaInfo:
-    """How far a voter or observer has come.
+    """The progress of a voter or observer.
 
     Units: timestamps are milliseconds since the epoch by the leader's clock; None if the leader
     does not know them, or its version lacks the field. `log_end_offset` is -1 if unknown.

@@ -53,7 +53,7 @@ NOBODY = Identity()
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What is known to be durable.
+    """The durable part of the log.
 
     Every record from `start_offset` to below `end.offset` is; `end.epoch` is that of the last one
     (-1 if the log is empty and the epoch is unknown). `epochs_crc` covers the leader epochs in

@@ -108,7 +108,7 @@ class FormatRequest:
 
 @dataclass(frozen=True, slots=True)
 class _FormatPlan:
-    """What goes into the directories. `kind` is the description of the metadata directory."""
+    """The contents of the directories. `kind` is the description of the metadata directory."""
 
     directory_id: bytes
     voters: tuple[InitialVoter, ...]

@@ -1,4 +1,4 @@
-"""What `kraftwire storage info` finds in a node's directories.
+"""The findings of `kraftwire storage info` in a node's directories.
 
 Source: Kafka's `StorageTool`; the texts are the same.
 """

@@ -64,7 +64,7 @@ _NO_TIMESTAMP = -1
 
 
 class BatchFacts(NamedTuple):
-    """What a segment records of an appended batch. Units: `size` in bytes."""
+    """The header of an appended batch as a segment records it. Units: `size` in bytes."""
 
     base_offset: int
     last_offset: int

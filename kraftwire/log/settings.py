@@ -11,7 +11,7 @@ METADATA_BATCH_BYTES_MAX = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
-    """When segments end, and how dense their indexes are.
+    """The size and age of segments, and the density of their indexes.
 
     Units: bytes and milliseconds. `index_bytes` is `segment.index.bytes`, the size to which the
     indexes of the active segment are preallocated.
@@ -25,7 +25,7 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotSettings:
-    """When snapshots are written, and what of them and of the log is kept (R-SNAP-6, R-SNAP-7).
+    """The schedule of snapshots, and the retention of snapshots and log (R-SNAP-6, R-SNAP-7).
 
     A snapshot is due once this many bytes were applied since the last one, or after the interval if
     any were; 0 disables the interval. A negative retention disables that rule. Files are deleted

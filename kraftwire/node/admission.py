@@ -282,7 +282,7 @@ class RateGate:
 
 
 class Admission:
-    """What all connections of a node share: its memory, and queues for short and for long work."""
+    """The resources that all connections of a node share: memory, and queues for work."""
 
     def __init__(
         self,
@@ -311,7 +311,7 @@ class Admission:
 
 
 class ConnectionShare:
-    """What one connection takes, one request at a time. Units: bytes.
+    """The share of one connection, one request at a time. Units: bytes.
 
     Order: for each request `begin_request`, `end_request` once it is decoded, then `begin_answer`
     before parts of its answer are read, and `end_answer`. `backlog` is the size of requests that

@@ -74,7 +74,7 @@ class ConnectionStats:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What a listener offers: versions by API key, and the handler."""
+    """The service of a listener: versions by API key, and the handler."""
 
     listener: Listener
     versions: Mapping[int, tuple[int, int]]

@@ -50,7 +50,7 @@ class Request:
 
 
 class ActiveController(Protocol):
-    """What the leader of the quorum does besides replication.
+    """The work of the quorum's leader besides replication.
 
     Each call waits until its records are committed. Raises: ApiError NOT_CONTROLLER (41) if this
     node is not the active controller, or ceases to be while the call waits.

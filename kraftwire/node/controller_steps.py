@@ -80,7 +80,7 @@ class StepResult:
 
 @dataclass(slots=True)
 class Sessions:
-    """When each broker last sent a heartbeat, while this controller is active.
+    """The sessions of brokers: their last heartbeats while this controller is active.
 
     Units: milliseconds.
     """

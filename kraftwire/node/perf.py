@@ -58,7 +58,7 @@ _NUMBER_SIZE_MAX = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What the leader appends, and for how long.
+    """The load: size and rate of the records, and for how long.
 
     With `obeys_input` the node also stops when its standard input ends, and a line of it that is
     a number is the throughput from then on. Units: records per second; bytes; seconds, None for no
@@ -73,7 +73,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What was committed in an interval. `latencies` counts records by milliseconds."""
+    """The commits of an interval. `latencies` counts records by milliseconds."""
 
     epoch: int
     seconds: float

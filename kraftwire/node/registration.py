@@ -1,4 +1,4 @@
-"""How a node registers: its controller, its broker, and the broker's heartbeats.
+"""Registration of a node: its controller, its broker, and the broker's heartbeats.
 
 The active controller's side is in `controller`. A controller registers again whenever its
 registration in the log is outdated; a broker registers once per start, then sends heartbeats. If

@@ -1,4 +1,4 @@
-"""Which requests may advance this node's epoch, and how far.
+"""The requests that may advance this node's epoch, and how far.
 
 In Kafka any Vote, BeginQuorumEpoch or EndQuorumEpoch of a later epoch advances it, from any
 sender: a single request with the highest possible epoch ends all elections forever. Here a voter's

@@ -1,4 +1,4 @@
-"""Which peers can get a request now: one in flight each, and a pause after a failure.
+"""Requests per peer: one in flight each, and a pause after a failure.
 
 Peers are identified by the key of their `Destination`, bootstrap servers included. Each is ready,
 awaiting an answer, or backing off; an unknown peer is ready.

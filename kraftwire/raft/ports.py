@@ -1,4 +1,4 @@
-"""What a Raft core gets at startup: the log as found on disk.
+"""The input of a Raft core at startup: the log as found on disk.
 
 From then on the core tracks the log itself, with every `AppendToLog` and `TruncateLog` that it
 emits; it never reads files.

@@ -17,7 +17,7 @@ OBSERVERS_MAX = 4096
 
 
 class ReplicaProgress:
-    """What a leader knows of one replica; -1 where nothing is known yet."""
+    """The progress of one replica as its leader knows it; -1 for unknown."""
 
     __slots__ = (
         "end_offset",

@@ -18,7 +18,7 @@ from kraftwire.raft.voters import Endpoint
 
 
 class Outcome(Enum):
-    """What remains to be done with an answer."""
+    """The result of the common checks of a response: which handling is left."""
 
     OWN = auto()  # the handling by its API
     DONE = auto()  # nothing: it was handled

@@ -16,7 +16,7 @@ from kraftwire.wire.message import Message
 
 @dataclass(frozen=True, slots=True)
 class ElectionState:
-    """What the quorum-state file holds of an epoch. -1 for no leader, None for no vote."""
+    """The contents of the quorum-state file for an epoch. -1 for no leader, None for no vote."""
 
     epoch: int = 0
     leader_id: int = -1

@@ -36,7 +36,7 @@ class ReplicaKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a listener can be reached. The listener's name is in upper case."""
+    """The address of a listener, and its name in upper case."""
 
     listener: str
     host: str

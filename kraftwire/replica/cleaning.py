@@ -17,7 +17,7 @@ from kraftwire.replica.ports import Disk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How much of log and snapshots is kept; at least one snapshot always is.
+    """The retention of log and snapshots; at least one snapshot is always kept.
 
     `max_bytes` is metadata.max.retention.bytes, `max_ms` metadata.max.retention.ms; a negative one
     sets no limit.

@@ -1,4 +1,4 @@
-"""The ports of the runner of effects: what it needs from its surroundings.
+"""The ports of the runner of effects: core, disk, host and workers.
 
 `kraftwire/log` provides the disk and `kraftwire/raft` the core; a node or a simulation provides the
 host and the workers.
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Core(Protocol):
-    """What the runner needs of `RaftCore`."""
+    """The part of `RaftCore` that the runner uses."""
 
     @property
     def deadline_ms(self) -> int | None:
@@ -43,7 +43,7 @@ class Core(Protocol):
 
 
 class Log(Protocol):
-    """What the runner needs of `MetadataLog`. Raises: StorageError from every method."""
+    """The part of `MetadataLog` that the runner uses. Raises: StorageError from every method."""
 
     def append(self, data: bytes | memoryview, base_offset: int, end_offset: int) -> None:
         """Write whole batches at the end."""
@@ -73,7 +73,7 @@ class Log(Protocol):
 
 
 class SnapshotSink(Protocol):
-    """What the runner needs of `SnapshotWriter`. May be used in another thread."""
+    """The part of `SnapshotWriter` that the runner uses, also in another thread."""
 
     def append(self, values: Sequence[bytes]) -> None:
         """Write records with these values."""
@@ -86,8 +86,7 @@ class SnapshotSink(Protocol):
 
 
 class SnapshotSource(Protocol):
-    """What the runner needs of `log.snapshots.reader.SnapshotReader`. May be used in another
-    thread."""
+    """The part of `SnapshotReader` that the runner uses, also in another thread."""
 
     @property
     def timestamp(self) -> int:
@@ -101,7 +100,7 @@ class SnapshotSource(Protocol):
 
 
 class Snapshots(Protocol):
-    """What the runner needs of `SnapshotStore`. Raises: StorageError from every method."""
+    """The part of `SnapshotStore` that the runner uses. Raises: StorageError from every method."""
 
     def append(self, snapshot: OffsetAndEpoch, position: int, data: bytes | memoryview) -> None:
         """Write a chunk of a download."""
@@ -163,7 +162,7 @@ class ResponsePart(Protocol):
 
 
 class Host(Protocol):
-    """What surrounds a runner: a node with sockets and threads, or a simulation of one."""
+    """The surroundings of a runner: a node with sockets and threads, or a simulation of one."""
 
     def submit(self, event: ev.Event) -> None:
         """Queue an event for the runner: it comes soon, and in the order of these calls."""

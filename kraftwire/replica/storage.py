@@ -38,7 +38,7 @@ from kraftwire.wire.fast import ZERO_UUID
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directories:
-    """Where a replica keeps its files, and the node and cluster that they must belong to.
+    """The directories of a replica, and the node and cluster that they must belong to.
 
     `others` are the node's other log directories, which are locked and checked as well. With
     `is_self_formatted` a directory that is missing or empty is formatted, with ids from `new_id`.

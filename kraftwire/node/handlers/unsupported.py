@@ -138,7 +138,7 @@ def _producer_id(_: Any, request: Request, __: Context) -> Error:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """How a node refuses an API.
+    """The refusal of an API.
 
     `error` is that of each element of the request's outermost array, of the request itself where
     its response has no array. `elements` maps a path of arrays in the request to one in the
