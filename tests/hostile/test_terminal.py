@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kraftwire.inspect.stories.raft.writer import RaftWriter
 from rich.console import Console
 
 from kraftwire import messages
@@ -26,6 +25,7 @@ from kraftwire.inspect.lines.line import LineWriter
 from kraftwire.inspect.run.inputs import Inputs
 from kraftwire.inspect.run.run import Run
 from kraftwire.inspect.stats.writer import StatsWriter
+from kraftwire.inspect.stories.raft import RaftWriter
 from kraftwire.inspect.trees.tree import TreeWriter
 from kraftwire.messages.describe_cluster_response import DescribeClusterResponse
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
