@@ -43,7 +43,6 @@ _FETCH = 1
 _ENVELOPE = 58
 
 
-
 async def _raft_core(request: Request, context: Context) -> Message | None:
     return await context.raft_request(request)
 
