@@ -39,7 +39,6 @@ class ExchangeWriter(RelayedPaired[DecodedFrame]):
     def __init__(
         self, stream: TextIO, *, topics: TopicNames, is_coloured: bool = False,
         is_full: bool = False, is_live: bool = False, records: RecordsForm | None = None,
-        **_options: object,
     ) -> None:
         """Write to a stream.
 

@@ -56,12 +56,9 @@ class LineWriter(QuickPaired[_Asked], RelayedPaired[_Asked]):
 
     def __init__(
         self, stream: TextIO, *, topics: TopicNames, is_coloured: bool = False,
-        is_live: bool = False, **_options: object,
+        is_live: bool = False,
     ) -> None:
-        """Write to a stream.
-
-        `is_live` writes each line at once; options of other writers are ignored.
-        """
+        """Write to a stream; `is_live` writes each line at once."""
         super().__init__()
         self._stream = stream
         self._topics = topics

@@ -210,7 +210,6 @@ class DataWriter(WholePaired):
         *,
         is_live: bool = False,
         is_wanted_topic: TopicTest = _any_topic,
-        **_options: object,
     ) -> None:
         """Write to a stream. `is_wanted_topic` selects records of bodies with several topics."""
         super().__init__()
@@ -270,9 +269,16 @@ class DataJsonWriter(DataWriter):
 class TemplateWriter(DataWriter):
     """Writes each record by a template."""
 
-    def __init__(self, stream: TextIO, *, template: str, **options: object) -> None:
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        template: str,
+        is_live: bool = False,
+        is_wanted_topic: TopicTest = _any_topic,
+    ) -> None:
         """Parse the template. Raises: UsageError if it is wrong."""
-        super().__init__(stream, **options)  # type: ignore[arg-type]
+        super().__init__(stream, is_live=is_live, is_wanted_topic=is_wanted_topic)
         self._template = Template(template)
 
     def pieces(self, row: Row) -> list[Piece]:

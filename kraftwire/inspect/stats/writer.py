@@ -311,7 +311,6 @@ class StatsWriter(Collector):
         *,
         sort: Sort = "p99",
         top: int | None = None,
-        **_options: object,
     ) -> None:
         """Write to a stream. `top` is the largest number of rows of each table."""
         super().__init__()

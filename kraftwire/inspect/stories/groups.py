@@ -251,9 +251,9 @@ class GroupsWriter(StoryWriter):
 
     apis = APIS
 
-    def __init__(self, stream: TextIO, *, topics: TopicNames, **options: object) -> None:
+    def __init__(self, stream: TextIO, *, topics: TopicNames) -> None:
         """Write to a stream. Arguments: as for `StoryWriter`."""
-        super().__init__(stream, topics=topics, **options)
+        super().__init__(stream, topics=topics)
         self.story = GroupStory(topics)
 
     def see_request(self, talk: Talk) -> None:

@@ -375,10 +375,8 @@ class RaftWriter(Paired[_Asked]):
 
     needs_order = True
 
-    def __init__(
-        self, stream: TextIO, *, show_secrets: bool = False, **_options: object
-    ) -> None:
-        """Write to a stream. Options of other writers are ignored."""
+    def __init__(self, stream: TextIO, *, show_secrets: bool = False) -> None:
+        """Write to a stream."""
         super().__init__()
         self._stream = stream
         self._clusters = Clusters(show_secrets=show_secrets)

@@ -166,10 +166,9 @@ class TopicsWriter(StoryWriter):
         topics: TopicNames,
         show_secrets: bool = False,
         is_wanted_topic: TopicTest = any_topic,
-        **options: object,
     ) -> None:
         """Write to a stream. Other arguments: as for `StoryWriter`."""
-        super().__init__(stream, topics=topics, **options)
+        super().__init__(stream, topics=topics)
         self.story = TopicStory(topics, show_secrets=show_secrets, is_wanted=is_wanted_topic)
 
     def see_request(self, talk: Talk) -> None:

@@ -150,9 +150,9 @@ class TransactionsWriter(StoryWriter):
     apis = APIS
     takes_files = False
 
-    def __init__(self, stream: TextIO, *, topics: TopicNames, **options: object) -> None:
+    def __init__(self, stream: TextIO, *, topics: TopicNames) -> None:
         """Write to a stream. Arguments: as for `StoryWriter`."""
-        super().__init__(stream, topics=topics, **options)
+        super().__init__(stream, topics=topics)
         self.story = TransactionStory(topics)
 
     def see_request(self, talk: Talk) -> None:

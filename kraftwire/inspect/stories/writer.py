@@ -36,8 +36,8 @@ class StoryWriter(QuickPaired[Talk]):
     apis: ClassVar[frozenset[str]] = frozenset()
     forwarded: ClassVar[frozenset[str]] = frozenset()
 
-    def __init__(self, stream: TextIO, *, topics: TopicNames, **_options: object) -> None:
-        """Write to a stream. `topics` are names from frames; other options are ignored."""
+    def __init__(self, stream: TextIO, *, topics: TopicNames) -> None:
+        """Write to a stream. `topics` are names from frames."""
         super().__init__(kept_whole=True)
         self._stream = stream
         self._topics = topics
