@@ -38,7 +38,7 @@ class Quorum:
 class Environment:
     """A cluster as its nodes see it.
 
-    `timeline` is None unless a story is wanted; `acknowledged` counts the records acknowledged as
+    `timeline` is None unless a report is wanted; `acknowledged` counts the records acknowledged as
     committed.
     """
 

@@ -11,7 +11,7 @@ from kraftwire.sim.run import run_cluster
 from kraftwire.sim.timeline import Timeline
 
 
-def story(plan: Plan, lines: int = LINES_MAX) -> list[str]:
+def describe_failure(plan: Plan, lines: int = LINES_MAX) -> list[str]:
     """Run a plan and describe how it ends.
 
     At most `lines` lines of timeline, then what broke and how the nodes stand. One line if

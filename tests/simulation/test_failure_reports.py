@@ -11,7 +11,7 @@ import pytest
 
 from kraftwire.cli.main import main
 from kraftwire.sim.failure_lines import LINES_MAX
-from kraftwire.sim.failure_report import story
+from kraftwire.sim.failure_report import describe_failure
 from kraftwire.sim.failure_summary import summary_lines
 from kraftwire.sim.invariants import MEANINGS, Violation
 from kraftwire.sim.plan import draw
@@ -61,7 +61,7 @@ _REPORTED = [
 
 def _told(rule: Broken, patch: pytest.MonkeyPatch) -> list[str]:
     RULES[rule.name].break_rule(patch)
-    lines = story(draw(rule.seed, _LENGTH_MS))
+    lines = describe_failure(draw(rule.seed, _LENGTH_MS))
     print("\n".join(lines))
     return lines
 
@@ -129,7 +129,7 @@ def test_every_checker_objects_in_words(invariant: str, history: Callable[[], No
 def test_a_replayed_plan_is_printed_in_the_requested_number_of_lines(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """This holds for a plan that was shrunk: its story has the same parts."""
+    """This holds for a plan that was shrunk: its report has the same parts."""
     rule = _REPORTED[5]
     RULES[rule.name].break_rule(monkeypatch)
     kept = tmp_path / "plan.json"
@@ -146,7 +146,7 @@ def test_a_replayed_plan_is_printed_in_the_requested_number_of_lines(
 def test_further_violations_are_reported_without_their_timeline(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Three stories are enough; the others say what broke and how to see it."""
+    """Three full reports are enough; the others say what broke and how to see it."""
     half_elects(monkeypatch)
     assert main(["sim", "run", "--seeds", "0-11"]) == 1
     errors = capsys.readouterr().err.splitlines()

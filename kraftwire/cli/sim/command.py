@@ -19,7 +19,7 @@ from kraftwire.cli.sim.report import SeedRun, table
 from kraftwire.errors import UsageError
 from kraftwire.sim.coverage import SITUATIONS, missing
 from kraftwire.sim.failure_lines import LINES_MAX
-from kraftwire.sim.failure_report import story
+from kraftwire.sim.failure_report import describe_failure
 from kraftwire.sim.plan import Plan, draw
 from kraftwire.sim.run import Outcome, Totals, run_plan, run_seeds
 from kraftwire.sim.shrink import shrink as shrunk
@@ -74,7 +74,7 @@ def run(
         seeds=seeds,
         as_json=as_json,
         within=within,
-        story=lambda outcome: story(draw(outcome.seed)),
+        report=lambda outcome: describe_failure(draw(outcome.seed)),
     )
     outcomes = run_seeds(seeds, min(jobs, len(seeds)))
     seconds = seed_run.add_up(outcomes, totals, lambda: f"{totals.events:,} events")
@@ -97,7 +97,7 @@ def shrink(seed: int, tries: int, out: Path | None) -> int:
     if not run_plan(plan).invariant:
         raise UsageError(f"seed {seed} violates nothing")
     best = shrunk(plan, tries, _tell)
-    for line in story(best):
+    for line in describe_failure(best):
         put(line)
     text = json.dumps(best.to_json())
     put(text)
@@ -117,7 +117,7 @@ def replay(plan: Path, lines: int) -> int:
         again = Plan.from_json(json.loads(plan.read_text(encoding="utf-8")))
     except (ValueError, TypeError, KeyError) as error:
         raise UsageError(f"{plan} is not a plan: {error}") from error
-    lines_shown = story(again, lines)
+    lines_shown = describe_failure(again, lines)
     for line in lines_shown:
         put(line)
     return _FAILED if len(lines_shown) > 1 else 0

@@ -15,8 +15,8 @@ from kraftwire.cli.sim.options import CONTEXT, json_option, within_option
 from kraftwire.cli.sim.report import progress, table, violation_json
 from kraftwire.errors import UsageError
 from kraftwire.sim.exhaust.bounds import Bounds
+from kraftwire.sim.exhaust.failure_report import describe_failure, replay
 from kraftwire.sim.exhaust.search import Found, search
-from kraftwire.sim.exhaust.story import replay, story
 
 _FAILED = 1
 _STATES = 1_000_000
@@ -76,7 +76,7 @@ def exhaust(
         if as_json:
             row = violation_json(violation.invariant, violation.detail, violation.evidence)
             put(json.dumps(row))
-        say(*story(bounds, found.path))
+        say(*describe_failure(bounds, found.path))
     put(*([json.dumps(found.to_json())] if as_json else _summary(found)))
     return _FAILED if violation is not None else 0
 
@@ -86,7 +86,7 @@ def _tell(bounds: Bounds, path: tuple[int, ...]) -> int:
         is_violated = replay(bounds, path) is not None
     except IndexError as error:
         raise UsageError(f"not a path within these bounds: {error}") from error
-    put(*story(bounds, path))
+    put(*describe_failure(bounds, path))
     return _FAILED if is_violated else 0
 
 

@@ -12,7 +12,7 @@ import click
 from kraftwire.cli.output import put
 from kraftwire.cli.sim.options import CONTEXT, seed_range_options
 from kraftwire.cli.sim.report import SeedRun, table
-from kraftwire.sim.untimed.failure_report import story
+from kraftwire.sim.untimed.failure_report import describe_failure
 from kraftwire.sim.untimed.plan import draw
 from kraftwire.sim.untimed.run import Outcome, Totals, run_seeds, shrink
 
@@ -34,7 +34,7 @@ def explore(seeds: range, jobs: int, as_json: bool, coverage: bool, within: floa
         seeds=seeds,
         as_json=as_json,
         within=within,
-        story=_story,
+        report=_report,
     )
     outcomes = run_seeds(seeds, min(jobs, len(seeds)))
     seconds = run.add_up(outcomes, totals, lambda: f"{totals.steps:,} steps")
@@ -45,8 +45,8 @@ def explore(seeds: range, jobs: int, as_json: bool, coverage: bool, within: floa
     return _FAILED if totals.violations else 0
 
 
-def _story(outcome: Outcome) -> list[str]:
-    return story(*shrink(draw(outcome.seed), outcome.path, outcome.invariant))
+def _report(outcome: Outcome) -> list[str]:
+    return describe_failure(*shrink(draw(outcome.seed), outcome.path, outcome.invariant))
 
 
 def _sum_up(totals: Totals, wall: float, *, as_json: bool) -> None:

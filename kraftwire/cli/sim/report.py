@@ -14,7 +14,7 @@ from kraftwire.cli.output import put, say, say_over
 from kraftwire.sim.failure_summary import summary_lines
 from kraftwire.sim.invariants import meaning
 
-_STORIES_MAX = 3
+_REPORTS_MAX = 3
 _QUIET_S = 1.0
 _INTERVAL_S = 0.5
 
@@ -47,7 +47,7 @@ class SeedRun(Generic[_O]):
     seeds: range
     as_json: bool
     within: float | None
-    story: Callable[[_O], list[str]]
+    report: Callable[[_O], list[str]]
 
     def add_up(
         self,
@@ -63,7 +63,7 @@ class SeedRun(Generic[_O]):
                 totals.add(outcome)
                 show(totals.clusters, progress_text())
                 if outcome.invariant:
-                    self._report(outcome, with_story=totals.violations <= _STORIES_MAX)
+                    self._report(outcome, in_full=totals.violations <= _REPORTS_MAX)
                 if self.within is not None and time.monotonic() - begin >= self.within:
                     break
         seconds = time.monotonic() - begin
@@ -72,12 +72,12 @@ class SeedRun(Generic[_O]):
             say(f"kraftwire: {cut}")
         return seconds
 
-    def _report(self, outcome: _O, *, with_story: bool) -> None:
+    def _report(self, outcome: _O, *, in_full: bool) -> None:
         """Print what was violated and the command that reproduces it."""
         seed, violation = outcome.seed, (outcome.invariant, outcome.detail, outcome.evidence)
         if self.as_json:
             put(json.dumps({"seed": seed, **violation_json(*violation)}))
-        lines = self.story(outcome) if with_story else [f"seed {seed}", *summary_lines(*violation)]
+        lines = self.report(outcome) if in_full else [f"seed {seed}", *summary_lines(*violation)]
         say(*lines)
         say(f"{self.command} --seeds {seed}-{seed}")
 

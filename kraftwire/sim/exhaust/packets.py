@@ -94,8 +94,8 @@ class Packets:
         return step.sent
 
     def _request(self, sender: int, target: int, label: int, message: int) -> int:
-        said = self._steps.messages.values[message]
-        if label == NOBODY and (said.NAME not in _LATE or self._asks_first(message)):
+        name = self._steps.messages.values[message].NAME
+        if label == NOBODY and (name not in _LATE or self._asks_first(message)):
             return _LOST
         return self._number(Packet(False, sender, target, label, message))
 
@@ -148,9 +148,9 @@ class Packets:
         before = self.values[request].message if request >= 0 else -1
         found = self._nothings.get((message, before))
         if found is None:
-            said = self._steps.messages.values
-            found = _is_acknowledgement(said[message]) or (
-                before >= 0 and _is_refusal(said[message], said[before])
+            values = self._steps.messages.values
+            found = _is_acknowledgement(values[message]) or (
+                before >= 0 and _is_refusal(values[message], values[before])
             )
             self._nothings[message, before] = found
         return found
@@ -158,8 +158,8 @@ class Packets:
     def _asks_first(self, message: int) -> bool:
         found = self._firsts.get(message)
         if found is None:
-            said = self._steps.messages.values[message]
-            found = self._firsts[message] = _is_pre_vote(said)
+            found = _is_pre_vote(self._steps.messages.values[message])
+            self._firsts[message] = found
         return found
 
 

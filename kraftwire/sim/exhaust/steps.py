@@ -113,13 +113,13 @@ class Step:
     """The result of an event. `local` is None for an event that is out of bounds or refused.
 
     `sends` are (addressee, label, message); `replies` are (place of the request among those open
-    before, -1 for the new one; message); `opened` and `moved` are as in `StepResult`; `said` is
+    before, -1 for the new one; message); `opened` and `moved` are as in `StepResult`; `claims` is
     the number of the claims. `sent` and `again` are caches of `Packets`: the packets of `sends`,
     and the packets that `moved` changes.
     """
 
     __slots__ = (
-        "again", "local", "moved", "opened", "replies", "said", "sends", "sent", "violation",
+        "again", "local", "moved", "opened", "replies", "claims", "sends", "sent", "violation",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class Step:
         self.replies: tuple[tuple[int, int], ...] = ()
         self.opened: tuple[int, ...] = ()
         self.moved: dict[int, int] = {}
-        self.said = 0
+        self.claims = 0
         self.violation: Violation | None = None
         self.sent: tuple[int, ...] | None = None
         self.again: dict[int, int] = {}
@@ -176,8 +176,8 @@ class Steps:
         self.bounds = bounds
         self.events: Numbers[Event] = Numbers()
         self.messages: Numbers[Message] = Numbers()
-        self.said: Numbers[tuple[Claim, ...]] = Numbers()
-        self.said.of(())
+        self.claims: Numbers[tuple[Claim, ...]] = Numbers()
+        self.claims.of(())
         self.locals: list[Local] = []
         self.taken = 0
         self.merged: Callable[[int, Replica], None] | None = None
@@ -226,7 +226,7 @@ class Steps:
         return event
 
     def trace(self, local: Local, event: int) -> list[Effect]:
-        """Return the effects of a step, computed again for the story."""
+        """Return the effects of a step, computed again for the failure report."""
         replica = thaw(local.frozen)
         try:
             return replica.take(self.concrete(self.events.values[event])).trace
@@ -238,7 +238,7 @@ class Steps:
         step.replies = tuple((place, self.message(one)) for place, one in did.replies)
         step.opened = did.opened
         step.moved = did.moved
-        step.said = self.said.of(did.claims)
+        step.claims = self.claims.of(did.claims)
         step.local = self._local(replica)
 
     def _local(self, replica: Replica) -> Local:

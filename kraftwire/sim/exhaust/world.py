@@ -178,8 +178,8 @@ class World:
             if after.log != local.log:
                 self._compare(replicas, after)
         past = state.past
-        if step.said:
-            past = self._learn(past, step.said, replicas)
+        if step.claims:
+            past = self._learn(past, step.claims, replicas)
         woken = state.woken + (at == state.woken)
         if not self.packets.late.isdisjoint(packets):
             packets = tuple([one for one in packets if not self._is_dead(one, replicas)])
@@ -228,13 +228,13 @@ class World:
     def _past(self, history: ClusterHistory) -> int:
         return self._pasts.of(history, history.key())
 
-    def _learn(self, past: int, said: int, replicas: tuple[int, ...]) -> int:
+    def _learn(self, past: int, claimed: int, replicas: tuple[int, ...]) -> int:
         """Return the past after a step. Raises: Violation."""
-        found = self._learnt.get((past, said))
+        found = self._learnt.get((past, claimed))
         if found is None:
-            claims = self.steps.said.values[said]
+            claims = self.steps.claims.values[claimed]
             history, commit = check_claims(self._pasts.values[past], claims)
-            found = self._learnt[past, said] = self._past(history), commit
+            found = self._learnt[past, claimed] = self._past(history), commit
         number, commit = found
         if commit is not None:
             history = self._pasts.values[number]

@@ -98,7 +98,7 @@ def _action(what: Action) -> str:
     return " ".join([str(kind), *(str(part) for part in rest)])
 
 
-def story(plan: Plan, path: Sequence[Action]) -> list[str]:
+def describe_failure(plan: Plan, path: Sequence[Action]) -> list[str]:
     """Return the lines that describe a path and its end.
 
     At most `LINES_MAX` lines tell what happened; what broke follows.

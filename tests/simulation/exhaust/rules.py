@@ -9,13 +9,13 @@ from tests.history.putting_back import Bug, Edit
 
 
 class Rule(NamedTuple):
-    """A broken rule. `invariant` is violated first, within `bounds`; `told` occurs in the story."""
+    """A broken rule. `invariant` is violated first, within `bounds`; `shown` is in the report."""
 
     name: str
     bug: Bug
     bounds: Bounds
     invariant: str
-    told: str
+    shown: str
 
 
 def _bounds(elections: int, restarts: int = 0, values: int = 0, changes: int = 0) -> Bounds:

@@ -10,10 +10,10 @@ import pytest
 
 from kraftwire.cli.main import main
 from kraftwire.sim.exhaust.bounds import Bounds
+from kraftwire.sim.exhaust.failure_report import describe_failure, replay
 from kraftwire.sim.exhaust.replica import Replica
 from kraftwire.sim.exhaust.search import Found, search
 from kraftwire.sim.exhaust.steps import Step, Steps, freeze, thaw
-from kraftwire.sim.exhaust.story import replay, story
 from kraftwire.sim.exhaust.world import State, World
 from kraftwire.sim.failure_lines import LINES_MAX
 from tests.history.putting_back import put_back
@@ -66,10 +66,10 @@ def test_a_broken_rule_is_found(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> 
     put_back(rule.bug, monkeypatch)
     found = _search(rule.bounds)
     assert found.violation is not None
-    assert (found.violation.invariant, rule.told in str(found.violation)) == (rule.invariant, True)
+    assert (found.violation.invariant, rule.shown in str(found.violation)) == (rule.invariant, True)
     again = replay(rule.bounds, found.path)
     assert str(again) == str(found.violation)
-    lines = story(rule.bounds, found.path)
+    lines = describe_failure(rule.bounds, found.path)
     print("\n".join(lines))
     assert len(lines) <= LINES_MAX
     assert any(line.startswith(f"{rule.invariant}: ") for line in lines)
@@ -78,7 +78,8 @@ def test_a_broken_rule_is_found(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> 
 
 def _outcome(step: Step) -> tuple[object, ...]:
     after = step.local.form if step.local is not None else None
-    return after, step.sends, step.replies, step.opened, step.moved, step.said, str(step.violation)
+    messages = step.sends, step.replies, step.opened, step.moved
+    return after, *messages, step.claims, str(step.violation)
 
 
 def test_replicas_of_one_form_behave_alike() -> None:
@@ -149,14 +150,14 @@ def test_a_search_reports_where_it_stopped(capsys: pytest.CaptureFixture[str]) -
 def test_the_command_replays_a_path(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The last line of a story is for a shell."""
+    """The last line of a report is for a shell."""
     rule = RULES[1]
     put_back(rule.bug, monkeypatch)
     options = ["--elections", "1", "--restarts", "0", "--values", "0", "--changes", "0"]
     assert main(["sim", "exhaust", *options]) == 1
-    told = capsys.readouterr().err.splitlines()
-    assert main(told[-1].split()[1:]) == 1
-    assert capsys.readouterr().out.splitlines() == told
+    report = capsys.readouterr().err.splitlines()
+    assert main(report[-1].split()[1:]) == 1
+    assert capsys.readouterr().out.splitlines() == report
 
 
 def test_an_invalid_path_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,7 +37,7 @@ def entry(base: int, epoch: int, text: bytes = b"x", voters: Voters | None = Non
     return made._replace(is_control=True, voters=voters, voters_offset=base) if voters else made
 
 
-class Story:
+class ReportedCluster:
     """Checkers that hear of events. Everything appended is flushed unless stated otherwise."""
 
     def __init__(self, static: Voters = STATIC, nodes: int = 3) -> None:
@@ -114,17 +114,17 @@ def vote_request(node: int, epoch: int, log: tuple[int, int], *, pre: bool = Fal
     return VoteRequest(voter_id=2 if node != 2 else 1, topics=[TopicData(partitions=[partition])])
 
 
-def led(static: Voters = STATIC, nodes: int = 3) -> Story:
+def led(static: Voters = STATIC, nodes: int = 3) -> ReportedCluster:
     """1 leads epoch 1 and has committed one batch with 2."""
-    story = Story(static, nodes)
-    story.elects(1, 1, 2)
+    cluster = ReportedCluster(static, nodes)
+    cluster.elects(1, 1, 2)
     first = entry(0, 1)
-    story.writes(1, first, epoch=1)
-    story.copies(2, first, epoch=1)
-    story.commits(1, 1, 1)
-    return story
+    cluster.writes(1, first, epoch=1)
+    cluster.copies(2, first, epoch=1)
+    cluster.commits(1, 1, 1)
+    return cluster
 
 
-def sum_at(story: Story, offset: int) -> tuple[int, int]:
+def sum_at(cluster: ReportedCluster, offset: int) -> tuple[int, int]:
     """The state of a state machine that has applied what is committed below an offset."""
-    return offset, story.checkers.history.sums[offset]
+    return offset, cluster.checkers.history.sums[offset]

@@ -9,35 +9,35 @@ from tests.simulation.untimed.examples import STATIC, History, directory, entry,
 
 def leads_without_committed() -> None:
     """3 does not have what 1 and 2 committed."""
-    story = led()
-    story.stores(2, 2, 3)
-    story.checkers.history.votes[(2, directory(2)), 2] = 3
-    story.stores(3, 2, 3)
-    story.on(3, did.Elected(2))
+    cluster = led()
+    cluster.stores(2, 2, 3)
+    cluster.checkers.history.votes[(2, directory(2)), 2] = 3
+    cluster.stores(3, 2, 3)
+    cluster.on(3, did.Elected(2))
 
 
 def same_batch_other_past() -> None:
     """The same batch of epoch 2 follows a batch of epoch 1 here, and nothing there."""
-    story = led()
-    story.stores(3, 2)
-    story.stores(2, 2)
-    story.copies(2, entry(1, 2), epoch=2)
-    story.copies(3, entry(0, 0), epoch=2)
-    story.copies(3, entry(1, 2), epoch=2)
+    cluster = led()
+    cluster.stores(3, 2)
+    cluster.stores(2, 2)
+    cluster.copies(2, entry(1, 2), epoch=2)
+    cluster.copies(3, entry(0, 0), epoch=2)
+    cluster.copies(3, entry(1, 2), epoch=2)
 
 
 def commits_other_bytes() -> None:
     """3 takes another batch for committed than 1 did."""
-    story = led()
-    story.stores(3, 2)
-    story.copies(3, entry(0, 2, b"y"), epoch=2)
-    story.on(3, did.HighWatermarkAdvanced(1, -1))
+    cluster = led()
+    cluster.stores(3, 2)
+    cluster.copies(3, entry(0, 2, b"y"), epoch=2)
+    cluster.on(3, did.HighWatermarkAdvanced(1, -1))
 
 
 def watermark_falls() -> None:
     """In the same run."""
-    story = led()
-    story.on(1, did.HighWatermarkAdvanced(0, 1))
+    cluster = led()
+    cluster.on(1, did.HighWatermarkAdvanced(0, 1))
 
 
 def watermark_beyond_log() -> None:
@@ -47,42 +47,42 @@ def watermark_beyond_log() -> None:
 
 def follower_knows_too_much() -> None:
     """Nobody has committed that far."""
-    story = led()
-    story.copies(2, entry(1, 1), epoch=1)
-    story.on(2, did.HighWatermarkAdvanced(2, -1))
+    cluster = led()
+    cluster.copies(2, entry(1, 1), epoch=1)
+    cluster.on(2, did.HighWatermarkAdvanced(2, -1))
 
 
 def commits_undurable() -> None:
     """2 has not flushed."""
-    story = led()
+    cluster = led()
     more = entry(1, 1)
-    story.writes(1, more, epoch=1)
-    story.copies(2, more, epoch=1, flush=False)
-    story.commits(1, 2, 1)
+    cluster.writes(1, more, epoch=1)
+    cluster.copies(2, more, epoch=1, flush=False)
+    cluster.commits(1, 2, 1)
 
 
 def commits_older_epoch() -> None:
     """A majority has the batch of epoch 1, but none of epoch 2."""
-    story = led()
+    cluster = led()
     old = entry(1, 1)
-    story.writes(1, old, epoch=1)
-    story.copies(2, old, epoch=1)
-    story.elects(1, 2, 2)
-    story.commits(1, 2, 2)
+    cluster.writes(1, old, epoch=1)
+    cluster.copies(2, old, epoch=1)
+    cluster.elects(1, 2, 2)
+    cluster.commits(1, 2, 2)
 
 
 def cuts_committed() -> None:
     """Although the leader ordered it."""
-    story = led()
-    story.on(2, did.Truncated(0, 1, 1))
+    cluster = led()
+    cluster.on(2, did.Truncated(0, 1, 1))
 
 
 def cuts_by_order_of_nobody() -> None:
     """The answer of an older leader."""
-    story = led()
-    story.stores(2, 2)
-    story.copies(2, entry(1, 1), epoch=2)
-    story.on(2, did.Truncated(1, 2, 1))
+    cluster = led()
+    cluster.stores(2, 2)
+    cluster.copies(2, entry(1, 1), epoch=2)
+    cluster.on(2, did.Truncated(1, 2, 1))
 
 
 def loses_durable() -> None:
@@ -107,16 +107,16 @@ def leaves_a_gap() -> None:
 
 def writes_twice() -> None:
     """Two contents for (epoch 1, offset 0)."""
-    story = led()
-    story.stores(3, 1)
-    story.copies(3, entry(0, 1, b"other"), epoch=1)
+    cluster = led()
+    cluster.stores(3, 1)
+    cluster.copies(3, entry(0, 1, b"other"), epoch=1)
 
 
 def writes_an_older_epoch() -> None:
     """A leader of epoch 2 writes epoch 1."""
-    story = led()
-    story.elects(1, 2, 2)
-    story.writes(1, entry(1, 1), epoch=2)
+    cluster = led()
+    cluster.elects(1, 2, 2)
+    cluster.writes(1, entry(1, 1), epoch=2)
 
 
 def believes_another_end() -> None:
@@ -126,14 +126,14 @@ def believes_another_end() -> None:
 
 def snapshot_of_uncommitted() -> None:
     """It ends above what is committed."""
-    story = led()
-    story.on(1, did.SnapshotStored(OffsetAndEpoch(2, 1), (2, 0), None, None))
+    cluster = led()
+    cluster.on(1, did.SnapshotStored(OffsetAndEpoch(2, 1), (2, 0), None, None))
 
 
 def snapshot_of_other_state() -> None:
     """The sum is wrong."""
-    story = led()
-    story.on(1, did.SnapshotStored(OffsetAndEpoch(1, 1), (1, 12345), None, None))
+    cluster = led()
+    cluster.on(1, did.SnapshotStored(OffsetAndEpoch(1, 1), (1, 12345), None, None))
 
 
 def start_without_snapshot() -> None:
@@ -143,20 +143,20 @@ def start_without_snapshot() -> None:
 
 def delivers_a_gap() -> None:
     """The first batch is passed over."""
-    story = led()
+    cluster = led()
     more = entry(1, 1)
-    story.writes(1, more, epoch=1)
-    story.copies(2, more, epoch=1)
-    story.commits(1, 2, 1)
-    story.on(1, did.Delivered(0, (more,)))
+    cluster.writes(1, more, epoch=1)
+    cluster.copies(2, more, epoch=1)
+    cluster.commits(1, 2, 1)
+    cluster.on(1, did.Delivered(0, (more,)))
 
 
 def delivers_twice() -> None:
     """The same batch again."""
-    story = led()
+    cluster = led()
     first = entry(0, 1)
-    story.on(1, did.Delivered(0, (first,)))
-    story.on(1, did.Delivered(0, (first,)))
+    cluster.on(1, did.Delivered(0, (first,)))
+    cluster.on(1, did.Delivered(0, (first,)))
 
 
 def leads_before_the_past() -> None:
@@ -166,54 +166,54 @@ def leads_before_the_past() -> None:
 
 def leader_loads() -> None:
     """A leader has all of its log already."""
-    story = led()
-    story.on(1, did.Loaded(OffsetAndEpoch(1, 1), sum_at(story, 1), 0, "leader"))
+    cluster = led()
+    cluster.on(1, did.Loaded(OffsetAndEpoch(1, 1), sum_at(cluster, 1), 0, "leader"))
 
 
 def uncommitted_is_cut() -> None:
     """What only 1 has goes when 2 leads."""
-    story = led()
-    story.writes(1, entry(1, 1), epoch=1)
-    story.elects(2, 2, 3)
-    story.stores(1, 2)
-    story.on(1, did.Truncated(1, 2, 2))
+    cluster = led()
+    cluster.writes(1, entry(1, 1), epoch=1)
+    cluster.elects(2, 2, 3)
+    cluster.stores(1, 2)
+    cluster.on(1, did.Truncated(1, 2, 2))
 
 
 def unflushed_is_lost() -> None:
     """A start without what was not durable."""
-    story = led()
-    story.copies(2, entry(1, 1), epoch=1, flush=False)
-    story.starts(2, entry(0, 1))
+    cluster = led()
+    cluster.copies(2, entry(1, 1), epoch=1, flush=False)
+    cluster.starts(2, entry(0, 1))
 
 
 def older_epoch_with_own() -> None:
     """Batches of epoch 1 are committed together with one of epoch 2."""
-    story = led()
+    cluster = led()
     old, own = entry(1, 1), entry(2, 2)
-    story.writes(1, old, epoch=1)
-    story.copies(2, old, epoch=1)
-    story.elects(1, 2, 2)
-    story.writes(1, own, epoch=2)
-    story.copies(2, own, epoch=2)
-    story.commits(1, 3, 2)
+    cluster.writes(1, old, epoch=1)
+    cluster.copies(2, old, epoch=1)
+    cluster.elects(1, 2, 2)
+    cluster.writes(1, own, epoch=2)
+    cluster.copies(2, own, epoch=2)
+    cluster.commits(1, 3, 2)
 
 
 def snapshot_of_committed() -> None:
     """Right state, right epoch, then the log starts there."""
-    story = led()
+    cluster = led()
     snapshot = OffsetAndEpoch(1, 1)
-    story.on(1, did.SnapshotStored(snapshot, sum_at(story, 1), None, None))
-    story.on(1, did.PrefixDropped(snapshot, True))
+    cluster.on(1, did.SnapshotStored(snapshot, sum_at(cluster, 1), None, None))
+    cluster.on(1, did.PrefixDropped(snapshot, True))
 
 
 def far_follower_starts_at_a_snapshot() -> None:
     """3 empties its log to what 1 has written."""
-    story = led()
+    cluster = led()
     snapshot = OffsetAndEpoch(1, 1)
-    story.stores(3, 1)
-    story.on(3, did.SnapshotStored(snapshot, sum_at(story, 1), None, None))
-    story.on(3, did.Reset(snapshot, sum_at(story, 1), None, None, 1))
-    story.copies(3, entry(1, 1), epoch=1)
+    cluster.stores(3, 1)
+    cluster.on(3, did.SnapshotStored(snapshot, sum_at(cluster, 1), None, None))
+    cluster.on(3, did.Reset(snapshot, sum_at(cluster, 1), None, None, 1))
+    cluster.copies(3, entry(1, 1), epoch=1)
 
 
 BAD: tuple[tuple[str, History], ...] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.sim.untimed import replica_events as did
 from kraftwire.sim.voters import Voters
-from tests.simulation.untimed.examples import History, Story, directory, entry, sum_at
+from tests.simulation.untimed.examples import History, ReportedCluster, directory, entry, sum_at
 
 # ---- voter sets ----------------------------------------------------------------------------------
 
@@ -14,17 +14,17 @@ FOUR: Voters = (*THREE, (4, directory(4)))
 FIVE: Voters = (*FOUR, (5, directory(5)))
 
 
-def dynamic() -> Story:
+def dynamic() -> ReportedCluster:
     """1 leads 1, 2 and 3, who are in the log at offset 0, committed."""
-    story = Story((), 5)
-    for model in story.checkers.models.values():
+    cluster = ReportedCluster((), 5)
+    for model in cluster.checkers.models.values():
         model.load(0, THREE, 1)
-    story.elects(1, 1, 2)
+    cluster.elects(1, 1, 2)
     first = entry(0, 1, voters=THREE)
-    story.writes(1, first, epoch=1)
-    story.copies(2, first, epoch=1)
-    story.commits(1, 1, 1)
-    return story
+    cluster.writes(1, first, epoch=1)
+    cluster.copies(2, first, epoch=1)
+    cluster.commits(1, 1, 1)
+    return cluster
 
 
 def two_changes_at_once() -> None:
@@ -34,87 +34,87 @@ def two_changes_at_once() -> None:
 
 def change_before_the_last_is_committed() -> None:
     """4 is not committed yet when 5 comes."""
-    story = dynamic()
-    story.writes(1, entry(1, 1, voters=FOUR), epoch=1)
-    story.writes(1, entry(2, 1, voters=FIVE), epoch=1)
+    cluster = dynamic()
+    cluster.writes(1, entry(1, 1, voters=FOUR), epoch=1)
+    cluster.writes(1, entry(2, 1, voters=FIVE), epoch=1)
 
 
 def change_before_the_epoch_commits() -> None:
     """The bug of single-server changes: nothing of epoch 2 is committed."""
-    story = dynamic()
-    story.elects(1, 2, 2)
-    story.writes(1, entry(1, 2), epoch=2)
-    story.writes(1, entry(2, 2, voters=FOUR), epoch=2)
+    cluster = dynamic()
+    cluster.elects(1, 2, 2)
+    cluster.writes(1, entry(1, 2), epoch=2)
+    cluster.writes(1, entry(2, 2, voters=FOUR), epoch=2)
 
 
 def old_majority_commits() -> None:
     """Two of three are not a majority of four."""
-    story = dynamic()
+    cluster = dynamic()
     change = entry(1, 1, voters=FOUR)
-    story.writes(1, change, epoch=1)
-    story.copies(2, change, epoch=1)
-    story.commits(1, 2, 1)
+    cluster.writes(1, change, epoch=1)
+    cluster.copies(2, change, epoch=1)
+    cluster.commits(1, 2, 1)
 
 
 def replaced_disk_counts() -> None:
     """3 has another directory than the one in the set."""
-    story = dynamic()
+    cluster = dynamic()
     more = entry(1, 1)
-    story.starts(3, generation=1)
-    story.writes(1, more, epoch=1)
-    story.copies(3, entry(0, 1, voters=THREE), more, epoch=1)
-    story.commits(1, 2, 1)
+    cluster.starts(3, generation=1)
+    cluster.writes(1, more, epoch=1)
+    cluster.copies(3, entry(0, 1, voters=THREE), more, epoch=1)
+    cluster.commits(1, 2, 1)
 
 
 def change_outlives_its_cut() -> None:
     """The record of 4 is cut off, and 2 still believes in it."""
-    story = dynamic()
-    story.copies(2, entry(1, 1, voters=FOUR), epoch=1)
-    story.stores(2, 2)
-    story.on(2, did.Truncated(1, 2, 2))
-    story.on(2, did.StepEnded(2, 1, -1, FOUR, 1, "follower"))
+    cluster = dynamic()
+    cluster.copies(2, entry(1, 1, voters=FOUR), epoch=1)
+    cluster.stores(2, 2)
+    cluster.on(2, did.Truncated(1, 2, 2))
+    cluster.on(2, did.StepEnded(2, 1, -1, FOUR, 1, "follower"))
 
 
 def snapshot_forgets_voters() -> None:
     """A snapshot without the voter set that is in force there."""
-    story = dynamic()
+    cluster = dynamic()
     snapshot = OffsetAndEpoch(1, 1)
-    story.on(1, did.SnapshotStored(snapshot, sum_at(story, 1), None, None))
+    cluster.on(1, did.SnapshotStored(snapshot, sum_at(cluster, 1), None, None))
 
 
 def one_change_after_the_other() -> None:
     """4, committed by three of four, then 5."""
-    story = dynamic()
+    cluster = dynamic()
     change = entry(1, 1, voters=FOUR)
-    story.writes(1, change, epoch=1)
+    cluster.writes(1, change, epoch=1)
     for node in (2, 3):
-        story.stores(3, 1)
+        cluster.stores(3, 1)
         if node == 3:
-            story.copies(3, entry(0, 1, voters=THREE), epoch=1)
-        story.copies(node, change, epoch=1)
-    story.commits(1, 2, 1)
-    story.writes(1, entry(2, 1, voters=FIVE), epoch=1)
+            cluster.copies(3, entry(0, 1, voters=THREE), epoch=1)
+        cluster.copies(node, change, epoch=1)
+    cluster.commits(1, 2, 1)
+    cluster.writes(1, entry(2, 1, voters=FIVE), epoch=1)
 
 
 def removed_leader_commits() -> None:
     """1 removes itself, counts no more, and commits that by 2 and 3."""
-    story = dynamic()
+    cluster = dynamic()
     change = entry(1, 1, voters=THREE[1:])
-    story.writes(1, change, epoch=1)
-    story.stores(3, 1)
-    story.copies(3, entry(0, 1, voters=THREE), epoch=1)
+    cluster.writes(1, change, epoch=1)
+    cluster.stores(3, 1)
+    cluster.copies(3, entry(0, 1, voters=THREE), epoch=1)
     for node in (2, 3):
-        story.copies(node, change, epoch=1)
-    story.commits(1, 2, 1)
+        cluster.copies(node, change, epoch=1)
+    cluster.commits(1, 2, 1)
 
 
 def cut_change_is_taken_back() -> None:
     """After the cut the older set counts."""
-    story = dynamic()
-    story.copies(2, entry(1, 1, voters=FOUR), epoch=1)
-    story.stores(2, 2)
-    story.on(2, did.Truncated(1, 2, 2))
-    story.on(2, did.StepEnded(2, 1, -1, THREE, 1, "follower"))
+    cluster = dynamic()
+    cluster.copies(2, entry(1, 1, voters=FOUR), epoch=1)
+    cluster.stores(2, 2)
+    cluster.on(2, did.Truncated(1, 2, 2))
+    cluster.on(2, did.StepEnded(2, 1, -1, THREE, 1, "follower"))
 
 
 BAD: tuple[tuple[str, History], ...] = (

@@ -11,7 +11,7 @@ import pytest
 
 from kraftwire.cli.main import main
 from kraftwire.sim.failure_lines import LINES_MAX
-from kraftwire.sim.untimed.failure_report import story
+from kraftwire.sim.untimed.failure_report import describe_failure
 from kraftwire.sim.untimed.plan import Plan, draw
 from kraftwire.sim.untimed.run import Outcome, explore, play, run_seeds, shrink
 from tests.simulation.broken_rules import (
@@ -118,7 +118,7 @@ def test_a_broken_rule_is_reported_in_few_lines(
     found = (explore(draw(seed)) for seed in range(500))
     failed = next(outcome for outcome in found if outcome.invariant == invariant)
     plan, path = shrink(draw(failed.seed), failed.path, invariant, within_s=6)
-    lines = story(plan, path)
+    lines = describe_failure(plan, path)
     print("\n".join(lines))
     assert len(path) <= len(failed.path)
     assert len(path) <= 56
@@ -132,7 +132,7 @@ def test_a_broken_rule_is_reported_in_few_lines(
 def test_the_command_prints_how_to_repeat_a_failure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The story is for people, the last line for their shell."""
+    """The report is for people, the last line for their shell."""
     plan = _failing(older_epoch_counted, monkeypatch)
     seed = plan.seed
     assert main(["sim", "explore", "--seeds", f"{seed}-{seed}", "--json"]) == 1

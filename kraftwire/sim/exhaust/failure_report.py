@@ -52,11 +52,11 @@ class _Recorder:
                 return f"restart {what.at + 1}, {rest[0]} unflushed batches survive"
             return " ".join(str(part) for part in (name, what.at + 1, *rest))
         one = self._world.packets.values[what.packet]
-        said = describe.message(steps.messages.values[one.message])
+        message = describe.message(steps.messages.values[one.message])
         if one.is_answer:
-            return f"{one.target} to {one.asker}: {said}"
+            return f"{one.target} to {one.asker}: {message}"
         late = ", late" if one.label == NOBODY else ""
-        return f"{one.asker} to {one.target}{' once more' if what.stays else ''}{late}: {said}"
+        return f"{one.asker} to {one.target}{' once more' if what.stays else ''}{late}: {message}"
 
 
 def replay(
@@ -83,7 +83,7 @@ def replay(
     return None
 
 
-def story(bounds: Bounds, path: Sequence[int]) -> list[str]:
+def describe_failure(bounds: Bounds, path: Sequence[int]) -> list[str]:
     """Return the lines that describe a path and its end, at most `LINES_MAX`."""
     lines: list[str] = []
     violation = replay(bounds, path, lines)
