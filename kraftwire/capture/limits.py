@@ -30,7 +30,6 @@ __all__ = [
     "PACKED_FRAME_FREE",
     "PACKED_FRAME_RATIO",
     "PENDING_BYTES_MAX",
-    "PENDING_OBJECTS_MAX",
     "PENDING_REQUESTS_KEPT",
     "PIECE_OBJECT_BYTES",
     "RELIEVED_BYTES_MIN",
@@ -108,10 +107,8 @@ RELIEVED_BYTES_MIN = 16 * 1024
 SHED_FRAME_BYTES = 1024
 
 # Requests that outputs hold back until their responses come; those of stories keep their decoded
-# objects. Above the limit the oldest are shown alone. Outputs that show requests whole decode them
-# again if their objects may have taken more than PENDING_OBJECTS_MAX in the meantime.
+# objects. Above the limit the oldest are shown alone.
 PENDING_BYTES_MAX = 16 * 1024 * 1024
-PENDING_OBJECTS_MAX = 8 * 1024 * 1024
 
 # Requests that a connection keeps waiting for after it had to give up the rest.
 PENDING_REQUESTS_KEPT = 16

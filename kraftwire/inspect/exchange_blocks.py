@@ -14,14 +14,11 @@ from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.records import RecordsForm
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.exchange.decoded_cache import Fresh
-from kraftwire.decode.exchange.paired import Passed
-from kraftwire.decode.exchange.relayed import RelayedPaired
+from kraftwire.decode.exchange.paired import WholePaired
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import BOLD, RED, YELLOW, paint, utc_text
 from kraftwire.printable import printable, printable_lines, printable_text
 from kraftwire.protocol.error_codes import error_name
-from kraftwire.wire.message import Message
 
 __all__ = ["ExchangeWriter"]
 
@@ -33,7 +30,7 @@ _TEXT_TOGETHER = 64 * 1024
 _NAMES_KEPT_MAX = 1000
 
 
-class ExchangeWriter(RelayedPaired[DecodedFrame]):
+class ExchangeWriter(WholePaired):
     """Writes a block per exchange; subclasses make what comes below the heads of the block."""
 
     def __init__(
@@ -45,62 +42,32 @@ class ExchangeWriter(RelayedPaired[DecodedFrame]):
         `is_full` cuts nothing off, `is_live` flushes each block, `records` says how records are
         decoded and whether secrets are shown.
         """
-        super().__init__(kept_whole=True)
+        super().__init__()
         self._stream = stream
         self._topics = topics
         self._is_coloured = is_coloured
         self._is_full = is_full
         self._is_live = is_live
         self._form = records or RecordsForm()
-        self._fresh = Fresh()
         self._texts: list[str] = []
         self._size = 0
         self._names: dict[tuple[int | None, int | None], str] = {}
         self._clients: dict[str, str] = {}
 
-    def frame(self, decoded: DecodedFrame) -> None:
-        """Take the next frame; its body is decoded only when it is needed."""
-        self.take(decoded.frame, None, decoded)
-
-    def ask(
-        self, _frame: Frame, _body: Message | None, decoded: DecodedFrame | None, /
-    ) -> DecodedFrame | None:
-        """Keep a request until its response comes."""
-        if decoded is not None:
-            self._fresh.hold(decoded)
-        return decoded
-
-    def answer(
-        self,
-        asked: DecodedFrame | None,
-        _frame: Frame,
-        _body: Message | None,
-        decoded: DecodedFrame | None,
-        /,
+    def exchange(
+        self, request: DecodedFrame | None, response: DecodedFrame | None, _is_awaited: bool, /
     ) -> None:
-        """Write the block of a response with its request."""
-        if asked is not None:
-            self._fresh.release(asked)
-        self._write(asked, decoded)
-
-    def unanswered(self, asked: DecodedFrame, _is_awaited: bool, /) -> None:
-        """Write the block of a request that gets no response."""
-        self._fresh.release(asked)
-        self._write(asked, None)
-
-    def settle(self, passed: Passed, /) -> DecodedFrame:
-        """Return what is kept of a request that was passed over."""
-        decoded = self.decode_passed(passed)
-        self._fresh.hold(decoded)
-        return decoded
-
-    def time_of(self, asked: DecodedFrame, /) -> int:
-        """Return the time of a request. Units: nanoseconds since the epoch."""
-        return asked.frame.time_ns
-
-    def drop(self, asked: DecodedFrame, /) -> None:
-        """Forget a request that another process shows."""
-        self._fresh.release(asked)
+        """Write the block of a request, a response or both."""
+        first = request or response
+        if first is None:
+            return
+        self._add(self._head(first, response))
+        for shown in (request, response):
+            if shown is not None:
+                self._write_decoded(shown)
+        self._add("\n")
+        if self._is_live:
+            self._flush()
 
     def hand_over(self) -> None:
         """Write the blocks that are ready but not written yet."""
@@ -126,18 +93,6 @@ class ExchangeWriter(RelayedPaired[DecodedFrame]):
         raise NotImplementedError
 
     # -- blocks --------------------------------------------------------------------------------
-
-    def _write(self, request: DecodedFrame | None, response: DecodedFrame | None) -> None:
-        first = request or response
-        if first is None:
-            return
-        self._add(self._head(first, response))
-        for shown in (request, response):
-            if shown is not None:
-                self._write_decoded(shown)
-        self._add("\n")
-        if self._is_live:
-            self._flush()
 
     def _write_decoded(self, decoded: DecodedFrame) -> None:
         lines = self.frame_lines(decoded)

@@ -1,34 +1,41 @@
-"""Pairs frames into exchanges, for all outputs that show requests with their responses."""
+"""Pairs requests with responses, for all outputs that show exchanges.
+
+Requests wait in one table per output, `PendingRequests`. In a run of several processes, each of
+them shows some frames and skips the others: a skipped request is kept as it came, and is decoded
+only if this process shows its response, or before the names of topics change.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar, cast
+from typing import ClassVar, Generic, TypeVar, cast
 
 from kraftwire.capture.framing.frames import Frame, Request
 from kraftwire.capture.limits import PENDING_BYTES_MAX
 from kraftwire.decode.body.frame import DecodedFrame
-from kraftwire.decode.body.quick import quick_bodies
-from kraftwire.decode.exchange.decoded_cache import Fresh
-from kraftwire.decode.exchange.pending import Pending
+from kraftwire.decode.body.quick import quick_bodies, quick_body
+from kraftwire.decode.body.topics import TopicNames
+from kraftwire.decode.exchange.pending import PendingRequests
 from kraftwire.decode.sinks import Sink
 from kraftwire.limits import RENDER_PENDING_COUNT_MAX
 from kraftwire.wire.message import Message
-
-__all__ = ["Paired", "Passed", "QuickPaired", "WholePaired"]
 
 T = TypeVar("T")
 
 # The memory of a decoded request besides its bytes.
 _OBJECT_BYTES = 2000
+# The most that the objects of a request may take for each of its bytes, before they are measured.
+_OBJECTS_RATIO = 24
+# The objects of decoded requests that wait; with more, the oldest requests keep only their bytes.
+_OBJECTS_BYTES_MAX = 8 * 1024 * 1024
 
 
 @dataclass(slots=True, eq=False)
-class Passed:
-    """A request that was passed over: another process has shown it, if it was shown alone.
+class SkippedRequest:
+    """A request that another process shows, if it is shown without a response.
 
-    `decoded` is set if the frame says something about others.
+    `decoded` is set if the frame explains others.
     """
 
     frame: Frame
@@ -37,22 +44,38 @@ class Passed:
 
 
 class Paired(Sink, Generic[T]):
-    """Takes frames in order; reports requests, and responses with what was kept of their requests.
+    """Takes frames in order; reports each response with what was kept of its request.
 
     Requests that get no response are reported as well. What is kept of requests is bounded in
     number; if they are `kept_whole`, in bytes, which `weight` estimates.
     """
 
     is_paired = True
+    # Whether ordinary frames are shown by their bodies alone, without a `DecodedFrame`.
+    reads_quickly: ClassVar[bool] = False
+
+    _later: Callable[[Frame, int], DecodedFrame]
 
     def __init__(self, *, kept_whole: bool = False) -> None:
         self._is_weighed = kept_whole
         limit = PENDING_BYTES_MAX if kept_whole else RENDER_PENDING_COUNT_MAX
-        self._pending: Pending[T | Passed] = Pending(limit)
+        self._pending: PendingRequests[T | SkippedRequest] = PendingRequests(limit)
+        # The bytes of skipped requests.
+        self._skipped_bytes = 0
 
     def frame(self, decoded: DecodedFrame) -> None:
         """Take the next frame."""
         self.take(decoded.frame, decoded.body, decoded)
+
+    def quickly(self, frames: Sequence[Frame], number: int = 0, /) -> Iterator[bool]:
+        """Take frames one by one, if they are ordinary; their bodies are read together."""
+        return self._quickly(frames) if self.reads_quickly else super().quickly(frames, number)
+
+    def _quickly(self, frames: Sequence[Frame]) -> Iterator[bool]:
+        for frame, body in zip(frames, quick_bodies(frames), strict=True):
+            if body is not None:
+                self.take(frame, body, None)
+            yield body is not None
 
     def take(self, frame: Frame, body: Message | None, decoded: DecodedFrame | None) -> None:
         """Take the next frame and its body; `decoded` is None where the body was read quickly."""
@@ -66,33 +89,29 @@ class Paired(Sink, Generic[T]):
                 return
             self._keep(frame, request, kept)
             return
-        asked = None
+        found = None
         if request is not None:
-            asked = self._pending.take(frame.connection, request)
+            found = self._pending.take(frame.connection, request)
             if self._pending.has_skipped:
-                self._tell_skipped()
-            if asked.__class__ is Passed:
-                asked = self._known(asked)
-        self.answer(cast("T | None", asked), frame, body, decoded)
-
-    def _known(self, asked: T | Passed) -> T:
-        """Return what is kept of a request, also of one that was passed over."""
-        return cast("T", asked)
+                self._report_unanswered()
+            if found.__class__ is SkippedRequest:
+                found = self._decoded(found)
+        self.answer(cast("T | None", found), frame, body, decoded)
 
     def _keep(self, frame: Frame, request: Request, kept: T) -> None:
         weight = self.weight(frame, kept) if self._is_weighed else 1
         self._pending.add(frame.connection, request, kept, weight)
         if self._pending.has_skipped:
-            self._tell_skipped()
+            self._report_unanswered()
 
-    def _tell_skipped(self) -> None:
+    def _report_unanswered(self) -> None:
         for each in self._pending.skipped():
-            self.unanswered(self._known(each), True)
+            self.unanswered(self._decoded(each), True)
 
     def finish(self) -> None:
         """Report the requests that never got a response."""
         for each in self._pending.rest():
-            self.unanswered(self._known(each), True)
+            self.unanswered(self._decoded(each), True)
 
     def weight(self, frame: Frame, _kept: T | None, /) -> int:
         """Estimate the memory of a request that is kept whole. Units: bytes."""
@@ -106,7 +125,7 @@ class Paired(Sink, Generic[T]):
 
     def answer(
         self,
-        asked: T | None,
+        request: T | None,
         frame: Frame,
         body: Message | None,
         decoded: DecodedFrame | None,
@@ -115,9 +134,125 @@ class Paired(Sink, Generic[T]):
         """Take a response with what was kept of its request, None if that is not known."""
         raise NotImplementedError
 
-    def unanswered(self, asked: T, is_awaited: bool, /) -> None:
+    def unanswered(self, request: T, is_awaited: bool, /) -> None:
         """Take a request without a response, because it wants none or gets none."""
         raise NotImplementedError
+
+    # -- several processes: see `inspect.run.parallel` -----------------------------------------
+
+    def relay(self, later: Callable[[Frame, int], DecodedFrame], topics: TopicNames) -> None:
+        """Prepare for frames that other processes show; `later` decodes one after its turn."""
+        self._later = later
+        topics.before_change = self.decode_skipped
+
+    def pass_over(self, frame: Frame, number: int, decoded: DecodedFrame | None, /) -> None:
+        """Register a frame that another process shows."""
+        request = frame.request
+        if frame.direction == "request":
+            self.note_connection(frame)
+            if request is None or not request.has_response:
+                self.note_shown(frame.time_ns)
+                return
+            self._keep_skipped(request, SkippedRequest(frame, number, decoded))
+            return
+        found = None if request is None else self._pending.take(frame.connection, request)
+        self._forget_unanswered()
+        if found is None:
+            self.note_connection(frame)
+        else:
+            self._forget(found)
+        self.note_shown(frame.time_ns)
+
+    def _keep_skipped(self, request: Request, skipped: SkippedRequest) -> None:
+        frame = skipped.frame
+        self._skipped_bytes += len(frame.data)
+        kept: T | SkippedRequest = skipped
+        if self._skipped_bytes > PENDING_BYTES_MAX and not self._is_weighed:
+            kept = self._decoded(skipped)
+        weight = self.weight(frame, None) if self._is_weighed else 1
+        self._pending.add(frame.connection, request, kept, weight)
+        self._forget_unanswered()
+
+    def _forget_unanswered(self) -> None:
+        if self._pending.has_skipped:
+            for each in self._pending.skipped():
+                self._forget(each)
+                if isinstance(each, SkippedRequest):
+                    self.note_shown(each.frame.time_ns)
+                else:
+                    self.note_shown(self.time_of(each))
+
+    def _forget(self, request: T | SkippedRequest) -> None:
+        if isinstance(request, SkippedRequest):
+            self._skipped_bytes -= len(request.frame.data)
+        else:
+            self.drop(request)
+
+    def decode_skipped(self) -> None:
+        """Decode the requests that were skipped, before the names that they show change."""
+        if self._skipped_bytes:
+            self._pending.replace(self._decoded)
+
+    def _decoded(self, request: T | SkippedRequest) -> T:
+        """Return what is kept of a request, also of one that was skipped."""
+        if not isinstance(request, SkippedRequest):
+            return request
+        frame, decoded = request.frame, request.decoded
+        self._skipped_bytes -= len(frame.data)
+        body = quick_body(frame) if self.reads_quickly else None
+        if body is None:
+            decoded = decoded or self._later(frame, request.number)
+            _ = decoded.findings
+            body = decoded.body
+        return cast("T", self.ask(frame, body, decoded))
+
+    def time_of(self, _request: T, /) -> int:
+        """Return the time of a request by what was kept of it, for `note_shown`, else -1.
+
+        Units: nanoseconds since the epoch.
+        """
+        return -1
+
+    def note_connection(self, _frame: Frame, /) -> None:
+        """Remember what the texts of later frames depend on."""
+
+    def note_shown(self, _time_ns: int, /) -> None:
+        """Remember the time of something that another process shows."""
+
+    def drop(self, _request: T, /) -> None:
+        """Forget what was kept of a request, which another process shows."""
+
+
+class QuickPaired(Paired[T]):
+    """Takes ordinary frames by their bodies alone: see `decode.body.quick`."""
+
+    reads_quickly = True
+
+
+class DecodedCache:
+    """Bounds the objects of decoded requests that wait, by an estimate of their memory."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, tuple[DecodedFrame, int]] = {}
+        self._bytes = 0
+
+    def hold(self, decoded: DecodedFrame) -> None:
+        """Add a request; the oldest keep only their bytes if there are too many objects."""
+        size = decoded.frame.size * _OBJECTS_RATIO
+        self._held[decoded.number] = decoded, size
+        self._bytes += size
+        while self._bytes > _OBJECTS_BYTES_MAX:
+            self._remove(next(iter(self._held))).let_go()
+
+    def release(self, decoded: DecodedFrame) -> None:
+        """Remove a request that is about to be shown; its objects stay."""
+        if decoded.number in self._held:
+            self._remove(decoded.number)
+
+    def _remove(self, number: int) -> DecodedFrame:
+        decoded, size = self._held.pop(number)
+        self._bytes -= size
+        return decoded
 
 
 class WholePaired(Paired[DecodedFrame]):
@@ -125,10 +260,10 @@ class WholePaired(Paired[DecodedFrame]):
 
     def __init__(self) -> None:
         super().__init__(kept_whole=True)
-        self._fresh = Fresh()
+        self._cache = DecodedCache()
 
     def exchange(
-        self, asked: DecodedFrame | None, answered: DecodedFrame | None, is_awaited: bool, /
+        self, request: DecodedFrame | None, response: DecodedFrame | None, is_awaited: bool, /
     ) -> None:
         """Take a request, a response or both.
 
@@ -145,34 +280,27 @@ class WholePaired(Paired[DecodedFrame]):
     ) -> DecodedFrame | None:
         """Hold a request back; of older ones only the bytes are kept if there are many."""
         if decoded is not None:
-            self._fresh.hold(decoded)
+            self._cache.hold(decoded)
         return decoded
 
     def answer(
         self,
-        asked: DecodedFrame | None,
+        request: DecodedFrame | None,
         _frame: Frame,
         _body: Message | None,
         decoded: DecodedFrame | None,
         /,
     ) -> None:
         """Take a response with its request."""
-        if asked is not None:
-            self._fresh.release(asked)
-        self.exchange(asked, decoded, True)
+        if request is not None:
+            self._cache.release(request)
+        self.exchange(request, decoded, True)
 
-    def unanswered(self, asked: DecodedFrame, is_awaited: bool, /) -> None:
+    def unanswered(self, request: DecodedFrame, is_awaited: bool, /) -> None:
         """Take a request without a response."""
-        self._fresh.release(asked)
-        self.exchange(asked, None, is_awaited)
+        self._cache.release(request)
+        self.exchange(request, None, is_awaited)
 
-
-class QuickPaired(Paired[T]):
-    """Takes ordinary frames on the fast path, on which unknown tags and records are skipped."""
-
-    def quickly(self, frames: Sequence[Frame], _number: int = 0, /) -> Iterator[bool]:
-        """Take frames one by one, if they are ordinary; their bodies are read together."""
-        for frame, body in zip(frames, quick_bodies(frames), strict=True):
-            if body is not None:
-                self.take(frame, body, None)
-            yield body is not None
+    def drop(self, request: DecodedFrame, /) -> None:
+        """Forget a request that another process shows."""
+        self._cache.release(request)

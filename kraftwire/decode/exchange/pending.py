@@ -1,4 +1,4 @@
-"""Requests that wait for their responses, with whatever a renderer keeps of them."""
+"""The table of requests that wait for their responses, for all outputs and tables."""
 
 from __future__ import annotations
 
@@ -9,30 +9,25 @@ from typing import Generic, TypeVar
 from kraftwire.capture.framing.frames import Request
 from kraftwire.limits import RENDER_PENDING_COUNT_MAX
 
-__all__ = ["Pending"]
-
 T = TypeVar("T")
 
 # How many connections without a request in flight are remembered: most will have one again.
 _IDLE_CONNECTIONS_MAX = 1000
 
 
-class Pending(Generic[T]):
+class PendingRequests(Generic[T]):
     """Keeps something of each request until its response comes.
 
     Servers answer the requests of a connection in their order, so a response also tells
     that earlier requests on its connection stay without one. The total weight is limited; the
     requests that wait longest are dropped.
-
-    `number` is that of the next request, and may be raised in between; `weight` is that of all.
     """
 
     def __init__(self, weight_max: int = RENDER_PENDING_COUNT_MAX) -> None:
         # Request -> its number, what is kept of it, and the weight of that.
         self._by_connection: dict[str, dict[Request, tuple[int, T, int]]] = {}
-        # The number of the next request; it may be raised in between.
-        self.number = 0
-        self.weight = 0
+        self._number = 0
+        self._weight = 0
         self._weight_max = weight_max
         self._skipped: list[T] = []
 
@@ -41,10 +36,10 @@ class Pending(Generic[T]):
         waiting = self._by_connection.get(connection)
         if waiting is None:
             waiting = self._by_connection[connection] = {}
-        waiting[request] = self.number, kept, weight
-        self.number += 1
-        self.weight += weight
-        while self.weight > self._weight_max:
+        waiting[request] = self._number, kept, weight
+        self._number += 1
+        self._weight += weight
+        while self._weight > self._weight_max:
             self._skipped.append(self._oldest())
 
     def get(self, connection: str, request: Request) -> T | None:
@@ -58,13 +53,13 @@ class Pending(Generic[T]):
         if not waiting or request not in waiting:
             return None
         number, kept, weight = waiting.pop(request)
-        self.weight -= weight
+        self._weight -= weight
         if waiting:
             # Insertion order is the order of the frames.
             while waiting and waiting[first := next(iter(waiting))][0] < number:
                 _, each, weight = waiting.pop(first)
                 self._skipped.append(each)
-                self.weight -= weight
+                self._weight -= weight
         elif len(self._by_connection) > _IDLE_CONNECTIONS_MAX:
             del self._by_connection[connection]
         return kept
@@ -73,14 +68,14 @@ class Pending(Generic[T]):
         """Return the requests that the last response has shown to stay without one, and those
         dropped to make room; each is returned once.
         """
-        return self._told()
+        return self._once()
 
     @property
     def has_skipped(self) -> bool:
         """Whether `skipped` would return any."""
         return bool(self._skipped)
 
-    def _told(self) -> Iterator[T]:
+    def _once(self) -> Iterator[T]:
         # A reported request is no longer held: the receiver may decode it.
         found, self._skipped = self._skipped[::-1], []
         while found:
@@ -90,19 +85,13 @@ class Pending(Generic[T]):
 
     def rest(self) -> Iterator[T]:
         """Return everything that still waits, in order of the requests."""
-        for _, kept in self.numbered_rest():
-            yield kept
-            del kept
-
-    def numbered_rest(self) -> Iterator[tuple[int, T]]:
-        """Return everything that still waits, each with its number, in order."""
         everything = [kept for each in self._by_connection.values() for kept in each.values()]
         self._by_connection.clear()
-        self.weight = 0
+        self._weight = 0
         everything.sort(key=itemgetter(0), reverse=True)
         while everything:
-            number, kept, _ = everything.pop()
-            yield number, kept
+            _, kept, _ = everything.pop()
+            yield kept
             del kept
 
     def replace(self, change: Callable[[T], T]) -> None:
@@ -116,7 +105,7 @@ class Pending(Generic[T]):
         connection = next(name for name, waiting in self._by_connection.items() if waiting)
         waiting = self._by_connection[connection]
         _, kept, weight = waiting.pop(next(iter(waiting)))
-        self.weight -= weight
+        self._weight -= weight
         if not waiting:
             del self._by_connection[connection]
         return kept

@@ -11,11 +11,9 @@ from typing import TextIO
 from kraftwire import messages
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.frame import DecodedFrame
-from kraftwire.decode.body.quick import quick_body
 from kraftwire.decode.body.scan import error_codes
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.exchange.paired import Passed, QuickPaired
-from kraftwire.decode.exchange.relayed import RelayedPaired
+from kraftwire.decode.exchange.paired import QuickPaired
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import BOLD, DIM, RED, YELLOW, paint, utc_text
 from kraftwire.inspect.facts import request_facts, response_facts
@@ -51,7 +49,7 @@ _LINES_TOGETHER = 256
 _Asked = tuple[int, str, int, str, str]
 
 
-class LineWriter(QuickPaired[_Asked], RelayedPaired[_Asked]):
+class LineWriter(QuickPaired[_Asked]):
     """Writes a line per exchange to a stream; a request waits for its response."""
 
     def __init__(
@@ -138,20 +136,11 @@ class LineWriter(QuickPaired[_Asked], RelayedPaired[_Asked]):
 
     # -- what other processes show ---------------------------------------------------------------
 
-    def settle(self, passed: Passed, /) -> _Asked:
-        """Return what is kept of a request that was passed over."""
-        frame, decoded = passed.frame, None
-        body = quick_body(frame)
-        if body is None:
-            decoded = self.decode_passed(passed)
-            body = decoded.body
-        return self.ask(frame, body, decoded)
-
     def time_of(self, asked: _Asked, /) -> int:
         """Return the time of a request. Units: nanoseconds since the epoch."""
         return asked[0]
 
-    def see(self, frame: Frame, /) -> None:
+    def note_connection(self, frame: Frame, /) -> None:
         """Note a connection; it may widen the column for the lines that follow."""
         if (frame.connection, frame.api_key, frame.api_version) not in self._places:
             self._place(frame)
@@ -202,7 +191,7 @@ class LineWriter(QuickPaired[_Asked], RelayedPaired[_Asked]):
         text = self._places.get(key)
         if text is None:
             if len(self._places) > _PLACES_MAX:
-                self.settle_all()
+                self.decode_skipped()
                 self._places.clear()
             self._width = max(self._width, len(frame.connection))
             connection = (frame.connection or "-").ljust(self._width)

@@ -16,7 +16,7 @@ from kraftwire.capture.framing.frames import Frame, Request
 from kraftwire.collector import rare_collection
 from kraftwire.decode.body.quick import quick_bodies
 from kraftwire.decode.body.response_context import needs_learning
-from kraftwire.decode.exchange.pending import Pending
+from kraftwire.decode.exchange.pending import PendingRequests
 from kraftwire.records.reader import Batch
 from kraftwire.spark.captures.batches import FieldRecords
 from kraftwire.spark.captures.bodies import Bodies, Greetings, Read
@@ -142,7 +142,9 @@ class Carried:
 
     about: Connection
     bodies: Bodies
-    pending: Pending[Read | Frame] = field(default_factory=lambda: Pending(PENDING_BYTES_MAX))
+    pending: PendingRequests[Read | Frame] = field(
+        default_factory=lambda: PendingRequests(PENDING_BYTES_MAX)
+    )
     raft: RaftTalk = field(default_factory=RaftTalk)
     observer: Observer = field(default_factory=Observer)
     open: OpenConnections | None = None
