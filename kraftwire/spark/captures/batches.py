@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.scan import RecordsField, records_fields
 from kraftwire.errors import WireError
 from kraftwire.records.header import LOG_OVERHEAD, fields
 from kraftwire.records.reader import Batch, BatchReader
 from kraftwire.spark.captures.own_records import OwnRecord, own_records
+from kraftwire.spark.tables.cells import uuid_text
 
-__all__ = ["FieldRecords", "ends_with_batch", "fields_of", "is_plain", "read_records"]
+__all__ = [
+    "FieldRecords", "FrameBatch", "FrameRecord", "ends_with_batch", "fields_of", "is_plain",
+    "read_records",
+]  # fmt: skip
 
 _LENGTH = fields("batch_length")
 
@@ -44,6 +49,11 @@ class FieldRecords:
     has_problems: bool = False
 
     @property
+    def topic_id(self) -> str | None:
+        """The id of the topic as text; None if unknown."""
+        return uuid_text(self.where.topic_id)
+
+    @property
     def source(self) -> str:
         """What the batches were taken from: the wire, or a snapshot that went over it."""
         return "snapshot" if self.where.name == _SNAPSHOT else "wire"
@@ -74,6 +84,41 @@ def fields_of(body: Any, version: int) -> list[RecordsField]:
 def is_plain(field: FieldRecords) -> bool:
     """Whether the field has nothing to report but its batches."""
     return not field.is_cut and not field.has_problems
+
+
+class FrameBatch:
+    """A batch in a field of a frame: a row of batches."""
+
+    __slots__ = ("batch", "field", "frame", "is_valid")
+
+    def __init__(self, frame: Frame, field: FieldRecords, batch: Batch, is_valid: bool) -> None:
+        self.frame = frame
+        self.field = field
+        self.batch = batch
+        self.is_valid = is_valid
+
+    @property
+    def max_timestamp(self) -> int | None:
+        """The largest timestamp of its records in microseconds; None if unknown."""
+        time: int | None = self.batch.max_timestamp
+        return None if time is None or time < 0 else time * 1000
+
+
+class FrameRecord:
+    """A record of Kafka's own in a field of a frame: a row of metadata_records."""
+
+    __slots__ = ("field", "frame", "record")
+
+    def __init__(self, frame: Frame, field: FieldRecords, record: OwnRecord) -> None:
+        self.frame = frame
+        self.field = field
+        self.record = record
+
+    @property
+    def time(self) -> int | None:
+        """The timestamp in microseconds; None if unknown."""
+        time_ms = self.record.time_ms
+        return None if time_ms is None or time_ms < 0 else time_ms * 1000
 
 
 def ends_with_batch(data: memoryview | bytes) -> bool:

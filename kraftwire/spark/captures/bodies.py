@@ -16,6 +16,8 @@ from kraftwire.decode.body.findings import Finding
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.body.scan import RecordsField, has_unknown_tags
+from kraftwire.errors import WireError
+from kraftwire.protocol.versions import response_header_version
 from kraftwire.records.decoded import family_of_topic
 from kraftwire.spark.captures.batches import (
     FieldRecords,
@@ -24,6 +26,7 @@ from kraftwire.spark.captures.batches import (
     is_plain,
     read_records,
 )
+from kraftwire.spark.captures.findings import finding_cells
 
 __all__ = ["Bodies", "Greetings", "Read"]
 
@@ -57,6 +60,25 @@ class Read:
         self.body = body
         self.version = version
         self.fields = fields
+
+    @property
+    def finding_cells(self) -> list[tuple[str, int | None, str, str]]:
+        """The findings, as structs."""
+        return finding_cells(self)
+
+    @property
+    def payload(self) -> bytes | None:
+        """Header and body of the frame without records and secrets; None if bytes are missing."""
+        frame = self.frame
+        if frame.missing:
+            return None
+        if self.fields:
+            return _without_records(self)
+        data: bytes = frame.data
+        if self.decoded is not None:
+            for start, end in self.decoded.hidden_ranges:
+                data = data[:start] + bytes(end - start) + data[end:]
+        return data
 
 
 class Explained(Read):
@@ -157,3 +179,28 @@ class Bodies:
             family = family_of_topic(topic) if topic else None
             found.append(read_records(where, getattr(where.holder, where.attribute), topic, family))
         return found
+
+
+def _body_start(read: Read) -> int:
+    """Return where the body begins in a frame; records are removed only from responses."""
+    if read.decoded is not None:
+        return read.decoded.payload.header_end
+    # The header of a frame from the fast path has no tagged fields.
+    api = read.frame.api_key or 0, read.frame.api_version or 0
+    return 5 if response_header_version(*api) else 4
+
+
+def _without_records(read: Read) -> bytes | None:
+    """Return the same message with empty records."""
+    frame = read.frame
+    start = _body_start(read)
+    held = [getattr(field.where.holder, field.where.attribute) for field in read.fields]
+    try:
+        for field in read.fields:
+            setattr(field.where.holder, field.where.attribute, b"")
+        return frame.data[:start] + read.body.encode(read.version)
+    except WireError:
+        return None
+    finally:
+        for field, data in zip(read.fields, held, strict=True):
+            setattr(field.where.holder, field.where.attribute, data)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 from kraftwire.capture.connections.protocol_detection import end_name
 from kraftwire.capture.framing.health import Health
 from kraftwire.spark.captures.index import Talk
-from kraftwire.spark.captures.place import ends, micros
+from kraftwire.spark.tables.cells import ends
 
-__all__ = ["CLUSTER_APIS", "Connection", "connection_cells", "may_be_called"]
+__all__ = ["CLUSTER_APIS", "Connection", "may_be_called"]
 
 
 # APIs whose request or response names the cluster: Fetch between controllers, Metadata, Vote,
@@ -20,16 +19,19 @@ CLUSTER_APIS = frozenset({1, 3, 52, 53, 54, 59, 60, 62, 80, 81, 82})
 
 
 class Connection:
-    """A connection, as seen in its packets and frames.
+    """A connection, as seen in its packets and frames: a row of connections.
 
-    `protocol` is kafka, tls or other. Units: `kafka`, `tls`, `other`, `duplicates` and
-    `undecoded` are bytes of payload, each in one of these places; `gap_bytes` were never captured.
+    `file` and `position` are those of its first packet; `protocol` is kafka, tls or other. Units:
+    `kafka`, `tls`, `other`, `duplicates` and `undecoded` are bytes of payload, each in one of these
+    places; `gap_bytes` were never captured.
     """
 
     def __init__(self, number: int, talk: Talk) -> None:
         self.number = number
         self.talk = talk
         self.name = _name(talk)
+        self.file = ""
+        self.position = 0
         self.protocol = "other"
         self.frames = 0
         self.software: str | None = None
@@ -40,6 +42,15 @@ class Connection:
         self.cluster: str | None = None
         self.kafka = self.tls = self.other = self.duplicates = self.undecoded = 0
         self.gap_bytes = 0
+
+    @property
+    def payload(self) -> tuple[int, int]:
+        """Bytes of payload from client and server, copies included."""
+        key = self.talk.key
+        size = (len(key) - 4) // 2
+        is_first_client = end_name(key[:size], key[-4:-2]) == ends(self.name)[0]
+        first, second = self.talk.payload
+        return (first, second) if is_first_client else (second, first)
 
     def finish(self, health: Health) -> None:
         """Add the totals of its decoding."""
@@ -75,19 +86,3 @@ def may_be_called(talk: Talk, names: Collection[str]) -> bool:
     first = end_name(talk.key[:size], talk.key[-4:-2])
     second = end_name(talk.key[size : 2 * size], talk.key[-2:])
     return f"{first}-{second}" in names or f"{second}-{first}" in names
-
-
-def connection_cells(about: Connection, path: str, position: int) -> tuple[Any, ...]:
-    """Return the row of a connection; its file is that of its first packet."""
-    talk = about.talk
-    client, server = ends(about.name)
-    key = talk.key
-    size = (len(key) - 4) // 2
-    is_first_client = end_name(key[:size], key[-4:-2]) == client
-    sent, answered = talk.payload if is_first_client else talk.payload[::-1]
-    return (
-        path, position, about.name, client, server, micros(talk.first_ns), micros(talk.last_ns),
-        about.protocol, sent, answered, about.frames, talk.packets, about.duplicates,
-        about.gap_bytes, talk.round_trip_ns, about.tls_name, about.software, about.closed_by,
-        about.closed_ns, about.is_reset, about.cluster,
-    )  # fmt: skip

@@ -19,7 +19,6 @@ from kraftwire.decode.body.quick import quick_body
 from kraftwire.decode.body.response_context import needs_learning
 from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.spark.captures.bodies import Read
-from kraftwire.spark.captures.exchange import Exchange
 from kraftwire.spark.captures.pieces import Series, Span
 from kraftwire.spark.captures.selection import ALL, Selection
 from kraftwire.spark.captures.tables import CAPTURE_TABLES, Carried, Pass, Tables
@@ -140,7 +139,7 @@ class _Scout(Pass):
     def _add_skipped(self) -> None:
         for each in self._pending.skipped():
             if isinstance(each, Read):
-                self._exchange(Exchange(each, None))
+                self._exchange(self._made(each, None))
 
     def _read(self, frame: Frame) -> Read:
         return self._bodies.read(frame, quick_body(frame))
@@ -160,7 +159,7 @@ def _is_of_users(frame: Frame) -> bool:
     return frame.api_key == _PRODUCE
 
 
-def _nowhere(_table: str, _cells: tuple[Any, ...]) -> None:
+def _nowhere(_table: str, _about: object) -> None:
     """Discard a row."""
 
 

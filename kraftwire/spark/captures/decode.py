@@ -48,8 +48,8 @@ def decode_tables(
         for part in parts(series, number, cut_bytes or 1, made.rows):
             for name, batch in decode_part(made, series, part):
                 batches[name].append(batch)
-    for name, cells in file_rows(series, made.sums):
-        made.add(name, cells)
+    for name, about in file_rows(series, made.sums):
+        made.add(name, about)
     for name, batch in made.take():
         batches[name].append(batch)
     return {

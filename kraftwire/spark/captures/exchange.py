@@ -1,124 +1,112 @@
-"""Requests and their responses, as the tables receive them."""
+"""Requests with their responses: what the table exchanges says about them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
+from kraftwire.capture.framing.frames import Frame
+from kraftwire.decode.body.lazy import lazy
 from kraftwire.decode.body.scan import error_codes, topics
 from kraftwire.decode.exchange.wait import FETCH_APIS, wait_ms
-from kraftwire.protocol.error_codes import error_name
-from kraftwire.spark.captures.bodies import Bodies, Read
-from kraftwire.spark.captures.findings import finding_cells
-from kraftwire.spark.captures.place import ends, micros, uuid_text
+from kraftwire.spark.captures.bodies import Read
+from kraftwire.spark.tables.cells import ends, uuid_text
 
-__all__ = ["Exchange", "exchange_cells"]
+__all__ = ["Exchange"]
 
 _NS_PER_MS = 1_000_000
 
 
-@dataclass(slots=True)
 class Exchange:
-    """A request, a response, or both."""
+    """A request, a response, or both.
 
-    request: Read | None
-    response: Read | None
+    `frame` determines time, connection and API: that of the request, if it was captured.
+    `latency_ns` is the time between the last packets of both; `cluster` is known for exchanges of a
+    quorum. Units: nanoseconds.
+    """
 
-    @property
-    def first(self) -> Read:
-        """Return the frame that determines time, connection and API."""
-        first = self.request or self.response
+    cluster: str | None = None
+
+    def __init__(
+        self,
+        request: Read | None,
+        response: Read | None,
+        topic_name: Callable[[str | None, bytes | None], str | None],
+    ) -> None:
+        """`topic_name` returns the name of a topic by name or id."""
+        first = request or response
         assert first is not None
-        return first
+        self.frame: Frame = first.frame
+        self.request = request
+        self.response = response
+        self.client, self.server = ends(self.frame.connection)
+        self.latency_ns = None
+        if request is not None and response is not None:
+            self.latency_ns = response.frame.time_ns - request.frame.time_ns
+        self._topic_name = topic_name
+
+    @lazy
+    def wait_ns(self) -> int | None:
+        """How long the broker parked a Fetch; None if unknown, 0 for all other requests."""
+        request, response, latency = self.request, self.response, self.latency_ns
+        if latency is None or request is None or response is None:
+            return None
+        if self.frame.api_key not in FETCH_APIS:
+            return 0
+        if request.body is None or response.body is None:
+            return None
+        asked_ms, latency_ms = self.frame.time_ns / _NS_PER_MS, latency / _NS_PER_MS
+        wait, is_known = wait_ms(
+            request.body, response.body, asked_ms=asked_ms, latency_ms=latency_ms
+        )
+        return min(round(wait * _NS_PER_MS), latency) if is_known or wait else None
 
     @property
-    def latency_ns(self) -> int | None:
-        """The time between the last packets of request and response; None if either is missing."""
-        if self.request is None or self.response is None:
-            return None
-        return self.response.frame.time_ns - self.request.frame.time_ns
+    def service_ns(self) -> int | None:
+        """The latency without that wait."""
+        latency, wait = self.latency_ns, self.wait_ns
+        return None if latency is None or wait is None else latency - wait
+
+    @lazy
+    def error_codes(self) -> list[int]:
+        """The error codes in the response other than 0, each once."""
+        response = self.response
+        if response is None or response.body is None:
+            return []
+        if response.decoded is not None:
+            return response.decoded.error_codes
+        return error_codes(response.body, response.version)
+
+    @property
+    def topics(self) -> list[tuple[str | None, str | None, int | None]]:
+        """The partitions that the request names; null for a topic without partitions."""
+        request = self.request
+        if request is None or request.body is None:
+            return []
+        found = []
+        for name, topic_id, partitions in _topic_uses(request.body, request.version):
+            id_text = uuid_text(topic_id)
+            if name or id_text:
+                known = self._topic_name(name or None, topic_id if id_text else None)
+                if len(partitions) > 1:
+                    partitions = sorted(set(partitions))
+                found += [(known, id_text, each) for each in partitions or (None,)]
+        return found
+
+    @property
+    def finding_cells(self) -> list[tuple[str, int | None, str, str]]:
+        """The findings of both frames."""
+        return [
+            cell for read in (self.request, self.response) if read for cell in read.finding_cells
+        ]
 
 
-def exchange_cells(exchange: Exchange, bodies: Bodies, api_name: str | None) -> tuple[Any, ...]:
-    """The row of an exchange."""
-    first, request, response = exchange.first, exchange.request, exchange.response
-    frame = first.frame
-    client, server = ends(frame.connection)
-    latency = exchange.latency_ns
-    wait = _wait_ns(exchange, latency)
-    codes = _errors(response)
-    asked = frame.request
-    return (
-        frame.file,
-        frame.position,
-        None if response is None else response.frame.file,
-        None if response is None else response.frame.position,
-        frame.connection,
-        client,
-        server,
-        micros(frame.time_ns),
-        frame.time_ns,
-        frame.api_key,
-        api_name,
-        frame.api_version,
-        frame.correlation_id,
-        None if asked is None else asked.client_id,
-        None if request is None else request.frame.size,
-        None if response is None else response.frame.size,
-        latency,
-        wait,
-        None if latency is None or wait is None else latency - wait,
-        codes,
-        [error_name(code) for code in codes] if codes else codes,
-        _topics(request, bodies),
-        [cell for read in (request, response) if read for cell in finding_cells(read)],
-    )
-
-
-def _wait_ns(exchange: Exchange, latency: int | None) -> int | None:
-    """Return how long the broker parked a Fetch; None if unknown, 0 for all other requests."""
-    request, response = exchange.request, exchange.response
-    if latency is None or request is None or response is None:
-        return None
-    if request.frame.api_key not in FETCH_APIS:
-        return 0
-    if request.body is None or response.body is None:
-        return None
-    wait, is_known = wait_ms(
-        request.body,
-        response.body,
-        asked_ms=request.frame.time_ns / _NS_PER_MS,
-        latency_ms=latency / _NS_PER_MS,
-    )
-    return min(round(wait * _NS_PER_MS), latency) if is_known or wait else None
-
-
-def _errors(response: Read | None) -> list[int]:
-    if response is None or response.body is None:
-        return []
-    if response.decoded is not None:
-        return response.decoded.error_codes
-    return error_codes(response.body, response.version)
-
-
-def _topics(request: Read | None, bodies: Bodies) -> list[tuple[Any, ...]]:
-    """Return the partitions that a request names; null for a topic without partitions."""
-    if request is None or request.body is None:
-        return []
-    body = request.body
+def _topic_uses(body: Any, version: int) -> list[tuple[str | None, bytes | None, list[int]]]:
+    """Return name, id and partitions of the topics in a request; two APIs need no search."""
     if body.NAME == "FetchRequest":
         uses = [(t.topic, t.topic_id, [p.partition for p in t.partitions]) for t in body.topics]
         uses += [(t.topic, t.topic_id, t.partitions) for t in body.forgotten_topics_data]
-    elif body.NAME == "ProduceRequest":
-        uses = [(t.name, t.topic_id, [p.index for p in t.partition_data]) for t in body.topic_data]
-    else:
-        uses = [(t.name, t.id, list(t.partitions)) for t in topics(body, request.version)]
-    found = []
-    for name, topic_id, partitions in uses:
-        id_text = uuid_text(topic_id)
-        if name or id_text:
-            known = bodies.topic_name(name or None, topic_id if id_text else None)
-            if len(partitions) > 1:
-                partitions = sorted(set(partitions))
-            found += [(known, id_text, each) for each in partitions or (None,)]
-    return found
+        return uses
+    if body.NAME == "ProduceRequest":
+        return [(t.name, t.topic_id, [p.index for p in t.partition_data]) for t in body.topic_data]
+    return [(use.name, use.id, list(use.partitions)) for use in topics(body, version)]

@@ -1,21 +1,36 @@
-"""The rows of the table files."""
+"""What the table files says about the files of a recording."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import NamedTuple
 
+from kraftwire.spark.captures.findings import BadBytes
 from kraftwire.spark.captures.pieces import Series
 from kraftwire.spark.captures.sums import FileSums
 
-__all__ = ["file_rows"]
+__all__ = ["FileBytes", "file_rows", "unreadable_file"]
+
+
+class FileBytes(NamedTuple):
+    """An input file and how its bytes were classified: a row of files."""
+
+    file: str
+    size: int
+    kind: str
+    kafka_bytes: int = 0
+    tls_bytes: int = 0
+    other_bytes: int = 0
+    duplicate_bytes: int = 0
+    header_bytes: int = 0
+    bad_bytes: int = 0
+    cluster: str | None = None
 
 
 def file_rows(
     series: Series, sums: Mapping[str, FileSums]
-) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Return the rows of a recording's files and of what could not be read in them, with table
-    names.
+) -> Iterator[tuple[str, FileBytes | BadBytes]]:
+    """Return rows about a recording's files and what could not be read in them, with table names.
 
     `bad_bytes` are undecoded payload and what follows the last packet of a file that is
     cut or damaged.
@@ -23,15 +38,21 @@ def file_rows(
     for file in series.files:
         counts = sums.get(file.path, FileSums())
         rest = file.size - file.end
-        headers = file.end - file.payload
-        bad = counts.undecoded + rest
         if file.problem:
             id = "file-damaged" if file.is_damaged else "file-cut"
-            yield "bad_input", (file.name, file.end, rest, "file", id, file.problem, None)
+            yield "bad_input", BadBytes(file.name, file.end, rest, "file", id, file.problem)
         yield (
             "files",
-            (
+            FileBytes(
                 file.name, file.size, "capture", counts.kafka, counts.tls, counts.other,
-                counts.duplicates, headers, bad, None,
+                counts.duplicates, file.end - file.payload, counts.undecoded + rest,
             ),
         )  # fmt: skip
+
+
+def unreadable_file(
+    name: str, size: int, problem: str
+) -> Iterator[tuple[str, FileBytes | BadBytes]]:
+    """Return the rows about a capture that cannot be read, with table names."""
+    yield "bad_input", BadBytes(name, 0, size, "file", "unreadable-file", problem)
+    yield "files", FileBytes(name, size, "unknown", bad_bytes=size)

@@ -1,13 +1,13 @@
-"""The findings of frames, as cells, and the bytes that could not be decoded, as rows."""
+"""The findings of frames as cells, and bytes that could not be decoded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from kraftwire.decode.body.findings import LOSSES, Finding
 
-__all__ = ["bad_rows", "finding_cells"]
+__all__ = ["BadBytes", "bad_bytes", "finding_cells"]
 
 _FIRST_BYTES_MAX = 32
 
@@ -25,6 +25,18 @@ _STAGES = {
 }
 
 
+class BadBytes(NamedTuple):
+    """Bytes that could not be decoded: a row of bad_input."""
+
+    file: str
+    position: int
+    length: int
+    stage: str
+    id: str
+    detail: str
+    first_bytes: bytes | None = None
+
+
 def finding_cells(read: Any) -> list[tuple[str, int | None, str, str]]:
     """Return the findings of a frame as structs."""
     if not read.findings:
@@ -35,7 +47,7 @@ def finding_cells(read: Any) -> list[tuple[str, int | None, str, str]]:
     ]
 
 
-def bad_rows(read: Any) -> Iterator[tuple[Any, ...]]:
+def bad_bytes(read: Any) -> Iterator[BadBytes]:
     """The bytes of a frame that could not be decoded."""
     frame = read.frame
     for each in read.findings:
@@ -43,7 +55,7 @@ def bad_rows(read: Any) -> Iterator[tuple[Any, ...]]:
             stage = _STAGES.get(each.id, "body")
             first = _first_bytes(read, each) if read.show_bytes else None
             length = _length(read, each)
-            yield (frame.file, frame.position, length, stage, each.id, each.detail, first)
+            yield BadBytes(frame.file, frame.position, length, stage, each.id, each.detail, first)
 
 
 def _length(read: Any, finding: Finding) -> int:

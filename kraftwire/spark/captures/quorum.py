@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.spark.captures.bodies import Read
 from kraftwire.spark.captures.exchange import Exchange
-from kraftwire.spark.captures.place import micros
 from kraftwire.spark.captures.traffic import replica_of
+from kraftwire.spark.tables.cells import known
 
-__all__ = ["Observer", "is_of_metadata"]
+__all__ = ["Observation", "Observer", "is_of_metadata"]
 
 _FETCH, _DESCRIBE_QUORUM = 1, 55
+
+
+class Observation(NamedTuple):
+    """What one Fetch or DescribeQuorum reports about a replica: a row of quorum_observations.
+
+    `frame` is the request. Units: nanoseconds since the epoch.
+    """
+
+    frame: Frame
+    time_ns: int
+    cluster: str | None
+    replica_id: int
+    leader_id: int | None
+    leader_epoch: int | None
+    fetch_offset: int | None
+    log_end_offset: int | None
+    high_watermark: int | None
+    last_fetch_ns: int | None
+    last_caught_up_ns: int | None
+    source: str
 
 
 def is_of_metadata(topic: Any) -> bool:
@@ -36,7 +57,7 @@ class Observer:
         # up.
         self._seen: dict[tuple[str, int], tuple[int, int | None, int | None]] = {}
 
-    def rows(self, exchange: Exchange, cluster: str | None) -> Iterator[tuple[Any, ...]]:
+    def rows(self, exchange: Exchange, cluster: str | None) -> Iterator[Observation]:
         """Return the rows of an exchange, in order."""
         request, response = exchange.request, exchange.response
         if request is None or response is None or request.body is None or response.body is None:
@@ -48,38 +69,38 @@ class Observer:
 
     def _fetched(
         self, request: Read, response: Read, cluster: str | None
-    ) -> Iterator[tuple[Any, ...]]:
+    ) -> Iterator[Observation]:
         frame = request.frame
         replica = replica_of(request.body)
-        asked = next((t.partitions for t in request.body.topics if is_of_metadata(t)), None)
-        told = next((t.partitions for t in response.body.responses if is_of_metadata(t)), None)
-        if not asked or not told or replica < 0:
+        requested = next((t.partitions for t in request.body.topics if is_of_metadata(t)), None)
+        found = next((t.partitions for t in response.body.responses if is_of_metadata(t)), None)
+        if not requested or not found or replica < 0:
             return
-        question, answer = asked[0], told[0]
+        fetch_offset, partition = requested[0].fetch_offset, found[0]
         last = next((f.batches[-1].last_offset for f in response.fields if f.batches), None)
         end = None if last is None else last + 1
         key = frame.connection, replica
-        caught_up = self._caught_up(key, frame.time_ns, question.fetch_offset, end, answer)
-        leader = answer.current_leader
-        yield (
-            frame.file, frame.position, micros(frame.time_ns), frame.time_ns, cluster, replica,
-            leader.leader_id if leader and leader.leader_id >= 0 else None,
-            leader.leader_epoch if leader and leader.leader_epoch >= 0 else None,
-            question.fetch_offset,
-            end if end is not None else None if answer.error_code else question.fetch_offset,
-            None if answer.high_watermark < 0 else answer.high_watermark,
-            micros(frame.time_ns), micros(caught_up), "fetch",
+        caught_up = self._caught_up(key, frame.time_ns, fetch_offset, end, partition)
+        leader = partition.current_leader
+        if end is None and not partition.error_code:
+            end = fetch_offset
+        yield Observation(
+            frame, frame.time_ns, cluster, replica, known(leader and leader.leader_id),
+            known(leader and leader.leader_epoch), fetch_offset, end,
+            known(partition.high_watermark), frame.time_ns, caught_up, "fetch",
         )  # fmt: skip
 
     def _caught_up(
-        self, key: tuple[str, int], time_ns: int, fetch_offset: int, end: int | None, answer: Any
+        self, key: tuple[str, int], time_ns: int, fetch_offset: int, end: int | None, partition: Any
     ) -> int | None:
         """Add a Fetch of a replica; return when it was last caught up.
 
         `key` is connection and replica; `end` is the offset after the records that it received,
-        None if it received none, and `answer` the partition in the response. Units: nanoseconds.
+        None if it received none, and `partition` that of the response. Units: nanoseconds.
         """
-        is_refused = answer.error_code or answer.diverging_epoch or answer.snapshot_id
+        is_refused = (
+            partition.error_code or partition.diverging_epoch or partition.snapshot_id
+        )
         before, before_end, caught_up = self._seen.get(key, (-1, None, None))
         if not is_refused and end is None:
             caught_up = time_ns
@@ -89,7 +110,7 @@ class Observer:
         return caught_up
 
 
-def _described(request: Read, response: Read, cluster: str | None) -> Iterator[tuple[Any, ...]]:
+def _described(request: Read, response: Read, cluster: str | None) -> Iterator[Observation]:
     frame = request.frame
     time_ns = response.frame.time_ns
     for topic in response.body.topics:
@@ -97,16 +118,13 @@ def _described(request: Read, response: Read, cluster: str | None) -> Iterator[t
             if part.error_code:
                 continue
             for replica in (*part.current_voters, *part.observers):
-                yield (
-                    frame.file, frame.position, micros(time_ns), time_ns, cluster,
-                    replica.replica_id, None if part.leader_id < 0 else part.leader_id,
-                    part.leader_epoch, None,
-                    None if replica.log_end_offset < 0 else replica.log_end_offset,
-                    None if part.high_watermark < 0 else part.high_watermark,
-                    _millis(replica.last_fetch_timestamp),
-                    _millis(replica.last_caught_up_timestamp), "describe-quorum",
+                yield Observation(
+                    frame, time_ns, cluster, replica.replica_id, known(part.leader_id),
+                    part.leader_epoch, None, known(replica.log_end_offset),
+                    known(part.high_watermark), _nanoseconds(replica.last_fetch_timestamp),
+                    _nanoseconds(replica.last_caught_up_timestamp), "describe-quorum",
                 )  # fmt: skip
 
 
-def _millis(time_ms: int) -> int | None:
-    return None if time_ms < 0 else time_ms * 1000
+def _nanoseconds(time_ms: int) -> int | None:
+    return None if time_ms < 0 else time_ms * 1_000_000

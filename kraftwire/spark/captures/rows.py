@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,15 +18,19 @@ CHUNK_ROWS = 65_536
 class Rows:
     """The rows of one table.
 
-    `add` takes a tuple with the cells of a row, in the order of the table's columns; cells
-    of structs are tuples in the order of their fields.
+    `add` takes the object that a row is about; cells of structs are tuples in the order of their
+    fields.
     """
 
     def __init__(self, table: Table) -> None:
         self.table = table
         self._rows: list[tuple[Any, ...]] = []
         self._chunks: list[pa.RecordBatch] = []
-        self.add: Callable[[tuple[Any, ...]], None] = self._rows.append
+        self._row = table.row
+
+    def add(self, about: Any) -> None:
+        """Add the row about an object."""
+        self._rows.append(self._row(about))
 
     def pack(self, *, at_least: int = CHUNK_ROWS) -> None:
         """Convert the rows to Arrow if there are enough of them."""

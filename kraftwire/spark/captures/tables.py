@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from kraftwire import messages
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.connections.frame_queue import Ending
 from kraftwire.capture.connections.open_connections import OpenConnections
@@ -17,15 +16,13 @@ from kraftwire.collector import rare_collection
 from kraftwire.decode.body.quick import quick_bodies
 from kraftwire.decode.body.response_context import needs_learning
 from kraftwire.decode.exchange.pending import PendingRequests
-from kraftwire.records.reader import Batch
-from kraftwire.spark.captures.batches import FieldRecords
+from kraftwire.spark.captures.batches import FieldRecords, FrameBatch, FrameRecord
 from kraftwire.spark.captures.bodies import Bodies, Greetings, Read
-from kraftwire.spark.captures.connections import CLUSTER_APIS, Connection, connection_cells
-from kraftwire.spark.captures.exchange import Exchange, exchange_cells
-from kraftwire.spark.captures.findings import bad_rows, finding_cells
-from kraftwire.spark.captures.helpers import GROUP_APIS, RaftTalk, helper_cells
+from kraftwire.spark.captures.connections import CLUSTER_APIS, Connection
+from kraftwire.spark.captures.exchange import Exchange
+from kraftwire.spark.captures.findings import BadBytes, bad_bytes
+from kraftwire.spark.captures.helpers import GROUP_APIS, RaftTalk
 from kraftwire.spark.captures.pieces import Held, Places, Series, Span
-from kraftwire.spark.captures.place import ends, micros, uuid_text
 from kraftwire.spark.captures.quorum import Observer
 from kraftwire.spark.captures.rows import CHUNK_ROWS, Rows
 from kraftwire.spark.captures.selection import ALL, Selection
@@ -33,6 +30,7 @@ from kraftwire.spark.captures.sums import FileSums
 from kraftwire.spark.captures.traffic import TRAFFIC_APIS, traffic_rows
 from kraftwire.spark.captures.typed import TypedRows, typed_rows
 from kraftwire.spark.tables import TABLES
+from kraftwire.spark.tables.cells import ends
 
 __all__ = ["CAPTURE_TABLES", "Carried", "Pass", "Tables"]
 
@@ -126,11 +124,11 @@ class Tables:
             for batch in rows.take():
                 yield rows.table.name, batch
 
-    def add(self, name: str, cells: tuple[Any, ...]) -> None:
-        """Add a row to a table, if the table was requested."""
+    def add(self, name: str, about: Any) -> None:
+        """Add the row about an object to a table, if the table was requested."""
         rows = self.rows.get(name)
         if rows is not None:
-            rows.add(cells)
+            rows.add(about)
 
 
 @dataclass(slots=True)
@@ -162,7 +160,7 @@ class Pass:
     def __init__(self, tables: Tables, carried: Carried, series: Series) -> None:
         self._tables = tables
         self._selection = tables.selection
-        self._add: Callable[[str, tuple[Any, ...]], None] = tables.add
+        self._add: Callable[[str, Any], None] = tables.add
         self._rows = tables.rows
         self._typed = tables.typed
         self._wants_ends = "frames" in tables.rows
@@ -214,7 +212,7 @@ class Pass:
                 yield
         if is_last:
             for request in self._pending.rest():
-                self._exchange(Exchange(_known(request), None))
+                self._exchange(self._made(_known(request), None))
             self._finish(capture)
         yield
 
@@ -236,11 +234,13 @@ class Pass:
         about.finish(capture.health)
         if about.cluster is None:
             about.cluster = self._series.memory.clusters.get(ends(about.name)[1])
-        file, position = self._series.place(about.talk.position)
-        self._add("connections", connection_cells(about, file.name, position))
+        file, about.position = self._series.place(about.talk.position)
+        about.file = file.name
+        self._add("connections", about)
         if about.undecoded:
-            cells = (file.name, position, about.undecoded, "stream", "skipped", _SKIPPED, None)
-            self._add("bad_input", cells)
+            place = about.file, about.position
+            bad = BadBytes(*place, about.undecoded, "stream", "skipped", _SKIPPED)
+            self._add("bad_input", bad)
         self._series.share(about.number, about, self._tables.sums)
 
     def _place(self, frame: Frame) -> None:
@@ -272,14 +272,14 @@ class Pass:
         if about.cluster is None and frame.api_key in CLUSTER_APIS:
             about.cluster = getattr(read.body, "cluster_id", None) or None
         if "frames" in self._rows:
-            self._add("frames", _frame_cells(read))
+            self._add("frames", read)
         if self._typed and frame.api_key is not None:
             typed = self._typed.get((frame.api_key, frame.is_request))
             if typed is not None:
                 typed.add(read)
         if read.findings:
-            for cells in bad_rows(read):
-                self._add("bad_input", cells)
+            for bad in bad_bytes(read):
+                self._add("bad_input", bad)
         if self._wants_records:
             for field in read.fields:
                 self._field(read, field)
@@ -294,9 +294,9 @@ class Pass:
             asked = None if request is None else self._pending.take(frame.connection, request)
             if self._pending.has_skipped:
                 self._add_skipped()
-            self._exchange(Exchange(None if asked is None else _known(asked), read))
+            self._exchange(self._made(None if asked is None else _known(asked), read))
         elif request is None or not request.has_response:
-            self._exchange(Exchange(read, None))
+            self._exchange(self._made(read, None))
         else:
             self._wait(frame, request, read)
 
@@ -309,68 +309,36 @@ class Pass:
 
     def _add_skipped(self) -> None:
         for each in self._pending.skipped():
-            self._exchange(Exchange(_known(each), None))
+            self._exchange(self._made(_known(each), None))
+
+    def _made(self, request: Read | None, response: Read | None) -> Exchange:
+        return Exchange(request, response, self._bodies.topic_name)
 
     def _field(self, read: Read, field: FieldRecords) -> None:
-        frame, where = read.frame, field.where
-        place = (frame.file, frame.position, field.topic, uuid_text(where.topic_id))
         for batch in field.batches:
             is_valid = True if read.decoded is None else batch.is_valid
-            cells = _batch_cells(batch, is_valid)
-            self._add("batches", (*place, field.partition, field.source, *cells))
+            self._add("batches", FrameBatch(read.frame, field, batch, is_valid))
         for record in field.own:
-            offset, epoch, time_ms, kind, version, data = record
-            time = None if time_ms is None or time_ms < 0 else time_ms * 1000
-            cells = (offset, epoch, time, kind, version, data)
-            self._add("metadata_records", (*place, field.partition, *cells))
+            self._add("metadata_records", FrameRecord(read.frame, field, record))
 
     def _exchange(self, exchange: Exchange) -> None:
-        key = exchange.first.frame.api_key
+        key = exchange.frame.api_key
         if "exchanges" in self._rows:
-            self._add("exchanges", exchange_cells(exchange, self._bodies, _api_name(key)))
+            self._add("exchanges", exchange)
         if key in TRAFFIC_APIS and "partition_traffic" in self._rows:
-            for cells in traffic_rows(exchange, self._bodies):
-                self._add("partition_traffic", cells)
-        if key in GROUP_APIS and "group_exchanges" in self._rows:
-            self._add("group_exchanges", helper_cells(exchange))
+            for traffic in traffic_rows(exchange, self._bodies.topic_name):
+                self._add("partition_traffic", traffic)
+        if key in GROUP_APIS:
+            self._add("group_exchanges", exchange)
         if self._wants_raft:
             for each in self._raft.add(exchange):
-                self._raft_exchange(each)
-
-    def _raft_exchange(self, exchange: Exchange) -> None:
-        cluster = self._raft.cluster(exchange)
-        if "raft_exchanges" in self._rows:
-            self._add("raft_exchanges", helper_cells(exchange, cluster))
-        for cells in self._observer.rows(exchange, cluster):
-            self._add("quorum_observations", cells)
+                each.cluster = self._raft.cluster(each)
+                self._add("raft_exchanges", each)
+                for observation in self._observer.rows(each, each.cluster):
+                    self._add("quorum_observations", observation)
 
 
 def _known(request: Read | Frame) -> Read:
     """Return a request that was read."""
     assert isinstance(request, Read), "only a scout leaves requests unread"
     return request
-
-
-def _api_name(key: int | None) -> str | None:
-    return None if key is None else messages.API_NAMES.get(key)
-
-
-def _frame_cells(read: Read) -> tuple[Any, ...]:
-    frame = read.frame
-    request = frame.request
-    return (
-        frame.file, frame.position, frame.end_position, frame.connection, frame.direction,
-        micros(frame.time_ns), frame.time_ns, frame.api_key, _api_name(frame.api_key),
-        frame.api_version, frame.correlation_id, request.client_id if request else None,
-        frame.size, read.remaining, finding_cells(read),
-    )  # fmt: skip
-
-
-def _batch_cells(batch: Batch, is_valid: bool) -> tuple[Any, ...]:
-    time = batch.max_timestamp
-    return (
-        batch.base_offset, batch.last_offset, batch.partition_leader_epoch, batch.count,
-        batch.size, batch.compression, batch.crc, is_valid, batch.is_control,
-        batch.is_transactional, batch.producer_id, batch.producer_epoch, batch.base_sequence,
-        None if time is None or time < 0 else time * 1000,
-    )  # fmt: skip

@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
-from kraftwire.protocol.error_codes import error_name
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.records.reader import Batch
-from kraftwire.spark.captures.bodies import Bodies, Read
+from kraftwire.spark.captures.bodies import Read
 from kraftwire.spark.captures.exchange import Exchange
-from kraftwire.spark.captures.place import ends, micros, uuid_text
+from kraftwire.spark.tables.cells import known, uuid_text
 
-__all__ = ["TRAFFIC_APIS", "replica_of", "traffic_rows"]
+__all__ = ["TRAFFIC_APIS", "PartitionTraffic", "replica_of", "traffic_rows"]
 
 _PRODUCE, _FETCH = 0, 1
 TRAFFIC_APIS = frozenset({_PRODUCE, _FETCH})
 
 _CLIENT = -1
-_UNKNOWN = -1
+
+TopicName = Callable[[str | None, bytes | None], str | None]
+
+
+class PartitionTraffic(NamedTuple):
+    """What one Produce or Fetch did to one partition: a row of partition_traffic.
+
+    `frame` is the request. Units: bytes for `size`, that of batches.
+    """
+
+    frame: Frame
+    kind: str
+    topic: str | None
+    topic_id: str | None
+    partition: int
+    replica_id: int
+    offset: int | None
+    size: int
+    record_count: int
+    high_watermark: int | None
+    log_end_offset: int | None
+    leader_epoch: int | None
+    error_code: int | None
+    first_timestamp: int | None
 
 
 def replica_of(request: Any) -> int:
@@ -26,22 +49,15 @@ def replica_of(request: Any) -> int:
     return state.replica_id if state is not None else request.replica_id
 
 
-def traffic_rows(exchange: Exchange, bodies: Bodies) -> Iterator[tuple[Any, ...]]:
+def traffic_rows(exchange: Exchange, topic_name: TopicName) -> Iterator[PartitionTraffic]:
     """Return a row for each partition that the response (or, without one, the request) names."""
-    request = exchange.request
+    request, response = exchange.request, exchange.response
     if request is None or request.body is None:
         return
-    frame = request.frame
-    head = (frame.file, frame.position, micros(frame.time_ns), frame.time_ns)
-    _, server = ends(frame.connection)
-    client_id = frame.request.client_id if frame.request else None
-    is_produce = frame.api_key == _PRODUCE
-    replica = _CLIENT if is_produce else replica_of(request.body)
-    kind = "produce" if is_produce else "fetch" if replica < 0 else "replica-fetch"
-    middle = (kind, frame.api_version, client_id, server)
-    cells = _produced(exchange, bodies) if is_produce else _fetched(exchange, bodies, replica)
-    for each in cells:
-        yield (*head, *middle, *each)
+    if request.frame.api_key == _PRODUCE:
+        yield from _produced(request, response, topic_name)
+    elif response is not None and response.body is not None:
+        yield from _fetched(request, response, topic_name)
 
 
 def _sizes(read: Read) -> dict[int, tuple[int, int, tuple[Batch, ...]]]:
@@ -56,7 +72,7 @@ def _sizes(read: Read) -> dict[int, tuple[int, int, tuple[Batch, ...]]]:
     }
 
 
-def _begin(batches: tuple[Batch, ...]) -> int | None:
+def _first_timestamp(batches: tuple[Batch, ...]) -> int | None:
     """Return the base timestamp of the first batch in microseconds, if its header has one."""
     if not batches or batches[0].magic < 2:
         return None
@@ -64,63 +80,68 @@ def _begin(batches: tuple[Batch, ...]) -> int | None:
     return time * 1000 if time >= 0 else None
 
 
-def _produced(exchange: Exchange, bodies: Bodies) -> Iterator[tuple[Any, ...]]:
-    request, response = exchange.request, exchange.response
-    assert request is not None
-    answers = {}
+def _produced(
+    request: Read, response: Read | None, topic_name: TopicName
+) -> Iterator[PartitionTraffic]:
+    results = {}
     if response is not None and response.body is not None:
         for topic in response.body.responses:
             for part in topic.partition_responses:
-                answers[topic.name or topic.topic_id, part.index] = part
+                results[topic.name or topic.topic_id, part.index] = part
     sizes = _sizes(request)
     for topic in request.body.topic_data:
-        name, id_text = bodies.topic_name(topic.name, topic.topic_id), uuid_text(topic.topic_id)
         for part in topic.partition_data:
             size, count, batches = sizes.get(id(part), (0, 0, ()))
-            answer = answers.get((topic.name or topic.topic_id, part.index))
-            code = None if answer is None else answer.error_code
-            epoch = batches[0].partition_leader_epoch if batches else None
-            offset = None if answer is None or answer.base_offset < 0 else answer.base_offset
-            yield (
-                name, id_text, part.index, _CLIENT, offset, size, count, None, None,
-                epoch if epoch is not None and epoch >= 0 else None,
-                code, None if not code else error_name(code), _begin(batches),
-            )  # fmt: skip
+            result = results.get((topic.name or topic.topic_id, part.index))
+            yield PartitionTraffic(
+                frame=request.frame,
+                kind="produce",
+                topic=topic_name(topic.name, topic.topic_id),
+                topic_id=uuid_text(topic.topic_id),
+                partition=part.index,
+                replica_id=_CLIENT,
+                offset=None if result is None else known(result.base_offset),
+                size=size,
+                record_count=count,
+                high_watermark=None,
+                log_end_offset=None,
+                leader_epoch=known(batches[0].partition_leader_epoch) if batches else None,
+                error_code=None if result is None else result.error_code,
+                first_timestamp=_first_timestamp(batches),
+            )
 
 
-def _fetched(exchange: Exchange, bodies: Bodies, replica: int) -> Iterator[tuple[Any, ...]]:
-    request, response = exchange.request, exchange.response
-    assert request is not None
-    asked = {
-        (topic.topic or topic.topic_id, part.partition): part
+def _fetched(request: Read, response: Read, topic_name: TopicName) -> Iterator[PartitionTraffic]:
+    replica = replica_of(request.body)
+    requested = {
+        (topic.topic or topic.topic_id, part.partition): part.fetch_offset
         for topic in request.body.topics
         for part in topic.partitions
     }
-    if response is None or response.body is None:
-        return
     sizes = _sizes(response)
     for topic in response.body.responses:
-        key = topic.topic or topic.topic_id
-        name, id_text = bodies.topic_name(topic.topic, topic.topic_id), uuid_text(topic.topic_id)
         for part in topic.partitions:
-            question = asked.get((key, part.partition_index))
             size, count, batches = sizes.get(id(part), (0, 0, ()))
-            code = part.error_code
-            offset = question.fetch_offset if question else _first(batches)
-            yield (
-                name, id_text, part.partition_index, replica, offset, size, count,
-                _known(part.high_watermark), _end(part, batches, offset), _epoch(part, batches),
-                code, error_name(code) if code else None, _begin(batches),
-            )  # fmt: skip
-
-
-def _first(batches: tuple[Batch, ...]) -> int | None:
-    """Return the first offset in the response; requests of a fetch session may not name it."""
-    return batches[0].base_offset if batches else None
-
-
-def _known(offset: int) -> int | None:
-    return None if offset < 0 else offset
+            # Requests of a fetch session may not name it.
+            first = batches[0].base_offset if batches else None
+            key = topic.topic or topic.topic_id, part.partition_index
+            offset = requested.get(key, first)
+            yield PartitionTraffic(
+                frame=request.frame,
+                kind="fetch" if replica < 0 else "replica-fetch",
+                topic=topic_name(topic.topic, topic.topic_id),
+                topic_id=uuid_text(topic.topic_id),
+                partition=part.partition_index,
+                replica_id=replica,
+                offset=offset,
+                size=size,
+                record_count=count,
+                high_watermark=known(part.high_watermark),
+                log_end_offset=_end(part, batches, offset),
+                leader_epoch=_epoch(part, batches),
+                error_code=part.error_code,
+                first_timestamp=_first_timestamp(batches),
+            )
 
 
 def _end(part: Any, batches: tuple[Batch, ...], offset: int | None) -> int | None:
@@ -139,5 +160,4 @@ def _epoch(part: Any, batches: tuple[Batch, ...]) -> int | None:
     leader = part.current_leader
     if leader is not None and leader.leader_epoch >= 0:
         return int(leader.leader_epoch)
-    epoch = batches[-1].partition_leader_epoch if batches else None
-    return None if epoch is None or epoch < 0 else int(epoch)
+    return known(batches[-1].partition_leader_epoch) if batches else None

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from kraftwire.spark.captures.bodies import Read
-from kraftwire.spark.captures.place import micros
 from kraftwire.spark.captures.rows import CHUNK_ROWS
 from kraftwire.spark.tables.apis import TYPED_TABLES, TypedTable, typed_table
+from kraftwire.spark.tables.cells import client_id, micros
 from kraftwire.wire.message import Message
 
 __all__ = ["TypedRows", "typed_rows"]
@@ -34,12 +34,11 @@ class TypedRows:
         if read.body is None:
             return
         frame = read.frame
-        request = frame.request
         self._evidence.append(
             (
                 frame.file, frame.position, micros(frame.time_ns), frame.time_ns,
                 frame.connection, frame.api_version, frame.correlation_id,
-                None if request is None else request.client_id,
+                client_id(frame),
             )
         )  # fmt: skip
         self._held.append((read.body, read.version))

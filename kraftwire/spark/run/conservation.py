@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
-from kraftwire.spark.captures.files import file_rows
+from kraftwire.spark.captures.files import FileBytes, file_rows, unreadable_file
+from kraftwire.spark.captures.findings import BadBytes
 from kraftwire.spark.captures.sums import FileSums
 from kraftwire.spark.paths import readable
 from kraftwire.spark.run.inputs import InputFile
 from kraftwire.spark.run.plan import Planned
 from kraftwire.spark.run.tasks import Done
-from kraftwire.spark.tables import TABLES
 
 __all__ = ["capture_rows", "log_rows", "unbalanced", "unreadable_rows"]
 
 _PLACES = (
     "kafka_bytes", "tls_bytes", "other_bytes", "duplicate_bytes", "header_bytes", "bad_bytes",
 )  # fmt: skip
-_NAMES = tuple(column.name for column in TABLES["files"].columns)
 
-Row = tuple[str, tuple[Any, ...]]
+Row = tuple[str, FileBytes | BadBytes]
 
 
 def capture_rows(planned: Planned, done: Iterable[Done]) -> Iterator[Row]:
@@ -47,22 +45,19 @@ def log_rows(done: Iterable[Done], before: int = 0) -> Iterator[Row]:
             whole[name] = (whole[name] or 0) + (row[name] or 0)
     for name in ("size", "kafka_bytes"):
         whole[name] += before
-    yield "files", tuple(whole[name] for name in _NAMES)
+    yield "files", FileBytes(**whole)
 
 
 def unreadable_rows(file: InputFile, problem: str) -> Iterator[Row]:
     """Return the rows of a capture that cannot be read."""
-    name = readable(file.path)
-    yield "bad_input", (name, 0, file.size, "file", "unreadable-file", problem, None)
-    yield "files", (name, file.size, "unknown", 0, 0, 0, 0, 0, file.size, None)
+    yield from unreadable_file(readable(file.path), file.size, problem)
 
 
-def unbalanced(row: tuple[Any, ...]) -> str:
-    """Return what is wrong with the sums of a row of files, empty if nothing is."""
-    cells = dict(zip(_NAMES, row, strict=True))
-    parts = {name: cells[name] or 0 for name in _PLACES}
+def unbalanced(file: FileBytes) -> str:
+    """Return what is wrong with the sums of a file, empty if nothing is."""
+    parts = {name: getattr(file, name) or 0 for name in _PLACES}
     total = sum(parts.values())
-    if total == cells["size"]:
+    if total == file.size:
         return ""
     sums = ", ".join(f"{name.removesuffix('_bytes')} {count:,}" for name, count in parts.items())
-    return f"{cells['file']}: {cells['size']:,} bytes, but {sums} make {total:,}"
+    return f"{file.file}: {file.size:,} bytes, but {sums} make {total:,}"

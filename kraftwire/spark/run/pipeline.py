@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from kraftwire.errors import StorageError, UsageError
+from kraftwire.spark.captures.files import FileBytes
+from kraftwire.spark.captures.findings import BadBytes
 from kraftwire.spark.captures.rows import Rows
 from kraftwire.spark.run.claim import claimed, refuse_strangers
 from kraftwire.spark.run.conservation import capture_rows, log_rows, unbalanced, unreadable_rows
@@ -301,13 +303,13 @@ class _Run:
         self._commit(source, done, log_rows(done, 0 if before is None else before.mark.end))
 
     def _commit(
-        self, source: Source, done: Iterable[Done], rows: Iterable[tuple[str, tuple[Any, ...]]]
+        self, source: Source, done: Iterable[Done], rows: Iterable[tuple[str, FileBytes | BadBytes]]
     ) -> None:
         """Commit a source at the next settlement: its parts, and the rows about its files."""
         own = {name: Rows(TABLES[name]) for name in ("files", "bad_input")}
-        for table, cells in rows:
-            own[table].add(cells)
-            if table == "files" and (wrong := unbalanced(cells)):
+        for table, about in rows:
+            own[table].add(about)
+            if isinstance(about, FileBytes) and (wrong := unbalanced(about)):
                 self._outcome.unbalanced.append(wrong)
         with PartWriter(self._folder, f"{source.name}-files", 0, self._tags) as writer:
             for table, each in own.items():

@@ -6,9 +6,9 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from kraftwire.errors import StorageError
+from kraftwire.spark.captures.findings import BadBytes
 from kraftwire.spark.paths import readable
 from kraftwire.spark.run.inputs import expanded
 from kraftwire.spark.run.manifest import Source
@@ -25,12 +25,12 @@ def unread_source(error: StorageError) -> Source:
     return Source(f"unread-{name}", [], state={_STATE: path})
 
 
-def unread_rows(error: StorageError) -> Iterator[tuple[str, tuple[Any, ...]]]:
+def unread_rows(error: StorageError) -> Iterator[tuple[str, BadBytes]]:
     """Return its row of bad_input; the length is unknown."""
     path = os.path.abspath(error.file)
     id = "unreadable-folder" if os.path.isdir(path) else "unreadable-file"
     problem = readable(error.problem)
-    yield "bad_input", (readable(path), 0, 0, "file", id, problem, None)
+    yield "bad_input", BadBytes(readable(path), 0, 0, "file", id, problem)
 
 
 def outdated(sources: Mapping[str, Source], inputs: Iterable[str], now: Iterable[str]) -> list[str]:

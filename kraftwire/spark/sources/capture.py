@@ -19,7 +19,7 @@ from kraftwire.errors import StorageError, UsageError
 from kraftwire.spark.captures import BIN_BYTES, CAPTURE_TABLES, Series, Tables, bins
 from kraftwire.spark.captures.connections import may_be_called
 from kraftwire.spark.captures.cuts import CUT_BYTES, Part, decode_part, parts, to_cut
-from kraftwire.spark.captures.files import file_rows
+from kraftwire.spark.captures.files import file_rows, unreadable_file
 from kraftwire.spark.captures.index import FileIndex, Talk, index_capture
 from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.paths import readable
@@ -147,8 +147,8 @@ class _CaptureReader(DataSourceReader):
                 for _, batch in tables.bin(series, [numbers[at - 1] for at in portion]):
                     yield batch
         if task.is_first:
-            for name, cells in file_rows(series, tables.sums):
-                tables.add(name, cells)
+            for name, about in file_rows(series, tables.sums):
+                tables.add(name, about)
         for _, batch in tables.take():
             yield batch
 
@@ -164,9 +164,8 @@ class _CaptureReader(DataSourceReader):
         # It may have been deleted since it was found.
         size = Path(path).stat().st_size if Path(path).exists() else 0
         tables = Tables((self._table,))
-        name, problem = readable(path), readable(str(error))
-        tables.add("bad_input", (name, 0, size, "file", "unreadable-file", problem, None))
-        tables.add("files", (name, size, "unknown", 0, 0, 0, 0, 0, size, None))
+        for name, about in unreadable_file(readable(path), size, readable(str(error))):
+            tables.add(name, about)
         for _, batch in tables.take():
             yield batch
 

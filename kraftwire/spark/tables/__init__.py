@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kraftwire.spark.tables.columns import Column, Table
-from kraftwire.spark.tables.known import TABLES
-from kraftwire.spark.tables.names import AnyTable, find_table, matching
+from kraftwire.spark.tables.names import TABLES, AnyTable, find_table, matching
 
 __all__ = ["TABLES", "AnyTable", "Column", "Table", "find_table", "matching"]

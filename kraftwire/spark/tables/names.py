@@ -2,16 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from kraftwire.errors import UsageError
 from kraftwire.spark.tables.apis import TYPED_TABLES, TypedTable, typed_table
 from kraftwire.spark.tables.columns import Table
-from kraftwire.spark.tables.known import TABLES
+from kraftwire.spark.tables.derived import (
+    ANOMALIES,
+    CLUSTERS,
+    GROUP_LAG,
+    GROUPS,
+    PARTITIONS,
+    RAFT_TIMELINE,
+    REPLICA_LAG,
+)
+from kraftwire.spark.tables.frames import (
+    CONNECTIONS,
+    EXCHANGES,
+    FRAMES,
+    GROUP_EXCHANGES,
+    PARTITION_TRAFFIC,
+    QUORUM_OBSERVATIONS,
+    RAFT_EXCHANGES,
+)
+from kraftwire.spark.tables.inputs import BAD_INPUT, FILES
+from kraftwire.spark.tables.records import BATCHES, METADATA_RECORDS, RECORDS
 
-__all__ = ["ALL", "AnyTable", "find_table", "matching"]
+__all__ = ["ALL", "TABLES", "AnyTable", "find_table", "matching"]
+
+# Every table with a fixed schema. The typed ones are made from the message schemas.
+TABLES: Mapping[str, Table] = {
+    table.name: table
+    for table in (
+        FRAMES, EXCHANGES, CONNECTIONS, BATCHES, RECORDS, METADATA_RECORDS, QUORUM_OBSERVATIONS,
+        CLUSTERS, RAFT_TIMELINE, REPLICA_LAG, GROUP_LAG, GROUPS, PARTITIONS, ANOMALIES, BAD_INPUT,
+        FILES, PARTITION_TRAFFIC, RAFT_EXCHANGES, GROUP_EXCHANGES,
+    )
+}  # fmt: skip
 
 AnyTable = Table | TypedTable
 

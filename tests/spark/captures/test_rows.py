@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
 
 pytest.importorskip("pyarrow", reason="needs the extra spark")
@@ -21,14 +23,38 @@ TABLE = Table(
 )
 
 
+class _Thing(NamedTuple):
+    """What a row is about."""
+
+    name: str
+    offset: int | None
+    time: int | None
+    epoch: int | None
+
+
 def test_numbers_that_no_column_can_hold_are_null() -> None:
     """Damaged bytes may give any number, and must not end a run."""
     rows = Rows(TABLE)
-    rows.add(("a", 1 << 63, 1 << 70, 1 << 31))
-    rows.add(("b", -(1 << 63), None, -(1 << 31)))
-    rows.add(("c", None, -5, (1 << 31) - 1))
+    rows.add(_Thing("a", 1 << 63, 1 << 70, 1 << 31))
+    rows.add(_Thing("b", -(1 << 63), None, -(1 << 31)))
+    rows.add(_Thing("c", None, -5, (1 << 31) - 1))
     rows.pack(at_least=1)
     (batch,) = rows.take()
     assert batch["offset"].to_pylist() == [None, -(1 << 63), None]
     assert batch["time"].cast("int64").to_pylist() == [None, None, -5]
     assert batch["epoch"].to_pylist() == [None, -(1 << 31), (1 << 31) - 1]
+
+
+def test_a_column_says_where_it_comes_from() -> None:
+    """The attribute of its name, one of an object inside, or a function; in the table's order."""
+    table = Table(
+        "rows",
+        "A row.",
+        (
+            Column("twice", "bigint", "computed", lambda thing: 2 * thing.offset),
+            Column("name", "string", "an attribute"),
+            Column("real", "bigint", "one inside", "offset.real"),
+            Column("last", "bigint", "computed", lambda _: -1),
+        ),
+    )
+    assert table.row(_Thing("a", 5, None, None)) == (10, "a", 5, -1)

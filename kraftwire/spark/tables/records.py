@@ -1,0 +1,71 @@
+"""The tables of record batches and records: from frames row by row, from logs by columns."""
+
+from __future__ import annotations
+
+from kraftwire.spark.tables.columns import Column, Table
+from kraftwire.spark.tables.shared_columns import EVIDENCE, partition
+
+__all__ = ["BATCHES", "METADATA_RECORDS", "RECORDS"]
+
+BATCHES = Table(
+    "batches",
+    "A record batch, of a log, a snapshot or a frame.",
+    (
+        *EVIDENCE,
+        *partition("field."),
+        Column("source", "string", "wire, log or snapshot", "field.source"),
+        Column("base_offset", "bigint", "offset of the first record", "batch.base_offset"),
+        Column("last_offset", "bigint", "offset of the last record", "batch.last_offset"),
+        Column("leader_epoch", "int", "partition leader epoch", "batch.partition_leader_epoch"),
+        Column("count", "int", "number of records", "batch.count"),
+        Column("size", "int", "size in bytes, header included", "batch.size"),
+        Column("codec", "string", "none, gzip, snappy, lz4 or zstd", "batch.compression"),
+        Column("crc", "bigint", "stored CRC", "batch.crc"),
+        Column("is_valid", "boolean", "whether the CRC agrees"),
+        Column("is_control", "boolean", "a control batch", "batch.is_control"),
+        Column("is_transactional", "boolean", "part of a transaction", "batch.is_transactional"),
+        Column("producer_id", "bigint", "producer id, -1 for none", "batch.producer_id"),
+        Column("producer_epoch", "smallint", "producer epoch", "batch.producer_epoch"),
+        Column("base_sequence", "int", "sequence of the first record", "batch.base_sequence"),
+        Column("max_timestamp", "timestamp", "largest timestamp of its records"),
+    ),
+)
+
+METADATA_RECORDS = Table(
+    "metadata_records",
+    "A record of the metadata log, of consumer offsets, transactions or share groups, decoded.",
+    (
+        *EVIDENCE,
+        *partition("field."),
+        Column("offset", "bigint", "offset", "record.offset"),
+        Column("epoch", "int", "leader epoch of the batch", "record.epoch"),
+        Column("time", "timestamp", "timestamp of the record"),
+        Column("type", "string", "name of the record's schema", "record.type"),
+        Column("version", "smallint", "version of the value", "record.version"),
+        Column(
+            "data",
+            "string",
+            "key and value as JSON, as Kafka's converters print them",
+            "record.data",
+        ),
+    ),
+)
+
+RECORDS = Table(
+    "records",
+    "A record; the first columns are those of Spark's own Kafka source.",
+    (
+        Column("key", "binary", "key"),
+        Column("value", "binary", "value"),
+        Column("topic", "string", "topic"),
+        Column("partition", "int", "partition"),
+        Column("offset", "bigint", "offset"),
+        Column("timestamp", "timestamp", "timestamp, milliseconds exact"),
+        Column("timestampType", "int", "0 CreateTime, 1 LogAppendTime"),
+        Column("headers", "array<header>", "headers"),
+        Column("leader_epoch", "int", "partition leader epoch of the batch"),
+        Column("producer_id", "bigint", "producer id of the batch"),
+        Column("is_control", "boolean", "a control record"),
+        *EVIDENCE,
+    ),
+)
