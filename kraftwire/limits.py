@@ -34,7 +34,7 @@ CAPTURE_READ_BYTES = 256 * 1024
 
 # How many groups, connections and unanswered requests a decoder remembers, of each kind: a broker
 # has a few thousand connections, and a request waits for minutes at most.
-CLUES_MAX = 100_000
+CONTEXTS_MAX = 100_000
 
 # The Raft timeline keeps this many events of each kind and counts the rest: a quorum that votes all
 # day without result must not fill memory, and nobody reads that far.

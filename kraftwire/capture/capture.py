@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 
 from kraftwire.capture.connections.connection import Connection, Direction, reverse_key
-from kraftwire.capture.connections.frame_queue import Ending, Outbox
-from kraftwire.capture.connections.in_order import LONG_BYTES, TOGETHER, Lane
-from kraftwire.capture.connections.memory_budget import Holdings
+from kraftwire.capture.connections.frame_queue import Ending, FrameQueue
+from kraftwire.capture.connections.in_order import LONG_BYTES, TOGETHER, InOrderPackets
+from kraftwire.capture.connections.memory_budget import MemoryBudget
 from kraftwire.capture.connections.open_connections import OpenConnections
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.capture.framing.health import Health
@@ -28,7 +28,7 @@ from kraftwire.capture.packets.links import (
 from kraftwire.capture.packets.packet import PAUSE, Packet
 from kraftwire.capture.packets.pcap import read_packets
 from kraftwire.capture.packets.source import CaptureSource
-from kraftwire.capture.tcp.recent_packets import History
+from kraftwire.capture.tcp.recent_packets import RecentPackets
 from kraftwire.capture.tls.ciphers import has_ciphers
 from kraftwire.capture.tls.keylog import KeyLog
 from kraftwire.errors import UsageError
@@ -75,19 +75,19 @@ class Capture:
     ) -> None:
         if not captures or (name is not None and len(captures) > 1):
             raise UsageError("a name is for one capture" if captures else "there is no capture")
-        self.connections = after or OpenConnections(Outbox(Health()))
+        self.connections = after or OpenConnections(FrameQueue(Health()))
         self.health = self.connections.health
         self._is_last = is_last
         self._source = CaptureSource(captures[0], name)
         self._later = captures[1:]
-        self._outbox = outbox = self.connections.outbox
-        outbox.on_ending = on_ending
-        outbox.keys = keys or outbox.keys
+        self._frame_queue = frame_queue = self.connections.frame_queue
+        frame_queue.on_ending = on_ending
+        frame_queue.keys = keys or frame_queue.keys
         self._flows, self._open = self.connections.flows, self.connections.open
         self._closed, self._troubled = self.connections.closed, self.connections.troubled
-        self._history = History()
-        self._holdings = Holdings(self._open)
-        self._fast_lane = Lane(self._flows, self._history.packets, outbox.frames)
+        self._recent = RecentPackets()
+        self._memory = MemoryBudget(self._open)
+        self._in_order = InOrderPackets(self._flows, self._recent.packets, frame_queue.frames)
         self._packed_before = 0
 
     @property
@@ -109,12 +109,12 @@ class Capture:
         source = self._source
         for later in (*self._later, None):
             self._source = source
-            self._outbox.begin_file(source.path, source.offset)
+            self._frame_queue.begin_file(source.path, source.offset)
             with source:
                 source.on_block = self._begin_block
                 source.on_secrets = self._learn_secrets
                 source.has_pauses = True
-                source.follow = self._fast_lane.follow
+                source.follow = self._in_order.follow
                 yield read_packets(source, self.health)
                 source.read_on()
             self.health.add_problem(source.problem, is_damaged=source.is_damaged)
@@ -135,16 +135,16 @@ class Capture:
         yield from self._complete()
         if self._is_last:
             self._finish()
-        if self._outbox.frames:
-            yield self._outbox.take()
+        if self._frame_queue.frames:
+            yield self._frame_queue.take()
         if not self._is_last:
-            self._outbox.on_ending = None
+            self._frame_queue.on_ending = None
 
     def _complete(self) -> Iterator[list[Frame]]:
         """The frames that are complete before the capture ends."""
-        out, take = self._outbox.frames, self._outbox.take
-        is_taken, payload = self._fast_lane.take, 0
-        remember = self._history.packets.append
+        out, take = self._frame_queue.frames, self._frame_queue.take
+        is_taken, payload = self._in_order.take, 0
+        remember = self._recent.packets.append
         read_segment = SegmentReader(self.health).read
         for packet in chain.from_iterable(self._files()):
             if packet is PAUSE:
@@ -167,31 +167,32 @@ class Capture:
                 self._review(segment[0][0])
             if out:
                 yield take()
-        self.health.bytes.payload += payload + self._fast_lane.payload
+        self.health.bytes.payload += payload + self._in_order.payload
 
     def _learn_secrets(self, lines: bytes) -> None:
         """Take the secrets that a capture carries, if the extra that decrypts is installed."""
-        if self._outbox.keys is None:
+        if self._frame_queue.keys is None:
             if not has_ciphers():
                 return
-            self._outbox.keys = KeyLog()
-        self._outbox.keys.add(lines.splitlines())
+            self._frame_queue.keys = KeyLog()
+        self._frame_queue.keys.add(lines.splitlines())
 
     def _begin_block(self, source: CaptureSource) -> None:
-        if self._history.packets:
-            self._review(self._history.packets[-1][0])
+        if self._recent.packets:
+            self._review(self._recent.packets[-1][0])
         self._watch(source)
 
     def _watch(self, source: CaptureSource) -> None:
         """Make connections release what they hold if it is too much, the oldest first."""
         packed = self._packed_before + source.packed
-        self._outbox.budget.packed = max(packed, source.file_size) if source.is_packed else None
+        packed_size = max(packed, source.file_size) if source.is_packed else None
+        self._frame_queue.budget.packed = packed_size
         read = self.health.bytes.file + source.size
-        if not self._holdings.see(self.health.connections, read, packed):
+        if not self._memory.see(self.health.connections, read, packed):
             return
-        for connection in self._holdings.review(packed, self._close_idle):
+        for connection in self._memory.review(packed, self._close_idle):
             held = connection.held_bytes
-            connection.give_up()
+            connection.release_memory()
             self.health.relieved_connections += connection.held_bytes < held
 
     def _close_idle(self, connection: Connection) -> None:
@@ -199,11 +200,11 @@ class Capture:
         self.health.relieved_connections += 1
 
     def _handle(self, segment: Segment) -> None:
-        """Take a packet outside the fast lane."""
+        """Take a packet outside the fast path."""
         stamp, key, seq, _, flags, data, start, end, missing = segment
         flow = self._flows.get(key)
         if flow is not None and seq == flow.fast_seq and not flags & (_UNUSUAL | MISSING):
-            # Next in order after all, but captured on another link than the fast lane reads.
+            # Next in order after all, but captured on another link than the fast path reads.
             if start < end:
                 flow.fast_seq = (seq + end - start) & _MASK
                 flow.feed(data, start, end, stamp)
@@ -224,10 +225,10 @@ class Capture:
     def _compare(self, flow: Direction, segment: Segment) -> None:
         """Report bytes that came before, if they differ."""
         if flow.is_repeated(segment[2], segment[7] - segment[6]):
-            count = self._history.conflict(segment)
+            count = self._recent.conflict(segment)
             if count:
                 self.health.conflicts += 1
-                flow.sink.disagree(count)
+                flow.sink.on_conflict(count)
 
     def _follow(self, connection: Connection, is_open: bool, time_ns: int) -> None:
         """Keep the tables up to date after a review."""
@@ -235,7 +236,7 @@ class Capture:
         if is_open:
             self._troubled[connection] = time_ns
         elif connection.is_closed:
-            self._bury(connection)
+            self._mark_closed(connection)
 
     def _review(self, time_ns: int) -> None:
         """Let time pass for the connections that were not looked at for long.
@@ -257,7 +258,7 @@ class Capture:
             if flow.syn_seq == seq and not is_over:
                 self.health.bytes.duplicates += end - start
                 return  # sent again
-            flow.leave_fast_lane()
+            flow.leave_fast_path()
             is_new = flow.syn_seq >= 0 or is_over
             if is_new or (flow.next_seq >= 0 and flow.is_far_off(seq)):
                 self._close(flow.connection)
@@ -278,7 +279,7 @@ class Capture:
         return connection.flows[0]
 
     def _new_connection(self, key: bytes) -> Connection:
-        connection = Connection(key, self._outbox)
+        connection = Connection(key, self._frame_queue)
         self._flows[key], self._flows[reverse_key(key)] = connection.flows
         self._open[connection] = None
         self._watch(self._source)
@@ -294,9 +295,9 @@ class Capture:
 
     def _close(self, connection: Connection) -> None:
         connection.close(at_capture_end=False)
-        self._bury(connection)
+        self._mark_closed(connection)
 
-    def _bury(self, connection: Connection) -> None:
+    def _mark_closed(self, connection: Connection) -> None:
         """Remember a closed connection for a while, so that late copies of packets find it."""
         self._troubled.pop(connection, None)
         if self._open.pop(connection, connection) is None:
@@ -313,4 +314,4 @@ class Capture:
         for connection in list(self._open):
             connection.close(at_capture_end=True)
         self._open.clear()
-        self.health.frames += self._outbox.count
+        self.health.frames += self._frame_queue.count

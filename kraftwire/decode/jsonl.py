@@ -11,7 +11,7 @@ from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.files.report import FileLine
-from kraftwire.decode.json_fast_path.lines import ShortLines
+from kraftwire.decode.json_fast_path.lines import OrdinaryLines
 from kraftwire.decode.sinks import Sink
 from kraftwire.printable import printable
 from kraftwire.records.limits import RECORDS_CHUNK_COUNT
@@ -88,7 +88,7 @@ class JsonLines(Sink):
         self._flush = out.flush
         self._is_live = is_live
         self._encoder = _Encoder()
-        self._short = ShortLines(settings, _Encoder().encode_whole) if settings else None
+        self._short = OrdinaryLines(settings, _Encoder().encode_whole) if settings else None
 
     def quickly(self, frames: Sequence[Frame], number: int = 0, /) -> Iterator[bool]:
         """Write frames that are not decoded yet, if they are ordinary."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from kraftwire import messages
 from kraftwire.decode.body.bodies import decode_payload
-from kraftwire.decode.body.payload_view import Clue, PayloadView
+from kraftwire.decode.body.payload_view import FrameContext, PayloadView
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
@@ -53,10 +53,10 @@ def view(
     answers: tuple[str, int] | None = None,
     *,
     size: int | None = None,
-    clue: Clue | None = None,
+    context: FrameContext | None = None,
     **form: Any,
 ) -> PayloadView:
     """A payload as the decode tool shows it; `answers` are name and version of its request."""
     api = None if answers is None else (api_key(answers[0]), answers[1])
     decoded = decode_payload(payload, is_request=api is None, api=api, size=size)
-    return PayloadView(decoded, Settings(RecordsForm(**form)), clue or Clue())
+    return PayloadView(decoded, Settings(RecordsForm(**form)), context or FrameContext())

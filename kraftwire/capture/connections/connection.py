@@ -1,13 +1,13 @@
 """A TCP connection: its two directions, and the stage of decoding that it has reached.
 
 Owns opening, closing and the review after each unusual packet: whether a hole is hopeless, whether
-the connection is over, and whether its packets may take the fast lane again.
+the connection is over, and whether its packets may take the fast path again.
 """
 
 from __future__ import annotations
 
-from kraftwire.capture.connections.frame_queue import Outbox
-from kraftwire.capture.connections.protocol_detection import Recogniser, Stage, end_name
+from kraftwire.capture.connections.frame_queue import FrameQueue
+from kraftwire.capture.connections.protocol_detection import ProtocolDetection, Stage, end_name
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.limits import CONNECTION_OBJECT_BYTES
 from kraftwire.capture.packets.links import FIN, RST, Segment
@@ -44,7 +44,7 @@ class Connection:
     """One connection between two ends, from its first packet to its last.
 
     `flows` are those of the packets with `key` and of the other direction. Unusual packets
-    come to `accept`; between them both flows are in the fast lane unless something is open.
+    come to `accept`; between them both flows are in the fast path unless something is open.
     `is_ending` from the first FIN or reset on, `is_closed` when nothing more is expected.
     """
 
@@ -52,14 +52,14 @@ class Connection:
         "_ending_at",
         "_ending_ns",
         "_packets",
-        "_recogniser",
+        "_detection",
         "flows",
         "is_closed",
         "is_ending",
         "key",
     )
 
-    def __init__(self, key: bytes, outbox: Outbox) -> None:
+    def __init__(self, key: bytes, frame_queue: FrameQueue) -> None:
         self.key = key
         self.is_closed = False
         self.is_ending = False
@@ -70,14 +70,14 @@ class Connection:
             end_name(key[:size], key[-4:-2]),
             end_name(key[size : 2 * size], key[-2:]),
         )
-        self.flows = (Direction(outbox.health, self), Direction(outbox.health, self))
-        self._recogniser = Recogniser(self.flows, ends, outbox)
-        outbox.health.connections += 1
+        self.flows = (Direction(frame_queue.health, self), Direction(frame_queue.health, self))
+        self._detection = ProtocolDetection(self.flows, ends, frame_queue)
+        frame_queue.health.connections += 1
 
     @property
     def stage(self) -> Stage:
         """The stage of decoding that takes the bytes at present."""
-        return self._recogniser.stage or self._recogniser
+        return self._detection.stage or self._detection
 
     @property
     def is_kafka(self) -> bool:
@@ -91,39 +91,39 @@ class Connection:
         held = first.held_bytes + second.held_bytes + self.stage.held_bytes
         return CONNECTION_OBJECT_BYTES + held
 
-    def give_up(self) -> None:
+    def release_memory(self) -> None:
         """Drop what waits for packets that have not come."""
         if self.is_closed:
             return
         for flow in self.flows:
             is_fast = flow.fast_seq >= 0
-            flow.leave_fast_lane()
+            flow.leave_fast_path()
             while flow.has_hole:
-                flow.give_up_hole(self._packets)
+                flow.skip_hole(self._packets)
             if is_fast:
-                flow.enter_fast_lane()
-        self.stage.give_up()
+                flow.enter_fast_path()
+        self.stage.release_memory()
 
     def open_by_syn(self, flow: Flow, seq: int, *, is_client: bool) -> None:
         """Learn a direction's first sequence number."""
         flow.syn_seq = seq
         if flow.next_seq < 0:
             flow.next_seq = (seq + 1) & _MASK
-        self._recogniser.know_client(flow if is_client else self.other(flow))
+        self._detection.set_client(flow if is_client else self.other(flow))
 
     def open_midstream(self) -> None:
         """Begin without a SYN: the ends' roles and the borders of frames are unknown."""
-        self._recogniser.begin_midstream()
+        self._detection.begin_midstream()
 
     def other(self, flow: Flow) -> Direction:
         """The other direction."""
         return self.flows[1] if flow is self.flows[0] else self.flows[0]
 
     def accept(self, flow: Flow, segment: Segment) -> bool:
-        """Take a packet outside the fast lane; returns whether anything is still open."""
+        """Take a packet outside the fast path; returns whether anything is still open."""
         (time_ns, _, _), _, _, ack, flags, _, _, _, _ = segment
         for each in self.flows:
-            each.leave_fast_lane()
+            each.leave_fast_path()
         self._packets += 1
         if flags & _ACK:
             self.other(flow).on_ack(ack, self._packets)
@@ -132,7 +132,7 @@ class Connection:
             self._ending_at, self._ending_ns = self._packets, time_ns
         if flags & (FIN | RST) and not self.is_ending:
             self.is_ending = True
-            self._recogniser.tell_ending(flow, time_ns, is_reset=bool(flags & RST))
+            self._detection.report_ending(flow, time_ns, is_reset=bool(flags & RST))
         return self.review(time_ns)
 
     def review(self, time_ns: int) -> bool:
@@ -144,7 +144,7 @@ class Connection:
         for flow in self.flows:
             is_answered = stage.is_waiting and stage.is_client(flow)
             while flow.is_hole_hopeless(self._packets, time_ns, is_answered=is_answered):
-                flow.give_up_hole(self._packets)
+                flow.skip_hole(self._packets)
         stage = self.stage
         stage.review(self._packets)
         is_open = first.has_hole or second.has_hole or stage.is_waiting
@@ -162,8 +162,8 @@ class Connection:
                 return False
             return True
         if not is_open:
-            first.enter_fast_lane()
-            second.enter_fast_lane()
+            first.enter_fast_path()
+            second.enter_fast_path()
         return is_open
 
     def close(self, *, at_capture_end: bool) -> None:
@@ -171,8 +171,8 @@ class Connection:
         if self.is_closed:
             return
         for flow in self.flows:
-            flow.leave_fast_lane()
-            flow.give_up_all_holes(self._packets)
+            flow.leave_fast_path()
+            flow.skip_all_holes(self._packets)
         self.stage.finish(at_capture_end=at_capture_end)
         self.is_closed = True
-        self._recogniser.forget()
+        self._detection.forget()

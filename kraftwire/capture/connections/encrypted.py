@@ -57,7 +57,7 @@ class Tls:
     is_kafka = False
     held_bytes = 0
 
-    def give_up(self) -> None:
+    def release_memory(self) -> None:
         """Do nothing: at most a hello is held."""
 
     def is_client(self, flow: Flow) -> bool:
@@ -134,7 +134,7 @@ class _Side:
     def _count(self, _data: bytes, start: int, end: int, _stamp: Stamp, /) -> None:
         self.count += end - start
 
-    def disagree(self, _count: int, /) -> None:
+    def on_conflict(self, _count: int, /) -> None:
         """Ignore bytes that came again and differ."""
 
     def skip(self, count: int, _stamp: Stamp, _truncated: bool, /) -> None:

@@ -17,7 +17,7 @@ from kraftwire.capture.packets.packet import Stamp
 from kraftwire.capture.tls.keylog import KeyLog
 from kraftwire.limits import BUFFERED_BYTES_MAX
 
-__all__ = ["Budget", "Ending", "Outbox"]
+__all__ = ["Ending", "FrameBudget", "FrameQueue"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Ending:
     is_reset: bool
 
 
-class Budget:
+class FrameBudget:
     """Bounds the bytes of unfinished frames, by the sizes that they declare.
 
     `packed` is the size of a compressed capture, None where it is not compressed.
@@ -59,7 +59,7 @@ class Budget:
         self._used -= size
 
 
-class Outbox:
+class FrameQueue:
     """Collects frames until the capture's iterator returns them.
 
     `count` is how many there have been; `offset` is where the present file begins, counted
@@ -84,7 +84,7 @@ class Outbox:
         self.health = health
         self.count = 0
         self.frames: list[Frame] = []
-        self.budget = Budget()
+        self.budget = FrameBudget()
         self.keys: KeyLog | None = None
         self.on_ending: Callable[[Ending], None] | None = None
         self._files: list[tuple[int, str]] = []

@@ -1,4 +1,4 @@
-"""The fast lane: packets that hold the next bytes of a known direction, or none.
+"""The fast path: packets that hold the next bytes of a known direction, or none.
 
 Everything else is left to the loop in `conversations`. Blocks of the classic little-endian format
 are followed as a whole.
@@ -20,7 +20,7 @@ from kraftwire.capture.packets.links import (
 from kraftwire.capture.packets.packet import Packet, Stamp
 from kraftwire.capture.tcp.streams import Flow
 
-__all__ = ["LONG_BYTES", "TOGETHER", "Lane"]
+__all__ = ["LONG_BYTES", "TOGETHER", "InOrderPackets"]
 
 _RECORD = struct.Struct("<IIII").unpack_from
 _RECORD_SIZE = 16
@@ -32,7 +32,7 @@ TOGETHER = 64
 LONG_BYTES = 64 * 1024
 
 
-class Lane:
+class InOrderPackets:
     """The lane of one capture.
 
     `flows` are the directions by their keys, `packets` gets every packet, and `frames` is the

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from kraftwire.capture.connections.frame_queue import Budget, Outbox
+from kraftwire.capture.connections.frame_queue import FrameBudget, FrameQueue
 from kraftwire.capture.framing.frames import BEFORE_CAPTURE, Request
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.framing.requests import RequestReader
@@ -20,7 +20,7 @@ from kraftwire.capture.limits import PENDING_REQUESTS_KEPT, PIECE_OBJECT_BYTES
 from kraftwire.capture.packets.packet import Stamp
 from kraftwire.capture.tcp.streams import Flow
 
-__all__ = ["Conversation"]
+__all__ = ["KafkaConnection"]
 
 # Requests that wait for their responses, per connection. Clients allow 5 in flight by default; in
 # a capture of one direction only, responses never come.
@@ -49,18 +49,18 @@ class _Parked:
         self.packet = 0
 
 
-class Conversation:
+class KafkaConnection:
     """Pairs requests with responses on one connection.
 
     `pending` are the requests without a response, in order; `parked` the responses without
     a request.
     """
 
-    def __init__(self, name: str, client: Flow, server: Flow, outbox: Outbox) -> None:
+    def __init__(self, name: str, client: Flow, server: Flow, frame_queue: FrameQueue) -> None:
         self.name = name
-        self.outbox = outbox
-        self.health: Health = outbox.health
-        self.budget: Budget = outbox.budget
+        self.frame_queue = frame_queue
+        self.health: Health = frame_queue.health
+        self.budget: FrameBudget = frame_queue.budget
         self.pending: deque[Request] = deque()
         self.parked: deque[_Parked] = deque()
         self._parked_bytes = 0
@@ -88,10 +88,10 @@ class Conversation:
         size = self._parked_bytes + pieces * PIECE_OBJECT_BYTES
         return size + self.requests.held_bytes + self.responses.held_bytes
 
-    def give_up(self) -> None:
+    def release_memory(self) -> None:
         """Stop waiting for anything that may complete what is held."""
-        self.requests.give_up()
-        self.responses.give_up()
+        self.requests.release_memory()
+        self.responses.release_memory()
         while self.parked:
             self._release(self.responses.is_sure)
         while len(self.pending) > PENDING_REQUESTS_KEPT:

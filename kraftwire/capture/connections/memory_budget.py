@@ -19,14 +19,14 @@ from kraftwire.capture.limits import (
     RELIEVED_BYTES_MIN,
 )
 
-__all__ = ["Holdings"]
+__all__ = ["MemoryBudget"]
 
 # The shortest request, and thus what may be remembered for the fewest bytes.
 _REQUEST_BYTES_MIN = 24
 _GROWTH = 1 + PIECE_OBJECT_BYTES // _REQUEST_BYTES_MIN
 
 
-class Holdings:
+class MemoryBudget:
     """Watches what the open connections hold.
 
     `read` are the bytes of the capture so far, as they are unpacked, and `packed` as they

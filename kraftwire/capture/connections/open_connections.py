@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kraftwire.capture.connections.connection import Connection, Direction
-from kraftwire.capture.connections.frame_queue import Outbox
+from kraftwire.capture.connections.frame_queue import FrameQueue
 from kraftwire.capture.framing.health import Health
 
 __all__ = ["OpenConnections"]
@@ -15,11 +15,11 @@ __all__ = ["OpenConnections"]
 class OpenConnections:
     """The state of decoding between two packets, from which a reader can continue; picklable.
 
-    `outbox` and `health` have the totals so far, `flows` both directions of each connection
+    `frame_queue` and `health` have the totals so far, `flows` both directions of each connection
     by their keys.
     """
 
-    outbox: Outbox
+    frame_queue: FrameQueue
     flows: dict[bytes, Direction] = field(default_factory=dict)
     open: dict[Connection, None] = field(default_factory=dict)
     closed: dict[Connection, None] = field(default_factory=dict)
@@ -29,4 +29,4 @@ class OpenConnections:
     @property
     def health(self) -> Health:
         """The totals so far."""
-        return self.outbox.health
+        return self.frame_queue.health

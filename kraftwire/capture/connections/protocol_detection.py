@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from kraftwire import messages
 from kraftwire.capture.connections.encrypted import Tls, is_tls
-from kraftwire.capture.connections.frame_queue import Ending, Outbox
-from kraftwire.capture.connections.kafka_connection import Conversation
+from kraftwire.capture.connections.frame_queue import Ending, FrameQueue
+from kraftwire.capture.connections.kafka_connection import KafkaConnection
 from kraftwire.capture.connections.tls_connection import Decrypted
 from kraftwire.capture.framing.frames import CaptureFinding, conflict_finding
 from kraftwire.capture.framing.headers import (
@@ -30,7 +30,7 @@ from kraftwire.limits import FRAME_SIZE_MAX, UNCONFIRMED_FRAME_SIZE_MAX
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.protocol.versions import request_header_version
 
-__all__ = ["Other", "Recogniser", "Stage", "end_name"]
+__all__ = ["Other", "ProtocolDetection", "Stage", "end_name"]
 
 # A connection that was open before the capture began and shows no frame in this many bytes of a
 # direction is not considered Kafka.
@@ -51,7 +51,7 @@ class Other:
 
     held_bytes = 0
 
-    def give_up(self) -> None:
+    def release_memory(self) -> None:
         """Do nothing: no bytes are held."""
 
     def feed(self, _data: bytes, start: int, end: int, _stamp: Stamp, /) -> None:
@@ -61,7 +61,7 @@ class Other:
     def skip(self, _count: int, _stamp: Stamp, _truncated: bool, /) -> None:
         """Skip missing bytes."""
 
-    def disagree(self, _count: int, /) -> None:
+    def on_conflict(self, _count: int, /) -> None:
         """Ignore bytes that came again and differ."""
 
     def is_client(self, _flow: Flow, /) -> bool:
@@ -75,7 +75,7 @@ class Other:
         """Do nothing: nothing is held."""
 
 
-class Recogniser:
+class ProtocolDetection:
     """Collects the bytes of both directions until their protocol is clear.
 
     `flows` are the two directions, the client's first if `is_client_known`. `stage` is what
@@ -86,11 +86,11 @@ class Recogniser:
     is_kafka = False
 
     def __init__(
-        self, flows: tuple[Flow, Flow], ends: tuple[str, str], outbox: Outbox
+        self, flows: tuple[Flow, Flow], ends: tuple[str, str], frame_queue: FrameQueue
     ) -> None:
         self.stage: Stage | None = None
         self.is_client_known = False
-        self._outbox = outbox
+        self._frame_queue = frame_queue
         self.sides = (_Side(flows[0], ends[0], self), _Side(flows[1], ends[1], self))
         for side in self.sides:
             side.flow.sink = side
@@ -101,7 +101,7 @@ class Recogniser:
         """Roughly the memory of what was collected."""
         return sum(side.search.pieces.held_bytes for side in self.sides)
 
-    def give_up(self) -> None:
+    def release_memory(self) -> None:
         """Decide with what there is."""
         self._judge_midstream(final=True)
         if self.stage is None:
@@ -109,7 +109,7 @@ class Recogniser:
             for side in self.sides:
                 side.search = RequestSearch()
 
-    def know_client(self, flow: Flow) -> None:
+    def set_client(self, flow: Flow) -> None:
         """Learn which direction is the client's."""
         if self.stage is None:
             self.is_client_known = True
@@ -128,7 +128,7 @@ class Recogniser:
     def forget(self) -> None:
         """Free what was collected; later bytes go nowhere."""
         flows = self.sides[0].flow, self.sides[1].flow
-        self.stage = Other(self._outbox.health.bytes, *flows)
+        self.stage = Other(self._frame_queue.health.bytes, *flows)
         for side in self.sides:
             side.search = RequestSearch()
 
@@ -192,9 +192,9 @@ class Recogniser:
         else:
             self.stage.finish(at_capture_end=at_capture_end)
 
-    def tell_ending(self, flow: Flow, time_ns: int, *, is_reset: bool) -> None:
+    def report_ending(self, flow: Flow, time_ns: int, *, is_reset: bool) -> None:
         """Report that a Kafka connection ends."""
-        stage, tell = self.stage, self._outbox.on_ending
+        stage, tell = self.stage, self._frame_queue.on_ending
         if tell is not None and stage is not None and stage.is_kafka:
             is_by_client = stage.is_client(flow)
             tell(Ending(self.name, time_ns, is_by_client=is_by_client, is_reset=is_reset))
@@ -203,48 +203,48 @@ class Recogniser:
         """Read both directions again, this time as Kafka."""
         server = self.sides[1] if client is self.sides[0] else self.sides[0]
         self.sides = (client, server)
-        conversation = Conversation(self.name, client.flow, server.flow, self._outbox)
-        self.stage = conversation
-        conversation.requests.notes.extend(client.notes)
-        conversation.responses.notes.extend(server.notes)
-        counts = self._outbox.health.bytes
+        pairing = KafkaConnection(self.name, client.flow, server.flow, self._frame_queue)
+        self.stage = pairing
+        pairing.requests.notes.extend(client.notes)
+        pairing.responses.notes.extend(server.notes)
+        counts = self._frame_queue.health.bytes
         counts.undecoded += server.search.pieces.dropped
         if client.is_whole:
             counts.undecoded += client.search.pieces.dropped
             _replay(client)
         else:
-            conversation.requests.begin_lost(client.search, is_early=client.is_early)
-            conversation.requests.resume(at)
-            conversation.requests.is_early = False
+            pairing.requests.begin_lost(client.search, is_early=client.is_early)
+            pairing.requests.resume(at)
+            pairing.requests.is_early = False
         if not server.is_whole:
-            conversation.responses.begin_lost(None, is_early=server.is_early)
+            pairing.responses.begin_lost(None, is_early=server.is_early)
         _replay(server)
 
     def _become_tls(self) -> None:
         if not self.is_client_known and self.sides[0].port < self.sides[1].port:
             self.sides = (self.sides[1], self.sides[0])
         client, server = self.sides
-        health, keys = self._outbox.health, self._outbox.keys
+        health, keys = self._frame_queue.health, self._frame_queue.keys
         if keys is None or not (client.is_whole and server.is_whole):
             self.stage = Tls(self.name, client.flow, server.flow, health)
         else:
             texts = Flow(health), Flow(health)
-            inner = Recogniser(texts, (client.name, server.name), self._outbox)
-            inner.know_client(texts[0])
+            inner = ProtocolDetection(texts, (client.name, server.name), self._frame_queue)
+            inner.set_client(texts[0])
             flows = (client.flow, server.flow), texts
             self.stage = Decrypted(self.name, flows, health, keys, inner)
         dropped = client.search.pieces.dropped + server.search.pieces.dropped
-        self._outbox.health.bytes.tls += dropped
+        self._frame_queue.health.bytes.tls += dropped
         _replay(client)
         _replay(server)
 
     def _become_other(self) -> None:
-        counts = self._outbox.health.bytes
+        counts = self._frame_queue.health.bytes
         counts.other += self.sides[0].count + self.sides[1].count
         self.stage = Other(counts, self.sides[0].flow, self.sides[1].flow)
         # A connection that was refused carried no data.
         if self.sides[0].count or self.sides[1].count:
-            self._outbox.health.other_connections += 1
+            self._frame_queue.health.other_connections += 1
 
     @property
     def name(self) -> str:
@@ -259,7 +259,7 @@ class _Side:
     bytes from before the capture are missing.
     """
 
-    def __init__(self, flow: Flow, name: str, recogniser: Recogniser) -> None:
+    def __init__(self, flow: Flow, name: str, recogniser: ProtocolDetection) -> None:
         self.flow = flow
         self.name = name
         self.notes: list[CaptureFinding] = []
@@ -267,13 +267,13 @@ class _Side:
         self.count = 0
         self.is_whole = True
         self.is_early = False
-        self._recogniser = recogniser
+        self._detection = recogniser
 
     def feed(self, data: bytes, start: int, end: int, stamp: Stamp) -> None:
         """Keep bytes and try to decide."""
         self.count += end - start
         self.search.pieces.add(data[start:end], stamp)
-        self._recogniser.judge(self)
+        self._detection.judge(self)
 
     def skip(self, count: int, stamp: Stamp, truncated: bool, /) -> None:
         """Continue after missing bytes."""
@@ -283,7 +283,7 @@ class _Side:
             id = "truncated-packet" if truncated else "gap"
             self.notes.append((id, None, "", f"{count} bytes are missing"))
 
-    def disagree(self, count: int, /) -> None:
+    def on_conflict(self, count: int, /) -> None:
         """Note that bytes came again and differ."""
         self.notes.append(conflict_finding(count))
 
@@ -346,7 +346,7 @@ def _is_request(data: bytes, header: Header) -> bool | None:
     return True
 
 
-Stage = Recogniser | Conversation | Decrypted | Tls | Other
+Stage = ProtocolDetection | KafkaConnection | Decrypted | Tls | Other
 
 
 def end_name(address: bytes, port: bytes) -> str:

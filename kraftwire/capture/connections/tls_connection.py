@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from kraftwire.capture.connections.encrypted import VERSIONS
-from kraftwire.capture.connections.tls_records import Side
+from kraftwire.capture.connections.tls_records import TlsDirection
 from kraftwire.capture.framing.health import Health, TlsConnection
 from kraftwire.capture.tcp.streams import Flow
 from kraftwire.capture.tls.ciphers import SUITES, TLS_1_3, Opener, openers_1_2
@@ -33,7 +33,7 @@ class Inner(Protocol):
     def held_bytes(self) -> int:
         """Roughly the memory of what waits in it."""
 
-    def give_up(self) -> None:
+    def release_memory(self) -> None:
         """Stop waiting for anything that may complete what is held, to free memory."""
 
     def review(self, packet_number: int) -> None:
@@ -72,8 +72,8 @@ class Decrypted:
         self._inner = inner
         self._hello: Hello | None = None
         outer, texts = flows
-        self.client = Side(outer[0], texts[0], self)
-        self.server = Side(outer[1], texts[1], self)
+        self.client = TlsDirection(outer[0], texts[0], self)
+        self.server = TlsDirection(outer[1], texts[1], self)
 
     @property
     def _stage(self) -> Inner:
@@ -96,9 +96,9 @@ class Decrypted:
         sides = self.client.held_bytes + self.server.held_bytes
         return sides + texts + self._stage.held_bytes
 
-    def give_up(self) -> None:
+    def release_memory(self) -> None:
         """Stop waiting for anything that may complete what is held."""
-        self._stage.give_up()
+        self._stage.release_memory()
 
     def is_client(self, flow: Flow) -> bool:
         """Whether the direction is the client's."""

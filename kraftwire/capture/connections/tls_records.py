@@ -15,7 +15,7 @@ from kraftwire.capture.packets.packet import Stamp
 from kraftwire.capture.tcp.streams import Flow
 from kraftwire.capture.tls.ciphers import Opener
 
-__all__ = ["Side", "Whole"]
+__all__ = ["TlsDirection", "TlsOwner"]
 
 _CHANGE_CIPHER, _HANDSHAKE, _TEXT = 20, 22, 23
 _FINISHED, _KEY_UPDATE = 20, 24
@@ -33,7 +33,7 @@ _SEARCH_BYTES_MAX = 256 * 1024
 _NUMBERS_MAX = 256
 
 
-class Whole(Protocol):
+class TlsOwner(Protocol):
     """The connection that a direction belongs to."""
 
     summary: TlsConnection
@@ -51,14 +51,14 @@ class Whole(Protocol):
         """Count captured bytes of records that stay closed."""
 
 
-class Side:
+class TlsDirection:
     """One direction of a connection: its records, and the key that opens the next one.
 
     `later` are openers that come after the present one. `is_late` if records of the
     handshake come first, whose key is not known. `closed_bytes` count what was not decrypted.
     """
 
-    def __init__(self, flow: Flow, text: Flow, tls: Whole) -> None:
+    def __init__(self, flow: Flow, text: Flow, tls: TlsOwner) -> None:
         self.flow = flow
         self.text = text
         self.later: list[Opener] = []
@@ -149,10 +149,10 @@ class Side:
             self._tls.count_lost(len(self._buffer))
             self._buffer.clear()
 
-    def disagree(self, count: int, /) -> None:
+    def on_conflict(self, count: int, /) -> None:
         """Note that bytes came again and differ."""
         if not self._is_closed:
-            self.text.sink.disagree(count)
+            self.text.sink.on_conflict(count)
 
     def _search(self) -> bool:
         """Find a record again after a hole; only the right key and number open it."""

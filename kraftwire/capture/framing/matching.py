@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sized
 from typing import Protocol
 
-from kraftwire.capture.connections.frame_queue import Budget, Outbox
+from kraftwire.capture.connections.frame_queue import FrameBudget, FrameQueue
 from kraftwire.capture.framing.frames import Request
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.packet import Stamp
@@ -18,9 +18,9 @@ class Pairing(Protocol):
     """Pairs the requests and responses of one connection."""
 
     name: str
-    outbox: Outbox
+    frame_queue: FrameQueue
     health: Health
-    budget: Budget
+    budget: FrameBudget
     pending: deque[Request]
 
     @property

@@ -44,7 +44,7 @@ class FrameReader:
         "_search",
         "_shed_at",
         "_size",
-        "conversation",
+        "pairing",
         "flow",
         "is_early",
         "is_sure",
@@ -53,8 +53,8 @@ class FrameReader:
 
     DIRECTION = ""
 
-    def __init__(self, conversation: Pairing, flow: Flow) -> None:
-        self.conversation = conversation
+    def __init__(self, pairing: Pairing, flow: Flow) -> None:
+        self.pairing = pairing
         self.flow = flow
         self.is_sure = True
         self.is_early = False
@@ -67,7 +67,7 @@ class FrameReader:
         self._position = 0
         self._prefix = b""
         self._prefix_position = 0
-        self._bytes = conversation.health.bytes
+        self._bytes = pairing.health.bytes
         self._missing: list[tuple[int, int]] = []
         self._request: Request | None = None
         flow.sink = self
@@ -80,7 +80,7 @@ class FrameReader:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the next byte begins a frame, in the fast lane, and nothing was noted for it."""
+        """Whether the next byte begins a frame, in the fast path, and nothing was noted for it."""
         flow = self.flow
         is_open = flow.need or self._prefix or self._missing or self.notes or self.is_lost
         is_open = is_open or self._shed_at
@@ -132,17 +132,17 @@ class FrameReader:
 
     def _reserve(self, size: int) -> None:
         """Take memory for a long frame; if there is none, keep its first packet only."""
-        if self.conversation.budget.take(size):
+        if self.pairing.budget.take(size):
             self._reserved = size
             return
         flow = self.flow
         self._shed_at = len(flow.parts[0])
-        if self.conversation.budget.may_have(size):
+        if self.pairing.budget.may_have(size):
             id, why = "gap", "too many bytes wait for more packets"
         else:
             id, why = "memory-limit", f"{size} bytes are too many in so small a capture"
         self._note(id, self._shed_at, f"the rest is given up: {why}")
-        self.conversation.health.undecoded_bytes += flow.need
+        self.pairing.health.undecoded_bytes += flow.need
         flow.parts = FirstOnly(flow.parts)
 
     @property
@@ -150,7 +150,7 @@ class FrameReader:
         """Roughly the memory of the searched bytes, without those of an unfinished frame."""
         return 0 if self._search is None else self._search.pieces.held_bytes
 
-    def give_up(self) -> None:
+    def release_memory(self) -> None:
         """Keep only the start of an unfinished frame, and drop bytes that are being searched."""
         flow = self.flow
         if self._search is not None:
@@ -161,7 +161,7 @@ class FrameReader:
             self._shed_at = len(first)
             self._note("memory-limit", self._shed_at, "the rest of the frame is given up")
             lost = sum(size for _, size in self._missing)
-            self.conversation.health.undecoded_bytes += self._size - self._shed_at - lost
+            self.pairing.health.undecoded_bytes += self._size - self._shed_at - lost
             flow.parts = FirstOnly([first])
 
     def _keep(self, prefix: bytes, stamp: Stamp) -> None:
@@ -174,7 +174,7 @@ class FrameReader:
         self.flow.parts = []
         missing = self._missing
         if self._reserved:
-            self.conversation.budget.give_back(self._reserved)
+            self.pairing.budget.give_back(self._reserved)
             self._reserved = 0
         if self._shed_at:
             lost = sum(size for _, size in missing)
@@ -184,7 +184,7 @@ class FrameReader:
             self._shed_at = 0
         if missing:
             self._missing = []
-            self.conversation.health.partial_frames += 1
+            self.pairing.health.partial_frames += 1
             if missing[-1][0] + missing[-1][1] == self._size:
                 data = data[: missing[-1][0]]
         self._hand_out(data, (stamp[0], self._position, stamp[2]), tuple(missing))
@@ -195,7 +195,7 @@ class FrameReader:
     def skip(self, count: int, stamp: Stamp, truncated: bool, /) -> None:
         """Continue after missing bytes."""
         self.is_early = False
-        self.conversation.health.undecoded_bytes += count
+        self.pairing.health.undecoded_bytes += count
         search = self._search
         if search is None:
             self._skip(count, stamp, truncated)
@@ -231,10 +231,10 @@ class FrameReader:
     def _note(self, id: str, offset: int | None, detail: str) -> None:
         self.notes.append((id, offset, "", detail))
 
-    def disagree(self, count: int, /) -> None:
+    def on_conflict(self, count: int, /) -> None:
         """Note that bytes came again and differ; the later ones are not decoded."""
         self.notes.append(conflict_finding(count))
-        self.conversation.health.undecoded_bytes += count
+        self.pairing.health.undecoded_bytes += count
 
     def _new_search(self) -> RequestSearch | ResponseSearch:
         raise NotImplementedError
@@ -242,7 +242,7 @@ class FrameReader:
     def _lose(self) -> None:
         """Stop cutting: where the next frame starts has to be found."""
         self.is_sure = self.is_early = False
-        self.conversation.health.resyncs += 1
+        self.pairing.health.resyncs += 1
         self._search = self._new_search()
         if self._prefix:
             self._search.skipped += len(self._prefix)
@@ -257,7 +257,7 @@ class FrameReader:
         self._search = search or self._new_search()
         pieces = self._search.pieces
         missing = sum(size for size, _ in pieces.holes(len(pieces.buffer)))
-        self.conversation.health.undecoded_bytes += missing
+        self.pairing.health.undecoded_bytes += missing
         self.flow.feed = self.feed_search
 
     def feed_search(self, data: bytes, start: int, end: int, stamp: Stamp) -> None:
@@ -293,7 +293,7 @@ class FrameReader:
 
     def _report_skipped(self, search: RequestSearch | ResponseSearch, at: int) -> None:
         """Report the bytes and holes before a position in the bytes that were searched."""
-        health = self.conversation.health
+        health = self.pairing.health
         self._bytes.undecoded += search.pieces.dropped + search.pieces.captured(at)
         count = search.skipped + at
         for size, truncated in search.pieces.holes(at):
@@ -308,7 +308,7 @@ class FrameReader:
         if self.is_early:
             self._note("cut-by-capture-start", None, detail)
         else:
-            self.conversation.health.undecoded_bytes += count
+            self.pairing.health.undecoded_bytes += count
             self._note("resync", None, detail)
 
     def finish(self, *, at_capture_end: bool) -> None:
@@ -326,14 +326,14 @@ class FrameReader:
             id = "cut-by-capture-end" if at_capture_end else "cut-by-close"
             self._note(id, at, f"{flow.need} of {self._size} bytes are missing")
             if not at_capture_end:
-                self.conversation.health.undecoded_bytes += flow.need
+                self.pairing.health.undecoded_bytes += flow.need
             self._missing.append((at, flow.need))
             flow.need = 0
             self._finish(flow.stamp)
         elif self._prefix:
             self._bytes.undecoded += len(self._prefix)
             if not at_capture_end:
-                self.conversation.health.undecoded_bytes += len(self._prefix)
+                self.pairing.health.undecoded_bytes += len(self._prefix)
             self._prefix = b""
 
     def _find_last(self) -> int:
@@ -348,11 +348,11 @@ class FrameReader:
         missing: tuple[tuple[int, int], ...],
     ) -> Frame:
         """Return a frame of this direction, with what was noted for it; the caller passes it on."""
-        conversation = self.conversation
-        outbox = conversation.outbox
-        packed = conversation.budget.packed
+        pairing = self.pairing
+        frame_queue = pairing.frame_queue
+        packed = pairing.budget.packed
         frame = Frame() if packed is None or size <= packed else PackedFrame(packed)
-        frame.connection = conversation.name
+        frame.connection = pairing.name
         frame.direction = self.DIRECTION
         if request is None:
             frame.kind = "rpc"
@@ -369,13 +369,13 @@ class FrameReader:
         frame.data = data
         frame.size = size
         frame.time_ns, begin, end = stamp
-        offset = outbox.offset
+        offset = frame_queue.offset
         if begin >= offset:
-            frame.file = frame.end_file = outbox.file
+            frame.file = frame.end_file = frame_queue.file
             frame.position = begin - offset
             frame.end_position = end - offset
         else:
-            outbox.place(frame, stamp)
+            frame_queue.place(frame, stamp)
         frame.request = request
         frame.latency_ms = None
         frame.missing = missing
@@ -387,5 +387,5 @@ class FrameReader:
         self._bytes.frames += 4 + size
         if missing:
             self._bytes.frames -= sum(each[1] for each in missing)
-        outbox.count += 1
+        frame_queue.count += 1
         return frame

@@ -38,7 +38,7 @@ class RequestReader(FrameReader):
 
     DIRECTION = "request"
 
-    def __init__(self, conversation: Pairing, flow: Flow) -> None:
+    def __init__(self, pairing: Pairing, flow: Flow) -> None:
         self._table = api_table()
         self._raw_client: bytes | None = None
         self._client: str | None = None
@@ -46,7 +46,7 @@ class RequestReader(FrameReader):
         # Bare tokens come until the next real request.
         self._has_tokens = False
         self._tokens_after: int | None = None
-        super().__init__(conversation, flow)
+        super().__init__(pairing, flow)
 
     @property
     def raw_client(self) -> bytes | None:
@@ -57,10 +57,6 @@ class RequestReader(FrameReader):
     def client(self) -> str | None:
         """The client id in the last request, as text."""
         return self._client
-
-    def pass_by(self, correlation_id: int) -> None:
-        """Note the last one of some requests that were cut elsewhere."""
-        self._last_id = correlation_id
 
     def _cut(self, data: bytes, start: int, end: int, first: Stamp, stamp: Stamp) -> None:
         table = self._table
@@ -84,7 +80,7 @@ class RequestReader(FrameReader):
                     return
                 request = unusual
             if request.has_response:
-                self.conversation.register(request)
+                self.pairing.register(request)
             if stop > end:
                 self._begin(size, data[start + 4 : end], request, first)
                 return
@@ -103,7 +99,7 @@ class RequestReader(FrameReader):
         if end - start < 4 or stop > end:
             self._keep(data[start:end], first)
         elif size >= 0 and (request := self._token(data, start, end)) is not None:
-            self.conversation.register(request)
+            self.pairing.register(request)
             self._emit(request, data[start + 4 : stop], size, first, ())
             self._cut(data, stop, end, stamp, stamp)
         else:
@@ -163,10 +159,10 @@ class RequestReader(FrameReader):
         frame = self.new_frame(request, data, size, stamp, missing)
         request.time_ns = frame.time_ns
         request.position = frame.position
-        conversation = self.conversation
-        conversation.outbox.frames.append(frame)
-        if conversation.parked:
-            conversation.match_parked()
+        pairing = self.pairing
+        pairing.frame_queue.frames.append(frame)
+        if pairing.parked:
+            pairing.match_parked()
 
     def _hand_out(self, data: bytes, stamp: Stamp, missing: tuple[tuple[int, int], ...]) -> None:
         request = self._request
@@ -189,7 +185,7 @@ class RequestReader(FrameReader):
         search = self._search
         if not isinstance(search, RequestSearch):
             return -1
-        return search.find(self.conversation.is_parked)
+        return search.find(self.pairing.is_parked)
 
     def _find_last(self) -> int:
         search = self._search

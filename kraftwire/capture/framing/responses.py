@@ -1,6 +1,6 @@
 """The server's direction: responses, told apart by the requests they answer.
 
-Owns the hot loop over correlation ids; what does not match at once is paired by the conversation.
+Owns the hot loop over correlation ids; what does not match at once is paired by the pairing.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class ResponseReader(FrameReader):
     DIRECTION = "response"
 
     def _cut(self, data: bytes, start: int, end: int, first: Stamp, stamp: Stamp) -> None:
-        conversation = self.conversation
-        pending = conversation.pending
+        pairing = self.pairing
+        pending = pairing.pending
         while end - start >= _HEAD_SIZE:
             size, correlation_id = _HEAD.unpack_from(data, start)
             stop = start + 4 + size
@@ -48,12 +48,12 @@ class ResponseReader(FrameReader):
             if pending:
                 request = pending[0]
                 is_next = request.correlation_id == correlation_id and request.time_ns >= 0
-                if is_next and not conversation.parked:
+                if is_next and not pairing.parked:
                     pending.popleft()
                     self.emit(request, payload, size, first, ())
                     first = stamp
                     continue
-            conversation.respond(payload, size, first, ())
+            pairing.respond(payload, size, first, ())
             first = stamp
         if start < end:
             self._keep_short(data, start, end, first, stamp)
@@ -65,14 +65,14 @@ class ResponseReader(FrameReader):
         size = int.from_bytes(data[start : start + 4], "big", signed=True)
         stop = start + 4 + size
         if end - start >= 4 and 0 <= size < 4 and stop <= end and self._has_token_turn():
-            self.conversation.respond(data[start + 4 : stop], size, first, ())
+            self.pairing.respond(data[start + 4 : stop], size, first, ())
             self._keep_short(data, stop, end, stamp, stamp)
         elif start < end:
             self._keep(data[start:end], first)
 
     def _has_token_turn(self) -> bool:
         """Whether the next response answers a bare SASL token."""
-        pending = self.conversation.pending
+        pending = self.pairing.pending
         return bool(pending) and pending[0].api_key < 0
 
     def emit(
@@ -89,19 +89,19 @@ class ResponseReader(FrameReader):
             self.is_early = False
         if request is not None and request.time_ns >= 0:
             frame.latency_ms = (stamp[0] - request.time_ns) / _MILLISECOND_NS
-        self.conversation.outbox.frames.append(frame)
+        self.pairing.frame_queue.frames.append(frame)
 
     def _hand_out(self, data: bytes, stamp: Stamp, missing: tuple[tuple[int, int], ...]) -> None:
-        conversation = self.conversation
-        pending = conversation.pending
-        if pending and not missing and not conversation.parked:
+        pairing = self.pairing
+        pending = pairing.pending
+        if pending and not missing and not pairing.parked:
             request = pending[0]
             correlation_id = int.from_bytes(data[:4], "big", signed=True)
             if request.correlation_id == correlation_id and request.time_ns >= 0:
                 pending.popleft()
                 self.emit(request, data, self._size, stamp, ())
                 return
-        conversation.respond(data, self._size, stamp, missing)
+        pairing.respond(data, self._size, stamp, missing)
 
     def _new_search(self) -> ResponseSearch:
         return ResponseSearch()
@@ -110,5 +110,5 @@ class ResponseReader(FrameReader):
         search = self._search
         if not isinstance(search, ResponseSearch):
             return -1
-        pending = islice(self.conversation.pending, _PENDING_SOUGHT)
+        pending = islice(self.pairing.pending, _PENDING_SOUGHT)
         return search.find([request.correlation_id for request in pending], fresh)

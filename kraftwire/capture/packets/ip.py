@@ -1,6 +1,6 @@
 """From an IP header to a TCP segment: both versions, options, extension headers, fragments.
 
-Owns what the fast lane of `links` leaves over, so clarity matters more than speed here.
+Owns what the fast path of `links` leaves over, so clarity matters more than speed here.
 
 Source: RFC 791, RFC 8200, RFC 9293.
 """

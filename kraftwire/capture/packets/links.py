@@ -1,6 +1,6 @@
 """TCP segments of packets, whatever link they were captured on.
 
-Owns link layers and VLAN tags, and the layout that the fast lane of
+Owns link layers and VLAN tags, and the layout that the fast path of
 `pairing.conversations` reads at once: TCP in plain IPv4 over Ethernet. `ip` reads what is above the
 link in all other cases.
 """

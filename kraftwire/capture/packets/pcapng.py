@@ -123,7 +123,7 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
         end = len(data)
         size = _BLOCK_SIZE_MIN
         while at + _BLOCK_SIZE_MIN <= end:
-            # The fast lane: usual packet blocks, one after the other, with their headers whole.
+            # The fast path: usual packet blocks, one after the other, with their headers whole.
             while section is not None and at + _PACKET_HEADER_SIZE <= end:
                 kind, size, which, high, low, captured, wire = section.packet(data, at)
                 stop = at + size

@@ -13,7 +13,7 @@ from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.links import FAST, SYN, Segment, SegmentReader
 from kraftwire.capture.packets.packet import Packet
 
-__all__ = ["History"]
+__all__ = ["RecentPackets"]
 
 # How far back packets are usually sent again; with 64 KiB each they are 4 MiB. All of them are
 # looked at for each packet that comes again.
@@ -28,7 +28,7 @@ _MASK = 0xFFFFFFFF
 _HALF = 0x80000000
 
 
-class History:
+class RecentPackets:
     """Keeps the packets that the loop over a capture puts into `packets`."""
 
     def __init__(self) -> None:

@@ -43,7 +43,7 @@ class Sink(Protocol):
     def skip(self, count: int, stamp: Stamp, truncated: bool, /) -> None:
         """Learn that bytes are missing, because a packet is, or because it is truncated."""
 
-    def disagree(self, count: int, /) -> None:
+    def on_conflict(self, count: int, /) -> None:
         """Learn that bytes came again and differ."""
 
 
@@ -51,11 +51,11 @@ class Flow:
     """A direction of a connection.
 
     `fast_seq` is the sequence number of the next byte, or -1 while anything is unusual;
-    only then does `accept` get packets, between `leave_fast_lane` and `enter_fast_lane`. `feed`
+    only then does `accept` get packets, between `leave_fast_path` and `enter_fast_path`. `feed`
     is the sink's method for bytes in order; sinks replace it as their state changes. Of a frame
     that continues in later packets, `parts` are the pieces so far, `need` counts the bytes that are
     missing and `stamp` is that of the last piece: a packet with fewer bytes than that is appended
-    in the fast lane, without a call of `feed`.
+    in the fast path, without a call of `feed`.
     """
 
     __slots__ = (
@@ -107,14 +107,14 @@ class Flow:
         size = self._held_bytes + sum(map(len, self.parts))
         return size + (len(self._held) + len(self.parts)) * PIECE_OBJECT_BYTES
 
-    def leave_fast_lane(self) -> None:
-        """Leave the fast lane: the next packets come to `accept`."""
+    def leave_fast_path(self) -> None:
+        """Leave the fast path: the next packets come to `accept`."""
         if self.fast_seq >= 0:
             self.next_seq = self.fast_seq
             self.fast_seq = _UNKNOWN
 
-    def enter_fast_lane(self) -> None:
-        """Return to the fast lane, because nothing is unusual any more."""
+    def enter_fast_path(self) -> None:
+        """Return to the fast path, because nothing is unusual any more."""
         self.fast_seq = self.next_seq
 
     def is_far_off(self, seq: int) -> bool:
@@ -247,7 +247,7 @@ class Flow:
             return self._held_bytes > HELD_BYTES_WAITING_MAX or waited > HOLE_WAIT_RETRANSMISSION_NS
         return self._held_bytes > HELD_BYTES_MAX or waited > HOLE_WAIT_NS
 
-    def give_up_hole(self, packet_number: int) -> None:
+    def skip_hole(self, packet_number: int) -> None:
         """Report the first hole as lost and pass on what comes after it."""
         if self._held:
             seq, _, _, stamp = self._held[0]
@@ -259,10 +259,10 @@ class Flow:
             self._acked_at, self._is_waiting = _UNKNOWN, False
             self._check_finished()
 
-    def give_up_all_holes(self, packet_number: int) -> None:
+    def skip_all_holes(self, packet_number: int) -> None:
         """Report every hole as lost, because nothing more will come."""
         while self._held:
-            self.give_up_hole(packet_number)
+            self.skip_hole(packet_number)
         if self.fin_seq >= 0 and not self.is_finished and self.next_seq >= 0:
             count = (self.fin_seq - self.next_seq) & _MASK
             if 0 < count < _HALF:

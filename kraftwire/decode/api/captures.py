@@ -24,12 +24,12 @@ class Exchange(Facts):
     @property
     def request(self) -> Frame | None:
         """The request, None if it is not in the capture."""
-        return None if self.asked is None else Frame(self.asked)
+        return None if self.request_frame is None else Frame(self.request_frame)
 
     @property
     def response(self) -> Frame | None:
         """The response, None if it is not in the capture or none was wanted."""
-        return None if self.answered is None else Frame(self.answered)
+        return None if self.response_frame is None else Frame(self.response_frame)
 
 
 class Frames:
@@ -76,7 +76,7 @@ class Frames:
         """
         for each in exchanges(self._decoded()):
             if self._is_wanted(each):
-                yield Exchange(each.asked, each.answered, each.is_awaited)
+                yield Exchange(each.request_frame, each.response_frame, each.is_awaited)
 
     def _decoded(self) -> Iterator[DecodedFrame]:
         for number, frame in enumerate(self._capture):
@@ -85,6 +85,6 @@ class Frames:
             yield self._decoder.decode(frame)
 
     def _is_wanted(self, found: Facts) -> bool:
-        if found.asked is not None and found.answered is not None:
-            return self._filter.passes_exchange(found.asked, found.answered)
+        if found.request_frame is not None and found.response_frame is not None:
+            return self._filter.passes_exchange(found.request_frame, found.response_frame)
         return self._filter.passes(found.first)

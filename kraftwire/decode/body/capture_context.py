@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.limits import CLUES_MAX
+from kraftwire.limits import CONTEXTS_MAX
 
 __all__ = ["Memory", "note"]
 
@@ -63,12 +63,12 @@ class Memory:
 
 def note(table: dict[K, V], key: K, value: V) -> None:
     """Remember a value; drop the oldest when there are too many."""
-    if len(table) >= CLUES_MAX and key not in table:
+    if len(table) >= CONTEXTS_MAX and key not in table:
         del table[next(iter(table))]
     table[key] = value
 
 
 def _merge(table: dict[K, V], other: dict[K, V]) -> None:
     for key, value in other.items():
-        if key not in table and len(table) < CLUES_MAX:
+        if key not in table and len(table) < CONTEXTS_MAX:
             table[key] = value

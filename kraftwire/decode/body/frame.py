@@ -18,11 +18,11 @@ from kraftwire.decode.body.capture_context import Memory
 from kraftwire.decode.body.findings import Finding
 from kraftwire.decode.body.hidden_ranges import ByteRange, hidden_ranges
 from kraftwire.decode.body.lazy import lazy
-from kraftwire.decode.body.payload_view import Clue, PayloadView
+from kraftwire.decode.body.payload_view import FrameContext, PayloadView
 from kraftwire.decode.body.quick import quick_body
 from kraftwire.decode.body.records import FieldBatches, Settings
 from kraftwire.decode.body.redact import REDACTED
-from kraftwire.decode.body.response_context import Clues, needs_learning
+from kraftwire.decode.body.response_context import ResponseContexts, needs_learning
 from kraftwire.decode.body.sasl import sasl_token
 from kraftwire.decode.body.scan import TopicUse, error_codes, groups, topics
 from kraftwire.messages.envelope_request import EnvelopeRequest
@@ -46,12 +46,14 @@ class DecodedFrame:
     frame in its run.
     """
 
-    def __init__(self, frame: Frame, number: int, settings: Settings, clues: Clues) -> None:
+    def __init__(
+        self, frame: Frame, number: int, settings: Settings, contexts: ResponseContexts
+    ) -> None:
         self.frame = frame
         self.number = number
         self.settings = settings
-        self._clues = clues
-        self._clue: Clue | None = None
+        self._contexts = contexts
+        self._context: FrameContext | None = None
 
     @property
     def is_token(self) -> bool:
@@ -95,8 +97,8 @@ class DecodedFrame:
     @lazy
     def view(self) -> PayloadView:
         """The payload as it is shown. Order: not for a token."""
-        clue = self._clue or Clue()
-        return PayloadView(self.payload, self.settings, clue, file=self.frame.file)
+        context = self._context or FrameContext()
+        return PayloadView(self.payload, self.settings, context, file=self.frame.file)
 
     def learn(self) -> None:
         """Record what later frames need to know. Order: once, in order of frames."""
@@ -104,11 +106,11 @@ class DecodedFrame:
         if not needs_learning(key):
             return
         if self.frame.is_request:
-            self._clue = self._clues.of_request(connection, self.payload)
+            self._context = self._contexts.of_request(connection, self.payload)
             return
-        self._clue = self._clues.of_response(connection, self.payload)
+        self._context = self._contexts.of_response(connection, self.payload)
 
-    def let_go(self) -> None:
+    def release_objects(self) -> None:
         """Drop computed values; they are computed again on request."""
         for name in _WORKED_OUT:
             self.__dict__.pop(name, None)
@@ -202,7 +204,7 @@ class DecodedFrame:
 
     def _token_json(self) -> dict[str, Any]:
         show = self.settings.show_secrets
-        mechanism = self._clues.mechanism(self.frame.connection) or "unknown"
+        mechanism = self._contexts.mechanism(self.frame.connection) or "unknown"
         data = self.frame.data
         parts = sasl_token(
             mechanism, data, is_request=self.frame.is_request, show_secrets=show
@@ -279,12 +281,12 @@ class FrameDecoder:
     def __init__(self, settings: Settings, memory: Memory | None = None) -> None:
         self.memory = Memory(settings.topics) if memory is None else memory
         self.settings = replace(settings, topics=self.memory.topics)
-        self._clues = Clues(self.memory)
+        self._contexts = ResponseContexts(self.memory)
         self._next_number = 0
 
     def later(self, frame: Frame, number: int) -> DecodedFrame:
         """Return an earlier frame, which must reveal nothing about others."""
-        return DecodedFrame(frame, number, self.settings, self._clues)
+        return DecodedFrame(frame, number, self.settings, self._contexts)
 
     def decode(self, frame: Frame, number: int | None = None) -> DecodedFrame:
         """Return the next frame of the run.
@@ -294,6 +296,6 @@ class FrameDecoder:
         if number is None:
             number = self._next_number
         self._next_number = number + 1
-        decoded = DecodedFrame(frame, number, self.settings, self._clues)
+        decoded = DecodedFrame(frame, number, self.settings, self._contexts)
         decoded.learn()
         return decoded

@@ -21,7 +21,7 @@ from kraftwire.errors import WireError
 from kraftwire.wire.message import Message
 from kraftwire.wire.scales import decode_bounded
 
-__all__ = ["HAS_NESTED", "Around", "Inner", "Nested", "is_plain", "nested_in"]
+__all__ = ["HAS_NESTED", "Inner", "MessageContext", "Nested", "is_plain", "nested_in"]
 
 CONSUMER = "consumer"
 _SUBSCRIPTION = "ConsumerProtocolSubscription"
@@ -45,7 +45,7 @@ Unwrap = Callable[[bytes, bool, tuple[int, int] | None], Inner]
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class MessageContext:
     """What is known about a message, apart from the message itself.
 
     `protocol_type` is that of the group, None if no frame has named it; `mechanism` that of
@@ -78,65 +78,65 @@ class Nested:
     secret_paths: list[str] = field(default_factory=list)
 
 
-def nested_in(message: Message, around: Around) -> Nested:
+def nested_in(message: Message, context: MessageContext) -> Nested:
     """Return everything inside a message's fields of type bytes."""
     found = Nested()
     reader = HAS_NESTED.get(message.NAME)
     if reader is not None:
-        reader(message, around, found)
+        reader(message, context, found)
     return found
 
 
-def _join_request(message: Any, around: Around, found: Nested) -> None:
+def _join_request(message: Any, context: MessageContext, found: Nested) -> None:
     values = ((f"protocols[{i}].metadata", p.metadata) for i, p in enumerate(message.protocols))
-    _group_data(_SUBSCRIPTION, message.protocol_type, values, around, found)
+    _group_data(_SUBSCRIPTION, message.protocol_type, values, context, found)
 
 
-def _join_response(message: Any, around: Around, found: Nested) -> None:
+def _join_response(message: Any, context: MessageContext, found: Nested) -> None:
     values = ((f"members[{i}].metadata", m.metadata) for i, m in enumerate(message.members))
-    _group_data(_SUBSCRIPTION, message.protocol_type, values, around, found)
+    _group_data(_SUBSCRIPTION, message.protocol_type, values, context, found)
 
 
-def _sync_request(message: Any, around: Around, found: Nested) -> None:
+def _sync_request(message: Any, context: MessageContext, found: Nested) -> None:
     values = (
         (f"assignments[{i}].assignment", a.assignment) for i, a in enumerate(message.assignments)
     )
-    _group_data(_ASSIGNMENT, message.protocol_type, values, around, found)
+    _group_data(_ASSIGNMENT, message.protocol_type, values, context, found)
 
 
-def _sync_response(message: Any, around: Around, found: Nested) -> None:
+def _sync_response(message: Any, context: MessageContext, found: Nested) -> None:
     values = iter([("assignment", message.assignment)])
-    _group_data(_ASSIGNMENT, message.protocol_type, values, around, found)
+    _group_data(_ASSIGNMENT, message.protocol_type, values, context, found)
 
 
-def _described_groups(message: Any, around: Around, found: Nested) -> None:
+def _described_groups(message: Any, context: MessageContext, found: Nested) -> None:
     for i, group in enumerate(message.groups):
         for j, member in enumerate(group.members):
             path = f"groups[{i}].members[{j}]"
             metadata = iter([(f"{path}.memberMetadata", member.member_metadata)])
             assignment = iter([(f"{path}.memberAssignment", member.member_assignment)])
-            _group_data(_SUBSCRIPTION, group.protocol_type, metadata, around, found)
-            _group_data(_ASSIGNMENT, group.protocol_type, assignment, around, found)
+            _group_data(_SUBSCRIPTION, group.protocol_type, metadata, context, found)
+            _group_data(_ASSIGNMENT, group.protocol_type, assignment, context, found)
 
 
 def _group_data(
     name: str,
     protocol_type: str | None,
     values: Iterator[tuple[str, bytes]],
-    around: Around,
+    context: MessageContext,
     found: Nested,
 ) -> None:
     """Decode metadata or assignments of group members, if the protocol is that of consumers."""
-    known = protocol_type or around.protocol_type
+    known = protocol_type or context.protocol_type
     if known not in (CONSUMER, None):
         return
     for path, value in values:
         if value:
-            _versioned(name, path, value, around, found, is_certain=known == CONSUMER)
+            _versioned(name, path, value, context, found, is_certain=known == CONSUMER)
 
 
 def _versioned(
-    name: str, path: str, value: bytes, around: Around, found: Nested, *, is_certain: bool
+    name: str, path: str, value: bytes, context: MessageContext, found: Nested, *, is_certain: bool
 ) -> None:
     """Decode a message after its version; unless `is_certain`, failing is not a finding."""
     cls = messages.find(name)
@@ -151,7 +151,7 @@ def _versioned(
         message, end = decode_bounded(cls, value, schema, _VERSION.size)
     except WireError as error:
         if is_certain:
-            at = around.offset_of(value) or 0
+            at = context.offset_of(value) or 0
             found.findings.append(
                 finding_of(error, "nested-undecoded", rest=value, at=at, within=path)
             )
@@ -165,27 +165,27 @@ def _versioned(
     found.objects[path] = {"type": name, "version": version, "data": message.to_json(schema)}
 
 
-def _sasl(message: Any, around: Around, found: Nested) -> None:
-    if around.mechanism is None:
+def _sasl(message: Any, context: MessageContext, found: Nested) -> None:
+    if context.mechanism is None:
         return
     token = sasl_token(
-        around.mechanism,
+        context.mechanism,
         message.auth_bytes,
         is_request=message.KIND == "request",
-        show_secrets=around.show_secrets,
+        show_secrets=context.show_secrets,
     )
     if token is not None:
         found.objects["authBytes"] = token
 
 
-def _envelope_request(message: Any, around: Around, found: Nested) -> None:
-    _unwrap("requestData", message.request_data, around, found)
+def _envelope_request(message: Any, context: MessageContext, found: Nested) -> None:
+    _unwrap("requestData", message.request_data, context, found)
     if message.request_principal:
         _versioned(
             _PRINCIPAL,
             "requestPrincipal",
             message.request_principal,
-            around,
+            context,
             found,
             is_certain=False,
         )
@@ -197,15 +197,15 @@ def _envelope_request(message: Any, around: Around, found: Nested) -> None:
         found.objects["clientHostAddress"] = {"address": address}
 
 
-def _envelope_response(message: Any, around: Around, found: Nested) -> None:
+def _envelope_response(message: Any, context: MessageContext, found: Nested) -> None:
     if message.response_data:
-        _unwrap("responseData", message.response_data, around, found)
+        _unwrap("responseData", message.response_data, context, found)
 
 
-def _unwrap(path: str, value: bytes, around: Around, found: Nested) -> None:
-    inner = around.unwrap(value, path == "requestData", around.embedded_api)
+def _unwrap(path: str, value: bytes, context: MessageContext, found: Nested) -> None:
+    inner = context.unwrap(value, path == "requestData", context.embedded_api)
     found.objects[path] = inner.json
-    start = around.offset_of(value)
+    start = context.offset_of(value)
     for each in inner.findings:
         offset = None if each.offset is None or start is None else start + each.offset
         where = f"{path}.{each.path}" if each.path else path
@@ -215,7 +215,7 @@ def _unwrap(path: str, value: bytes, around: Around, found: Nested) -> None:
 
 
 # Messages with something nested in a field.
-HAS_NESTED: dict[str, Callable[[Any, Around, Nested], None]] = {
+HAS_NESTED: dict[str, Callable[[Any, MessageContext, Nested], None]] = {
     "DescribeGroupsResponse": _described_groups,
     "EnvelopeRequest": _envelope_request,
     "EnvelopeResponse": _envelope_response,

@@ -14,7 +14,14 @@ from kraftwire import messages
 from kraftwire.decode.body.bodies import Payload, decode_payload
 from kraftwire.decode.body.findings import Finding, finding_of, json_path
 from kraftwire.decode.body.lazy import lazy
-from kraftwire.decode.body.nested import HAS_NESTED, Around, Inner, Nested, is_plain, nested_in
+from kraftwire.decode.body.nested import (
+    HAS_NESTED,
+    Inner,
+    MessageContext,
+    Nested,
+    is_plain,
+    nested_in,
+)
 from kraftwire.decode.body.partial_body import Part, annotated, partial_json
 from kraftwire.decode.body.records import (
     FieldBatches,
@@ -30,7 +37,7 @@ from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.errors import WireError
 from kraftwire.wire.reader import Annotation
 
-__all__ = ["Clue", "PayloadView", "records_starts"]
+__all__ = ["FrameContext", "PayloadView", "records_starts"]
 
 # How secret records of the metadata log begin, of whatever topic they are said to be.
 _SECRET_RECORD = re.compile(
@@ -41,15 +48,15 @@ _DEPTH_MAX = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Clue:
-    """What earlier frames reveal about the inside of this one; see `nested.Around`."""
+class FrameContext:
+    """What earlier frames reveal about the inside of this one; see `nested.MessageContext`."""
 
     mechanism: str | None = None
     protocol_type: str | None = None
     embedded_api: tuple[int, int] | None = None
 
 
-_NO_CLUE = Clue()
+_NO_CONTEXT = FrameContext()
 
 
 class PayloadView:
@@ -59,7 +66,7 @@ class PayloadView:
         self,
         payload: Payload,
         settings: Settings,
-        clue: Clue = _NO_CLUE,
+        context: FrameContext = _NO_CONTEXT,
         *,
         file: str | None = None,
         depth: int = 0,
@@ -68,7 +75,7 @@ class PayloadView:
         self.payload = payload
         self.settings = settings
         self.file = file
-        self._clue = clue
+        self._context = context
         self._depth = depth
 
     @lazy
@@ -105,15 +112,15 @@ class PayloadView:
         body = self.payload.body
         if body is None or body.NAME not in HAS_NESTED:
             return Nested()
-        around = Around(
+        context = MessageContext(
             self.payload.data,
             self._unwrap,
-            self._clue.mechanism,
-            self._clue.protocol_type,
-            self._clue.embedded_api,
+            self._context.mechanism,
+            self._context.protocol_type,
+            self._context.embedded_api,
             self.settings.show_secrets,
         )
-        return nested_in(body, around)
+        return nested_in(body, context)
 
     def _unwrap(self, data: bytes, is_request: bool, api: tuple[int, int] | None) -> Inner:
         payload = decode_payload(data, is_request=is_request, api=api)
@@ -133,7 +140,7 @@ class PayloadView:
             return decode_payload(body.request_data, is_request=True)
         if body.NAME != "EnvelopeResponse" or not body.response_data:
             return None
-        return decode_payload(body.response_data, is_request=False, api=self._clue.embedded_api)
+        return decode_payload(body.response_data, is_request=False, api=self._context.embedded_api)
 
     @lazy
     def findings(self) -> list[Finding]:

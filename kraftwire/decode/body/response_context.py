@@ -10,12 +10,12 @@ from typing import Any
 
 from kraftwire.decode.body.bodies import Payload
 from kraftwire.decode.body.capture_context import Memory, note
-from kraftwire.decode.body.payload_view import Clue
+from kraftwire.decode.body.payload_view import FrameContext
 from kraftwire.errors import WireError
-from kraftwire.limits import CLUES_MAX
+from kraftwire.limits import CONTEXTS_MAX
 from kraftwire.protocol.headers import peek_request
 
-__all__ = ["TELLING", "Clues", "needs_learning"]
+__all__ = ["TELLING", "ResponseContexts", "needs_learning"]
 
 _JOIN_GROUP = 11
 _SYNC_GROUP = 14
@@ -30,7 +30,7 @@ TELLING = _TOPICS | {
     _JOIN_GROUP, _SYNC_GROUP, _SASL_HANDSHAKE, _API_VERSIONS, _SASL_AUTHENTICATE, _ENVELOPE,
 }  # fmt: skip
 
-_NO_CLUE = Clue()
+_NO_CONTEXT = FrameContext()
 
 
 def needs_learning(api_key: int | None) -> bool:
@@ -38,56 +38,56 @@ def needs_learning(api_key: int | None) -> bool:
     return api_key in TELLING
 
 
-class Clues:
+class ResponseContexts:
     """Learns from frames, in order of completion; `memory` is what lasts."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
-        self._waiting: dict[tuple[str, int], Clue] = {}
+        self._waiting: dict[tuple[str, int], FrameContext] = {}
 
-    def of_request(self, connection: str, payload: Payload) -> Clue:
-        """Return the clue to a request, and note what it reveals about its response."""
+    def of_request(self, connection: str, payload: Payload) -> FrameContext:
+        """Return the context of a request, and note what it reveals about its response."""
         if payload.api_key == _SASL_AUTHENTICATE:
-            return Clue(mechanism=self.memory.mechanisms.get(connection))
-        clue = self._told_by(connection, payload.api_key, payload.body)
-        if clue is not _NO_CLUE and payload.header is not None:
-            if len(self._waiting) >= CLUES_MAX:
+            return FrameContext(mechanism=self.memory.mechanisms.get(connection))
+        context = self._context_of(connection, payload.api_key, payload.body)
+        if context is not _NO_CONTEXT and payload.header is not None:
+            if len(self._waiting) >= CONTEXTS_MAX:
                 del self._waiting[next(iter(self._waiting))]
-            self._waiting[connection, payload.header.correlation_id] = clue
-        return clue
+            self._waiting[connection, payload.header.correlation_id] = context
+        return context
 
-    def of_response(self, connection: str, payload: Payload) -> Clue:
-        """Return the clue to a response."""
+    def of_response(self, connection: str, payload: Payload) -> FrameContext:
+        """Return the context of a response."""
         if payload.api_key == _SASL_AUTHENTICATE:
-            return Clue(mechanism=self.memory.mechanisms.get(connection))
+            return FrameContext(mechanism=self.memory.mechanisms.get(connection))
         if payload.body is not None:
             if payload.api_key in _TOPICS:
                 self.memory.topics.learn(payload.body, payload.body_version)
             elif payload.api_key == _API_VERSIONS:
                 self.memory.note_server(connection, payload.body)
         if not self._waiting or payload.header is None:
-            return _NO_CLUE
-        return self._waiting.pop((connection, payload.header.correlation_id), _NO_CLUE)
+            return _NO_CONTEXT
+        return self._waiting.pop((connection, payload.header.correlation_id), _NO_CONTEXT)
 
     def mechanism(self, connection: str) -> str | None:
         """The SASL mechanism that a connection has agreed on."""
         return self.memory.mechanisms.get(connection)
 
-    def _told_by(self, connection: str, api_key: int | None, body: Any) -> Clue:
+    def _context_of(self, connection: str, api_key: int | None, body: Any) -> FrameContext:
         if body is None:
-            return _NO_CLUE
+            return _NO_CONTEXT
         if api_key == _SASL_HANDSHAKE:
             note(self.memory.mechanisms, connection, body.mechanism)
         elif api_key == _API_VERSIONS:
             self.memory.note_client(connection, body)
         elif api_key == _JOIN_GROUP:
             note(self.memory.protocol_types, body.group_id, body.protocol_type)
-            return Clue(protocol_type=body.protocol_type)
+            return FrameContext(protocol_type=body.protocol_type)
         elif api_key == _SYNC_GROUP:
-            return Clue(protocol_type=self.memory.protocol_types.get(body.group_id))
+            return FrameContext(protocol_type=self.memory.protocol_types.get(body.group_id))
         elif api_key == _ENVELOPE:
             try:
-                return Clue(embedded_api=peek_request(body.request_data))
+                return FrameContext(embedded_api=peek_request(body.request_data))
             except WireError:
-                return _NO_CLUE
-        return _NO_CLUE
+                return _NO_CONTEXT
+        return _NO_CONTEXT

@@ -26,14 +26,14 @@ class Facts:
     that is possible, and on first use.
     """
 
-    asked: DecodedFrame | None
-    answered: DecodedFrame | None
+    request_frame: DecodedFrame | None
+    response_frame: DecodedFrame | None
     is_awaited: bool = True
 
     @property
     def first(self) -> DecodedFrame:
         """The request, or the response of one that is not in the capture."""
-        first = self.asked or self.answered
+        first = self.request_frame or self.response_frame
         assert first is not None
         return first
 
@@ -70,17 +70,17 @@ class Facts:
     @property
     def request_body(self) -> Message | None:
         """The body of the request, None if it could not be decoded as a whole."""
-        return None if self.asked is None else self.asked.quick_body
+        return None if self.request_frame is None else self.request_frame.quick_body
 
     @property
     def response_body(self) -> Message | None:
         """The body of the response, None if it could not be decoded as a whole."""
-        return None if self.answered is None else self.answered.quick_body
+        return None if self.response_frame is None else self.response_frame.quick_body
 
     @property
     def latency_ms(self) -> float | None:
         """Milliseconds between the last packets of both; None unless both are whole."""
-        return None if self.answered is None else self.answered.frame.latency_ms
+        return None if self.response_frame is None else self.response_frame.frame.latency_ms
 
     @property
     def wait_ms(self) -> float | None:
@@ -97,7 +97,7 @@ class Facts:
 
     def _split(self) -> tuple[float | None, float | None]:
         latency = self.latency_ms
-        if latency is None or self.asked is None:
+        if latency is None or self.request_frame is None:
             return None, None
         latency = max(latency, 0.0)
         if self.api_key not in FETCH_APIS:
@@ -105,14 +105,14 @@ class Facts:
         asked, answered = self.request_body, self.response_body
         if asked is None or answered is None:
             return None, None
-        asked_ms = self.asked.frame.time_ns / _NS_PER_MS
+        asked_ms = self.request_frame.frame.time_ns / _NS_PER_MS
         wait, is_known = wait_ms(asked, answered, asked_ms=asked_ms, latency_ms=latency)
         return wait, latency - wait if is_known else None
 
     @property
     def error_codes(self) -> list[int]:
         """Error codes in the response other than 0, each once."""
-        return [] if self.answered is None else self.answered.quick_error_codes
+        return [] if self.response_frame is None else self.response_frame.quick_error_codes
 
     @property
     def error_names(self) -> list[str]:
@@ -127,12 +127,12 @@ class Exchange(Facts):
     @property
     def request(self) -> DecodedFrame | None:
         """The request, None if it is not in the capture."""
-        return self.asked
+        return self.request_frame
 
     @property
     def response(self) -> DecodedFrame | None:
         """The response, None if it is not in the capture or none was wanted."""
-        return self.answered
+        return self.response_frame
 
 
 def exchanges(

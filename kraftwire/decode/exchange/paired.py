@@ -242,7 +242,7 @@ class DecodedCache:
         self._held[decoded.number] = decoded, size
         self._bytes += size
         while self._bytes > _OBJECTS_BYTES_MAX:
-            self._remove(next(iter(self._held))).let_go()
+            self._remove(next(iter(self._held))).release_objects()
 
     def release(self, decoded: DecodedFrame) -> None:
         """Remove a request that is about to be shown; its objects stay."""

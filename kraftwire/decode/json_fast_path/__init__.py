@@ -1,1 +1,1 @@
-"""A fast path from ordinary frames to their JSON lines, around everything that explains."""
+"""Writes the JSON lines of ordinary frames without decoding them into messages."""

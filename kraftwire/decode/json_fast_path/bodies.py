@@ -24,7 +24,7 @@ _Gap = tuple[int, int, int, str | None, bytes | None]
 
 
 class Bodies:
-    """Writes bodies by the engine; `encode` is that of `ShortLines`."""
+    """Writes bodies by the engine; `encode` is that of `OrdinaryLines`."""
 
     def __init__(self, settings: Settings, encode: Callable[[object], str]) -> None:
         self._settings = settings

@@ -18,7 +18,7 @@ from kraftwire.decode.body.quick import ordinary_schema
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.json_fast_path.bodies import Bodies
 
-__all__ = ["ShortLines"]
+__all__ = ["OrdinaryLines"]
 
 # The path of the body, whether the header ends with tagged fields, name of the API; None: none.
 _Way = tuple[Any, bool, str] | None
@@ -32,7 +32,7 @@ _NULL = -1
 _TEXTS_MAX = 20_000
 
 
-class ShortLines:
+class OrdinaryLines:
     """Writes frames as JSON lines, if they are ordinary.
 
     `encode` makes text of objects. Raises: that function TypeError for what is too long to

@@ -76,7 +76,7 @@ class PendingInOrder(WholePaired):
         self._release()
         if self._queue:
             # Whatever waits keeps only its bytes.
-            decoded.let_go()
+            decoded.release_objects()
 
     def ending(self, ending: Ending) -> None:
         """Take the end of a connection."""
@@ -93,7 +93,7 @@ class PendingInOrder(WholePaired):
             if place is not None:
                 place.is_shown = is_shown
         if asked is not None and self._queue and asked is not self._queue[0].what:
-            asked.let_go()
+            asked.release_objects()
 
     def finish(self) -> None:
         """Show the rest: no more responses come."""

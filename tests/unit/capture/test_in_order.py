@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.connections.in_order import Lane
+from kraftwire.capture.connections.in_order import InOrderPackets
 from kraftwire.capture.framing.frames import Frame
 from tests.fuzz.outcome import seed
 from tests.support.captures import GOLDEN, golden
@@ -33,15 +33,15 @@ def _seen(frame: Frame) -> list[Any]:
 def _read(*pieces: bytes) -> list[Any]:
     capture = Capture(iter(pieces), name="x.pcap")
     frames = [_seen(frame) for frame in capture]
-    return [*frames, repr(capture.health), list(capture._history.packets)]
+    return [*frames, repr(capture.health), list(capture._recent.packets)]
 
 
 def _same_frames(*pieces: bytes) -> list[Any]:
     """The contents of a capture, which must be the same with and without the fast path."""
     found = _read(*pieces)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Lane, "follow", lambda *arguments: (arguments[2], 0))
-        patch.setattr(Lane, "take", lambda *_: False)
+        patch.setattr(InOrderPackets, "follow", lambda *arguments: (arguments[2], 0))
+        patch.setattr(InOrderPackets, "take", lambda *_: False)
         assert _read(*pieces) == found
     return found
 

@@ -9,7 +9,7 @@ import pytest
 
 from kraftwire.capture import capture as conversations
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.connections import frame_queue as outbox
+from kraftwire.capture.connections import frame_queue as frame_queue
 from kraftwire.capture.framing.frames import CAPTURE_FINDINGS
 from tests.support.captures import shared
 from tests.support.pcap_builder import (
@@ -250,7 +250,7 @@ def test_unfinished_frames_share_a_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a frame that does not fit, the first packet is kept, and the next frame is found."""
-    monkeypatch.setattr(outbox, "BUFFERED_BYTES_MAX", 100_000)
+    monkeypatch.setattr(frame_queue, "BUFFERED_BYTES_MAX", 100_000)
     session = Session().open()
     session.client(request(1, b"a" * 200_000) + request(2)).server(response(1) + response(2))
     frames, capture = decode_segments(tmp_path, session.segments)
@@ -263,7 +263,7 @@ def test_unfinished_frames_share_a_budget(
 
 def test_the_budget_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any number of long frames passes, one after the other."""
-    monkeypatch.setattr(outbox, "BUFFERED_BYTES_MAX", 100_000)
+    monkeypatch.setattr(frame_queue, "BUFFERED_BYTES_MAX", 100_000)
     session = Session().open()
     for number in range(5):
         session.client(request(number, b"a" * 90_000)).server(response(number))

@@ -268,10 +268,10 @@ def test_a_keep_alive_probe_is_not_data(tmp_path: Path) -> None:
 
 
 def test_what_is_far_off_counts_from_the_next_byte() -> None:
-    """Also after many bytes in the fast lane, which moves only its own number."""
+    """Also after many bytes in the fast path, which moves only its own number."""
     flow = Flow(Health())
     flow.next_seq = 1000
-    flow.enter_fast_lane()
+    flow.enter_fast_path()
     flow.fast_seq += 200 * 1024 * 1024
     assert not flow.is_far_off(flow.fast_seq - 1448)
     assert flow.is_far_off(1000)

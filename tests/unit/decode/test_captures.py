@@ -1,4 +1,4 @@
-"""Whole captures compared with Kafka's own readers: every frame, field by field."""
+"""TlsOwner captures compared with Kafka's own readers: every frame, field by field."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.capture_context import Memory
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.limits import CLUES_MAX
+from kraftwire.limits import CONTEXTS_MAX
 from tests.support.captures import golden
 
 
@@ -81,7 +81,7 @@ def test_what_is_known_stays_and_a_merge_is_bounded() -> None:
     """The order of merging must not rename topics, nor let memory grow without bound."""
     one, other = Memory(), Memory()
     one.mechanisms["a"] = "PLAIN"
-    other.mechanisms.update({"a": "GSSAPI", **{str(n): "PLAIN" for n in range(CLUES_MAX)}})
+    other.mechanisms.update({"a": "GSSAPI", **{str(n): "PLAIN" for n in range(CONTEXTS_MAX)}})
     one.merge(other)
     assert one.mechanisms["a"] == "PLAIN"
-    assert len(one.mechanisms) == CLUES_MAX
+    assert len(one.mechanisms) == CONTEXTS_MAX

@@ -8,7 +8,7 @@ import pytest
 
 from kraftwire import messages
 from kraftwire.decode.body.hidden_ranges import hidden_ranges
-from kraftwire.decode.body.payload_view import Clue, PayloadView
+from kraftwire.decode.body.payload_view import FrameContext, PayloadView
 from kraftwire.decode.body.redact import REDACTED
 from kraftwire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kraftwire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
@@ -98,8 +98,9 @@ def test_an_old_response_takes_the_protocol_from_its_request() -> None:
     """Before version 5 a SyncGroup response does not say what its assignment is."""
     body = SyncGroupResponse(assignment=b"\x00\x01" + ConsumerProtocolAssignment().encode(1))
     payload = response("SyncGroup", 3, body)
-    assert view(payload, ("SyncGroup", 3), clue=Clue(protocol_type="connect")).nested.objects == {}
-    told = view(payload, ("SyncGroup", 3), clue=Clue(protocol_type="consumer"))
+    other = view(payload, ("SyncGroup", 3), context=FrameContext(protocol_type="connect"))
+    assert other.nested.objects == {}
+    told = view(payload, ("SyncGroup", 3), context=FrameContext(protocol_type="consumer"))
     assert list(told.nested.objects) == ["assignment"]
 
 
@@ -135,8 +136,8 @@ def test_an_answer_in_an_envelope_needs_its_request() -> None:
     """Only the request's envelope says which API it answers."""
     inner = response("Vote", 2, {"errorCode": 41, "topics": []}, 42)
     payload = response("Envelope", 0, EnvelopeResponse(response_data=inner))
-    clue = Clue(embedded_api=(api_key("Vote"), 2))
-    told = view(payload, ("Envelope", 0), clue=clue)
+    context = FrameContext(embedded_api=(api_key("Vote"), 2))
+    told = view(payload, ("Envelope", 0), context=context)
     assert told.nested.objects["responseData"]["body"] == {"errorCode": 41, "topics": []}
     untold = view(payload, ("Envelope", 0))
     assert untold.nested.objects["responseData"]["body"] is None
