@@ -1,1 +1,1 @@
-"""Whole clusters in virtual time: networks, disks and clocks that fail, and invariants."""
+"""Tests the Raft core in simulated clusters whose networks, disks and clocks fail."""

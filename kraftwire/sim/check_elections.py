@@ -1,6 +1,6 @@
 """Checks elections: leaders, votes, and that everything sent was durable before.
 
-Invariants S1-S4, S17-S20. Facts come in as they happen; nothing here knows a core or a message.
+Invariants S1-S4, S17-S20. Called as things happen; nothing here knows a core or a message.
 """
 
 from __future__ import annotations

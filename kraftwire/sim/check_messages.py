@@ -1,4 +1,4 @@
-"""Extracts from messages what checkers need: epochs, leaders, votes."""
+"""Checks every message that leaves a node: epochs, leaders, votes, positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All checkers of a cluster, and the facts that each node is compared with."""
+"""All checkers of one quorum, and what each node itself believes compared with them."""
 
 from __future__ import annotations
 

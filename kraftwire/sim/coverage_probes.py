@@ -1,4 +1,4 @@
-"""Detects situations from the messages and effects of nodes, for the coverage."""
+"""Detects situations from the messages and effects of nodes, and counts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must happen once the faults have ended: a leader, progress, and quiet.
+"""Checks liveness once the faults have ended: a leader, progress, and no busy loop.
 
 Invariants L1-L10. Units: virtual milliseconds; bounds allow for clock drift.
 """

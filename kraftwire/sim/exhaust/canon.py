@@ -79,7 +79,9 @@ _PEER = "_Peer"
 
 # Fields that do not outlive a step, are the same in every state of a replica, or are computed again
 # from other fields when the voter set is another object.
-_OF_A_STEP = ("outbox", "replies", "facts", "trace", "reset_at", "_event", "_voted", "_in_pre_vote")
+_OF_A_STEP = (
+    "outbox", "replies", "reported", "trace", "reset_at", "_event", "_voted", "_in_pre_vote",
+)  # fmt: skip
 _CACHES = ("_membership_of", "_is_voter", "_is_only_voter", "addresses", "fetch", "empty_answer")
 _LEFT_OUT: Mapping[type, frozenset[str]] = {
     Node: frozenset({"now", "left", *_OF_A_STEP}),

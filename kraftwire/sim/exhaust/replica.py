@@ -57,7 +57,7 @@ class _Claims:
 
 
 def claims_of(own: int, model: ReplicaModel, seen: list[did.ReplicaEvent]) -> tuple[Claim, ...]:
-    """Check the facts of a step, and update the replica's model; return the claims.
+    """Check the events of a step, and update the replica's model; return the claims.
 
     Raises: Violation.
     """

@@ -1,4 +1,4 @@
-"""The requests and answers of a untimed cluster: in flight, with their addressee, or lost. They
+"""The requests and answers of an untimed cluster: in flight, with their addressee, or lost. They
 arrive when the scheduler decides."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Checks the votes and messages of one replica: S2-S4 and S17-S20, based only on facts.
+"""Checks the votes and messages of one replica: S2-S4 and S17-S20, based only on events.
 
-Written independently of the simulator's ballots, so that a mistake in one shows in the other.
+Written independently of the checks in virtual time, so that a mistake in one shows in the other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Checks the log of one replica: S8-S16, based only on facts.
+"""Checks the log of one replica: S8-S16, based only on events.
 
-Written independently of the simulator's histories, so that a mistake in one shows in the other. The
-replicas that a commit needs follow from a model of the voter set of every log.
+Written independently of the checks in virtual time, so that a mistake in one shows in the other.
+The replicas that a commit needs follow from a model of the voter set of every log.
 """
 
 from __future__ import annotations

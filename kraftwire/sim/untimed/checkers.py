@@ -1,4 +1,4 @@
-"""All checks of a untimed cluster: it receives facts and raises violations."""
+"""All checks of an untimed cluster: they hear of events and raise violations."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from kraftwire.sim.voters import Key, Voters
 
 
 class Checkers:
-    """All facts about a cluster. `models` are by node, `away` those of lost disks."""
+    """The checks of a cluster. `models` has what is known of each node."""
 
-    __slots__ = ("away", "history", "logs", "models", "static", "elections")
+    __slots__ = ("elections", "history", "logs", "models", "static")
 
     def __init__(self, static: Voters, history: ClusterHistory | None = None) -> None:
         """Start with a cluster whose configuration names these voters; none for a dynamic quorum.
@@ -28,7 +28,6 @@ class Checkers:
         self.elections = ElectionChecks(self.history)
         self.logs = LogChecks(self.history)
         self.models: dict[int, ReplicaModel] = {}
-        self.away: list[ReplicaModel] = []
 
     def on(self, node: int, seen: list[did.ReplicaEvent]) -> None:
         """Check what a node did, in order. Raises: Violation."""
@@ -60,8 +59,6 @@ class Checkers:
         key: Key = (node, event.directory_id)
         model = self.models.get(node)
         if model is None or model.key != key:
-            if model is not None:
-                self.away = [*self.away, model]
             model = self.models[node] = ReplicaModel(key, self.static)
             if event.election.epoch or event.entries:
                 raise Violation("S12", f"the empty disk of {node} is not empty")

@@ -1,4 +1,4 @@
-"""The identities of the nodes of a untimed cluster: keys, addresses, configurations, requests.
+"""The identities of the nodes of an untimed cluster: keys, addresses, configurations, requests.
 
 Owns the directory ids: a node whose disk was replaced is another replica with the same id.
 """

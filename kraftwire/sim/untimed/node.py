@@ -1,4 +1,4 @@
-"""One replica of a untimed cluster: the shipped core with a separate disk.
+"""One replica of an untimed cluster: the shipped core with a separate disk.
 
 Carries out effects one after another, and reports what was done. Longer work (flushes, deliveries,
 snapshots) waits in `work` until the scheduler lets it finish.

@@ -1,4 +1,4 @@
-"""The plan of a untimed cluster and the weights of its events, drawn from a seed.
+"""The plan of an untimed cluster and the weights of its events, drawn from a seed.
 
 Swarm testing: every seed leaves out some kinds of events and makes others frequent.
 """

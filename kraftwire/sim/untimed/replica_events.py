@@ -1,6 +1,6 @@
-"""The facts that a replica reports, in order: the only input of the checks of a untimed cluster.
+"""What a replica reports, in order: the only input of the checks of an untimed cluster.
 
-Facts are plain values, so that a step can be checked again later.
+Events are plain values, so that a step can be checked again later.
 """
 
 from __future__ import annotations

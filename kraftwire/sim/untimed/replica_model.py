@@ -1,6 +1,6 @@
-"""What the checks of a untimed cluster know of one replica: its log, its vote, its voter sets.
+"""What the checks of an untimed cluster know of one replica: its log, its vote, its voter sets.
 
-An independent model, built only from facts; the replica's own view is compared with it.
+An independent model, built only from events; the replica's own view is compared with it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Chooses what happens next in a untimed cluster, by the weights of its plan."""
+"""Chooses what happens next in an untimed cluster, by the weights of its plan."""
 
 from __future__ import annotations
 

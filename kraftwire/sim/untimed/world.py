@@ -1,4 +1,4 @@
-"""A untimed cluster: its nodes and what may happen to them next.
+"""An untimed cluster: its nodes and what may happen to them next.
 
 Owns what can apply (`apply`), never when. Every event is a plain tuple that can be replayed; one
 that no longer applies, because others were left out, has no effect.
