@@ -211,7 +211,8 @@ def test_the_recorded_traffic_is_that_of_a_well_behaved_peer(quorum: MixedQuorum
     odd = [line for line in lines if line["findings"]]
     # What a peer was sending when it was killed is incomplete.
     assert [one for one in odd if sent_by_ours(quorum, one) or not found_in(one) <= cut] == []
-    check_high_watermarks(lines)
+    # The end of a response that a killed peer was sending, with the leader in it, is missing.
+    check_high_watermarks([line for line in lines if sent_by_ours(quorum, line)])
     check_no_hurry([line for line in lines if not sent_by_ours(quorum, line)])
     registrations = [line for line in lines if line["apiName"] == "BrokerRegistration"]
     refusals = {line["body"]["errorCode"] for line in registrations if is_response(line)}
