@@ -39,15 +39,15 @@ class Events:
     def __init__(self) -> None:
         self._all: list[Event] = []
         # Subject and member -> remarks since its last event of another kind.
-        self._said: dict[tuple[str, str], dict[tuple[str, str], Event]] = {}
+        self._repeatable: dict[tuple[str, str], dict[tuple[str, str], Event]] = {}
         self.overflow = 0
 
     def add(self, event: Event) -> None:
         """Add an event; a repeated refusal or remark is folded into the earlier one."""
         event.last = event.time
         key = event.subject, event.who
-        said = self._said.get(key)
-        before = said.get((event.kind, event.text)) if said else None
+        remarks = self._repeatable.get(key)
+        before = remarks.get((event.kind, event.text)) if remarks else None
         if before is not None:
             before.count += 1
             before.last = event.time
@@ -56,9 +56,9 @@ class Events:
             self.overflow += 1
             return
         if event.kind not in _REMARKS:
-            self._said.pop(key, None)
+            self._repeatable.pop(key, None)
         else:
-            self._said.setdefault(key, {})[event.kind, event.text] = event
+            self._repeatable.setdefault(key, {})[event.kind, event.text] = event
         self._all.append(event)
 
     def in_order(self) -> list[Event]:

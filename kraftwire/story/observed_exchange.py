@@ -1,4 +1,4 @@
-"""Requests and responses as stories take them: paired, out of envelopes, records counted."""
+"""The input of stories: requests with their responses, taken out of envelopes, records counted."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from kraftwire.wire.message import Message
 
 
 @dataclass(slots=True)
-class Talk:
+class ObservedExchange:
     """A request and its response.
 
-    `request` is None where the capture lacks it, `response` until it is known. `inside` is the API
-    of a request in an envelope, of which the other values are. Units: `asked` and `answered` are
-    seconds since the epoch.
+    `request` is None where the capture lacks it, `response` until it is known. For a request in an
+    envelope, `inner_api` is its API, and all other values are its own too. Units: `request_time`
+    and `response_time` are seconds since the epoch.
     """
 
     connection: str
     client_id: str
     api: str
-    asked: float
+    request_time: float
     request: Any = None
-    answered: float = 0.0
+    response_time: float = 0.0
     response: Any = None
-    inside: Api | None = None
+    inner_api: Api | None = None
 
     @property
     def client(self) -> str:

@@ -14,7 +14,7 @@ from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.text import count_text, listed, words
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.events import Event, Events
-from kraftwire.story.observed_exchange import Talk, carried, produced_in, topic_name
+from kraftwire.story.observed_exchange import ObservedExchange, carried, produced_in, topic_name
 
 
 @dataclass(slots=True)
@@ -98,38 +98,38 @@ class TopicStory:
         self._show_secrets = show_secrets
         self._is_wanted = is_wanted
         self._partition_count = 0
-        self._forwarded: deque[Talk] = deque(maxlen=_FORWARDED_MAX)
+        self._forwarded: deque[ObservedExchange] = deque(maxlen=_FORWARDED_MAX)
 
-    def see_response(self, talk: Talk) -> None:
+    def on_response(self, exchange: ObservedExchange) -> None:
         """Add a response with its request."""
-        if talk.request is not None and not self._is_told(talk):
-            _READERS[talk.api](self, talk)
+        if exchange.request is not None and not self._is_reported(exchange):
+            _READERS[exchange.api](self, exchange)
 
-    def _is_told(self, talk: Talk) -> bool:
-        """Whether a request was told already, when the broker that it was sent to forwarded it."""
-        if talk.inside is not None:
-            self._forwarded.append(talk)
-        elif talk.api in FORWARDED:
+    def _is_reported(self, exchange: ObservedExchange) -> bool:
+        """Whether a request was reported already, as the broker forwarded it in an envelope."""
+        if exchange.inner_api is not None:
+            self._forwarded.append(exchange)
+        elif exchange.api in FORWARDED:
             for each in self._forwarded:
-                if _is_same(talk, each):
+                if _is_same(exchange, each):
                     self._forwarded.remove(each)
                     return True
         return False
 
     # -- traffic -------------------------------------------------------------------------------
 
-    def see_produce(self, talk: Talk) -> None:
+    def on_produce(self, exchange: ObservedExchange) -> None:
         """Count the records of a Produce request."""
-        parts = produced_in(talk.request, self._names)
+        parts = produced_in(exchange.request, self._names)
         sent = {(each.topic, each.partition): each for each in parts}
-        for topic in talk.response.responses:
+        for topic in exchange.response.responses:
             name = topic_name(topic.name, topic.topic_id, self._names)
             for each in topic.partition_responses:
                 found = self._topic(name)
                 if found is None:
                     continue
                 if each.error_code:
-                    self._refuse(found, talk, each.error_code, each.index)
+                    self._refuse(found, exchange, each.error_code, each.index)
                     continue
                 part = sent.get((name, each.index))
                 if part is None:
@@ -138,49 +138,49 @@ class TopicStory:
                 found.produced_size += part.size
                 found.batches += part.batches
                 found.compression.update(part.compression)
-                _count(found.produced_by, talk, part.size)
+                _count(found.produced_by, exchange, part.size)
                 if each.base_offset >= 0:
                     self._note(found, each.index, end=each.base_offset + part.records)
                 if each.log_start_offset >= 0:
                     self._note(found, each.index, start=each.log_start_offset)
 
-    def see_fetch(self, talk: Talk) -> None:
+    def on_fetch(self, exchange: ObservedExchange) -> None:
         """Count the records in an answer to Fetch or ShareFetch."""
-        for topic in talk.response.responses:
+        for topic in exchange.response.responses:
             name = topic_name(getattr(topic, "topic", None), topic.topic_id, self._names)
             for each in topic.partitions:
                 found = self._topic(name)
                 if found is None:
                     continue
                 if each.error_code:
-                    self._refuse(found, talk, each.error_code, each.partition_index)
+                    self._refuse(found, exchange, each.error_code, each.partition_index)
                     continue
                 part = carried(name, each.partition_index, each.records)
                 found.fetched_records += part.records
                 found.fetched_size += part.size
                 if part.size:
-                    _count(found.fetched_by, talk, part.size)
+                    _count(found.fetched_by, exchange, part.size)
                 end = getattr(each, "high_watermark", -1)
                 start = getattr(each, "log_start_offset", -1)
                 self._note(found, each.partition_index, start=start, end=end)
 
-    def see_offsets(self, talk: Talk) -> None:
+    def on_offsets(self, exchange: ObservedExchange) -> None:
         """Note the offsets in an answer to ListOffsets."""
-        asked = {
+        timestamps = {
             (topic.name, each.partition_index): each.timestamp
-            for topic in talk.request.topics
+            for topic in exchange.request.topics
             for each in topic.partitions
         }
-        for topic in talk.response.topics:
+        for topic in exchange.response.topics:
             for each in topic.partitions:
                 found = self._topic(topic.name)
                 if found is None:
                     continue
                 if each.error_code:
-                    self._refuse(found, talk, each.error_code, each.partition_index)
+                    self._refuse(found, exchange, each.error_code, each.partition_index)
                     continue
                 offset = (each.old_style_offsets or [each.offset])[0]
-                timestamp = asked.get((topic.name, each.partition_index))
+                timestamp = timestamps.get((topic.name, each.partition_index))
                 if timestamp == _LATEST:
                     self._note(found, each.partition_index, end=offset)
                 elif timestamp == _EARLIEST:
@@ -188,9 +188,9 @@ class TopicStory:
 
     # -- leaders -------------------------------------------------------------------------------
 
-    def see_metadata(self, talk: Talk) -> None:
+    def on_metadata(self, exchange: ObservedExchange) -> None:
         """Note the leaders in a Metadata answer; a changed leader is an event."""
-        for topic in talk.response.topics:
+        for topic in exchange.response.topics:
             name = topic_name(topic.name, topic.topic_id, self._names)
             found = None if topic.error_code and name not in self.topics else self._topic(name)
             for each in topic.partitions if found is not None else ():
@@ -202,43 +202,43 @@ class TopicStory:
                     text = f"partition {each.partition_index} is led by {each.leader_id}"
                     remarks = [f"before by {part.leader}"]
                     remarks += [f"epoch {each.leader_epoch}"] if each.leader_epoch >= 0 else []
-                    self._say(found.name, talk, "leader", words(text, remarks))
+                    self._say(found.name, exchange, "leader", words(text, remarks))
                 if each.leader_epoch >= part.epoch:
                     part.leader, part.epoch = each.leader_id, each.leader_epoch
 
     # -- administration ------------------------------------------------------------------------
 
-    def see_creation(self, talk: Talk) -> None:
+    def on_creation(self, exchange: ObservedExchange) -> None:
         """Add the topics that CreateTopics creates."""
-        told = {each.name: each for each in talk.response.topics}
-        for each in talk.request.topics:
-            result = told.get(each.name)
+        results = {each.name: each for each in exchange.response.topics}
+        for each in exchange.request.topics:
+            result = results.get(each.name)
             count = getattr(result, "num_partitions", -1)
             count = count if count > 0 else max(each.num_partitions, len(each.assignments))
             remarks = [count_text(count, "partition")] if count > 0 else []
             replicas = each.replication_factor
             remarks += [count_text(replicas, "replica")] if replicas > 1 else []
             remarks += [self._setting(config.name, config.value) for config in each.configs]
-            what = "only checked" if talk.request.validate_only else "created"
-            self._administer(talk, each.name, words(f"is {what}", remarks), result)
+            what = "only checked" if exchange.request.validate_only else "created"
+            self._administer(exchange, each.name, words(f"is {what}", remarks), result)
 
-    def see_deletion(self, talk: Talk) -> None:
+    def on_deletion(self, exchange: ObservedExchange) -> None:
         """Add the topics that DeleteTopics deletes."""
-        for each in talk.response.responses:
+        for each in exchange.response.responses:
             name = topic_name(each.name, each.topic_id, self._names)
-            self._administer(talk, name, "is deleted", each)
+            self._administer(exchange, name, "is deleted", each)
 
-    def see_partitions(self, talk: Talk) -> None:
+    def on_partitions(self, exchange: ObservedExchange) -> None:
         """Add the partitions that CreatePartitions creates."""
-        told = {each.name: each for each in talk.response.results}
-        for each in talk.request.topics:
+        results = {each.name: each for each in exchange.response.results}
+        for each in exchange.request.topics:
             text = f"has {count_text(each.count, 'partition')} now"
-            self._administer(talk, each.name, text, told.get(each.name))
+            self._administer(exchange, each.name, text, results.get(each.name))
 
-    def see_configs(self, talk: Talk) -> None:
+    def on_configs(self, exchange: ObservedExchange) -> None:
         """Add the settings that AlterConfigs or IncrementalAlterConfigs changes."""
-        told = {each.resource_name: each for each in talk.response.responses}
-        for each in talk.request.resources:
+        results = {each.resource_name: each for each in exchange.response.responses}
+        for each in exchange.request.resources:
             if each.resource_type != _TOPIC_RESOURCE:
                 continue
             texts = []
@@ -246,31 +246,33 @@ class TopicStory:
                 verb = _VERBS.get(getattr(config, "config_operation", 0), "")
                 texts.append(self._setting(config.name, config.value, verb))
             text = f"is configured: {listed(texts)}"
-            self._administer(talk, each.resource_name, text, told.get(each.resource_name))
+            self._administer(exchange, each.resource_name, text, results.get(each.resource_name))
 
-    def see_deleted_records(self, talk: Talk) -> None:
+    def on_deleted_records(self, exchange: ObservedExchange) -> None:
         """Add the offsets up to which DeleteRecords deletes."""
-        for topic in talk.response.topics:
+        for topic in exchange.response.topics:
             found = self._topic(topic.name)
             for each in topic.partitions if found is not None else ():
                 if found is None:
                     continue
                 if each.error_code:
-                    self._refuse(found, talk, each.error_code, each.partition_index)
+                    self._refuse(found, exchange, each.error_code, each.partition_index)
                     continue
                 self._note(found, each.partition_index, start=each.low_watermark)
                 text = f"partition {each.partition_index} begins at offset {each.low_watermark}"
-                self._say(topic.name, talk, "records", words(text, ["DeleteRecords"]))
+                self._say(topic.name, exchange, "records", words(text, ["DeleteRecords"]))
 
-    def _administer(self, talk: Talk, name: str, text: str, result: Any) -> None:
+    def _administer(self, exchange: ObservedExchange, name: str, text: str, result: Any) -> None:
         found = self._topic(name)
         if found is None or result is None:
             return
         if result.error_code:
-            self._refuse(found, talk, result.error_code)
+            self._refuse(found, exchange, result.error_code)
         else:
-            kind = "config" if "onfig" in talk.api else talk.api[0].lower() + talk.api[1:]
-            self._say(name, talk, kind, text)
+            kind = (
+                "config" if "onfig" in exchange.api else exchange.api[0].lower() + exchange.api[1:]
+            )
+            self._say(name, exchange, kind, text)
 
     def _setting(self, name: str, value: str | None, verb: str = "") -> str:
         if value is None:
@@ -313,56 +315,64 @@ class TopicStory:
         if end >= 0:
             part.end = max(end, part.end or 0)
 
-    def _refuse(self, topic: Topic, talk: Talk, code: int, partition: int | None = None) -> None:
+    def _refuse(
+        self, topic: Topic, exchange: ObservedExchange, code: int, partition: int | None = None
+    ) -> None:
         name = error_name(code)
         topic.errors[name] += 1
         where = "" if partition is None else f" of partition {partition}"
-        text = f"{talk.api}{where} is refused: {name}"
-        details = {"api": talk.api, "error": name, "partition": partition}
+        text = f"{exchange.api}{where} is refused: {name}"
+        details = {"api": exchange.api, "error": name, "partition": partition}
         self.events.add(
             Event(
-                talk.answered, "error", topic.name, words(text, _by(talk)), "", None, dict(details)
+                exchange.response_time,
+                "error",
+                topic.name,
+                words(text, _by(exchange)),
+                "",
+                None,
+                dict(details),
             )
         )
 
-    def _say(self, name: str, talk: Talk, kind: str, text: str) -> None:
-        remarks = _by(talk) if kind != "leader" else []
-        details = {"client": talk.client_id or None}
+    def _say(self, name: str, exchange: ObservedExchange, kind: str, text: str) -> None:
+        remarks = _by(exchange) if kind != "leader" else []
+        details = {"client": exchange.client_id or None}
         self.events.add(
-            Event(talk.answered, kind, name, words(text, remarks), "", None, dict(details))
+            Event(exchange.response_time, kind, name, words(text, remarks), "", None, dict(details))
         )
 
 
-def _is_same(talk: Talk, forwarded: Talk) -> bool:
+def _is_same(exchange: ObservedExchange, forwarded: ObservedExchange) -> bool:
     """Whether a request is the one that was forwarded while its client waited."""
     return (
-        (talk.api, talk.client_id) == (forwarded.api, forwarded.client_id)
-        and talk.asked <= forwarded.asked
-        and forwarded.answered <= talk.answered
-        and bool(talk.request == forwarded.request)
+        (exchange.api, exchange.client_id) == (forwarded.api, forwarded.client_id)
+        and exchange.request_time <= forwarded.request_time
+        and forwarded.response_time <= exchange.response_time
+        and bool(exchange.request == forwarded.request)
     )
 
 
-def _by(talk: Talk) -> list[str]:
-    return [f"by {talk.client_id}"] if talk.client_id else []
+def _by(exchange: ObservedExchange) -> list[str]:
+    return [f"by {exchange.client_id}"] if exchange.client_id else []
 
 
-def _count(counter: Counter[str], talk: Talk, size: int) -> None:
-    client = talk.client_id or _NO_CLIENT
+def _count(counter: Counter[str], exchange: ObservedExchange, size: int) -> None:
+    client = exchange.client_id or _NO_CLIENT
     is_kept = client in counter or len(counter) < TOPIC_CLIENTS_MAX
     counter[client if is_kept else _OTHERS] += size
 
 
 _READERS = {
-    "AlterConfigs": TopicStory.see_configs,
-    "CreatePartitions": TopicStory.see_partitions,
-    "CreateTopics": TopicStory.see_creation,
-    "DeleteRecords": TopicStory.see_deleted_records,
-    "DeleteTopics": TopicStory.see_deletion,
-    "Fetch": TopicStory.see_fetch,
-    "IncrementalAlterConfigs": TopicStory.see_configs,
-    "ListOffsets": TopicStory.see_offsets,
-    "Metadata": TopicStory.see_metadata,
-    "Produce": TopicStory.see_produce,
-    "ShareFetch": TopicStory.see_fetch,
+    "AlterConfigs": TopicStory.on_configs,
+    "CreatePartitions": TopicStory.on_partitions,
+    "CreateTopics": TopicStory.on_creation,
+    "DeleteRecords": TopicStory.on_deleted_records,
+    "DeleteTopics": TopicStory.on_deletion,
+    "Fetch": TopicStory.on_fetch,
+    "IncrementalAlterConfigs": TopicStory.on_configs,
+    "ListOffsets": TopicStory.on_offsets,
+    "Metadata": TopicStory.on_metadata,
+    "Produce": TopicStory.on_produce,
+    "ShareFetch": TopicStory.on_fetch,
 }

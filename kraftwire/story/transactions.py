@@ -15,7 +15,7 @@ from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.text import count_text, duration_text, listed, size_text, words
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.events import Event, Events
-from kraftwire.story.observed_exchange import Talk, produced_in
+from kraftwire.story.observed_exchange import ObservedExchange, produced_in
 
 Ending = Literal["committed", "aborted", "aborted by the coordinator", "open"]
 
@@ -99,57 +99,61 @@ class TransactionStory:
 
     # -- what is seen --------------------------------------------------------------------------
 
-    def see_request(self, talk: Talk) -> None:
+    def on_request(self, exchange: ObservedExchange) -> None:
         """Add a request."""
-        if talk.api == "EndTxn":
-            known = self._known(talk.request.transactional_id)
+        if exchange.api == "EndTxn":
+            known = self._known(exchange.request.transactional_id)
             if known is not None and known.current is not None:
-                known.current.wants_commit = talk.request.committed
+                known.current.wants_commit = exchange.request.committed
 
-    def see_response(self, talk: Talk) -> None:
+    def on_response(self, exchange: ObservedExchange) -> None:
         """Add a response."""
-        if talk.request is not None:
-            _READERS[talk.api](self, talk)
+        if exchange.request is not None:
+            _READERS[exchange.api](self, exchange)
 
-    def see_init(self, talk: Talk) -> None:
+    def on_init(self, exchange: ObservedExchange) -> None:
         """Add an InitProducerId, which gives a transactional id its producer."""
-        body, told = talk.request, talk.response
-        known = self._known(body.transactional_id)
+        request, response = exchange.request, exchange.response
+        known = self._known(request.transactional_id)
         if known is None:
             return
-        self._note_client(known, talk)
-        if told.error_code:
-            self._refuse(known, talk, told.error_code)
+        self._note_client(known, exchange)
+        if response.error_code:
+            self._refuse(known, exchange, response.error_code)
             return
-        remarks = [f"client {talk.client_id}"] if talk.client_id else []
+        remarks = [f"client {exchange.client_id}"] if exchange.client_id else []
         if known.current is not None:
-            self._end(known, talk.answered, "aborted by the coordinator")
+            self._end(known, exchange.response_time, "aborted by the coordinator")
         self._flush(known)
-        self._learn(known, told.producer_id, told.producer_epoch)
-        text = f"gets producer {told.producer_id} epoch {told.producer_epoch}"
-        details = {"producerId": told.producer_id, "producerEpoch": told.producer_epoch}
-        self._say(known, talk.answered, "producer", words(text, remarks), details)
+        self._learn(known, response.producer_id, response.producer_epoch)
+        text = f"gets producer {response.producer_id} epoch {response.producer_epoch}"
+        details = {"producerId": response.producer_id, "producerEpoch": response.producer_epoch}
+        self._say(known, exchange.response_time, "producer", words(text, remarks), details)
 
-    def see_partitions(self, talk: Talk) -> None:
+    def on_partitions(self, exchange: ObservedExchange) -> None:
         """Add the partitions of AddPartitionsToTxn, sent by a producer or by a broker for it."""
-        body, told = talk.request, talk.response
-        if not body.transactions:
-            known = self._known(body.v3_and_below_transactional_id)
+        request, response = exchange.request, exchange.response
+        if not request.transactions:
+            known = self._known(request.v3_and_below_transactional_id)
             if known is not None:
-                self._learn(known, body.v3_and_below_producer_id, body.v3_and_below_producer_epoch)
-                results = told.results_by_topic_v3_and_below
-                self._add(known, talk, body.v3_and_below_topics, results)
+                self._learn(
+                    known, request.v3_and_below_producer_id, request.v3_and_below_producer_epoch
+                )
+                results = response.results_by_topic_v3_and_below
+                self._add(known, exchange, request.v3_and_below_topics, results)
             return
-        results = {each.transactional_id: each for each in told.results_by_transaction}
-        for each in body.transactions:
+        results = {each.transactional_id: each for each in response.results_by_transaction}
+        for each in request.transactions:
             known = self._known(each.transactional_id)
             result = results.get(each.transactional_id)
             # A broker may also ask whether a partition is in the transaction; that adds nothing.
             if known is not None and result is not None and not each.verify_only:
                 self._learn(known, each.producer_id, each.producer_epoch)
-                self._add(known, talk, each.topics, result.topic_results)
+                self._add(known, exchange, each.topics, result.topic_results)
 
-    def _add(self, known: TransactionalId, talk: Talk, topics: Any, results: Any) -> None:
+    def _add(
+        self, known: TransactionalId, exchange: ObservedExchange, topics: Any, results: Any
+    ) -> None:
         codes = {
             each.partition_error_code
             for result in results
@@ -158,74 +162,78 @@ class TransactionStory:
         }
         if codes:
             for code in sorted(codes):
-                self._refuse(known, talk, code)
+                self._refuse(known, exchange, code)
             return
-        current = self._begin(known, talk)
+        current = self._begin(known, exchange)
         for topic in topics:
             for partition in topic.partitions:
                 self._add_partition(current, topic.name, partition)
 
-    def see_produce(self, talk: Talk) -> None:
+    def on_produce(self, exchange: ObservedExchange) -> None:
         """Add the records of a transactional Produce."""
-        body = talk.request
-        known = self._known(body.transactional_id)
+        request = exchange.request
+        known = self._known(request.transactional_id)
         if known is None:
             return
         codes = [
             each.error_code
-            for topic in talk.response.responses
+            for topic in exchange.response.responses
             for each in topic.partition_responses
             if each.error_code
         ]
         for code in dict.fromkeys(codes):
-            self._refuse(known, talk, code)
+            self._refuse(known, exchange, code)
         if codes:
             return
-        current = self._begin(known, talk)
-        for each in produced_in(body, self._names):
+        current = self._begin(known, exchange)
+        for each in produced_in(request, self._names):
             current.records += each.records
             current.size += each.size
             self._add_partition(current, each.topic, each.partition)
 
-    def see_offsets(self, talk: Talk) -> None:
+    def on_offsets(self, exchange: ObservedExchange) -> None:
         """Add the group of AddOffsetsToTxn or TxnOffsetCommit."""
-        body, told = talk.request, talk.response
-        known = self._known(body.transactional_id)
+        request, response = exchange.request, exchange.response
+        known = self._known(request.transactional_id)
         if known is None:
             return
-        self._learn(known, body.producer_id, body.producer_epoch)
-        codes = [getattr(told, "error_code", 0)]
-        codes += [p.error_code for topic in getattr(told, "topics", ()) for p in topic.partitions]
+        self._learn(known, request.producer_id, request.producer_epoch)
+        codes = [getattr(response, "error_code", 0)]
+        codes += [
+            p.error_code for topic in getattr(response, "topics", ()) for p in topic.partitions
+        ]
         if any(codes):
-            self._refuse(known, talk, next(filter(None, codes)))
+            self._refuse(known, exchange, next(filter(None, codes)))
             return
-        current = self._begin(known, talk)
+        current = self._begin(known, exchange)
         if len(current.groups) < _CLIENTS_MAX:
-            current.groups.add(body.group_id)
+            current.groups.add(request.group_id)
 
-    def see_end(self, talk: Talk) -> None:
+    def on_end(self, exchange: ObservedExchange) -> None:
         """Add the end of a transaction: EndTxn."""
-        body, told = talk.request, talk.response
-        known = self._known(body.transactional_id)
+        request, response = exchange.request, exchange.response
+        known = self._known(request.transactional_id)
         if known is None:
             return
-        verb = "commit" if body.committed else "abort"
-        if told.error_code:
-            self._refuse(known, talk, told.error_code, verb)
+        verb = "commit" if request.committed else "abort"
+        if response.error_code:
+            self._refuse(known, exchange, response.error_code, verb)
         else:
-            self._end(known, talk.answered, "committed" if body.committed else "aborted")
-            if getattr(told, "producer_id", -1) >= 0:
-                self._learn(known, told.producer_id, told.producer_epoch)
+            self._end(
+                known, exchange.response_time, "committed" if request.committed else "aborted"
+            )
+            if getattr(response, "producer_id", -1) >= 0:
+                self._learn(known, response.producer_id, response.producer_epoch)
 
-    def see_markers(self, talk: Talk) -> None:
+    def on_markers(self, exchange: ObservedExchange) -> None:
         """Add WriteTxnMarkers, which end transactions that no producer has ended."""
-        for each in talk.request.markers:
+        for each in exchange.request.markers:
             known = self._by_producer.get(each.producer_id)
             current = known.current if known is not None else None
             if known is None or current is None or current.wants_commit is not None:
                 continue
             if not each.transaction_result:
-                self._end(known, talk.asked, "aborted by the coordinator")
+                self._end(known, exchange.request_time, "aborted by the coordinator")
 
     # -- transactions --------------------------------------------------------------------------
 
@@ -246,16 +254,16 @@ class TransactionStory:
         if producer_id in self._by_producer or len(self._by_producer) < TRANSACTIONAL_IDS_MAX:
             self._by_producer[producer_id] = known
 
-    def _note_client(self, known: TransactionalId, talk: Talk) -> None:
-        if talk.client_id and len(known.clients) < _CLIENTS_MAX:
-            known.clients.add(talk.client_id)
+    def _note_client(self, known: TransactionalId, exchange: ObservedExchange) -> None:
+        if exchange.client_id and len(known.clients) < _CLIENTS_MAX:
+            known.clients.add(exchange.client_id)
 
-    def _begin(self, known: TransactionalId, talk: Talk) -> Transaction:
+    def _begin(self, known: TransactionalId, exchange: ObservedExchange) -> Transaction:
         if known.current is None:
             known.current = Transaction(
-                known.id, known.producer_id, known.epoch, talk.asked, talk.client_id
+                known.id, known.producer_id, known.epoch, exchange.request_time, exchange.client_id
             )
-        known.current.start = min(known.current.start, talk.asked)
+        known.current.start = min(known.current.start, exchange.request_time)
         return known.current
 
     def _add_partition(self, current: Transaction, topic: str, partition: int) -> None:
@@ -325,13 +333,15 @@ class TransactionStory:
             time = first.start
         self._say(known, time, "commit", text, {"seconds": seconds, "count": count})
 
-    def _refuse(self, known: TransactionalId, talk: Talk, code: int, what: str = "") -> None:
+    def _refuse(
+        self, known: TransactionalId, exchange: ObservedExchange, code: int, what: str = ""
+    ) -> None:
         known.refused += 1
         self._flush(known)
         verb = f" to {what}" if what else ""
-        text = f"{talk.api}{verb} is refused: {error_name(code)}"
-        details = {"api": talk.api, "error": error_name(code), "client": talk.client_id}
-        event = Event(talk.answered, "error", known.id, text, "", known.epoch, details)
+        text = f"{exchange.api}{verb} is refused: {error_name(code)}"
+        details = {"api": exchange.api, "error": error_name(code), "client": exchange.client_id}
+        event = Event(exchange.response_time, "error", known.id, text, "", known.epoch, details)
         self.events.add(event)
 
     def _say(
@@ -357,11 +367,11 @@ def _content(current: Transaction) -> list[str]:
 
 
 _READERS = {
-    "AddOffsetsToTxn": TransactionStory.see_offsets,
-    "AddPartitionsToTxn": TransactionStory.see_partitions,
-    "EndTxn": TransactionStory.see_end,
-    "InitProducerId": TransactionStory.see_init,
-    "Produce": TransactionStory.see_produce,
-    "TxnOffsetCommit": TransactionStory.see_offsets,
-    "WriteTxnMarkers": TransactionStory.see_markers,
+    "AddOffsetsToTxn": TransactionStory.on_offsets,
+    "AddPartitionsToTxn": TransactionStory.on_partitions,
+    "EndTxn": TransactionStory.on_end,
+    "InitProducerId": TransactionStory.on_init,
+    "Produce": TransactionStory.on_produce,
+    "TxnOffsetCommit": TransactionStory.on_offsets,
+    "WriteTxnMarkers": TransactionStory.on_markers,
 }

@@ -29,7 +29,7 @@ from kraftwire.records.json_form import decode_record
 from kraftwire.records.reader import Batch
 from kraftwire.story.groups.model import Generation, Group, Member, assigned
 from kraftwire.story.groups.story import APIS, ENDS, GroupStory
-from kraftwire.story.observed_exchange import Talk
+from kraftwire.story.observed_exchange import ObservedExchange
 from kraftwire.wire.json_form import uuid_from_text
 
 # The largest number of rows of a table; the JSON form has all that are kept.
@@ -256,13 +256,13 @@ class GroupsWriter(StoryWriter):
         super().__init__(stream, topics=topics)
         self.story = GroupStory(topics)
 
-    def see_request(self, talk: Talk) -> None:
+    def on_request(self, exchange: ObservedExchange) -> None:
         """Pass a request to the story."""
-        self.story.see_request(talk)
+        self.story.on_request(exchange)
 
-    def see_response(self, talk: Talk) -> None:
+    def on_response(self, exchange: ObservedExchange) -> None:
         """Pass a response to the story."""
-        self.story.see_response(talk)
+        self.story.on_response(exchange)
 
     def unwanted(self, decoded: DecodedFrame, /) -> None:
         """Take the ends of partitions also from frames that are not wanted."""
@@ -271,22 +271,22 @@ class GroupsWriter(StoryWriter):
 
     def ending(self, ending: Ending) -> None:
         """Pass the end of a connection to the story."""
-        self.story.see_ending(ending.connection, ending.time_ns / _NS)
+        self.story.on_ending(ending.connection, ending.time_ns / _NS)
 
     def file_line(self, line: FileLine) -> None:
         """Pass a coordinator's records, ids of topics and ends of partitions to the story."""
         if line.kind is FileKind.PARTITION_METADATA:
-            self._see_topic_id(line)
+            self._on_topic_id(line)
         batch = line.batch
         if batch is None or line.kind is not FileKind.LOG:
             return
         if line.family in _FAMILIES:
-            self._see_records(batch, line.family)
+            self._on_records(batch, line.family)
         elif (found := partition_of(Path(line.json["file"]))) is not None:
             time = batch.max_timestamp / _MS
             self.story.lag.note_end((found.topic, found.index), batch.last_offset + 1, time)
 
-    def _see_records(self, batch: Batch, family: str) -> None:
+    def _on_records(self, batch: Batch, family: str) -> None:
         for row in batch.iter_salvage():
             try:
                 record = decode_record(row, family, is_control=batch.is_control)
@@ -298,9 +298,9 @@ class GroupsWriter(StoryWriter):
                 self._topics.note(record.message.name, record.message.topic_id)
             elif family == _GROUP:
                 self.note_time(row.timestamp / _MS)
-                self.story.see_record(record, row.timestamp / _MS)
+                self.story.on_record(record, row.timestamp / _MS)
 
-    def _see_topic_id(self, line: FileLine) -> None:
+    def _on_topic_id(self, line: FileLine) -> None:
         """Learn a topic's id from a file in a partition's folder, which has the topic's name."""
         data, found = line.json["data"], partition_of(Path(line.json["file"]))
         text = data.get("topic_id") if isinstance(data, dict) else None

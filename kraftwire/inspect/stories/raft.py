@@ -41,12 +41,12 @@ from kraftwire.story.raft.model import (
     LeaderOfEpoch,
     LogSummary,
     NodeId,
+    ObservedFrame,
     Replica,
-    Sighting,
     Story,
     VoterSet,
 )
-from kraftwire.story.raft.repetitions import folded
+from kraftwire.story.raft.repetitions import fold_repetitions
 from kraftwire.story.raft.timeline import Timeline
 from kraftwire.wire.message import Message
 
@@ -119,7 +119,7 @@ def _head(story: Story, *, is_coloured: bool, is_one_of_many: bool) -> list[str]
 
 def timeline_lines(story: Story, *, is_coloured: bool = False) -> list[str]:
     """Return a line for each event: seconds since the start, epoch, node, and a description."""
-    events = folded(story.events)
+    events = fold_repetitions(story.events)
     rows = [tuple(map(printable, _row(event, story.start))) for event in events]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
@@ -276,7 +276,7 @@ def story_to_json(story: Story) -> dict[str, Any]:
         "start": story.start,
         "end": story.end,
         "nodes": [{"node": node, "kind": kind} for node, kind in story.labels.items()],
-        "events": [_event(each) for each in folded(story.events)],
+        "events": [_event(each) for each in fold_repetitions(story.events)],
         "leaders": [_leader(each) for each in story.leaders],
         "replicas": [_replica(each) for each in story.replicas],
         "voterSets": [_voter_set(each) for each in story.voters],
@@ -397,16 +397,16 @@ class RaftWriter(Paired[_Asked]):
         """Note that the sender of a frame is alive, though the frame is not wanted."""
         frame = decoded.frame
         if frame.api_key is not None and frame.correlation_id is not None:
-            self._clusters.see(_sighting(frame, None))
+            self._clusters.on_frame(_observed_frame(frame, None))
 
     def ask(
         self, frame: Frame, body: Message | None, _decoded: DecodedFrame | None, /
     ) -> _Asked | None:
         """Add a request to the story; return what its response needs of it."""
-        seen = _sighting(frame, body)
-        api = self._unwrap(seen)
-        self._clusters.see(seen)
-        return None if seen.body is None else _Asked(seen.body, frame.time, api)
+        observed = _observed_frame(frame, body)
+        api = self._unwrap(observed)
+        self._clusters.on_frame(observed)
+        return None if observed.body is None else _Asked(observed.body, frame.time, api)
 
     def answer(
         self,
@@ -417,29 +417,29 @@ class RaftWriter(Paired[_Asked]):
         /,
     ) -> None:
         """Add a response to the story, together with its request."""
-        seen = _sighting(frame, body)
-        self._unwrap(seen)
+        observed = _observed_frame(frame, body)
+        self._unwrap(observed)
         if asked is not None:
-            seen.request, seen.asked = asked.body, asked.time
+            observed.request, observed.request_time = asked.body, asked.time
             if isinstance(body, EnvelopeResponse) and asked.api is not None:
-                seen.body = response_inside(body, asked.api)
-        self._clusters.see(seen)
+                observed.body = response_inside(body, asked.api)
+        self._clusters.on_frame(observed)
 
     def unanswered(self, asked: _Asked, _is_awaited: bool, /) -> None:
         """Do nothing: the request was added when it was sent."""
 
-    def _unwrap(self, seen: Sighting) -> Api | None:
+    def _unwrap(self, observed: ObservedFrame) -> Api | None:
         """Replace an envelope's body by the request inside; return the API of that request."""
-        seen.is_forwarded = isinstance(seen.body, EnvelopeRequest | EnvelopeResponse)
-        if not isinstance(seen.body, EnvelopeRequest):
+        observed.is_forwarded = isinstance(observed.body, EnvelopeRequest | EnvelopeResponse)
+        if not isinstance(observed.body, EnvelopeRequest):
             return None
-        inside = request_inside(seen.body, QUORUM_APIS)
-        seen.body = None if inside is None else inside.body
+        inside = request_inside(observed.body, QUORUM_APIS)
+        observed.body = None if inside is None else inside.body
         return None if inside is None else inside.api
 
     def ending(self, ending: Ending) -> None:
         """Add the end of a connection."""
-        self._clusters.see_ending(ending)
+        self._clusters.on_ending(ending)
 
     def file_line(self, line: FileLine) -> None:
         """Add a batch of a metadata log or snapshot, or the owner of a log directory."""
@@ -448,15 +448,15 @@ class RaftWriter(Paired[_Asked]):
             node = str(data.get("node.id", ""))
             id = int(node) if node.isascii() and node.isdigit() else None
             cluster = str(data.get("cluster.id") or "")
-            self._clusters.see_directory(str(line.json["file"]), cluster, id)
+            self._clusters.on_directory(str(line.json["file"]), cluster, id)
         if line.batch is None or line.family != _METADATA:
             return
         file = str(line.json["file"])
         timeline = self._clusters.of_file(file)
         if line.kind is FileKind.SNAPSHOT:
-            timeline.see_snapshot_batch(file, line.batch)
+            timeline.on_snapshot_batch(file, line.batch)
         else:
-            timeline.see_batch(line.batch)
+            timeline.on_batch(line.batch)
 
     def finish(self) -> None:
         """Write the stories, each below its cluster's id if there are several."""
@@ -466,8 +466,8 @@ class RaftWriter(Paired[_Asked]):
         self._stream.flush()
 
 
-def _sighting(frame: Frame, body: Message | None) -> Sighting:
-    return Sighting(
+def _observed_frame(frame: Frame, body: Message | None) -> ObservedFrame:
+    return ObservedFrame(
         frame.time, frame.connection, frame.api_key or 0, frame.is_request, body,
         frame.correlation_id or 0,
     )

@@ -17,7 +17,7 @@ from kraftwire.inspect.stories.text import (
 )
 from kraftwire.inspect.stories.writer import StoryWriter, write_json
 from kraftwire.inspect.tables import Table, wants_colour
-from kraftwire.story.observed_exchange import Talk
+from kraftwire.story.observed_exchange import ObservedExchange
 from kraftwire.story.topics import APIS, FORWARDED, Topic, TopicStory, TopicTest, any_topic
 
 _STYLES = {"deleteTopics": YELLOW, "error": RED, "leader": YELLOW}
@@ -171,12 +171,12 @@ class TopicsWriter(StoryWriter):
         super().__init__(stream, topics=topics)
         self.story = TopicStory(topics, show_secrets=show_secrets, is_wanted=is_wanted_topic)
 
-    def see_request(self, talk: Talk) -> None:
+    def on_request(self, exchange: ObservedExchange) -> None:
         """Ignore a request: it is used only with its response."""
 
-    def see_response(self, talk: Talk) -> None:
+    def on_response(self, exchange: ObservedExchange) -> None:
         """Pass a response to the story."""
-        self.story.see_response(talk)
+        self.story.on_response(exchange)
 
     def write(self, stream: TextIO) -> None:
         """Write the story as text."""

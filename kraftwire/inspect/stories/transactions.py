@@ -24,7 +24,7 @@ from kraftwire.inspect.stories.text import (
 )
 from kraftwire.inspect.stories.writer import StoryWriter, write_json
 from kraftwire.inspect.tables import Table, wants_colour
-from kraftwire.story.observed_exchange import Talk
+from kraftwire.story.observed_exchange import ObservedExchange
 from kraftwire.story.transactions import APIS, Transaction, TransactionalId, TransactionStory
 
 _STYLES = {"abort": YELLOW, "commit": GREEN, "error": RED, "open": RED}
@@ -155,13 +155,13 @@ class TransactionsWriter(StoryWriter):
         super().__init__(stream, topics=topics)
         self.story = TransactionStory(topics)
 
-    def see_request(self, talk: Talk) -> None:
+    def on_request(self, exchange: ObservedExchange) -> None:
         """Pass a request to the story."""
-        self.story.see_request(talk)
+        self.story.on_request(exchange)
 
-    def see_response(self, talk: Talk) -> None:
+    def on_response(self, exchange: ObservedExchange) -> None:
         """Pass a response to the story."""
-        self.story.see_response(talk)
+        self.story.on_response(exchange)
 
     def write(self, stream: TextIO) -> None:
         """Write the story as text."""

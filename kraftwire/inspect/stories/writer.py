@@ -16,7 +16,7 @@ from kraftwire.messages import API_NAMES
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.printable import printable
-from kraftwire.story.observed_exchange import Talk, request_inside, response_inside
+from kraftwire.story.observed_exchange import ObservedExchange, request_inside, response_inside
 from kraftwire.wire.message import Message
 
 __all__ = ["StoryWriter", "write_json"]
@@ -25,7 +25,7 @@ __all__ = ["StoryWriter", "write_json"]
 _ENVELOPE = "Envelope"
 
 
-class StoryWriter(QuickPaired[Talk]):
+class StoryWriter(QuickPaired[ObservedExchange]):
     """Passes requests and responses to a story, and writes the story at the end.
 
     Subclasses name the `apis` whose bodies they need, and those among them that are also looked for
@@ -46,15 +46,15 @@ class StoryWriter(QuickPaired[Talk]):
 
     # -- for subclasses ------------------------------------------------------------------------
 
-    def see_request(self, talk: Talk) -> None:
+    def on_request(self, exchange: ObservedExchange) -> None:
         """Add a request to the story when it is sent."""
         raise NotImplementedError
 
-    def see_response(self, talk: Talk) -> None:
+    def on_response(self, exchange: ObservedExchange) -> None:
         """Add a response to the story. Its request may be None."""
         raise NotImplementedError
 
-    def see_unanswered(self, talk: Talk) -> None:
+    def on_unanswered(self, exchange: ObservedExchange) -> None:
         """Add a request that never got a response."""
 
     def write(self, stream: TextIO) -> None:
@@ -65,45 +65,45 @@ class StoryWriter(QuickPaired[Talk]):
 
     def ask(
         self, frame: Frame, body: Message | None, _decoded: DecodedFrame | None, /
-    ) -> Talk | None:
+    ) -> ObservedExchange | None:
         """Add a request; return it to be kept until its response."""
-        talk = self._talk(frame)
-        if talk is not None and talk.api == _ENVELOPE:
-            talk, body = self._opened(talk, body)
-        if talk is None:
+        exchange = self._observed(frame)
+        if exchange is not None and exchange.api == _ENVELOPE:
+            exchange, body = self._opened(exchange, body)
+        if exchange is None:
             return None
-        talk.request = body
+        exchange.request = body
         if body is not None:
-            self.see_request(talk)
-        return talk
+            self.on_request(exchange)
+        return exchange
 
     def answer(
         self,
-        asked: Talk | None,
+        asked: ObservedExchange | None,
         frame: Frame,
         body: Message | None,
         _decoded: DecodedFrame | None,
         /,
     ) -> None:
         """Add a response."""
-        talk = asked or self._talk(frame)
+        exchange = asked or self._observed(frame)
         if isinstance(body, EnvelopeResponse):
-            api = None if talk is None else talk.inside
+            api = None if exchange is None else exchange.inner_api
             body = None if api is None else response_inside(body, api)
-        if talk is None or body is None:
+        if exchange is None or body is None:
             return
         self.note_time(frame.time)
-        talk.answered, talk.response = frame.time, body
-        self.see_response(talk)
+        exchange.response_time, exchange.response = frame.time, body
+        self.on_response(exchange)
 
-    def weight(self, frame: Frame, kept: Talk | None, /) -> int:
+    def weight(self, frame: Frame, kept: ObservedExchange | None, /) -> int:
         """Return the memory that a request with its body takes. Units: bytes."""
         own = super().weight(frame, kept)
         return own if kept is None or kept.request is None else own + objects_of(kept.request)
 
-    def unanswered(self, asked: Talk, _is_awaited: bool, /) -> None:
+    def unanswered(self, asked: ObservedExchange, _is_awaited: bool, /) -> None:
         """Add a request that gets no response."""
-        self.see_unanswered(asked)
+        self.on_unanswered(asked)
 
     def finish(self) -> None:
         """Write the story."""
@@ -111,15 +111,17 @@ class StoryWriter(QuickPaired[Talk]):
         self.write(self._stream)
         self._stream.flush()
 
-    def _talk(self, frame: Frame) -> Talk | None:
+    def _observed(self, frame: Frame) -> ObservedExchange | None:
         self.note_time(frame.time)
         name = API_NAMES.get(-1 if frame.api_key is None else frame.api_key, "")
         if name not in self.apis and not (name == _ENVELOPE and self.forwarded):
             return None
         client = frame.request.client_id if frame.request is not None else None
-        return Talk(frame.connection, client or "", name, frame.time)
+        return ObservedExchange(frame.connection, client or "", name, frame.time)
 
-    def _opened(self, talk: Talk, body: Message | None) -> tuple[Talk | None, Message | None]:
+    def _opened(
+        self, exchange: ObservedExchange, body: Message | None
+    ) -> tuple[ObservedExchange | None, Message | None]:
         """Return the request in an envelope in its place; None if the story does not need it."""
         inside = None
         if isinstance(body, EnvelopeRequest):
@@ -128,7 +130,7 @@ class StoryWriter(QuickPaired[Talk]):
         if inside is None:
             return None, None
         name, client = API_NAMES[inside.api[0]], inside.client_id or ""
-        return replace(talk, api=name, client_id=client, inside=inside.api), inside.body
+        return replace(exchange, api=name, client_id=client, inner_api=inside.api), inside.body
 
     def note_time(self, time: float) -> None:
         """Extend the time span of the story to a time. Units: seconds since the epoch."""

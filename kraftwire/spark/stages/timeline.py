@@ -24,7 +24,7 @@ from kraftwire.spark.stages.clusters import of_files, with_cluster
 from kraftwire.spark.stages.stage import Tables
 from kraftwire.spark.tables import TABLES, Table
 from kraftwire.story.raft.metadata_log import Extent
-from kraftwire.story.raft.table_rows import BatchRow, ExchangeRow, QuorumRows, Seen
+from kraftwire.story.raft.table_rows import BatchRow, ExchangeRow, LocatedEvent, QuorumRows
 
 __all__ = ["raft_timeline"]
 
@@ -149,13 +149,13 @@ def _tell(batches: Iterator[tuple[pa.Array, ...]]) -> Any:
                 raise RuntimeError(f"rows of cluster {row['cluster']} are not in time order")
             latest = time_ns
             if row["closed_by"] is not None:
-                quorum.see_ending(_ending(row), row["file"], row["position"])
+                quorum.on_ending(_ending(row), row["file"], row["position"])
             elif row["request"] is None:
                 for each in _batch_rows(row):
-                    quorum.see_batch(each)
+                    quorum.on_batch(each)
             else:
-                quorum.see(_exchange_row(row))
-    events = [_event_row(seen) for seen in quorum.seen()]
+                quorum.on_exchange(_exchange_row(row))
+    events = [_event_row(event) for event in quorum.located_events()]
     return pa.scalar(events, pa.list_(pa.struct(list(_EVENTS.arrow))))
 
 
@@ -201,7 +201,7 @@ def _decoded(record: dict[str, Any]) -> Decoded:
     return Decoded(name, version, message)
 
 
-def _event_row(seen: Seen) -> dict[str, Any]:
+def _event_row(seen: LocatedEvent) -> dict[str, Any]:
     event = seen.event
     return {
         "time_ns": seen.time_ns,

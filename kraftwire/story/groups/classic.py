@@ -20,7 +20,7 @@ from kraftwire.story.groups.model import (
     of_consumer_protocol,
     subscribed,
 )
-from kraftwire.story.observed_exchange import Talk
+from kraftwire.story.observed_exchange import ObservedExchange
 
 __all__ = ["Classic"]
 
@@ -44,55 +44,55 @@ class Classic:
         self._groups = groups
         self._begun: dict[str, _Rebalance] = {}
 
-    def see_join_request(self, talk: Talk) -> None:
+    def on_join_request(self, exchange: ObservedExchange) -> None:
         """Add the request of a member that joins, for the first time or again."""
-        body = talk.request
-        group = self._groups.group(body.group_id, "classic")
-        if group is None or not body.member_id:
+        request = exchange.request
+        group = self._groups.group(request.group_id, "classic")
+        if group is None or not request.member_id:
             return
-        if self._groups.present(group, body.member_id, talk) is not None:
-            self._begin(group, talk.asked)
+        if self._groups.present(group, request.member_id, exchange) is not None:
+            self._begin(group, exchange.request_time)
 
-    def see_join_response(self, talk: Talk) -> None:
+    def on_join_response(self, exchange: ObservedExchange) -> None:
         """Add the answer to JoinGroup: the member's id, or its place in a new generation."""
-        body, told = talk.request, talk.response
-        if body is None:
+        request, response = exchange.request, exchange.response
+        if request is None:
             return
-        group = self._groups.group(body.group_id, "classic")
-        if group is None or told.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+        group = self._groups.group(request.group_id, "classic")
+        if group is None or response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             return
-        member = self._groups.present(group, body.member_id or told.member_id, talk)
-        if told.error_code:
-            self._refused(group, member, talk, told.error_code)
+        member = self._groups.present(group, request.member_id or response.member_id, exchange)
+        if response.error_code:
+            self._refused(group, member, exchange, response.error_code)
             return
         if member is None:
-            member = self._join(group, talk)
+            member = self._join(group, exchange)
         if member is None:
             return
-        generation = self._generation(group, told.generation_id, talk)
-        generation.protocol = told.protocol_name or ""
-        leader = group.members.get(told.leader)
-        generation.leader = leader.label if leader else told.leader
-        generation.members.add(told.member_id)
-        generation.end = max(generation.end, talk.answered)
-        member.number = told.generation_id
-        if told.members:
-            self._miss(group, {each.member_id for each in told.members}, generation)
+        generation = self._generation(group, response.generation_id, exchange)
+        generation.protocol = response.protocol_name or ""
+        leader = group.members.get(response.leader)
+        generation.leader = leader.label if leader else response.leader
+        generation.members.add(response.member_id)
+        generation.end = max(generation.end, exchange.response_time)
+        member.number = response.generation_id
+        if response.members:
+            self._miss(group, {each.member_id for each in response.members}, generation)
 
-    def _join(self, group: Group, talk: Talk) -> Member | None:
-        body, told = talk.request, talk.response
+    def _join(self, group: Group, exchange: ObservedExchange) -> Member | None:
+        request, response = exchange.request, exchange.response
         topics: set[str] = set()
-        if body.protocol_type == _CONSUMER:
-            topics = {name for each in body.protocols for name in subscribed(each.metadata)}
-        protocols = listed(each.name for each in body.protocols)
-        remarks = [f"{body.protocol_type} with {protocols}"]
+        if request.protocol_type == _CONSUMER:
+            topics = {name for each in request.protocols for name in subscribed(each.metadata)}
+        protocols = listed(each.name for each in request.protocols)
+        remarks = [f"{request.protocol_type} with {protocols}"]
         remarks += [f"wants {listed(sorted(topics))}"] if topics else []
         member = self._groups.join(
-            group, told.member_id, talk, time=talk.asked,
-            instance_id=body.group_instance_id, remarks=remarks,
+            group, response.member_id, exchange, time=exchange.request_time,
+            instance_id=request.group_instance_id, remarks=remarks,
         )
         if member is not None:
-            self._begin(group, talk.asked, f"{member.label} joins")
+            self._begin(group, exchange.request_time, f"{member.label} joins")
         return member
 
     def _miss(self, group: Group, ids: set[str], generation: Generation) -> None:
@@ -105,68 +105,68 @@ class Classic:
                 self._groups.vanish(group, each, generation.start)
         generation.members |= ids
 
-    def see_sync_response(self, talk: Talk) -> None:
+    def on_sync_response(self, exchange: ObservedExchange) -> None:
         """Add the answer to SyncGroup, which gives a member its assignment."""
-        body, told = talk.request, talk.response
-        group = None if body is None else self._groups.group(body.group_id, "classic")
+        request, response = exchange.request, exchange.response
+        group = None if request is None else self._groups.group(request.group_id, "classic")
         if group is None:
             return
-        member = self._groups.present(group, body.member_id, talk)
-        if told.error_code:
-            self._refused(group, member, talk, told.error_code)
+        member = self._groups.present(group, request.member_id, exchange)
+        if response.error_code:
+            self._refused(group, member, exchange, response.error_code)
             return
-        generation = _known(group, body.generation_id)
+        generation = _known(group, request.generation_id)
         if generation is not None:
-            generation.end = max(generation.end, talk.answered)
+            generation.end = max(generation.end, exchange.response_time)
         if member is None:
             return
-        assignment = of_consumer_protocol(told.assignment)
+        assignment = of_consumer_protocol(response.assignment)
         if assignment != member.assignment or assignment is None:
             member.assignment = assignment
-            member.number = body.generation_id
+            member.number = request.generation_id
             text = f"is assigned {assigned(assignment)}"
             self._groups.say(
-                group, member, talk.answered, "assign", text, assignment=assignment
+                group, member, exchange.response_time, "assign", text, assignment=assignment
             )
 
-    def see_heartbeat_response(self, talk: Talk) -> None:
+    def on_heartbeat_response(self, exchange: ObservedExchange) -> None:
         """Add the answer to a heartbeat, which may tell the member to join again."""
-        body, told = talk.request, talk.response
-        group = None if body is None else self._groups.group(body.group_id, "classic")
+        request, response = exchange.request, exchange.response
+        group = None if request is None else self._groups.group(request.group_id, "classic")
         if group is None:
             return
-        member = self._groups.present(group, body.member_id, talk)
-        if told.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
-            self._begin(group, talk.answered)
-        elif told.error_code:
-            self._refused(group, member, talk, told.error_code)
+        member = self._groups.present(group, request.member_id, exchange)
+        if response.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
+            self._begin(group, exchange.response_time)
+        elif response.error_code:
+            self._refused(group, member, exchange, response.error_code)
         elif member is None:
-            member = self._groups.find(group, body.member_id, talk)
+            member = self._groups.find(group, request.member_id, exchange)
         if member is not None and member.number < 0:
-            member.number = body.generation_id
+            member.number = request.generation_id
 
-    def see_leave_request(self, talk: Talk) -> None:
+    def on_leave_request(self, exchange: ObservedExchange) -> None:
         """Add the request of members that leave."""
-        body = talk.request
-        group = self._groups.group(body.group_id, "classic")
+        request = exchange.request
+        group = self._groups.group(request.group_id, "classic")
         if group is None:
             return
-        left = [(each.member_id, each.group_instance_id, each.reason) for each in body.members]
-        for id, instance_id, reason in left or [(body.member_id, None, None)]:
+        left = [(each.member_id, each.group_instance_id, each.reason) for each in request.members]
+        for id, instance_id, reason in left or [(request.member_id, None, None)]:
             member = group.members.get(id)
             if member is None and instance_id:
                 member = group.instances.get(instance_id)
             if member is None or not member.is_there:
                 continue
             text = words("leaves", [reason] if reason else [])
-            self._groups.leave(group, member, talk.asked, reason or "left", text)
-            self._begin(group, talk.asked, f"{member.label} leaves")
+            self._groups.leave(group, member, exchange.request_time, reason or "left", text)
+            self._begin(group, exchange.request_time, f"{member.label} leaves")
 
     def finish(self) -> None:
         """Report all generations. Order: after all requests and responses."""
         for group in self._groups.by_id.values():
             for each in group.generations if group.kind == "classic" else ():
-                self._tell(group, each)
+                self._report(group, each)
 
     # -- generations ---------------------------------------------------------------------------
 
@@ -178,7 +178,7 @@ class Classic:
         if reason and reason not in begun.reasons and len(begun.reasons) < REASONS_MAX:
             begun.reasons.append(reason)
 
-    def _generation(self, group: Group, number: int, talk: Talk) -> Generation:
+    def _generation(self, group: Group, number: int, exchange: ObservedExchange) -> Generation:
         found = _known(group, number)
         if found is not None:
             # A member that joins while others already have their answers is a reason as well.
@@ -187,14 +187,14 @@ class Classic:
                 found.reasons += late.reasons
                 found.start = min(found.start, late.start)
             return found
-        begun = self._begun.pop(group.id, None) or _Rebalance(talk.asked)
+        begun = self._begun.pop(group.id, None) or _Rebalance(exchange.request_time)
         generation = Generation(
-            number, begun.start, talk.answered, talk.answered, begun.reasons
+            number, begun.start, exchange.response_time, exchange.response_time, begun.reasons
         )
         self._groups.add_generation(group, generation)
         return generation
 
-    def _tell(self, group: Group, each: Generation) -> None:
+    def _report(self, group: Group, each: Generation) -> None:
         remarks = [count_text(each.size, "member")]
         remarks += [f"leader {each.leader}"] if each.leader else []
         remarks += [each.protocol] if each.protocol else []
@@ -210,9 +210,11 @@ class Classic:
         )
         self._groups.events.add(event)
 
-    def _refused(self, group: Group, member: Member | None, talk: Talk, code: int) -> None:
+    def _refused(
+        self, group: Group, member: Member | None, exchange: ObservedExchange, code: int
+    ) -> None:
         if code not in _STEPS:
-            self._groups.refuse(group, member, talk, error_name(code))
+            self._groups.refuse(group, member, exchange, error_name(code))
 
 
 def _known(group: Group, number: int) -> Generation | None:

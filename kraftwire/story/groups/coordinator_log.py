@@ -25,7 +25,7 @@ from kraftwire.story.groups.model import (
     of_topics,
 )
 from kraftwire.story.groups.offsets import Lag
-from kraftwire.story.observed_exchange import Talk
+from kraftwire.story.observed_exchange import ObservedExchange
 
 __all__ = ["CoordinatorLog"]
 
@@ -48,13 +48,13 @@ class CoordinatorLog:
         # Group -> time of its first change since the last epoch, and the changes.
         self._changes: dict[str, tuple[float, list[str]]] = {}
 
-    def see(self, record: Decoded, time: float) -> None:
+    def on_record(self, record: Decoded, time: float) -> None:
         """Add a record. Units: `time` is when it was written, in seconds since the epoch."""
         key: Any = record.key
         if record.type == "GroupMetadata":
-            self._see_classic(key.group, record.message, time)
+            self._on_classic(key.group, record.message, time)
         elif record.type == "OffsetCommit":
-            self._see_commit(key, record.message, time)
+            self._on_commit(key, record.message, time)
         for prefix, kind in _KINDS:
             read = _READERS.get(record.type.removeprefix(prefix))
             if record.type.startswith(prefix) and read is not None:
@@ -64,7 +64,7 @@ class CoordinatorLog:
 
     # -- classic groups ------------------------------------------------------------------------
 
-    def _see_classic(self, id: str, value: Any, time: float) -> None:
+    def _on_classic(self, id: str, value: Any, time: float) -> None:
         group = self._groups.group(id, "classic")
         if group is None:
             return
@@ -80,9 +80,9 @@ class CoordinatorLog:
                 known.last_seen, known.number = time, value.generation
                 self._assign(group, known, of_consumer_protocol(each.assignment), time)
         if members:
-            self._see_generation(group, value, time)
+            self._on_generation(group, value, time)
 
-    def _see_generation(self, group: Group, value: Any, time: float) -> None:
+    def _on_generation(self, group: Group, value: Any, time: float) -> None:
         start, reasons = self._changes.pop(group.id, (time, []))
         latest = group.generations[-1].number if group.generations else -1
         if value.generation <= latest:
@@ -96,7 +96,7 @@ class CoordinatorLog:
 
     # -- the other kinds -----------------------------------------------------------------------
 
-    def _see_member(self, group: Group, key: Any, value: Any, time: float) -> None:
+    def _on_member(self, group: Group, key: Any, value: Any, time: float) -> None:
         """Add a member of a consumer, share or streams group: MemberMetadata."""
         known = group.members.get(key.member_id)
         is_there = known is not None and known.is_there
@@ -106,7 +106,7 @@ class CoordinatorLog:
         elif not is_there:
             self._join(group, value, time, key.member_id)
 
-    def _see_epoch(self, group: Group, _key: Any, value: Any, time: float) -> None:
+    def _on_epoch(self, group: Group, _key: Any, value: Any, time: float) -> None:
         """Add an epoch of a consumer, share or streams group: Metadata."""
         start, reasons = self._changes.pop(group.id, (time, []))
         latest = group.generations[-1].number if group.generations else -1
@@ -114,7 +114,7 @@ class CoordinatorLog:
             generation = Generation(value.epoch, start, time, time, reasons)
             self._groups.add_generation(group, generation)
 
-    def _see_current(self, group: Group, key: Any, value: Any, time: float) -> None:
+    def _on_current(self, group: Group, key: Any, value: Any, time: float) -> None:
         """Add the assignment of a member of such a group: CurrentMemberAssignment."""
         member = group.members.get(key.member_id)
         if member is None or value is None or not member.is_there:
@@ -137,7 +137,7 @@ class CoordinatorLog:
 
     # -- offsets -------------------------------------------------------------------------------
 
-    def _see_commit(self, key: Any, value: Any, time: float) -> None:
+    def _on_commit(self, key: Any, value: Any, time: float) -> None:
         topic_id = getattr(value, "topic_id", None)
         if topic_id:
             self._names.note(key.topic, topic_id)
@@ -152,10 +152,10 @@ class CoordinatorLog:
 
     def _join(self, group: Group, value: Any, time: float, id: str) -> Member | None:
         host = value.client_host.removeprefix("/")
-        talk = Talk(f"{host}:0-", value.client_id, "", time)
+        exchange = ObservedExchange(f"{host}:0-", value.client_id, "", time)
         name = "group_instance_id" if group.kind == "classic" else "instance_id"
         instance_id = getattr(value, name, None)
-        member = self._groups.join(group, id, talk, time=time, instance_id=instance_id)
+        member = self._groups.join(group, id, exchange, time=time, instance_id=instance_id)
         if member is not None:
             self._change(group, time, f"{member.label} joins")
         return member
@@ -176,7 +176,7 @@ class CoordinatorLog:
 
 _Reader = Callable[[CoordinatorLog, Group, Any, Any, float], None]
 _READERS: dict[str, _Reader] = {
-    "CurrentMemberAssignment": CoordinatorLog._see_current,
-    "MemberMetadata": CoordinatorLog._see_member,
-    "Metadata": CoordinatorLog._see_epoch,
+    "CurrentMemberAssignment": CoordinatorLog._on_current,
+    "MemberMetadata": CoordinatorLog._on_member,
+    "Metadata": CoordinatorLog._on_epoch,
 }

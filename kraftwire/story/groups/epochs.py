@@ -24,7 +24,7 @@ from kraftwire.story.groups.model import (
     of_tasks,
     of_topics,
 )
-from kraftwire.story.observed_exchange import Talk
+from kraftwire.story.observed_exchange import ObservedExchange
 
 __all__ = ["HEARTBEATS", "Epochs"]
 
@@ -52,87 +52,95 @@ class Epochs:
         # Group -> times and reasons of changes since its last epoch began.
         self._reasons: dict[str, list[tuple[float, str]]] = {}
 
-    def see_response(self, talk: Talk) -> None:
+    def on_response(self, exchange: ObservedExchange) -> None:
         """Add a heartbeat and its answer."""
-        body, told = talk.request, talk.response
-        group = None if body is None else self._groups.group(body.group_id, HEARTBEATS[talk.api])
-        if body is None or group is None:
+        request, response = exchange.request, exchange.response
+        group = (
+            None
+            if request is None
+            else self._groups.group(request.group_id, HEARTBEATS[exchange.api])
+        )
+        if request is None or group is None:
             return
-        member = self._groups.present(group, body.member_id, talk)
-        if told.error_code:
-            remark = f" ({told.error_message})" if told.error_message else ""
-            self._groups.refuse(group, member, talk, error_name(told.error_code) + remark)
+        member = self._groups.present(group, request.member_id, exchange)
+        if response.error_code:
+            remark = f" ({response.error_message})" if response.error_message else ""
+            self._groups.refuse(group, member, exchange, error_name(response.error_code) + remark)
             return
-        if body.member_epoch in (_LEAVES, _PAUSES):
-            self._leave(group, member, talk)
+        if request.member_epoch in (_LEAVES, _PAUSES):
+            self._leave(group, member, exchange)
             return
         if member is None:
-            id = told.member_id or body.member_id
-            is_new = body.member_epoch == _JOINS
-            member = self._join(group, talk, id) if is_new else self._groups.find(group, id, talk)
+            id = response.member_id or request.member_id
+            is_new = request.member_epoch == _JOINS
+            member = (
+                self._join(group, exchange, id)
+                if is_new
+                else self._groups.find(group, id, exchange)
+            )
         if member is None:
             return
-        member.interval = told.heartbeat_interval_ms / _MS
-        self._reach(group, member, told.member_epoch, talk)
-        self._assign(group, member, talk)
-        for status in getattr(told, "status", None) or ():
+        member.interval = response.heartbeat_interval_ms / _MS
+        self._reach(group, member, response.member_epoch, exchange)
+        self._assign(group, member, exchange)
+        for status in getattr(response, "status", None) or ():
             text = f"is told: {status.status_detail}"
             code = status.status_code
-            self._groups.say(group, member, talk.answered, "status", text, code=code)
+            self._groups.say(group, member, exchange.response_time, "status", text, code=code)
 
-    def _join(self, group: Group, talk: Talk, id: str) -> Member | None:
+    def _join(self, group: Group, exchange: ObservedExchange, id: str) -> Member | None:
         member = self._groups.join(
-            group, id, talk, time=talk.asked,
-            instance_id=getattr(talk.request, "instance_id", None),
-            remarks=[f"wants {each}" for each in _wishes(talk.request)],
+            group, id, exchange, time=exchange.request_time,
+            instance_id=getattr(exchange.request, "instance_id", None),
+            remarks=[f"wants {each}" for each in _wishes(exchange.request)],
         )
         if member is not None:
-            self._note_join(group, talk, f"{member.label} joins")
+            self._note_join(group, exchange, f"{member.label} joins")
         return member
 
-    def _note_join(self, group: Group, talk: Talk, reason: str) -> None:
+    def _note_join(self, group: Group, exchange: ObservedExchange, reason: str) -> None:
         """Note a join as a reason for the latest epoch if it came before, else for the next."""
         latest = group.generations[-1] if group.generations else None
-        is_in_time = latest is not None and talk.asked < latest.known
+        is_in_time = latest is not None and exchange.request_time < latest.known
         if latest is not None and latest.reasons and is_in_time:
             latest.reasons.append(reason)
-            latest.start = min(latest.start, talk.asked)
+            latest.start = min(latest.start, exchange.request_time)
         else:
-            self._note(group, talk.asked, reason)
+            self._note(group, exchange.request_time, reason)
 
-    def _leave(self, group: Group, member: Member | None, talk: Talk) -> None:
+    def _leave(self, group: Group, member: Member | None, exchange: ObservedExchange) -> None:
         if member is None:
             return
-        is_pause = talk.request.member_epoch == _PAUSES
+        is_pause = exchange.request.member_epoch == _PAUSES
         text = "leaves and keeps its place for a while" if is_pause else "leaves"
         why = "left, keeping its place" if is_pause else "left"
-        self._groups.leave(group, member, talk.asked, why, text)
-        self._note(group, talk.asked, f"{member.label} leaves")
+        self._groups.leave(group, member, exchange.request_time, why, text)
+        self._note(group, exchange.request_time, f"{member.label} leaves")
 
     def _note(self, group: Group, time: float, reason: str) -> None:
         reasons = self._reasons.setdefault(group.id, [])
         if len(reasons) < REASONS_MAX:
             reasons.append((time, reason))
 
-    def _reach(self, group: Group, member: Member, epoch: int, talk: Talk) -> None:
+    def _reach(self, group: Group, member: Member, epoch: int, exchange: ObservedExchange) -> None:
         """Note that a member is in an epoch; the first such member shows that it has begun."""
         latest = group.generations[-1] if group.generations else None
         member.number = epoch
-        if latest is None and talk.request.member_epoch == epoch:
+        if latest is None and exchange.request.member_epoch == epoch:
             # The member joined before the capture began.
             self._before[group.id] = epoch
         known = self._before.get(group.id, -1) if latest is None else latest.number
         if epoch > known:
             reasons = self._reasons.pop(group.id, [])
-            start = min((time for time, _ in reasons), default=talk.asked)
+            start = min((time for time, _ in reasons), default=exchange.request_time)
             texts = [text for _, text in reasons]
-            latest = Generation(epoch, start, talk.answered, talk.answered, texts)
+            latest = Generation(epoch, start, exchange.response_time, exchange.response_time, texts)
             self._groups.add_generation(group, latest)
-            self._miss(group, latest, talk.answered)
+            self._miss(group, latest, exchange.response_time)
         is_here = latest is not None and epoch == latest.number
         if latest is not None and is_here and member.id not in latest.members:
             latest.members.add(member.id)
-            latest.end = max(latest.end, talk.answered)
+            latest.end = max(latest.end, exchange.response_time)
 
     def _miss(self, group: Group, generation: Generation, now: float) -> None:
         """Mark members as gone that have been silent for too long."""
@@ -142,29 +150,29 @@ class Epochs:
                     generation.reasons.append(f"{each.label} is missing")
                 self._groups.vanish(group, each, now)
 
-    def _assign(self, group: Group, member: Member, talk: Talk) -> None:
-        told = talk.response
+    def _assign(self, group: Group, member: Member, exchange: ObservedExchange) -> None:
+        response = exchange.response
         is_streams = group.kind == "streams"
-        found = self._told(told, member.assignment, is_streams=is_streams)
+        found = self._assignment_in(response, member.assignment, is_streams=is_streams)
         if found is None or found == (member.assignment or {}):
             member.assignment = member.assignment if found is None else found
             return
         member.assignment = found
         for generation in group.generations[-1:]:
             if member.number >= generation.number - 1:
-                generation.end = max(generation.end, talk.answered)
+                generation.end = max(generation.end, exchange.response_time)
         text = f"is assigned {assigned(found, is_tasks=is_streams)}"
-        self._groups.say(group, member, talk.answered, "assign", text, assignment=found)
+        self._groups.say(group, member, exchange.response_time, "assign", text, assignment=found)
 
-    def _told(
-        self, told: Any, before: Assignment | None, *, is_streams: bool
+    def _assignment_in(
+        self, response: Any, before: Assignment | None, *, is_streams: bool
     ) -> Assignment | None:
         """Return the assignment in an answer; None if it has not changed."""
         if is_streams:
-            return of_tasks(told, before)
-        if told.assignment is None:
+            return of_tasks(response, before)
+        if response.assignment is None:
             return None
-        return of_topics(told.assignment.topic_partitions, self._names)
+        return of_topics(response.assignment.topic_partitions, self._names)
 
     def finish(self) -> None:
         """Report all epochs. Order: after all heartbeats."""

@@ -8,7 +8,7 @@ from kraftwire.capture.limits import GROUP_GENERATIONS_MAX, GROUP_MEMBERS_MAX, G
 from kraftwire.decode.text import duration_text, listed, words
 from kraftwire.story.events import Event, Events
 from kraftwire.story.groups.model import Generation, Group, Kind, Member
-from kraftwire.story.observed_exchange import Talk
+from kraftwire.story.observed_exchange import ObservedExchange
 
 __all__ = ["REASONS_MAX", "VANISHED", "Groups"]
 
@@ -44,25 +44,25 @@ class Groups:
         group.kind = kind or group.kind
         return group
 
-    def see_ending(self, connection: str, time: float) -> None:
+    def on_ending(self, connection: str, time: float) -> None:
         """Note the end of a connection."""
         if len(self._endings) < GROUP_MEMBERS_MAX:
             self._endings.setdefault(connection, time)
 
-    def present(self, group: Group, id: str, talk: Talk) -> Member | None:
+    def present(self, group: Group, id: str, exchange: ObservedExchange) -> Member | None:
         """Return a current member, and note its request; None if it is not a current member."""
         member = group.members.get(id)
         if member is None or not member.is_there:
             return None
-        member.last_seen = talk.asked
-        member.connection = talk.connection
+        member.last_seen = exchange.request_time
+        member.connection = exchange.connection
         return member
 
     def join(
         self,
         group: Group,
         id: str,
-        talk: Talk,
+        exchange: ObservedExchange,
         *,
         time: float,
         instance_id: str | None = None,
@@ -80,11 +80,11 @@ class Groups:
         elif replaced is not None:
             label = replaced.label
         else:
-            label = _label(group, instance_id or talk.client_id or id)
+            label = _label(group, instance_id or exchange.client_id or id)
         self._member_count += known is None
         member = Member(
-            id, label, talk.client_id, talk.host, time, talk.asked, instance_id,
-            connection=talk.connection,
+            id, label, exchange.client_id, exchange.host, time, exchange.request_time, instance_id,
+            connection=exchange.connection,
         )
         if replaced is not None and replaced.id != id and replaced.is_there:
             self._end(replaced, time, "replaced by a new process of the same instance id")
@@ -95,18 +95,23 @@ class Groups:
         self.say(group, member, time, "join" if verb == "joins" else "present", text, memberId=id)
         return member
 
-    def find(self, group: Group, id: str, talk: Talk) -> Member | None:
+    def find(self, group: Group, id: str, exchange: ObservedExchange) -> Member | None:
         """Add a member that joined before the capture began, as the answer to its request shows.
 
         Returns None if it is known as a member, or has left since it sent the request.
         """
         known = group.members.get(id)
-        if known is not None and (known.ended is None or talk.asked <= known.ended):
+        if known is not None and (known.ended is None or exchange.request_time <= known.ended):
             return None
-        instance_id = getattr(talk.request, "group_instance_id", None)
-        instance_id = instance_id or getattr(talk.request, "instance_id", None)
+        instance_id = getattr(exchange.request, "group_instance_id", None)
+        instance_id = instance_id or getattr(exchange.request, "instance_id", None)
         return self.join(
-            group, id, talk, time=talk.asked, instance_id=instance_id, verb="is a member,"
+            group,
+            id,
+            exchange,
+            time=exchange.request_time,
+            instance_id=instance_id,
+            verb="is a member,",
         )
 
     def leave(self, group: Group, member: Member, time: float, why: str, text: str) -> None:
@@ -126,13 +131,15 @@ class Groups:
         seconds = time - member.last_seen
         self.say(group, member, time, "gone", text, silentSeconds=seconds)
 
-    def refuse(self, group: Group, member: Member | None, talk: Talk, error: str) -> None:
+    def refuse(
+        self, group: Group, member: Member | None, exchange: ObservedExchange, error: str
+    ) -> None:
         """Note that a member's request is refused."""
-        who = member.label if member else talk.client_id
-        text = f"{talk.api} is refused: {error}"
-        details = {"api": talk.api, "error": error}
+        who = member.label if member else exchange.client_id
+        text = f"{exchange.api} is refused: {error}"
+        details = {"api": exchange.api, "error": error}
         number = member.number if member and member.number >= 0 else None
-        event = Event(talk.answered, "error", group.id, text, who, number, details)
+        event = Event(exchange.response_time, "error", group.id, text, who, number, details)
         self.events.add(event)
 
     def say(

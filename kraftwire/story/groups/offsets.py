@@ -10,7 +10,7 @@ from kraftwire.decode.body.topics import TopicNames
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.groups.members import Groups
 from kraftwire.story.groups.model import Group, Member, Offsets, Place
-from kraftwire.story.observed_exchange import Talk, carried
+from kraftwire.story.observed_exchange import ObservedExchange, carried
 
 _LATEST = -1
 
@@ -26,61 +26,63 @@ class Lag:
         # Partition -> the offsets that groups have committed for it.
         self._interested: dict[Place, list[Offsets]] = {}
 
-    def see_response(self, talk: Talk) -> None:
+    def on_response(self, exchange: ObservedExchange) -> None:
         """Add the offsets in a response."""
-        if talk.request is not None:
-            _READERS[talk.api](self, talk)
+        if exchange.request is not None:
+            _READERS[exchange.api](self, exchange)
 
     # -- what groups commit --------------------------------------------------------------------
 
-    def see_commit(self, talk: Talk) -> None:
+    def on_commit(self, exchange: ObservedExchange) -> None:
         """Add the offsets of OffsetCommit or TxnOffsetCommit."""
-        body = talk.request
-        group = self._groups.group(body.group_id)
+        request = exchange.request
+        group = self._groups.group(request.group_id)
         if group is None:
             return
-        member = self._groups.present(group, body.member_id, talk) if body.member_id else None
-        errors = _errors(talk.response)
-        for topic, each in _pairs(body.topics):
+        member = (
+            self._groups.present(group, request.member_id, exchange) if request.member_id else None
+        )
+        errors = _errors(exchange.response)
+        for topic, each in _pairs(request.topics):
             error = errors.get((_key(topic), each.partition_index), 0)
             if error:
-                self._groups.refuse(group, member, talk, error_name(error))
+                self._groups.refuse(group, member, exchange, error_name(error))
                 continue
             place = self._name(topic), each.partition_index
-            offsets = self.note_commit(group, place, each.committed_offset, talk.answered)
+            offsets = self.note_commit(group, place, each.committed_offset, exchange.response_time)
             if offsets is not None:
                 offsets.commits += 1
-                offsets.client = member.label if member else talk.client_id
+                offsets.client = member.label if member else exchange.client_id
 
-    def see_fetched_offsets(self, talk: Talk) -> None:
+    def on_fetched_offsets(self, exchange: ObservedExchange) -> None:
         """Add the offsets in an answer to OffsetFetch."""
-        told = talk.response
-        found = [(each.group_id, each.topics) for each in told.groups]
-        for id, topics in found or [(talk.request.group_id, told.topics)]:
+        response = exchange.response
+        found = [(each.group_id, each.topics) for each in response.groups]
+        for id, topics in found or [(exchange.request.group_id, response.topics)]:
             group = self._groups.group(id)
             for topic, each in _pairs(topics) if group is not None else ():
                 place = self._name(topic), each.partition_index
                 if group is not None and each.committed_offset >= 0 and not each.error_code:
-                    self.note_commit(group, place, each.committed_offset, talk.answered)
+                    self.note_commit(group, place, each.committed_offset, exchange.response_time)
 
-    def see_share_state(self, talk: Talk) -> None:
+    def on_share_state(self, exchange: ObservedExchange) -> None:
         """Add the start offsets of WriteShareGroupState: all records before them are done.
 
         Brokers write these to the share coordinator, so only traffic among brokers shows them.
         """
-        group = self._groups.group(talk.request.group_id, "share")
+        group = self._groups.group(exchange.request.group_id, "share")
         errors = {
             (topic.topic_id, each.partition): each.error_code
-            for topic in talk.response.results
+            for topic in exchange.response.results
             for each in topic.partitions
         }
-        for topic, each in _pairs(talk.request.topics) if group is not None else ():
+        for topic, each in _pairs(exchange.request.topics) if group is not None else ():
             error = errors.get((topic.topic_id, each.partition))
             if group is None or error or each.start_offset < 0:
                 continue
             name = self._names.name(None, topic.topic_id) or topic.topic_id.hex()
             offsets = self.note_commit(
-                group, (name, each.partition), each.start_offset, talk.answered,
+                group, (name, each.partition), each.start_offset, exchange.response_time,
                 done=max(0, each.delivery_complete_count),
             )
             if offsets is not None:
@@ -108,38 +110,44 @@ class Lag:
 
     # -- where partitions end ------------------------------------------------------------------
 
-    def see_fetch(self, talk: Talk) -> None:
+    def on_fetch(self, exchange: ObservedExchange) -> None:
         """Add the high watermarks in an answer to Fetch."""
-        for topic in talk.response.responses:
+        for topic in exchange.response.responses:
             name = self._names.name(topic.topic, topic.topic_id)
             for each in topic.partitions if name else ():
                 if not each.error_code and name:
-                    self.note_end((name, each.partition_index), each.high_watermark, talk.answered)
+                    self.note_end(
+                        (name, each.partition_index), each.high_watermark, exchange.response_time
+                    )
 
-    def see_list(self, talk: Talk) -> None:
+    def on_list(self, exchange: ObservedExchange) -> None:
         """Add the latest offsets in an answer to ListOffsets."""
-        asked = {
+        timestamps = {
             (topic.name, each.partition_index): each.timestamp
-            for topic, each in _pairs(talk.request.topics)
+            for topic, each in _pairs(exchange.request.topics)
         }
-        for topic, each in _pairs(talk.response.topics):
+        for topic, each in _pairs(exchange.response.topics):
             place = topic.name, each.partition_index
-            if asked.get(place) == _LATEST and not each.error_code:
-                self.note_end(place, (each.old_style_offsets or [each.offset])[0], talk.answered)
+            if timestamps.get(place) == _LATEST and not each.error_code:
+                self.note_end(
+                    place, (each.old_style_offsets or [each.offset])[0], exchange.response_time
+                )
 
-    def see_produce(self, talk: Talk) -> None:
+    def on_produce(self, exchange: ObservedExchange) -> None:
         """Add the ends of acknowledged batches."""
         counts = {
             (_key(topic), part.index): carried("", part.index, part.records).records
-            for topic in talk.request.topic_data
+            for topic in exchange.request.topic_data
             for part in topic.partition_data
         }
-        for topic in talk.response.responses:
+        for topic in exchange.response.responses:
             name = self._names.name(topic.name, topic.topic_id)
             for each in topic.partition_responses if name else ():
                 count = counts.get((_key(topic), each.index), 0)
                 if name and count and not each.error_code and each.base_offset >= 0:
-                    self.note_end((name, each.index), each.base_offset + count, talk.answered)
+                    self.note_end(
+                        (name, each.index), each.base_offset + count, exchange.response_time
+                    )
 
     def note_end(self, place: Place, end: int, time: float) -> None:
         """Note the end of a partition, if it is larger than the known one."""
@@ -162,13 +170,13 @@ class Lag:
 
 
 _READERS = {
-    "Fetch": Lag.see_fetch,
-    "ListOffsets": Lag.see_list,
-    "OffsetCommit": Lag.see_commit,
-    "OffsetFetch": Lag.see_fetched_offsets,
-    "Produce": Lag.see_produce,
-    "TxnOffsetCommit": Lag.see_commit,
-    "WriteShareGroupState": Lag.see_share_state,
+    "Fetch": Lag.on_fetch,
+    "ListOffsets": Lag.on_list,
+    "OffsetCommit": Lag.on_commit,
+    "OffsetFetch": Lag.on_fetched_offsets,
+    "Produce": Lag.on_produce,
+    "TxnOffsetCommit": Lag.on_commit,
+    "WriteShareGroupState": Lag.on_share_state,
 }
 
 
@@ -199,25 +207,25 @@ class Shares:
     def __init__(self, groups: Groups) -> None:
         self._groups = groups
 
-    def see_response(self, talk: Talk) -> None:
+    def on_response(self, exchange: ObservedExchange) -> None:
         """Add a ShareFetch or ShareAcknowledge."""
-        body, told = talk.request, talk.response
-        group = None if body is None else self._groups.group(body.group_id, "share")
+        request, response = exchange.request, exchange.response
+        group = None if request is None else self._groups.group(request.group_id, "share")
         if group is None:
             return
-        member = self._groups.present(group, body.member_id, talk)
-        if told.error_code:
-            self._groups.refuse(group, member, talk, error_name(told.error_code))
+        member = self._groups.present(group, request.member_id, exchange)
+        if response.error_code:
+            self._groups.refuse(group, member, exchange, error_name(response.error_code))
         if member is None:
             return
-        for topic in body.topics:
+        for topic in request.topics:
             for part in topic.partitions:
                 _acknowledge(member, part.acknowledgement_batches)
-        for topic in told.responses:
+        for topic in response.responses:
             for part in topic.partitions:
                 _acquire(member, getattr(part, "acquired_records", ()))
                 if part.error_code:
-                    self._groups.refuse(group, member, talk, error_name(part.error_code))
+                    self._groups.refuse(group, member, exchange, error_name(part.error_code))
 
 
 def _acquire(member: Member, acquired: Any) -> None:

@@ -10,7 +10,7 @@ from kraftwire.story.groups.coordinator_log import CoordinatorLog
 from kraftwire.story.groups.epochs import HEARTBEATS, Epochs
 from kraftwire.story.groups.members import Groups
 from kraftwire.story.groups.offsets import Lag, Shares
-from kraftwire.story.observed_exchange import Talk
+from kraftwire.story.observed_exchange import ObservedExchange
 
 __all__ = ["APIS", "ENDS", "GroupStory"]
 
@@ -38,36 +38,36 @@ class GroupStory:
         self._shares = Shares(self.groups)
         self._log = CoordinatorLog(self.groups, self.lag, names)
 
-    def see_request(self, talk: Talk) -> None:
+    def on_request(self, exchange: ObservedExchange) -> None:
         """Add a request; most are used only with their responses."""
-        if talk.api == "JoinGroup":
-            self._classic.see_join_request(talk)
-        elif talk.api == "LeaveGroup":
-            self._classic.see_leave_request(talk)
+        if exchange.api == "JoinGroup":
+            self._classic.on_join_request(exchange)
+        elif exchange.api == "LeaveGroup":
+            self._classic.on_leave_request(exchange)
 
-    def see_response(self, talk: Talk) -> None:
+    def on_response(self, exchange: ObservedExchange) -> None:
         """Add a response."""
-        match talk.api:
+        match exchange.api:
             case "JoinGroup":
-                self._classic.see_join_response(talk)
+                self._classic.on_join_response(exchange)
             case "SyncGroup":
-                self._classic.see_sync_response(talk)
+                self._classic.on_sync_response(exchange)
             case "Heartbeat":
-                self._classic.see_heartbeat_response(talk)
+                self._classic.on_heartbeat_response(exchange)
             case "ShareAcknowledge" | "ShareFetch":
-                self._shares.see_response(talk)
+                self._shares.on_response(exchange)
             case api if api in HEARTBEATS:
-                self._epochs.see_response(talk)
+                self._epochs.on_response(exchange)
             case api if api in _OFFSETS:
-                self.lag.see_response(talk)
+                self.lag.on_response(exchange)
 
-    def see_ending(self, connection: str, time: float) -> None:
+    def on_ending(self, connection: str, time: float) -> None:
         """Add the end of a connection."""
-        self.groups.see_ending(connection, time)
+        self.groups.on_ending(connection, time)
 
-    def see_record(self, record: Decoded, time: float) -> None:
+    def on_record(self, record: Decoded, time: float) -> None:
         """Add a record of a coordinator's log."""
-        self._log.see(record, time)
+        self._log.on_record(record, time)
 
     def finish(self) -> None:
         """Report the generations, which are complete only at the end."""

@@ -13,7 +13,7 @@ from kraftwire.capture.connections.frame_queue import Ending
 from kraftwire.limits import RAFT_PENDING_COUNT_MAX
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.story.raft.model import Sighting, Story
+from kraftwire.story.raft.model import ObservedFrame, Story
 from kraftwire.story.raft.timeline import Timeline
 
 __all__ = ["Clusters"]
@@ -37,24 +37,24 @@ class Clusters:
         self._servers: dict[str, str] = {}
         self._directories: dict[str, str] = {}
 
-    def see(self, seen: Sighting) -> None:
+    def on_frame(self, frame: ObservedFrame) -> None:
         """Add a frame to the story of its cluster."""
-        timeline = self._of_frame(seen)
+        timeline = self._of_frame(frame)
         if timeline is not None:
-            timeline.see(seen)
+            timeline.on_frame(frame)
 
-    def see_ending(self, ending: Ending) -> None:
+    def on_ending(self, ending: Ending) -> None:
         """Add the end of a connection to the story of its cluster."""
         timeline = self._of_server(ending.connection.rpartition("-")[2])
         if timeline is not None:
-            timeline.see_ending(ending)
+            timeline.on_ending(ending)
 
-    def see_directory(self, meta_properties: str, cluster: str, node: int | None) -> None:
+    def on_directory(self, meta_properties: str, cluster: str, node: int | None) -> None:
         """Note the cluster and the node that a log directory belongs to."""
         if cluster and len(self._directories) < RAFT_PENDING_COUNT_MAX:
             self._directories[meta_properties.rpartition("/")[0]] = cluster
         if node is not None:
-            self.of_file(meta_properties, depth=1).see_directory(meta_properties, node)
+            self.of_file(meta_properties, depth=1).on_directory(meta_properties, node)
 
     def of_file(self, file: str, *, depth: int = 2) -> Timeline:
         """Return the timeline for a file `depth` levels below its log directory."""
@@ -73,19 +73,19 @@ class Clusters:
             found.append(story)
         yield from [each for each in found if not each.is_empty] or found[:1]
 
-    def _of_frame(self, seen: Sighting) -> Timeline | None:
-        server, body = seen.server, seen.body
+    def _of_frame(self, frame: ObservedFrame) -> Timeline | None:
+        server, body = frame.server, frame.body
         cluster = _cluster_id(body)
-        if seen.is_request and cluster:
+        if frame.is_request and cluster:
             self._learn(server, cluster, is_sure=False)
             if isinstance(body, BrokerRegistrationRequest):
                 for each in body.listeners:
                     self._learn(f"{each.host}:{each.port}", cluster, is_sure=False)
             return self._of_id(cluster)
-        asked = None if seen.is_request else _cluster_id(seen.request)
-        if asked and getattr(body, "error_code", 0) != ErrorCode.INCONSISTENT_CLUSTER_ID:
-            self._learn(server, asked, is_sure=True)
-        return self._of_id(asked) if asked else self._of_server(server)
+        requested = None if frame.is_request else _cluster_id(frame.request)
+        if requested and getattr(body, "error_code", 0) != ErrorCode.INCONSISTENT_CLUSTER_ID:
+            self._learn(server, requested, is_sure=True)
+        return self._of_id(requested) if requested else self._of_server(server)
 
     def _learn(self, server: str, cluster: str, *, is_sure: bool) -> None:
         """Note the cluster of a server.

@@ -21,8 +21,8 @@ from kraftwire.story.raft.model import (
     Event,
     LeaderOfEpoch,
     NodeId,
+    ObservedFrame,
     Round,
-    Sighting,
     Silence,
 )
 from kraftwire.story.raft.nodes import Nodes
@@ -39,58 +39,58 @@ class Elections:
         self.rounds: list[Round] = []
         self._nodes = nodes
         self._latest: dict[tuple[NodeId, int, bool], Round] = {}
-        self._answered_by: dict[NodeId, tuple[float, NodeId]] = {}
-        self._told_to_end: dict[NodeId, tuple[float, int]] = {}
+        self._last_answers: dict[NodeId, tuple[float, NodeId]] = {}
+        self._last_ends: dict[NodeId, tuple[float, int]] = {}
 
     def note_fetched(self, replica: NodeId, leader: NodeId, time: float) -> None:
         """Note that a leader answered a replica's Fetch."""
-        self._answered_by[replica] = (time, leader)
+        self._last_answers[replica] = (time, leader)
 
     def note_end_epoch(self, receiver: NodeId, leader: int, time: float) -> None:
-        """Note that a leader told a node that its epoch ends."""
-        self._told_to_end[receiver] = (time, leader)
+        """Note that a node received EndQuorumEpoch from a leader."""
+        self._last_ends[receiver] = (time, leader)
 
-    def see_request(self, seen: Sighting, body: VoteRequest) -> None:
+    def on_request(self, frame: ObservedFrame, body: VoteRequest) -> None:
         """Add a candidate's request to a voter."""
-        self._nodes.learn_server(seen.server, body.voter_id)
-        voter = self._nodes.server(seen)
+        self._nodes.learn_server(frame.server, body.voter_id)
+        voter = self._nodes.server(frame)
         for partition in _partitions(body):
-            self._nodes.learn_client(seen, partition.replica_id)
-            current = self._round(seen.time, voter, partition)
-            current.answers[voter] = Answer(seen.time)
+            self._nodes.learn_client(frame, partition.replica_id)
+            current = self._round(frame.time, voter, partition)
+            current.answers[voter] = Answer(frame.time)
 
-    def see_response(self, seen: Sighting, body: VoteResponse) -> None:
+    def on_response(self, frame: ObservedFrame, body: VoteResponse) -> None:
         """Add a voter's answer."""
-        if not isinstance(seen.request, VoteRequest):
+        if not isinstance(frame.request, VoteRequest):
             return
-        voter = self._nodes.server(seen)
+        voter = self._nodes.server(frame)
         answers = {p.partition_index: p for t in body.topics for p in t.partitions}
-        for asked in _partitions(seen.request):
-            key = (asked.replica_id, asked.replica_epoch, asked.pre_vote)
+        for partition in _partitions(frame.request):
+            key = (partition.replica_id, partition.replica_epoch, partition.pre_vote)
             current = self._latest.get(key)
             answer = current.answers.get(voter) if current else None
-            found = answers.get(asked.partition_index)
+            found = answers.get(partition.partition_index)
             if answer is None:
                 continue
-            answer.time = seen.time
+            answer.time = frame.time
             answer.error = body.error_code or (found.error_code if found else 0)
             answer.is_granted = bool(found and found.vote_granted)
             if found:
                 answer.epoch, answer.leader = found.leader_epoch, found.leader_id
 
-    def _round(self, time: float, voter: NodeId, asked: VoteRequestPartition) -> Round:
-        """Return the round that a request belongs to: a new one if the voter was asked before."""
-        key = (asked.replica_id, asked.replica_epoch, asked.pre_vote)
+    def _round(self, time: float, voter: NodeId, partition: VoteRequestPartition) -> Round:
+        """Return the round that a request belongs to: a new one for a second request."""
+        key = (partition.replica_id, partition.replica_epoch, partition.pre_vote)
         current = self._latest.get(key)
         if current is None or voter in current.answers:
             current = Round(
                 time,
-                asked.replica_id,
-                asked.replica_epoch,
-                asked.pre_vote,
-                asked.last_offset,
-                asked.last_offset_epoch,
-                "" if not asked.pre_vote else self._reason(asked.replica_id, time),
+                partition.replica_id,
+                partition.replica_epoch,
+                partition.pre_vote,
+                partition.last_offset,
+                partition.last_offset_epoch,
+                "" if not partition.pre_vote else self._reason(partition.replica_id, time),
             )
             self._latest[key] = current
             if len(self.rounds) < RAFT_EVENT_COUNT_MAX:
@@ -99,10 +99,10 @@ class Elections:
 
     def _reason(self, candidate: int, time: float) -> str:
         """Say why a node gave up on the leader, judging by the last frames that it received."""
-        told = self._told_to_end.get(candidate)
-        if told and time - told[0] < _HANDED_OVER_S:
-            return f"leader {told[1]} ended its epoch"
-        fetched = self._answered_by.get(candidate)
+        ended = self._last_ends.get(candidate)
+        if ended and time - ended[0] < _HANDED_OVER_S:
+            return f"leader {ended[1]} ended its epoch"
+        fetched = self._last_answers.get(candidate)
         if fetched is None:
             return "no leader known"
         return f"{time - fetched[0]:.1f} s after the last answer of leader {fetched[1]}"
@@ -168,7 +168,7 @@ def _answer_json(voter: NodeId, answer: Answer) -> dict[str, object]:
         "error": error_name(answer.error) if answer.time is not None else None,
         "epoch": answer.epoch if answer.epoch >= 0 else None,
         "leader": answer.leader if answer.leader >= 0 else None,
-        "latencyMs": None if answer.time is None else (answer.time - answer.asked) * 1000,
+        "latencyMs": None if answer.time is None else (answer.time - answer.request_time) * 1000,
     }
 
 
@@ -185,8 +185,8 @@ class Leaders:
         self._elections = elections
         self._events: list[Event] = []
         self._conflicts: set[tuple[int, NodeId]] = set()
-        # (former leader, epoch) -> the voters that it told, and their answers.
-        self._goodbyes: dict[tuple[int, int], tuple[float, dict[NodeId, Answer]]] = {}
+        # (former leader, epoch) -> the voters notified, and their answers.
+        self._resignations: dict[tuple[int, int], tuple[float, dict[NodeId, Answer]]] = {}
 
     def note(self, epoch: int, leader: NodeId, time: float, seen_in: str) -> LeaderOfEpoch:
         """Note that a node leads an epoch."""
@@ -220,47 +220,47 @@ class Leaders:
 
     # -- BeginQuorumEpoch ----------------------------------------------------------------------
 
-    def see_begin(self, seen: Sighting, body: BeginQuorumEpochRequest) -> None:
+    def on_begin(self, frame: ObservedFrame, body: BeginQuorumEpochRequest) -> None:
         """Add a BeginQuorumEpoch request, by which a leader announces itself to a voter."""
-        self._nodes.learn_server(seen.server, body.voter_id)
-        voter = self._nodes.server(seen)
+        self._nodes.learn_server(frame.server, body.voter_id)
+        voter = self._nodes.server(frame)
         for partition in (p for topic in body.topics for p in topic.partitions):
             leader, epoch = partition.leader_id, partition.leader_epoch
-            self._nodes.learn_client(seen, leader)
+            self._nodes.learn_client(frame, leader)
             self._nodes.learn_endpoints((leader, e.host, e.port) for e in body.leader_endpoints)
-            known = self.note(epoch, leader, seen.time, "BeginQuorumEpoch")
+            known = self.note(epoch, leader, frame.time, "BeginQuorumEpoch")
             if voter not in known.announced:
-                known.announced[voter] = Answer(seen.time)
-            if seen.time - known.time > _REMINDER_S:
+                known.announced[voter] = Answer(frame.time)
+            if frame.time - known.time > _REMINDER_S:
                 text = f"reminds voter {voter}, which has been silent, of its leader"
-                event = Event(seen.time, "reminder", text, epoch, leader, {"voter": voter})
+                event = Event(frame.time, "reminder", text, epoch, leader, {"voter": voter})
                 self._events.append(event)
 
-    def see_begin_answer(self, seen: Sighting, body: BeginQuorumEpochResponse) -> None:
+    def on_begin_answer(self, frame: ObservedFrame, body: BeginQuorumEpochResponse) -> None:
         """Add a voter's answer: it accepts the leader, or knows a newer one."""
-        if not isinstance(seen.request, BeginQuorumEpochRequest):
+        if not isinstance(frame.request, BeginQuorumEpochRequest):
             return
-        voter = self._nodes.server(seen)
-        asked = [p for topic in seen.request.topics for p in topic.partitions]
-        told = [p for topic in body.topics for p in topic.partitions]
-        for partition in asked:
+        voter = self._nodes.server(frame)
+        requested = [p for topic in frame.request.topics for p in topic.partitions]
+        answered = [p for topic in body.topics for p in topic.partitions]
+        for partition in requested:
             known = self.by_epoch.get(partition.leader_epoch)
             answer = known.announced.get(voter) if known else None
             if answer is not None and answer.time is None:
-                _fill(answer, seen.time, body.error_code, told)
+                _fill(answer, frame.time, body.error_code, answered)
 
     # -- EndQuorumEpoch ------------------------------------------------------------------------
 
-    def see_end(self, seen: Sighting, body: EndQuorumEpochRequest) -> None:
+    def on_end(self, frame: ObservedFrame, body: EndQuorumEpochRequest) -> None:
         """Add an EndQuorumEpoch request, by which a leader tells a voter that its epoch ends."""
-        receiver = self._nodes.server(seen)
+        receiver = self._nodes.server(frame)
         for partition in (p for topic in body.topics for p in topic.partitions):
             leader, epoch = partition.leader_id, partition.leader_epoch
-            self._nodes.learn_client(seen, leader)
-            self._elections.note_end_epoch(receiver, leader, seen.time)
+            self._nodes.learn_client(frame, leader)
+            self._elections.note_end_epoch(receiver, leader, frame.time)
             key = (leader, epoch)
-            time, told = self._goodbyes.setdefault(key, (seen.time, {}))
-            told[receiver] = Answer(seen.time)
+            time, answers = self._resignations.setdefault(key, (frame.time, {}))
+            answers[receiver] = Answer(frame.time)
             known = self.by_epoch.get(epoch)
             if known is not None and known.leader == leader and known.resigned is None:
                 known.resigned = time
@@ -268,17 +268,19 @@ class Leaders:
                     each.candidate_id for each in partition.preferred_candidates
                 ] or list(partition.preferred_successors)
 
-    def see_end_answer(self, seen: Sighting, body: EndQuorumEpochResponse) -> None:
+    def on_end_answer(self, frame: ObservedFrame, body: EndQuorumEpochResponse) -> None:
         """Add a voter's answer: it accepts the end of the epoch, or knows a newer epoch."""
-        if not isinstance(seen.request, EndQuorumEpochRequest):
+        if not isinstance(frame.request, EndQuorumEpochRequest):
             return
-        receiver = self._nodes.server(seen)
-        told = [p for topic in body.topics for p in topic.partitions]
-        for partition in (p for topic in seen.request.topics for p in topic.partitions):
-            _, answers = self._goodbyes.get((partition.leader_id, partition.leader_epoch), (0, {}))
+        receiver = self._nodes.server(frame)
+        answered = [p for topic in body.topics for p in topic.partitions]
+        for partition in (p for topic in frame.request.topics for p in topic.partitions):
+            _, answers = self._resignations.get(
+                (partition.leader_id, partition.leader_epoch), (0, {})
+            )
             answer = answers.get(receiver)
             if answer is not None:
-                _fill(answer, seen.time, body.error_code, told)
+                _fill(answer, frame.time, body.error_code, answered)
 
     # -- the end -------------------------------------------------------------------------------
 
@@ -307,8 +309,8 @@ class Leaders:
             known = self.by_epoch[epoch]
             yield self._elected(known, votes.get((epoch, known.leader)), before)
             before = known
-        for (leader, epoch), (time, told) in self._goodbyes.items():
-            yield self._goodbye(leader, epoch, time, told)
+        for (leader, epoch), (time, answers) in self._resignations.items():
+            yield self._resignation(leader, epoch, time, answers)
         yield from self._events
 
     def _elected(
@@ -337,17 +339,17 @@ class Leaders:
         text = words(text, remarks)
         return Event(known.time, "leader", text, known.epoch, known.leader, details)
 
-    def _goodbye(
-        self, leader: int, epoch: int, time: float, told: dict[NodeId, Answer]
+    def _resignation(
+        self, leader: int, epoch: int, time: float, answers: dict[NodeId, Answer]
     ) -> Event:
         known = self.by_epoch.get(epoch)
-        fenced = {n: a for n, a in told.items() if a.error == ErrorCode.FENCED_LEADER_EPOCH}
+        fenced = {n: a for n, a in answers.items() if a.error == ErrorCode.FENCED_LEADER_EPOCH}
         details: dict[str, Any] = {
-            "told": list(told),
+            "told": list(answers),
             "preferred": known.preferred if known else [],
             "refusedBy": list(fenced),
         }
-        names = listed(sorted(told, key=str))
+        names = listed(sorted(answers, key=str))
         if fenced:
             answer = next(iter(fenced.values()))
             newer = f"epoch {answer.epoch}, leader {answer.leader}"

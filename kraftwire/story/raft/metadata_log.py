@@ -60,7 +60,7 @@ class Topics:
         self._by_id: dict[bytes, _Topic] = {}
         self._by_name: dict[str, _Topic] = {}
 
-    def see(self, record: Message, time: float) -> None:
+    def on_record(self, record: Message, time: float) -> None:
         """Add a record of a topic or a partition."""
         if isinstance(record, TopicRecord) and len(self._by_id) < RAFT_TOPIC_COUNT_MAX:
             topic = _Topic(record.name, time)
@@ -235,18 +235,18 @@ class MetadataLog:
         """Whether no batch has been read yet."""
         return self._summary.first_offset is None
 
-    def see_bytes(self, data: bytes | memoryview, time: float) -> int:
+    def on_bytes(self, data: bytes | memoryview, time: float) -> int:
         """Read the records field of a Fetch response; return its end offset, -1 if it is empty."""
         end = -1
         try:
             for batch in read_batches(data):
-                self.see_batch(batch, time)
+                self.on_batch(batch, time)
                 end = batch.last_offset + 1
         except WireError as error:
             self._note_problem(str(error))
         return end
 
-    def see_batch(self, batch: Batch, time: float | None = None) -> None:
+    def on_batch(self, batch: Batch, time: float | None = None) -> None:
         """Read a batch, unless it was read before; `time` is when a frame brought it."""
         epoch = batch.partition_leader_epoch
         extent = Extent(getattr(batch, "base_offset", -1), batch.last_offset, epoch)
@@ -259,7 +259,7 @@ class MetadataLog:
         if found.damage is not None:
             self._note_problem(str(found.damage))
 
-    def see_control_records(
+    def on_control_records(
         self, extent: Extent, records: Iterable[tuple[Decoded, int, float]], time: float | None
     ) -> None:
         """Add the control records of a batch that was decoded elsewhere.
@@ -311,7 +311,7 @@ class MetadataLog:
         if decoded.message is None:
             return
         message, topics = decoded.message, self._topics
-        topics.see(message, place.time)
+        topics.on_record(message, place.time)
         found = highlight(message, place.time, topics, show_secrets=self._show_secrets)
         if found is None:
             return

@@ -35,13 +35,13 @@ NodeId = int | str
 
 
 @dataclass(slots=True)
-class Sighting:
-    """A frame as the timeline sees it.
+class ObservedFrame:
+    """A request or response as input of the timeline.
 
     `time` is in seconds since the epoch, `connection` "client:port-server:port". `body` is None
     where it was not decoded. A response has the body of its `request`, if known, and the time of
-    that request in `asked`. For an envelope, the bodies are those inside, and `is_forwarded` is
-    set.
+    that request in `request_time`. For an envelope, the bodies are those inside, and
+    `is_forwarded` is set.
     """
 
     time: float
@@ -51,7 +51,7 @@ class Sighting:
     body: Message | None = None
     correlation_id: int = 0
     request: Message | None = None
-    asked: float | None = None
+    request_time: float | None = None
     is_forwarded: bool = False
 
     @property
@@ -88,7 +88,7 @@ class Answer:
     `is_granted` is None unless the request is a Vote; `epoch` and `leader` are those in the answer.
     """
 
-    asked: float
+    request_time: float
     time: float | None = None
     is_granted: bool | None = None
     error: int = 0

@@ -10,7 +10,7 @@ from itertools import compress
 from kraftwire.capture.connections.frame_queue import Ending
 from kraftwire.decode.text import ids_text
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX, RAFT_PENDING_COUNT_MAX
-from kraftwire.story.raft.model import Event, NodeId, Sighting, Silence
+from kraftwire.story.raft.model import Event, NodeId, ObservedFrame, Silence
 
 # A replica asks at least every 500 ms (the wait of a Fetch); three times that is unusual.
 SILENCE_S = 1.5
@@ -56,53 +56,53 @@ class Nodes:
             text = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
             self._servers.setdefault(text, node)
 
-    def learn_client(self, seen: Sighting, node: int) -> None:
+    def learn_client(self, frame: ObservedFrame, node: int) -> None:
         """Note which node opened a connection."""
         if node >= 0:
-            self._clients[seen.connection] = node
+            self._clients[frame.connection] = node
 
-    def server(self, seen: Sighting) -> NodeId:
+    def server(self, frame: ObservedFrame) -> NodeId:
         """Return the node that listens."""
-        return self._servers.get(seen.server, seen.server)
+        return self._servers.get(frame.server, frame.server)
 
-    def client(self, seen: Sighting) -> NodeId | None:
+    def client(self, frame: ObservedFrame) -> NodeId | None:
         """Return the node that opened the connection; None if it is unknown or not a node."""
-        return self._clients.get(seen.connection)
+        return self._clients.get(frame.connection)
 
     def ends(self, connection: str) -> tuple[NodeId | None, NodeId]:
         """Return the nodes at both ends, the client first, or None if it is no known node."""
         server = connection.rpartition("-")[2]
         return self._clients.get(connection), self._servers.get(server, server)
 
-    def see(self, seen: Sighting) -> None:
+    def on_frame(self, frame: ObservedFrame) -> None:
         """Note that the sender of a frame is alive.
 
         Order: after the body has shown the sender. Frames that waited for missing packets may come
         late, with the time at which they were on the wire.
         """
         if self._last_frame is None:
-            self._last_frame = seen.time
-        elif seen.time - self._last_frame > _HOLE_S:
-            self._last_seen = dict.fromkeys(self._last_seen, seen.time)
-        self._last_frame = max(self._last_frame, seen.time)
-        if seen.is_request:
-            self._pending[seen.connection, seen.correlation_id] = (seen.server, seen.time)
+            self._last_frame = frame.time
+        elif frame.time - self._last_frame > _HOLE_S:
+            self._last_seen = dict.fromkeys(self._last_seen, frame.time)
+        self._last_frame = max(self._last_frame, frame.time)
+        if frame.is_request:
+            self._pending[frame.connection, frame.correlation_id] = (frame.server, frame.time)
             if len(self._pending) > RAFT_PENDING_COUNT_MAX:
                 self._pending.popitem(last=False)
-            sender = self._clients.get(seen.connection)
+            sender = self._clients.get(frame.connection)
             if sender is not None:
-                self._sign_of_life(sender, seen.time)
-                self._waits_for[sender] = seen.server
+                self._sign_of_life(sender, frame.time)
+                self._waits_for[sender] = frame.server
             return
-        self._pending.pop((seen.connection, seen.correlation_id), None)
-        client = self._clients.get(seen.connection)
-        if client is not None and self._waits_for.get(client) == seen.server:
+        self._pending.pop((frame.connection, frame.correlation_id), None)
+        client = self._clients.get(frame.connection)
+        if client is not None and self._waits_for.get(client) == frame.server:
             # The node had nothing to send before this answer.
             del self._waits_for[client]
-            self._last_seen[client] = max(seen.time, self._last_seen.get(client, seen.time))
-        server = self._servers.get(seen.server)
+            self._last_seen[client] = max(frame.time, self._last_seen.get(client, frame.time))
+        server = self._servers.get(frame.server)
         if server is not None:
-            self._sign_of_life(server, seen.time)
+            self._sign_of_life(server, frame.time)
 
     def finish(self, end: float) -> None:
         """Complete the silences at the end of the capture, and count their unanswered requests."""
@@ -115,8 +115,8 @@ class Nodes:
             first = silence.start - _ON_THE_WAY_S
             last = end if silence.end is None else silence.end
             silence.unanswered = sum(
-                first <= asked <= last and self._servers.get(server) == silence.node
-                for server, asked in self._pending.values()
+                first <= sent <= last and self._servers.get(server) == silence.node
+                for server, sent in self._pending.values()
             )
 
     def _sign_of_life(self, node: NodeId, time: float) -> None:
@@ -194,11 +194,11 @@ class Endings:
         # Connection -> time of its last frame about the quorum.
         self._used: dict[str, float] = {}
 
-    def see_use(self, seen: Sighting) -> None:
+    def on_use(self, frame: ObservedFrame) -> None:
         """Note a frame about the quorum."""
-        self._used[seen.connection] = seen.time
+        self._used[frame.connection] = frame.time
 
-    def see(self, ending: Ending) -> None:
+    def on_ending(self, ending: Ending) -> None:
         """Add the end of a connection.
 
         Order: after the frames before it, which show the nodes at both ends.

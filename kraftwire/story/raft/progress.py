@@ -66,7 +66,7 @@ class Progress:
         self._uncommitted_since: float | None = None
         self._events: list[Event] = []
 
-    def see_fetch(self, node: NodeId, offset: int, time: float) -> None:
+    def on_fetch(self, node: NodeId, offset: int, time: float) -> None:
         """Add a Fetch of a replica from an offset."""
         known = self.replicas.get(node)
         if known is None:
@@ -79,12 +79,12 @@ class Progress:
         self._at_work[node] = max(time, self._at_work.get(node, time))
         known.last_fetch = time
         known.offset = offset
-        self._see_end(offset, time)
+        self._on_end(offset, time)
         lag = max(0, self.log_end - offset)
         known.lag_max = max(known.lag_max, lag)
         self._spans[node].add(time, lag)
 
-    def see_leader(self, leader: NodeId, high_watermark: int, time: float, epoch: int) -> None:
+    def on_leader(self, leader: NodeId, high_watermark: int, time: float, epoch: int) -> None:
         """Add a high watermark that the leader sent."""
         self._leader = leader
         known = self.replicas.get(leader)
@@ -98,12 +98,12 @@ class Progress:
         if since is not None and time - since > _STUCK_S and self.high_watermark >= 0:
             self._note_stuck(since, time, epoch)
         self.high_watermark = high_watermark
-        self._see_end(high_watermark, time)
+        self._on_end(high_watermark, time)
         self._uncommitted_since = time if self.log_end > high_watermark else None
 
-    def see_records(self, end_offset: int, time: float) -> None:
+    def on_records(self, end_offset: int, time: float) -> None:
         """Note that the log has records up to an offset."""
-        self._see_end(end_offset, time)
+        self._on_end(end_offset, time)
 
     def events(self) -> Iterator[Event]:
         """Yield the events of a high watermark that stood still below the end of the log."""
@@ -121,7 +121,7 @@ class Progress:
         known = self.replicas[node] = Replica(node, time, offset, time)
         return known
 
-    def _see_end(self, offset: int, time: float) -> None:
+    def _on_end(self, offset: int, time: float) -> None:
         if offset > self.log_end:
             self.log_end = offset
             if self._uncommitted_since is None and offset > self.high_watermark:

@@ -14,7 +14,7 @@ from typing import Any
 from kraftwire.decode.text import count_text, duration_text, ids_text, words
 from kraftwire.story.raft.model import Event
 
-__all__ = ["folded"]
+__all__ = ["fold_repetitions"]
 
 # Events that change something are never folded, however often they happen.
 _APART = frozenset(
@@ -43,7 +43,7 @@ _MEASURED = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)? ?(?:us|ms|s|min|B|KiB|MiB|G
 
 
 @dataclass(slots=True)
-class _Fold:
+class _Repetition:
     """Repetitions of an event; `first` stands for all."""
 
     first: Event
@@ -51,26 +51,26 @@ class _Fold:
     rest: list[Event]
 
 
-def folded(events: Iterable[Event]) -> list[Event]:
+def fold_repetitions(events: Iterable[Event]) -> list[Event]:
     """Return events in order of time, repetitions folded into one event with their count.
 
     Order: `events` are in order of time.
     """
-    folds: dict[tuple[Any, ...], _Fold] = {}
-    all_folds: list[_Fold] = []
+    latest: dict[tuple[Any, ...], _Repetition] = {}
+    all_repetitions: list[_Repetition] = []
     for event in _arrivals_together(events):
         key = _key(event)
-        known = folds.get(key)
+        known = latest.get(key)
         if known is not None and event.time - known.last.time <= _NEWS_S:
             known.rest.append(event)
             known.last = event
             continue
-        known = _Fold(event, event, [])
-        all_folds.append(known)
+        known = _Repetition(event, event, [])
+        all_repetitions.append(known)
         if event.kind not in _APART:
-            folds[key] = known
-    told = [each for fold in all_folds for each in _events(fold)]
-    return sorted(told, key=lambda each: each.time)
+            latest[key] = known
+    folded_events = [each for repetition in all_repetitions for each in _events(repetition)]
+    return sorted(folded_events, key=lambda each: each.time)
 
 
 def _key(event: Event) -> tuple[Any, ...]:
@@ -78,12 +78,12 @@ def _key(event: Event) -> tuple[Any, ...]:
     return event.kind, event.node, epoch, _MEASURED.sub("", event.text)
 
 
-def _events(fold: _Fold) -> Iterator[Event]:
-    first, last = fold.first, fold.last
-    if 1 + len(fold.rest) < _COUNT_MIN:
-        yield from (first, *fold.rest)
+def _events(repetition: _Repetition) -> Iterator[Event]:
+    first, last = repetition.first, repetition.last
+    if 1 + len(repetition.rest) < _COUNT_MIN:
+        yield from (first, *repetition.rest)
         return
-    count = sum(each.details.get("count", 1) for each in (first, *fold.rest))
+    count = sum(each.details.get("count", 1) for each in (first, *repetition.rest))
     remarks = [f"{count_text(count, 'time')} in {duration_text(last.time - first.time)}"]
     if last.epoch is not None and last.epoch != first.epoch:
         remarks.append(f"up to epoch {last.epoch}")

@@ -17,7 +17,7 @@ from kraftwire.protocol.error_codes import error_name
 from kraftwire.records.decoded import Decoded
 from kraftwire.records.reader import Batch
 from kraftwire.story.raft.metadata_log import MetadataLog, Place
-from kraftwire.story.raft.model import Event, NodeId, Sighting
+from kraftwire.story.raft.model import Event, NodeId, ObservedFrame
 from kraftwire.story.raft.nodes import Nodes
 
 
@@ -55,12 +55,12 @@ class SnapshotFiles:
         self._file = ""
         self._nodes: dict[str, int] = {}
 
-    def see_directory(self, meta_properties: str, node: int) -> None:
+    def on_directory(self, meta_properties: str, node: int) -> None:
         """Note the node whose meta.properties is in a log directory."""
         if len(self._nodes) < RAFT_EVENT_COUNT_MAX:
             self._nodes[meta_properties.rpartition("/")[0]] = node
 
-    def see_batch(self, file: str, batch: Batch) -> None:
+    def on_batch(self, file: str, batch: Batch) -> None:
         """Add a batch of a snapshot file."""
         if self._file != file or batch.position == 0:
             self._begin(file)
@@ -73,7 +73,7 @@ class SnapshotFiles:
             current.written = batch.max_timestamp / 1000
         if not batch.is_control:
             current.records += batch.count or 0
-        self.latest.see_batch(batch)
+        self.latest.on_batch(batch)
 
     def events(self, start: float) -> Iterator[Event]:
         """Yield each snapshot at the time of the last record in it, and when it was written.
@@ -122,16 +122,16 @@ class SnapshotFiles:
         if file in self._files or len(self._files) >= RAFT_EVENT_COUNT_MAX:
             return
         self._current = self._files[file] = _Snapshot(file.rpartition("/")[2], file)
-        self.latest = MetadataLog(self._see_control, show_secrets=self._show_secrets)
+        self.latest = MetadataLog(self._on_control, show_secrets=self._show_secrets)
 
-    def _see_control(self, decoded: Decoded, place: Place) -> None:
+    def _on_control(self, decoded: Decoded, place: Place) -> None:
         current, message = self._current, decoded.message
         if current is None:
             return
         if isinstance(message, SnapshotHeaderRecord):
-            told = message.last_contained_log_timestamp
+            time_ms = message.last_contained_log_timestamp
             # An empty snapshot, which formatting writes, has no such time.
-            current.reached = told / 1000 if told > 0 else place.time or None
+            current.reached = time_ms / 1000 if time_ms > 0 else place.time or None
         elif isinstance(message, VotersRecord):
             current.voters = sorted(each.voter_id for each in message.voters)
 
@@ -225,7 +225,7 @@ class Downloads:
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._instructions: list[_Instruction] = []
-        self._told: dict[NodeId, _Instruction] = {}
+        self._latest_instructions: dict[NodeId, _Instruction] = {}
         self._downloads: list[_Download] = []
         self._current: dict[tuple[NodeId, SnapshotId], _Download] = {}
         self._log_starts: dict[NodeId, int] = {}
@@ -233,7 +233,7 @@ class Downloads:
 
     # -- answers to Fetch ----------------------------------------------------------------------
 
-    def see_instruction(
+    def on_instruction(
         self,
         replica: NodeId,
         snapshot: SnapshotId,
@@ -244,24 +244,24 @@ class Downloads:
         log_start: int,
     ) -> None:
         """Note that a replica which fetches from an offset is told to load a snapshot."""
-        known = self._told.get(replica)
+        known = self._latest_instructions.get(replica)
         if known is None or (known.snapshot, known.epoch, known.offset) != (
             snapshot,
             epoch,
             offset,
         ):
             known = _Instruction(time, replica, snapshot, epoch, offset, log_start)
-            if len(self._told) < RAFT_PENDING_COUNT_MAX:
-                self._told[replica] = known
+            if len(self._latest_instructions) < RAFT_PENDING_COUNT_MAX:
+                self._latest_instructions[replica] = known
             if len(self._instructions) < RAFT_EVENT_COUNT_MAX:
                 self._instructions.append(known)
         known.count += 1
 
-    def see_records(self, replica: NodeId) -> None:
+    def on_records(self, replica: NodeId) -> None:
         """Note that a replica got an answer to Fetch that names no snapshot."""
-        self._told.pop(replica, None)
+        self._latest_instructions.pop(replica, None)
 
-    def see_log_start(self, leader: NodeId, offset: int, *, time: float, epoch: int) -> None:
+    def on_log_start(self, leader: NodeId, offset: int, *, time: float, epoch: int) -> None:
         """Note the log start offset in a leader's answer."""
         known = self._log_starts.get(leader)
         if known is None and len(self._log_starts) >= RAFT_PENDING_COUNT_MAX:
@@ -279,41 +279,41 @@ class Downloads:
 
     # -- FetchSnapshot -------------------------------------------------------------------------
 
-    def see_request(self, seen: Sighting, body: FetchSnapshotRequest) -> None:
+    def on_request(self, frame: ObservedFrame, body: FetchSnapshotRequest) -> None:
         """Add a replica's request for a slice of a snapshot."""
-        self._nodes.learn_client(seen, body.replica_id)
-        source = self._nodes.server(seen)
+        self._nodes.learn_client(frame, body.replica_id)
+        source = self._nodes.server(frame)
         for partition in (p for topic in body.topics for p in topic.partitions):
             id = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
             known = self._current.get((body.replica_id, id))
-            if known is not None and not _goes_on(known, source, partition.position, seen.time):
+            if known is not None and not _goes_on(known, source, partition.position, frame.time):
                 known.is_given_up = not known.is_complete
                 known = None
             if known is None:
                 known = _Download(
-                    body.replica_id, id, source, seen.time, seen.time, partition.position
+                    body.replica_id, id, source, frame.time, frame.time, partition.position
                 )
                 if len(self._current) < RAFT_PENDING_COUNT_MAX:
                     self._current[body.replica_id, id] = known
                 if len(self._downloads) < RAFT_EVENT_COUNT_MAX:
                     self._downloads.append(known)
-            known.end = seen.time
+            known.end = frame.time
 
-    def see_response(self, seen: Sighting, body: FetchSnapshotResponse) -> None:
+    def on_response(self, frame: ObservedFrame, body: FetchSnapshotResponse) -> None:
         """Add a leader's answer: a slice, or an error."""
-        request = seen.request
+        request = frame.request
         if not isinstance(request, FetchSnapshotRequest):
             return
-        asked = [p for topic in request.topics for p in topic.partitions]
-        told = [p for topic in body.topics for p in topic.partitions]
-        for index, partition in enumerate(asked):
+        requested = [p for topic in request.topics for p in topic.partitions]
+        answered = [p for topic in body.topics for p in topic.partitions]
+        for index, partition in enumerate(requested):
             id = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
             known = self._current.get((request.replica_id, id))
             if known is None:
                 continue
-            known.end = seen.time
+            known.end = frame.time
             # A top-level error comes without partitions.
-            answer = told[index] if index < len(told) else None
+            answer = answered[index] if index < len(answered) else None
             known.error = body.error_code or (answer.error_code if answer else 0)
             if answer is None or known.error:
                 continue

@@ -19,12 +19,19 @@ from kraftwire.decode.body.quick import quick_payload
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.records.decoded import Decoded
 from kraftwire.story.raft.metadata_log import Extent
-from kraftwire.story.raft.model import QUORUM_APIS, Event, LeaderOfEpoch, NodeId, Sighting, Story
+from kraftwire.story.raft.model import (
+    QUORUM_APIS,
+    Event,
+    LeaderOfEpoch,
+    NodeId,
+    ObservedFrame,
+    Story,
+)
 from kraftwire.story.raft.timeline import Timeline
 from kraftwire.wire.message import Message
 from kraftwire.wire.varint import uvarint_size
 
-__all__ = ["BatchRow", "ExchangeRow", "QuorumRows", "Seen", "stories"]
+__all__ = ["BatchRow", "ExchangeRow", "LocatedEvent", "QuorumRows", "stories"]
 
 _SECOND_NS = 1_000_000_000
 
@@ -68,7 +75,7 @@ class ExchangeRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LocatedEvent:
     """An event, its exact time, and the place of its first frame.
 
     `file` is empty where no frame shows it. `details` are those of the event; for a leader also
@@ -94,8 +101,8 @@ class _Answer:
 class QuorumRows:
     """Makes the story of one cluster.
 
-    Order: `see` exchanges by time and, for the same time, by position; `see_batch` the batches of
-    log files by offset; then call `story`, or `seen` for its events, once.
+    Order: `on_exchange` by time and, for the same time, by position; `on_batch` for the batches of
+    log files by offset; then call `story`, or `located_events`, once.
     """
 
     def __init__(self) -> None:
@@ -104,14 +111,14 @@ class QuorumRows:
         self._count = 0
         self._places = _Places()
 
-    def see(self, row: ExchangeRow) -> None:
+    def on_exchange(self, row: ExchangeRow) -> None:
         """Add an exchange."""
         position = row.position or 0
         self._answer_before(row.time_ns, position)
         time = row.time_ns / _SECOND_NS
         body = _body(row, row.request, is_request=True)
-        self._timeline.see(
-            Sighting(time, row.connection, row.api_key, True, body, row.correlation_id)
+        self._timeline.on_frame(
+            ObservedFrame(time, row.connection, row.api_key, True, body, row.correlation_id)
         )
         if row.position is not None:
             self._places.note(row.time_ns, row.file, row.position)
@@ -123,17 +130,17 @@ class QuorumRows:
         self._count += 1
         heappush(self._waiting, (answer.time_ns, position, self._count, answer))
 
-    def see_batch(self, batch: BatchRow) -> None:
+    def on_batch(self, batch: BatchRow) -> None:
         """Add a batch of a log file; its time is that of its records."""
-        self._timeline.see_control_records(batch.extent, batch.records, None)
+        self._timeline.on_control_records(batch.extent, batch.records, None)
 
-    def see_ending(self, ending: Ending, file: str, position: int) -> None:
+    def on_ending(self, ending: Ending, file: str, position: int) -> None:
         """Add the end of a connection, and the place where it is seen.
 
         Order: among the exchanges, by time.
         """
         self._answer_before(ending.time_ns + 1, 0)
-        self._timeline.see_ending(ending)
+        self._timeline.on_ending(ending)
         self._places.note(ending.time_ns, file, position)
 
     def story(self) -> Story:
@@ -141,7 +148,7 @@ class QuorumRows:
         self._answer_before(None, 0)
         return self._timeline.story()
 
-    def seen(self) -> Iterator[Seen]:
+    def located_events(self) -> Iterator[LocatedEvent]:
         """Yield the events of the story, each with the place of its first frame."""
         story = self.story()
         leaders: dict[tuple[int | None, NodeId | None], LeaderOfEpoch] = {
@@ -153,7 +160,7 @@ class QuorumRows:
                 leader = leaders[event.epoch, event.node]
                 details = {**details, "end": leader.end, "ending": leader.ending or None}
             time_ns, file, position = self._places.find(event.time)
-            yield Seen(event, time_ns, details, file, position)
+            yield LocatedEvent(event, time_ns, details, file, position)
 
     def _answer_before(self, time_ns: int | None, position: int) -> None:
         waiting = self._waiting
@@ -167,15 +174,15 @@ class QuorumRows:
         body = _body(row, row.response, is_request=False)
         if isinstance(body, FetchSnapshotResponse) and row.response_size is not None:
             _restore_slice(body, row.response_size - len(row.response))
-        asked = None if answer.request is None else row.time_ns / _SECOND_NS
-        self._timeline.see(
-            Sighting(
+        request_time = None if answer.request is None else row.time_ns / _SECOND_NS
+        self._timeline.on_frame(
+            ObservedFrame(
                 time, row.connection, row.api_key, False, body, row.correlation_id,
-                answer.request, asked,
+                answer.request, request_time,
             )
         )
         for batch in row.batches:
-            self._timeline.see_control_records(batch.extent, batch.records, time)
+            self._timeline.on_control_records(batch.extent, batch.records, time)
         if row.response_position is not None:
             file = row.response_file or row.file
             self._places.note(answer.time_ns, file, row.response_position)
@@ -211,7 +218,7 @@ def stories(rows: Iterable[ExchangeRow]) -> dict[str | None, Story]:
     """Return the story of every cluster, by its id. Order: `rows` are in order of time."""
     quorums: dict[str | None, QuorumRows] = {}
     for row in rows:
-        quorums.setdefault(row.cluster, QuorumRows()).see(row)
+        quorums.setdefault(row.cluster, QuorumRows()).on_exchange(row)
     return {cluster: quorum.story() for cluster, quorum in quorums.items()}
 
 

@@ -36,7 +36,7 @@ from kraftwire.records.decoded import Decoded
 from kraftwire.records.reader import Batch
 from kraftwire.story.raft.elections import Elections, Leaders
 from kraftwire.story.raft.metadata_log import Extent, MetadataLog, Place
-from kraftwire.story.raft.model import Event, NodeId, Sighting, Silence, Story
+from kraftwire.story.raft.model import Event, NodeId, ObservedFrame, Silence, Story
 from kraftwire.story.raft.nodes import Endings, Nodes
 from kraftwire.story.raft.progress import Progress
 from kraftwire.story.raft.snapshots import Downloads, SnapshotFiles, SnapshotId
@@ -57,7 +57,7 @@ _SHUTDOWN_S = 6.0
 class Timeline:
     """Gathers the story of one quorum.
 
-    Order: `see` frames, or `see_batch` batches, as they come; then call `story` once.
+    Order: `on_frame`, or `on_batch`, as they come; then call `story` once.
     """
 
     def __init__(self, *, show_secrets: bool = False) -> None:
@@ -65,7 +65,7 @@ class Timeline:
         self._members = Members(self._nodes)
         self._downloads = Downloads(self._nodes)
         self._log = MetadataLog(
-            self._see_control, self._members.note_truncation, show_secrets=show_secrets
+            self._on_control, self._members.note_truncation, show_secrets=show_secrets
         )
         self._snapshots = SnapshotFiles(show_secrets=show_secrets)
         self._elections = Elections(self._nodes)
@@ -76,49 +76,49 @@ class Timeline:
         self._start: float | None = None
         self._end = 0.0
 
-    def see(self, seen: Sighting) -> None:
+    def on_frame(self, frame: ObservedFrame) -> None:
         """Add a frame."""
-        self._note_time(seen.time)
-        if seen.body is not None:
-            if seen.is_request:
-                self._see_request(seen, seen.body)
+        self._note_time(frame.time)
+        if frame.body is not None:
+            if frame.is_request:
+                self._on_request(frame, frame.body)
             else:
-                self._see_response(seen, seen.body)
-            self._endings.see_use(seen)
-        self._nodes.see(seen)
+                self._on_response(frame, frame.body)
+            self._endings.on_use(frame)
+        self._nodes.on_frame(frame)
 
-    def see_ending(self, ending: Ending) -> None:
+    def on_ending(self, ending: Ending) -> None:
         """Add the end of a connection."""
-        self._endings.see(ending)
+        self._endings.on_ending(ending)
 
-    def see_batch(self, batch: Batch) -> None:
+    def on_batch(self, batch: Batch) -> None:
         """Add a batch of a metadata log; its time is that of its records."""
         self._note_batch(batch)
-        self._log.see_batch(batch)
+        self._log.on_batch(batch)
 
-    def see_control_records(
+    def on_control_records(
         self, extent: Extent, records: Iterable[tuple[Decoded, int, float]], time: float | None
     ) -> None:
         """Add the control records of a batch of the metadata log that was decoded elsewhere.
 
-        Arguments: as for `MetadataLog.see_control_records`. Without `time`, the records' own times
+        Arguments: as for `MetadataLog.on_control_records`. Without `time`, the records' own times
         count.
         """
         rows = list(records)
         for _, _, written in rows if time is None else ():
             self._note_time(written)
-        self._log.see_control_records(extent, rows, time)
+        self._log.on_control_records(extent, rows, time)
         if time is not None:
-            self._progress.see_records(extent.last_offset + 1, time)
+            self._progress.on_records(extent.last_offset + 1, time)
 
-    def see_snapshot_batch(self, file: str, batch: Batch) -> None:
+    def on_snapshot_batch(self, file: str, batch: Batch) -> None:
         """Add a batch of a snapshot file."""
         self._note_batch(batch)
-        self._snapshots.see_batch(file, batch)
+        self._snapshots.on_batch(file, batch)
 
-    def see_directory(self, meta_properties: str, node: int) -> None:
+    def on_directory(self, meta_properties: str, node: int) -> None:
         """Note the node that a log directory belongs to, from its meta.properties."""
-        self._snapshots.see_directory(meta_properties, node)
+        self._snapshots.on_directory(meta_properties, node)
 
     def _note_batch(self, batch: Batch) -> None:
         if batch.max_timestamp > 0:
@@ -126,124 +126,129 @@ class Timeline:
 
     # -- requests ------------------------------------------------------------------------------
 
-    def _see_request(self, seen: Sighting, body: Any) -> None:
+    def _on_request(self, frame: ObservedFrame, body: Any) -> None:
         match body:
             case FetchRequest():
-                self._see_fetch(seen, body)
+                self._on_fetch(frame, body)
             case VoteRequest():
-                self._elections.see_request(seen, body)
+                self._elections.on_request(frame, body)
             case BeginQuorumEpochRequest():
-                self._leaders.see_begin(seen, body)
+                self._leaders.on_begin(frame, body)
             case EndQuorumEpochRequest():
-                self._leaders.see_end(seen, body)
+                self._leaders.on_end(frame, body)
             case FetchSnapshotRequest():
-                self._downloads.see_request(seen, body)
+                self._downloads.on_request(frame, body)
             case (
                 AddRaftVoterRequest()
                 | RemoveRaftVoterRequest()
                 | UpdateRaftVoterRequest()
                 | UpdateFeaturesRequest()
             ):
-                self._members.changes.see_request(seen, body)
+                self._members.changes.on_request(frame, body)
             case _ if body.NAME in _REGISTRATIONS:
                 attribute, kind = _REGISTRATIONS[body.NAME]
                 node = getattr(body, attribute)
-                self._nodes.learn_client(seen, node)
+                self._nodes.learn_client(frame, node)
                 self._nodes.kinds.setdefault(node, kind)
 
-    def _see_fetch(self, seen: Sighting, body: FetchRequest) -> None:
-        asked = _asked_partition(body)
+    def _on_fetch(self, frame: ObservedFrame, body: FetchRequest) -> None:
+        requested = _requested_partition(body)
         replica = _replica_id(body)
-        if asked is None or replica < 0:
+        if requested is None or replica < 0:
             return
-        self._nodes.learn_client(seen, replica)
-        self._progress.see_fetch(replica, asked.fetch_offset, seen.time)
+        self._nodes.learn_client(frame, replica)
+        self._progress.on_fetch(replica, requested.fetch_offset, frame.time)
 
     # -- responses -----------------------------------------------------------------------------
 
-    def _see_response(self, seen: Sighting, body: Any) -> None:
+    def _on_response(self, frame: ObservedFrame, body: Any) -> None:
         match body:
             case FetchResponse():
-                self._see_fetched(seen, body)
+                self._on_fetched(frame, body)
             case VoteResponse():
-                self._elections.see_response(seen, body)
+                self._elections.on_response(frame, body)
             case BeginQuorumEpochResponse():
-                self._leaders.see_begin_answer(seen, body)
+                self._leaders.on_begin_answer(frame, body)
             case EndQuorumEpochResponse():
-                self._leaders.see_end_answer(seen, body)
+                self._leaders.on_end_answer(frame, body)
             case FetchSnapshotResponse():
-                self._downloads.see_response(seen, body)
+                self._downloads.on_response(frame, body)
             case DescribeQuorumResponse():
-                self._see_described(seen, body)
+                self._on_described(frame, body)
             case _ if body.NAME.removesuffix("Response") in CHANGES:
-                self._members.changes.see_response(seen, body)
+                self._members.changes.on_response(frame, body)
         endpoints = getattr(body, "node_endpoints", None)
         if endpoints:
             self._nodes.learn_endpoints((e.node_id, e.host, e.port) for e in endpoints)
 
-    def _see_fetched(self, seen: Sighting, body: FetchResponse) -> None:
-        request = seen.request
-        if not isinstance(request, FetchRequest) or _asked_partition(request) is None:
+    def _on_fetched(self, frame: ObservedFrame, body: FetchResponse) -> None:
+        request = frame.request
+        if not isinstance(request, FetchRequest) or _requested_partition(request) is None:
             return
-        told = _fetched_partition(body)
-        if told is None or told.error_code or body.error_code:
+        partition = _fetched_partition(body)
+        if partition is None or partition.error_code or body.error_code:
             return
-        asked = _asked_partition(request)
-        epoch = asked.current_leader_epoch if asked else -1
-        if told.current_leader is not None and told.current_leader.leader_id >= 0:
-            leader, epoch = told.current_leader.leader_id, told.current_leader.leader_epoch
+        requested = _requested_partition(request)
+        epoch = requested.current_leader_epoch if requested else -1
+        if partition.current_leader is not None and partition.current_leader.leader_id >= 0:
+            current = partition.current_leader
+            leader, epoch = current.leader_id, current.leader_epoch
             # Only the leader answers without an error.
-            self._nodes.learn_server(seen.server, leader)
-            self._leaders.note(epoch, leader, seen.time, "Fetch")
-            self._leaders.note_high_watermark(epoch, told.high_watermark)
-        server = self._nodes.server(seen)
-        self._elections.note_fetched(_replica_id(request), server, seen.time)
-        self._progress.see_leader(server, told.high_watermark, seen.time, epoch)
-        self._members.note_high_watermark(told.high_watermark, seen.time)
-        self._downloads.see_log_start(
-            server, told.log_start_offset, time=seen.time, epoch=epoch
+            self._nodes.learn_server(frame.server, leader)
+            self._leaders.note(epoch, leader, frame.time, "Fetch")
+            self._leaders.note_high_watermark(epoch, partition.high_watermark)
+        server = self._nodes.server(frame)
+        self._elections.note_fetched(_replica_id(request), server, frame.time)
+        self._progress.on_leader(server, partition.high_watermark, frame.time, epoch)
+        self._members.note_high_watermark(partition.high_watermark, frame.time)
+        self._downloads.on_log_start(
+            server, partition.log_start_offset, time=frame.time, epoch=epoch
         )
-        self._note_refusals(seen, request, told, epoch)
-        if told.records:
-            end = self._log.see_bytes(told.records, seen.time)
-            self._progress.see_records(end, seen.time)
+        self._note_refusals(frame, request, partition, epoch)
+        if partition.records:
+            end = self._log.on_bytes(partition.records, frame.time)
+            self._progress.on_records(end, frame.time)
 
     def _note_refusals(
-        self, seen: Sighting, request: FetchRequest, told: FetchedPartition, epoch: int
+        self, frame: ObservedFrame, request: FetchRequest, partition: FetchedPartition, epoch: int
     ) -> None:
         """Note a leader's answer that names a diverging epoch or a snapshot instead of records."""
         replica = _replica_id(request)
-        if told.diverging_epoch is not None and told.diverging_epoch.epoch >= 0:
-            ended, end = told.diverging_epoch.epoch, told.diverging_epoch.end_offset
+        if partition.diverging_epoch is not None and partition.diverging_epoch.epoch >= 0:
+            ended, end = partition.diverging_epoch.epoch, partition.diverging_epoch.end_offset
             text = f"log diverges from the leader's: epoch {ended} ends at offset {end} there"
             details = {"divergingEpoch": ended, "endOffset": end}
-            self._events.append(Event(seen.time, "diverging", text, epoch, replica, details))
-        asked = _asked_partition(request)
-        if told.snapshot_id is not None and told.snapshot_id.epoch >= 0 and asked is not None:
-            self._downloads.see_instruction(
+            self._events.append(Event(frame.time, "diverging", text, epoch, replica, details))
+        requested = _requested_partition(request)
+        if (
+            partition.snapshot_id is not None
+            and partition.snapshot_id.epoch >= 0
+            and requested is not None
+        ):
+            self._downloads.on_instruction(
                 replica,
-                SnapshotId(told.snapshot_id.end_offset, told.snapshot_id.epoch),
-                time=seen.time,
+                SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch),
+                time=frame.time,
                 epoch=epoch,
-                offset=asked.fetch_offset,
-                log_start=told.log_start_offset,
+                offset=requested.fetch_offset,
+                log_start=partition.log_start_offset,
             )
         else:
-            self._downloads.see_records(replica)
+            self._downloads.on_records(replica)
 
-    def _see_described(self, seen: Sighting, body: DescribeQuorumResponse) -> None:
+    def _on_described(self, frame: ObservedFrame, body: DescribeQuorumResponse) -> None:
         for topic in body.topics:
             for partition in topic.partitions:
                 if partition.error_code or topic.topic_name != METADATA_TOPIC:
                     continue
                 self._leaders.note(
-                    partition.leader_epoch, partition.leader_id, seen.time, "DescribeQuorum"
+                    partition.leader_epoch, partition.leader_id, frame.time, "DescribeQuorum"
                 )
-                self._members.note_described(partition.current_voters, seen.time)
+                self._members.note_described(partition.current_voters, frame.time)
         listeners = ((n.node_id, each) for n in body.nodes or () for each in n.listeners)
         self._nodes.learn_endpoints((node, each.host, each.port) for node, each in listeners)
 
-    def _see_control(self, decoded: Decoded, place: Place) -> None:
+    def _on_control(self, decoded: Decoded, place: Place) -> None:
         message = decoded.message
         if isinstance(message, LeaderChangeMessage):
             self._leaders.note_change(
@@ -357,7 +362,7 @@ def _replica_id(body: FetchRequest) -> int:
     return state.replica_id if state is not None and state.replica_id >= 0 else body.replica_id
 
 
-def _asked_partition(body: FetchRequest) -> FetchPartition | None:
+def _requested_partition(body: FetchRequest) -> FetchPartition | None:
     """Return the partition of the metadata topic in a Fetch request, or None."""
     for topic in body.topics:
         if topic.topic_id == METADATA_TOPIC_ID or topic.topic == METADATA_TOPIC:

@@ -15,7 +15,7 @@ from kraftwire.messages.update_features_request import UpdateFeaturesRequest
 from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kraftwire.messages.voters_record import Voter, VotersRecord
 from kraftwire.protocol.error_codes import error_name
-from kraftwire.story.raft.model import Event, NodeId, Sighting, VoterSet
+from kraftwire.story.raft.model import Event, NodeId, ObservedFrame, VoterSet
 from kraftwire.story.raft.nodes import Nodes
 from kraftwire.wire.fast import ZERO_UUID
 from kraftwire.wire.json_form import uuid_to_text
@@ -82,12 +82,14 @@ class Members:
 
     def note_described(self, voters: Iterable[ReplicaState], time: float) -> None:
         """Add the voters of a DescribeQuorum answer, if they differ from the known ones."""
-        told = {each.replica_id: _directory(each.replica_directory_id) for each in voters}
+        directories = {each.replica_id: _directory(each.replica_directory_id) for each in voters}
         latest = self._latest()
-        is_news = latest is None or _changes(latest, VoterSet(time, None, dict(told), told))
+        is_news = latest is None or _changes(
+            latest, VoterSet(time, None, dict(directories), directories)
+        )
         if is_news and len(self.voter_sets) < RAFT_EVENT_COUNT_MAX:
-            places = dict.fromkeys(sorted(told), "")
-            self.voter_sets.append(VoterSet(time, None, places, told))
+            places = dict.fromkeys(sorted(directories), "")
+            self.voter_sets.append(VoterSet(time, None, places, directories))
 
     def note_version(self, level: int, *, offset: int, time: float) -> None:
         """Add a KRaftVersionRecord from the log."""
@@ -249,7 +251,7 @@ class Changes:
         self._open: dict[tuple[str, int], _Change] = {}
         self._all: list[_Change] = []
 
-    def see_request(self, seen: Sighting, body: ChangeRequest) -> None:
+    def on_request(self, frame: ObservedFrame, body: ChangeRequest) -> None:
         """Add a request for a change."""
         kind = body.NAME.removesuffix("Request")
         if isinstance(body, UpdateFeaturesRequest):
@@ -266,30 +268,30 @@ class Changes:
             voter, text = body.voter_id, kind
             if not isinstance(body, RemoveRaftVoterRequest) and body.listeners:
                 text += f" at {listed(f'{e.host}:{e.port}' for e in body.listeners)}"
-        server = self._nodes.server(seen)
-        if seen.is_forwarded and self._pass_on(kind, voter, server):
+        server = self._nodes.server(frame)
+        if frame.is_forwarded and self._pass_on(kind, voter, server):
             return
-        change = _Change(seen.time, kind, voter, text, server, last_start=seen.time)
-        change.is_own = voter is not None and self._nodes.client(seen) == voter
+        change = _Change(frame.time, kind, voter, text, server, last_start=frame.time)
+        change.is_own = voter is not None and self._nodes.client(frame) == voter
         if isinstance(body, AddRaftVoterRequest):
             change.is_waiting = body.ack_when_committed
         if len(self._open) < RAFT_PENDING_COUNT_MAX:
-            self._open[seen.connection, seen.correlation_id] = change
+            self._open[frame.connection, frame.correlation_id] = change
         if len(self._all) < RAFT_EVENT_COUNT_MAX:
             self._all.append(change)
 
-    def see_response(self, seen: Sighting, body: Any) -> None:
+    def on_response(self, frame: ObservedFrame, body: Any) -> None:
         """Add the answer to a request for a change."""
-        change = self._open.pop((seen.connection, seen.correlation_id), None)
+        change = self._open.pop((frame.connection, frame.correlation_id), None)
         if change is None:
             return
-        change.end, change.error = seen.time, body.error_code
+        change.end, change.error = frame.time, body.error_code
         change.message = getattr(body, "error_message", None) or ""
         for result in getattr(body, "results", ()):
             if result.feature == _KRAFT_VERSION and not change.error:
                 change.error = result.error_code
                 change.message = result.error_message or ""
-        change.leader = self._nodes.server(seen)
+        change.leader = self._nodes.server(frame)
 
     def _pass_on(self, kind: str, voter: int | None, server: NodeId) -> bool:
         """Note that the leader receives a request that was seen before; return whether it was."""
@@ -324,18 +326,18 @@ def _is_like(before: _Change, change: _Change) -> bool:
 
 
 def _event(change: _Change) -> Event:
-    asked = f"asked of {change.leader}"
+    route = f"asked of {change.leader}"
     if change.is_own:
-        asked += " by itself"
+        route += " by itself"
     if change.passed_to is not None:
-        asked += f", which passes it on to {change.passed_to}"
+        route += f", which passes it on to {change.passed_to}"
     outcome, details = _outcome(change)
     details |= {
         "leader": change.passed_to if change.passed_to is not None else change.leader,
         "byItself": change.is_own,
         "count": change.count,
     }
-    text = f"{change.text}, {asked}: {outcome}"
+    text = f"{change.text}, {route}: {outcome}"
     if change.count > 1:
         lasted = duration_text(change.last_start - change.start)
         text = words(text, [f"{count_text(change.count, 'time')} in {lasted}"])

@@ -20,7 +20,7 @@ from kraftwire.messages.heartbeat_request import HeartbeatRequest
 from kraftwire.messages.heartbeat_response import HeartbeatResponse
 from kraftwire.messages.topic_record import TopicRecord
 from tests.support.frames_made import FrameMaker
-from tests.support.quorum_talk import batch
+from tests.support.scripted_quorum import batch
 
 MS = 1_000_000
 

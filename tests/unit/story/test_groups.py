@@ -84,8 +84,10 @@ def test_every_kind_of_group_has_its_story(capsys: Captured) -> None:
 def test_generations_say_how_long_and_why(capsys: Captured) -> None:
     """A list of requests does not show a rebalance."""
     readers = next(each for each in _story(capsys)["groups"] if each["group"] == "readers")
-    told = [(each["number"], each["members"], each["reasons"]) for each in readers["generations"]]
-    assert told == [
+    answered = [
+        (each["number"], each["members"], each["reasons"]) for each in readers["generations"]
+    ]
+    assert answered == [
         (1, 1, ["readers-first joins"]),
         (2, 2, ["desk-1 joins"]),
         (3, 3, ["readers-hanging joins"]),
@@ -185,10 +187,15 @@ def test_a_coordinators_log_has_the_story_too(capsys: Captured) -> None:
         "grp-consumer-2": "consumer",
         "sg1": "share",
     }
-    told = groups["grp-consumer-2"]["generations"]
-    assert [(each["number"], each["members"]) for each in told] == [(2, 1), (3, 2), (4, 1), (5, 0)]
-    assert told[1]["reasons"] == ["lab-cons-consumer #2 joins"]
-    assert round(told[1]["seconds"], 1) == 5.1
+    answered = groups["grp-consumer-2"]["generations"]
+    assert [(each["number"], each["members"]) for each in answered] == [
+        (2, 1),
+        (3, 2),
+        (4, 1),
+        (5, 0),
+    ]
+    assert answered[1]["reasons"] == ["lab-cons-consumer #2 joins"]
+    assert round(answered[1]["seconds"], 1) == 5.1
     place = ("comp-snappy", 0)
     lags = {
         (each["topic"], each["partition"]): each["lag"]
@@ -258,10 +265,10 @@ def test_a_late_answer_brings_no_member_back() -> None:
     one, two = FrameMaker("1.1.1.1:1-2.2.2.2:9092"), FrameMaker("1.1.1.1:2-2.2.2.2:9092")
     frames = _beat(one, "m", 0, 1)
     two.wait(0.01)
-    asked, answered = _beat(two, "m", 1, 1)
+    requested, answered = _beat(two, "m", 1, 1)
     one.wait(0.02)
     left = _beat(one, "m", -1, -1)
-    kinds = [each["kind"] for each in _written([*frames, asked, *left, answered])["events"]]
+    kinds = [each["kind"] for each in _written([*frames, requested, *left, answered])["events"]]
     assert kinds == ["join", "rebalance", "leave"]
 
 
@@ -286,17 +293,19 @@ def test_refusals_are_folded() -> None:
 
 def _commit(maker: FrameMaker, group: str, count: int, error: int = 0) -> list[Frame]:
     numbers = range(count)
-    asked = [OffsetCommitRequestPartition(partition_index=n, committed_offset=n) for n in numbers]
-    told = [OffsetCommitResponsePartition(partition_index=n, error_code=error) for n in numbers]
+    requested = [
+        OffsetCommitRequestPartition(partition_index=n, committed_offset=n) for n in numbers
+    ]
+    answered = [OffsetCommitResponsePartition(partition_index=n, error_code=error) for n in numbers]
     return [
         maker.request(
             OffsetCommitRequest(
-                group_id=group, topics=[OffsetCommitRequestTopic(name="t", partitions=asked)]
+                group_id=group, topics=[OffsetCommitRequestTopic(name="t", partitions=requested)]
             ),
             8,
         ),
         maker.response(
-            OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="t", partitions=told)])
+            OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="t", partitions=answered)])
         ),
     ]
 

@@ -154,9 +154,9 @@ def _in_envelope(maker: FrameMaker, request: Message, response: Message) -> list
 
 
 def _creation(name: str, error: int = 0) -> tuple[Message, Message]:
-    asked = CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=3)])
-    told = CreatableTopicResult(name=name, error_code=error, num_partitions=3)
-    return asked, CreateTopicsResponse(topics=[told])
+    requested = CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=3)])
+    answered = CreatableTopicResult(name=name, error_code=error, num_partitions=3)
+    return requested, CreateTopicsResponse(topics=[answered])
 
 
 def test_what_a_broker_passes_on_is_seen_in_its_envelope() -> None:
@@ -187,8 +187,8 @@ def test_a_request_and_its_envelope_are_one_event() -> None:
 def test_a_topic_is_found_in_an_envelope() -> None:
     """So filters by topic let the envelope pass."""
     decoder = FrameDecoder(Settings())
-    asked, _ = _in_envelope(FrameMaker(), *_creation("t"))
-    assert [each.name for each in decoder.decode(asked).topics] == ["t"]
+    requested, _ = _in_envelope(FrameMaker(), *_creation("t"))
+    assert [each.name for each in decoder.decode(requested).topics] == ["t"]
     damaged = FrameMaker().request(EnvelopeRequest(request_data=b"\0\x13\0\7"), 0)
     assert decoder.decode(damaged).topics == []
 

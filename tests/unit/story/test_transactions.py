@@ -84,12 +84,12 @@ def _transaction(maker: FrameMaker, id: str, seconds: float, *, is_commit: bool)
         v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=[0, 1])],
     )
     results = [AddPartitionsToTxnPartitionResult(partition_index=n) for n in range(2)]
-    told = AddPartitionsToTxnResponse(
+    answered = AddPartitionsToTxnResponse(
         results_by_topic_v3_and_below=[
             AddPartitionsToTxnTopicResult(name="t", results_by_partition=results)
         ]
     )
-    frames = [maker.request(add, 3), maker.response(told)]
+    frames = [maker.request(add, 3), maker.response(answered)]
     maker.wait(seconds)
     end = EndTxnRequest(transactional_id=id, producer_id=7, committed=is_commit)
     return [*frames, maker.request(end, 3), maker.response(EndTxnResponse())]

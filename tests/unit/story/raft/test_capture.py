@@ -1,4 +1,4 @@
-"""The Raft view shows the history of a real quorum correctly: a capture with failures on purpose.
+"""The story of a real quorum, captured while its nodes were stopped on purpose.
 
 Three Kafka 4.3.1 controllers were started; their leader was killed at 1795206424.83 (+362.9), the
 next one stopped with SIGTERM at 1795206440.06 (+378.2), the one after that halted for 8 s at
@@ -57,7 +57,7 @@ def judge() -> Story:
             file = archive.extractfile(name)
             assert file is not None
             for batch in read_batches(file.read()):
-                timeline.see_batch(batch)
+                timeline.on_batch(batch)
     return timeline.story()
 
 
@@ -229,7 +229,7 @@ def test_the_log_is_read_without_gap_or_repetition(story: Story, judge: Story) -
     assert sum(log.counts.values()) == 1121
 
 
-def test_the_text_names_every_act_of_the_play(story: Story) -> None:
+def test_the_text_names_every_failure(story: Story) -> None:
     """What a newcomer reads first."""
     stream = io.StringIO()
     write_story(story, stream)

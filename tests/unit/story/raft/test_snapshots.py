@@ -25,39 +25,39 @@ from kraftwire.messages.fetch_snapshot_response import (
 from kraftwire.messages.fetch_snapshot_response import SnapshotId as ToldId
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.story.raft.model import Event
-from tests.support.quorum_talk import QuorumTalk
+from tests.support.scripted_quorum import ScriptedQuorum
 
 KIB = 1024
 SIZE = 100 * KIB
 
 
-def events(talk: QuorumTalk, kind: str) -> list[Event]:
+def events(quorum: ScriptedQuorum, kind: str) -> list[Event]:
     """The events of a kind, in order."""
-    return [each for each in talk.timeline.story().events if each.kind == kind]
+    return [each for each in quorum.timeline.story().events if each.kind == kind]
 
 
 def slice_of(
-    talk: QuorumTalk, position: int, *, replica: int = 4, leader: int = 1, error: int = 0,
+    quorum: ScriptedQuorum, position: int, *, replica: int = 4, leader: int = 1, error: int = 0,
     is_answered: bool = True, is_top_level: bool = False,
 ) -> None:
     """A replica asks for the slice of snapshot 500-2 at a position, of 40 KiB at most."""
     id = AskedId(end_offset=500, epoch=2)
-    asked = AskedSnapshot(snapshot_id=id, position=position)
-    request = FetchSnapshotRequest(replica_id=replica, topics=[AskedTopic(partitions=[asked])])
+    requested = AskedSnapshot(snapshot_id=id, position=position)
+    request = FetchSnapshotRequest(replica_id=replica, topics=[AskedTopic(partitions=[requested])])
     size = 0 if error else min(40 * KIB, SIZE - position)
-    told = PartitionSnapshot(
+    answered = PartitionSnapshot(
         error_code=error, snapshot_id=ToldId(end_offset=500, epoch=2), size=SIZE,
         position=position, unaligned_records=memoryview(bytes(size)),
     )
-    response = FetchSnapshotResponse(topics=[TopicSnapshot(partitions=[told])])
+    response = FetchSnapshotResponse(topics=[TopicSnapshot(partitions=[answered])])
     if is_top_level:
         response = FetchSnapshotResponse(error_code=error)
-    talk.say(replica, leader, request, response if is_answered else None)
+    quorum.send(replica, leader, request, response if is_answered else None)
 
 
-def lead(talk: QuorumTalk, leader: int = 1) -> None:
+def lead(quorum: ScriptedQuorum, leader: int = 1) -> None:
     """Another replica's Fetch shows who leads."""
-    talk.fetch(2, leader, offset=500, epoch=2)
+    quorum.fetch(2, leader, offset=500, epoch=2)
 
 
 @pytest.mark.parametrize(
@@ -74,58 +74,58 @@ def lead(talk: QuorumTalk, leader: int = 1) -> None:
 )
 def test_an_instruction_says_why_and_how_often(log_start: int, count: int, text: str) -> None:
     """A replica that does not follow it would fill the page."""
-    talk = QuorumTalk()
+    quorum = ScriptedQuorum()
     for _ in range(count):
         id = SnapshotId(epoch=2, end_offset=500)
-        talk.fetch(4, 1, offset=7, epoch=2, log_start_offset=log_start, snapshot_id=id)
-    (event,) = events(talk, "snapshot-needed")
+        quorum.fetch(4, 1, offset=7, epoch=2, log_start_offset=log_start, snapshot_id=id)
+    (event,) = events(quorum, "snapshot-needed")
     assert (event.text, event.node, event.epoch) == (text, 4, 2)
     assert event.details["count"] == count
 
 
 def test_another_instruction_after_records_is_another_event() -> None:
     """A replica may fall that far behind more than once."""
-    talk = QuorumTalk()
+    quorum = ScriptedQuorum()
     id = SnapshotId(epoch=2, end_offset=500)
-    talk.fetch(4, 1, offset=7, epoch=2, snapshot_id=id)
-    talk.fetch(4, 1, offset=500, epoch=2)
-    talk.fetch(4, 1, offset=7, epoch=2, snapshot_id=id)
-    assert [each.details["count"] for each in events(talk, "snapshot-needed")] == [1, 1]
+    quorum.fetch(4, 1, offset=7, epoch=2, snapshot_id=id)
+    quorum.fetch(4, 1, offset=500, epoch=2)
+    quorum.fetch(4, 1, offset=7, epoch=2, snapshot_id=id)
+    assert [each.details["count"] for each in events(quorum, "snapshot-needed")] == [1, 1]
 
 
 def test_a_snapshot_of_many_slices_is_one_event() -> None:
     """It must not bury the rest."""
-    talk = QuorumTalk()
-    lead(talk)
+    quorum = ScriptedQuorum()
+    lead(quorum)
     for position in (0, 40 * KIB, 80 * KIB):
-        slice_of(talk, position)
-    (event,) = events(talk, "snapshot")
+        slice_of(quorum, position)
+    (event,) = events(quorum, "snapshot")
     assert event.text == "fetches snapshot 500-2 from 1 (100.0 KiB in 3 slices, 30 ms)"
     assert event.details["isComplete"]
 
 
 def test_a_lost_slice_is_asked_for_again_in_the_same_download() -> None:
     """A request that times out is repeated at the same position."""
-    talk = QuorumTalk()
-    lead(talk)
-    slice_of(talk, 0)
-    slice_of(talk, 40 * KIB, is_answered=False)
+    quorum = ScriptedQuorum()
+    lead(quorum)
+    slice_of(quorum, 0)
+    slice_of(quorum, 40 * KIB, is_answered=False)
     for position in (40 * KIB, 80 * KIB):
-        slice_of(talk, position)
-    (event,) = events(talk, "snapshot")
+        slice_of(quorum, position)
+    (event,) = events(quorum, "snapshot")
     assert event.details["slices"] == 3
 
 
 def test_a_download_that_breaks_off_continues_from_the_next_leader() -> None:
     """The same snapshot is the same file on each of them, or it begins again at 0."""
-    talk = QuorumTalk()
-    lead(talk)
-    slice_of(talk, 0)
-    talk.fetch(2, 3, offset=500, epoch=3)
-    slice_of(talk, 40 * KIB, leader=3)
-    slice_of(talk, 80 * KIB, leader=3)
-    slice_of(talk, 0, leader=3)
-    first, second, third = events(talk, "snapshot")
+    quorum = ScriptedQuorum()
+    lead(quorum)
+    slice_of(quorum, 0)
+    quorum.fetch(2, 3, offset=500, epoch=3)
+    slice_of(quorum, 40 * KIB, leader=3)
+    slice_of(quorum, 80 * KIB, leader=3)
+    slice_of(quorum, 0, leader=3)
+    first, second, third = events(quorum, "snapshot")
     assert first.text == (
         "fetches snapshot 500-2 from 1 (40.0 KiB of 100.0 KiB in 1 slice, broken off, 10 ms)"
     )
@@ -137,34 +137,34 @@ def test_a_download_that_breaks_off_continues_from_the_next_leader() -> None:
 
 def test_a_download_that_starts_again_is_another_one() -> None:
     """A restart loses what had come; two of them are not one that is twice as large."""
-    talk = QuorumTalk()
-    lead(talk)
-    slice_of(talk, 0)
-    slice_of(talk, 0)
-    first, second = events(talk, "snapshot")
+    quorum = ScriptedQuorum()
+    lead(quorum)
+    slice_of(quorum, 0)
+    slice_of(quorum, 0)
+    first, second = events(quorum, "snapshot")
     assert "broken off" in first.text
     assert "not finished yet" in second.text
 
 
 def test_silence_in_the_middle_means_given_up() -> None:
     """At the end of a capture that is unknown, but after seconds it is clear."""
-    talk = QuorumTalk()
-    lead(talk)
-    slice_of(talk, 0)
-    talk.wait(10)
-    lead(talk)
-    assert "broken off" in events(talk, "snapshot")[0].text
+    quorum = ScriptedQuorum()
+    lead(quorum)
+    slice_of(quorum, 0)
+    quorum.wait(10)
+    lead(quorum)
+    assert "broken off" in events(quorum, "snapshot")[0].text
 
 
 @pytest.mark.parametrize("is_top_level", [False, True])
 def test_a_snapshot_that_the_leader_deleted_is_reported(is_top_level: bool) -> None:
     """The replica has to ask again where to begin."""
-    talk = QuorumTalk()
-    lead(talk)
-    slice_of(talk, 0)
+    quorum = ScriptedQuorum()
+    lead(quorum)
+    slice_of(quorum, 0)
     error = ErrorCode.SNAPSHOT_NOT_FOUND
-    slice_of(talk, 40 * KIB, error=error, is_top_level=is_top_level)
-    (event,) = events(talk, "snapshot")
+    slice_of(quorum, 40 * KIB, error=error, is_top_level=is_top_level)
+    (event,) = events(quorum, "snapshot")
     assert event.text == (
         "fetches snapshot 500-2 from 1 "
         "(40.0 KiB of 100.0 KiB in 1 slice, SNAPSHOT_NOT_FOUND, 20 ms)"
@@ -174,21 +174,21 @@ def test_a_snapshot_that_the_leader_deleted_is_reported(is_top_level: bool) -> N
 
 def test_a_request_without_any_answer_brought_nothing() -> None:
     """The leader may have died just then."""
-    talk = QuorumTalk()
-    lead(talk)
-    slice_of(talk, 0, is_answered=False)
-    (event,) = events(talk, "snapshot")
+    quorum = ScriptedQuorum()
+    lead(quorum)
+    slice_of(quorum, 0, is_answered=False)
+    (event,) = events(quorum, "snapshot")
     assert "(nothing came, not finished yet" in event.text
     assert event.details["size"] is None
 
 
 def test_a_log_prefix_that_is_deleted_is_reported_once_per_leader() -> None:
     """This is how a capture shows that a leader has written a snapshot."""
-    talk = QuorumTalk()
+    quorum = ScriptedQuorum()
     for start in (0, 0, 500, 500, 800):
-        talk.fetch(2, 1, offset=900, epoch=2, log_start_offset=start)
-    talk.fetch(2, 3, offset=900, epoch=3, log_start_offset=500)
-    assert [(each.node, each.text) for each in events(talk, "log-start")] == [
+        quorum.fetch(2, 1, offset=900, epoch=2, log_start_offset=start)
+    quorum.fetch(2, 3, offset=900, epoch=3, log_start_offset=500)
+    assert [(each.node, each.text) for each in events(quorum, "log-start")] == [
         (
             1,
             "drops its log before offset 500 (it began at 0, what was before is in a snapshot)",
@@ -213,7 +213,7 @@ def write_snapshot(folder: Path, node: int | None, time_ms: int) -> Path:
     return path
 
 
-def told(*paths: Path) -> list[Event]:
+def answered(*paths: Path) -> list[Event]:
     """The events of files."""
     writer = RaftWriter(io.StringIO())
     for path in walk(list(paths), print):
@@ -227,7 +227,7 @@ def test_who_wrote_a_snapshot_follows_from_its_bytes(tmp_path: Path) -> None:
     first = write_snapshot(tmp_path / "1", 1, 1_000_000)
     write_snapshot(tmp_path / "2", 2, 1_000_500)
     write_snapshot(tmp_path / "3", 3, 0).write_bytes(first.read_bytes())
-    found = [each for each in told(tmp_path) if each.kind == "snapshot-written"]
+    found = [each for each in answered(tmp_path) if each.kind == "snapshot-written"]
     assert [(each.time, each.node, each.text) for each in found] == [
         (1000.0, None, "snapshot 500-2 is written (1 record, 249 B, the same bytes on 1, 3)"),
         (1000.5, 2, "writes snapshot 500-2 (1 record, 249 B)"),
@@ -238,10 +238,10 @@ def test_who_wrote_a_snapshot_follows_from_its_bytes(tmp_path: Path) -> None:
 def test_a_snapshot_in_a_folder_without_an_owner_is_named_by_the_folder(tmp_path: Path) -> None:
     """People copy single folders from incidents."""
     path = write_snapshot(tmp_path / "x", None, 1_000_000)
-    (event,) = (each for each in told(path, path) if each.kind == "snapshot-written")
+    (event,) = (each for each in answered(path, path) if each.kind == "snapshot-written")
     assert event.text == f"snapshot 500-2 is written (1 record, 249 B, in {tmp_path}/x)"
     shutil.copytree(tmp_path / "x", tmp_path / "y")
-    (event,) = (each for each in told(tmp_path) if each.kind == "snapshot-written")
+    (event,) = (each for each in answered(tmp_path) if each.kind == "snapshot-written")
     assert event.text.endswith(f"the same bytes in {tmp_path}/x, {tmp_path}/y)")
 
 
@@ -249,18 +249,18 @@ def test_a_snapshot_without_a_time_comes_first(tmp_path: Path) -> None:
     """A time of 0 means none: the history does not begin in 1970."""
     write_snapshot(tmp_path / "1", 1, 1_000_000)
     (tmp_path / "1/bootstrap.checkpoint").write_bytes(bootstrap_checkpoint([], 0))
-    found = told(tmp_path)
+    found = answered(tmp_path)
     assert [each.kind for each in found] == ["snapshot-file"] * 2 + ["snapshot-written"]
     assert {each.time for each in found} == {1000.0}
 
 
 def test_the_json_form_has_downloads_and_instructions() -> None:
     """A script that watches replacements reads these."""
-    talk = QuorumTalk()
-    lead(talk)
-    talk.fetch(4, 1, offset=0, epoch=2, snapshot_id=SnapshotId(epoch=2, end_offset=500))
-    slice_of(talk, 0)
-    found = {each["event"]: each for each in story_to_json(talk.timeline.story())["events"]}
+    quorum = ScriptedQuorum()
+    lead(quorum)
+    quorum.fetch(4, 1, offset=0, epoch=2, snapshot_id=SnapshotId(epoch=2, end_offset=500))
+    slice_of(quorum, 0)
+    found = {each["event"]: each for each in story_to_json(quorum.timeline.story())["events"]}
     needed, download = found["snapshot-needed"], found["snapshot"]
     assert (needed["endOffset"], needed["snapshotEpoch"], needed["offset"]) == (500, 2, 0)
     assert (download["from"], download["received"], download["size"]) == (1, 40 * KIB, SIZE)

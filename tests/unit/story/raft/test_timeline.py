@@ -8,8 +8,8 @@ from kraftwire.capture.connections.frame_queue import Ending
 from kraftwire.inspect.stories.raft import story_to_json, write_story
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.story.raft.model import LEADS, Event, Sighting, Story
-from tests.support.quorum_talk import QuorumTalk, batch
+from kraftwire.story.raft.model import LEADS, Event, ObservedFrame, Story
+from tests.support.scripted_quorum import ScriptedQuorum, batch
 
 
 def _events(story: Story, kind: str) -> list[Event]:
@@ -22,29 +22,29 @@ def _text(story: Story) -> str:
     return stream.getvalue()
 
 
-def _elect(talk: QuorumTalk, leader: int, others: list[int], *, epoch: int) -> None:
+def _elect(quorum: ScriptedQuorum, leader: int, others: list[int], *, epoch: int) -> None:
     """Votes of all others, and the announcement."""
     for voter in others:
-        talk.vote(leader, voter, epoch=epoch)
+        quorum.vote(leader, voter, epoch=epoch)
     for voter in others:
-        talk.begin(leader, voter, epoch=epoch)
+        quorum.begin(leader, voter, epoch=epoch)
 
 
-def _keep_fetching(talk: QuorumTalk, replicas: list[int], leader: int, *, epoch: int) -> None:
+def _keep_fetching(quorum: ScriptedQuorum, replicas: list[int], leader: int, *, epoch: int) -> None:
     """Three seconds in which all replicas fetch."""
     for _ in range(6):
         for replica in replicas:
-            talk.fetch(replica, leader, offset=7, epoch=epoch, high_watermark=7)
-        talk.wait(0.5)
+            quorum.fetch(replica, leader, offset=7, epoch=epoch, high_watermark=7)
+        quorum.wait(0.5)
 
 
 def test_an_election_is_a_round_of_pre_votes_one_of_votes_and_a_leader() -> None:
     """The order that KIP-996 prescribes, and which voters agreed, is the core of the view."""
-    talk = QuorumTalk()
+    quorum = ScriptedQuorum()
     for voter in (2, 3):
-        talk.vote(1, voter, epoch=0, pre_vote=True)
-    _elect(talk, 1, [2, 3], epoch=1)
-    story = talk.timeline.story()
+        quorum.vote(1, voter, epoch=0, pre_vote=True)
+    _elect(quorum, 1, [2, 3], epoch=1)
+    story = quorum.timeline.story()
     assert [(e.kind, e.epoch, e.node) for e in story.events] == [
         ("pre-vote", 0, 1),
         ("vote", 1, 1),
@@ -58,15 +58,15 @@ def test_an_election_is_a_round_of_pre_votes_one_of_votes_and_a_leader() -> None
 
 def test_colliding_pre_votes_show_who_refused_and_why() -> None:
     """Two candidates at once delay elections; the loser's refusal names the epoch."""
-    talk = QuorumTalk()
-    talk.vote(3, 1, epoch=1, pre_vote=True)
-    talk.vote(3, 1, epoch=2)
-    talk.vote(
+    quorum = ScriptedQuorum()
+    quorum.vote(3, 1, epoch=1, pre_vote=True)
+    quorum.vote(3, 1, epoch=2)
+    quorum.vote(
         1, 3, epoch=1, pre_vote=True, granted=False, known_epoch=2,
         error=ErrorCode.FENCED_LEADER_EPOCH,
     )
-    talk.begin(3, 1, epoch=2)
-    story = talk.timeline.story()
+    quorum.begin(3, 1, epoch=2)
+    story = quorum.timeline.story()
     lost = _events(story, "pre-vote")[1]
     assert lost.node == 1
     assert lost.text.endswith("refused by 3 (FENCED_LEADER_EPOCH, epoch 2)")
@@ -75,36 +75,36 @@ def test_colliding_pre_votes_show_who_refused_and_why() -> None:
 
 def test_a_voter_that_is_asked_again_begins_a_new_round() -> None:
     """A candidate that loses tries again in the same epoch: that makes two rounds, not one."""
-    talk = QuorumTalk()
-    talk.vote(1, 2, epoch=4, pre_vote=True, granted=False, leader=3)
-    talk.wait(1)
-    talk.vote(1, 2, epoch=4, pre_vote=True)
-    first, second = talk.timeline.story().rounds
+    quorum = ScriptedQuorum()
+    quorum.vote(1, 2, epoch=4, pre_vote=True, granted=False, leader=3)
+    quorum.wait(1)
+    quorum.vote(1, 2, epoch=4, pre_vote=True)
+    first, second = quorum.timeline.story().rounds
     assert (first.granted, second.granted) == ([], [2])
 
 
 def test_a_voter_without_an_answer_is_named() -> None:
     """A dead voter has not refused."""
-    talk = QuorumTalk()
-    talk.vote(1, 2, epoch=2)
-    talk.vote(1, 3, epoch=2, granted=None)
-    (vote,) = _events(talk.timeline.story(), "vote")
+    quorum = ScriptedQuorum()
+    quorum.vote(1, 2, epoch=2)
+    quorum.vote(1, 3, epoch=2, granted=None)
+    (vote,) = _events(quorum.timeline.story(), "vote")
     assert vote.text == "asks for votes: granted by 2; no answer of 3"
 
 
 def test_a_leader_that_dies_falls_silent_and_leaves_a_gap() -> None:
     """How long nobody led is the first question after an incident."""
-    talk = QuorumTalk()
-    _elect(talk, 2, [1, 3], epoch=1)
-    _keep_fetching(talk, [1, 3], 2, epoch=1)
+    quorum = ScriptedQuorum()
+    _elect(quorum, 2, [1, 3], epoch=1)
+    _keep_fetching(quorum, [1, 3], 2, epoch=1)
     for replica in (1, 3):
-        talk.fetch(replica, 2, offset=7, epoch=1, is_answered=False)
-    died = talk.now
-    talk.wait(2)
-    talk.vote(3, 1, epoch=1, pre_vote=True)
-    _elect(talk, 3, [1], epoch=2)
-    _keep_fetching(talk, [1], 3, epoch=2)
-    story = talk.timeline.story()
+        quorum.fetch(replica, 2, offset=7, epoch=1, is_answered=False)
+    died = quorum.now
+    quorum.wait(2)
+    quorum.vote(3, 1, epoch=1, pre_vote=True)
+    _elect(quorum, 3, [1], epoch=2)
+    _keep_fetching(quorum, [1], 3, epoch=2)
+    story = quorum.timeline.story()
     (silence,) = _events(story, "silence")
     assert (silence.node, silence.epoch) == (2, 1)
     assert "leader falls silent for good (2 requests to it without an answer)" in silence.text
@@ -119,13 +119,13 @@ def test_a_leader_that_dies_falls_silent_and_leaves_a_gap() -> None:
 
 def test_a_leader_that_shuts_down_resigns_in_favour_of_successors() -> None:
     """An orderly hand-over must not look like a failure."""
-    talk = QuorumTalk()
-    _elect(talk, 3, [1, 2], epoch=2)
+    quorum = ScriptedQuorum()
+    _elect(quorum, 3, [1, 2], epoch=2)
     for receiver in (1, 2):
-        talk.end(3, receiver, epoch=2, preferred=[1, 2])
-    talk.vote(1, 3, epoch=2, pre_vote=True)
-    _elect(talk, 1, [2, 3], epoch=3)
-    story = talk.timeline.story()
+        quorum.end(3, receiver, epoch=2, preferred=[1, 2])
+    quorum.vote(1, 3, epoch=2, pre_vote=True)
+    _elect(quorum, 1, [2, 3], epoch=3)
+    story = quorum.timeline.story()
     (resigned,) = _events(story, "resign")
     assert (resigned.node, resigned.epoch) == (3, 2)
     assert resigned.text == "resigns: EndQuorumEpoch to 1, 2, preferred successors 1, 2"
@@ -135,14 +135,14 @@ def test_a_leader_that_shuts_down_resigns_in_favour_of_successors() -> None:
 
 def test_a_leader_that_comes_back_is_told_of_the_newer_epoch() -> None:
     """The stopped leader still believes it leads; the line shows who corrects it, and how."""
-    talk = QuorumTalk()
-    _elect(talk, 1, [2, 3], epoch=3)
-    talk.vote(3, 2, epoch=4)
-    talk.begin(3, 2, epoch=4)
-    talk.end(
+    quorum = ScriptedQuorum()
+    _elect(quorum, 1, [2, 3], epoch=3)
+    quorum.vote(3, 2, epoch=4)
+    quorum.begin(3, 2, epoch=4)
+    quorum.end(
         1, 2, epoch=3, preferred=[2], error=ErrorCode.FENCED_LEADER_EPOCH, newer=(3, 4)
     )
-    story = talk.timeline.story()
+    story = quorum.timeline.story()
     (fenced,) = _events(story, "fenced")
     assert (fenced.node, fenced.epoch) == (1, 3)
     assert "2 know epoch 4, leader 3: FENCED_LEADER_EPOCH" in fenced.text
@@ -151,107 +151,107 @@ def test_a_leader_that_comes_back_is_told_of_the_newer_epoch() -> None:
 
 def test_an_observer_that_waits_for_a_dead_leader_is_not_called_silent() -> None:
     """It has nothing to say until its request times out."""
-    talk = QuorumTalk()
-    _elect(talk, 2, [1, 3], epoch=1)
-    _keep_fetching(talk, [1, 3, 10], 2, epoch=1)
-    talk.fetch(10, 2, offset=7, epoch=1, is_answered=False)
+    quorum = ScriptedQuorum()
+    _elect(quorum, 2, [1, 3], epoch=1)
+    _keep_fetching(quorum, [1, 3, 10], 2, epoch=1)
+    quorum.fetch(10, 2, offset=7, epoch=1, is_answered=False)
     for _ in range(3):
-        talk.vote(3, 1, epoch=1, pre_vote=True)
-        talk.vote(1, 3, epoch=1, pre_vote=True)
-        talk.wait(1)
-    talk.fetch(10, 3, offset=7, epoch=1)
-    assert [each.node for each in talk.timeline.story().silences] == [2]
+        quorum.vote(3, 1, epoch=1, pre_vote=True)
+        quorum.vote(1, 3, epoch=1, pre_vote=True)
+        quorum.wait(1)
+    quorum.fetch(10, 3, offset=7, epoch=1)
+    assert [each.node for each in quorum.timeline.story().silences] == [2]
 
 
 def test_a_capture_with_a_hole_has_no_silent_nodes() -> None:
     """If no node is seen for five seconds, the capture paused, not every node."""
-    talk = QuorumTalk()
-    _elect(talk, 2, [1, 3], epoch=1)
-    _keep_fetching(talk, [1, 3], 2, epoch=1)
-    talk.wait(5)
-    _keep_fetching(talk, [1, 3], 2, epoch=1)
-    assert talk.timeline.story().silences == []
+    quorum = ScriptedQuorum()
+    _elect(quorum, 2, [1, 3], epoch=1)
+    _keep_fetching(quorum, [1, 3], 2, epoch=1)
+    quorum.wait(5)
+    _keep_fetching(quorum, [1, 3], 2, epoch=1)
+    assert quorum.timeline.story().silences == []
 
 
 def test_two_leaders_of_one_epoch_are_a_conflict() -> None:
     """It must never happen, so it must never be overlooked."""
-    talk = QuorumTalk()
-    talk.begin(1, 3, epoch=5)
-    talk.begin(2, 3, epoch=5)
-    (conflict,) = _events(talk.timeline.story(), "conflict")
+    quorum = ScriptedQuorum()
+    quorum.begin(1, 3, epoch=5)
+    quorum.begin(2, 3, epoch=5)
+    (conflict,) = _events(quorum.timeline.story(), "conflict")
     assert (conflict.epoch, conflict.node, conflict.details["other"]) == (5, 2, 1)
 
 
 def test_the_lag_of_a_replica_counts_the_records_that_it_lacks() -> None:
     """A slow voter shows here before the high watermark does."""
-    talk = QuorumTalk()
+    quorum = ScriptedQuorum()
     topics = [TopicRecord(name=f"t{n}", topic_id=bytes(15) + bytes([n])) for n in range(20)]
-    talk.fetch(2, 1, offset=0, epoch=1, high_watermark=0, records=batch(0, 1, topics))
-    talk.fetch(3, 1, offset=0, epoch=1, high_watermark=0)
-    talk.fetch(2, 1, offset=20, epoch=1, high_watermark=20)
-    slow = {each.node: each for each in talk.timeline.story().replicas}
+    quorum.fetch(2, 1, offset=0, epoch=1, high_watermark=0, records=batch(0, 1, topics))
+    quorum.fetch(3, 1, offset=0, epoch=1, high_watermark=0)
+    quorum.fetch(2, 1, offset=20, epoch=1, high_watermark=20)
+    slow = {each.node: each for each in quorum.timeline.story().replicas}
     assert (slow[2].lag_max, slow[3].lag_max) == (0, 20)
     assert (slow[2].offset, slow[3].offset) == (20, 0)
 
 
 def test_a_replica_that_leads_has_no_lag() -> None:
     """The leader does not fetch; an old fetch offset would make it look far behind."""
-    talk = QuorumTalk()
-    talk.fetch(1, 2, offset=3, epoch=1, high_watermark=3)
-    talk.fetch(2, 1, offset=30, epoch=2, high_watermark=30)
-    talk.wait(1)
-    talk.fetch(2, 1, offset=31, epoch=2, high_watermark=31)
-    one = talk.timeline.story().replicas[0]
+    quorum = ScriptedQuorum()
+    quorum.fetch(1, 2, offset=3, epoch=1, high_watermark=3)
+    quorum.fetch(2, 1, offset=30, epoch=2, high_watermark=30)
+    quorum.wait(1)
+    quorum.fetch(2, 1, offset=31, epoch=2, high_watermark=31)
+    one = quorum.timeline.story().replicas[0]
     assert (one.node, one.lag_max, one.lags[-1]) == (1, 0, LEADS)
 
 
 def test_a_high_watermark_that_stands_still_over_records_is_reported() -> None:
     """Records without a majority are the sign of a quorum in trouble."""
-    talk = QuorumTalk()
-    talk.fetch(2, 1, offset=5, epoch=1, high_watermark=5)
-    talk.fetch(3, 1, offset=9, epoch=1, high_watermark=5)
-    talk.wait(3)
-    talk.fetch(2, 1, offset=9, epoch=1, high_watermark=9)
-    (stuck,) = _events(talk.timeline.story(), "stuck")
+    quorum = ScriptedQuorum()
+    quorum.fetch(2, 1, offset=5, epoch=1, high_watermark=5)
+    quorum.fetch(3, 1, offset=9, epoch=1, high_watermark=5)
+    quorum.wait(3)
+    quorum.fetch(2, 1, offset=9, epoch=1, high_watermark=9)
+    (stuck,) = _events(quorum.timeline.story(), "stuck")
     assert stuck.details["highWatermark"] == 5
     assert 3 <= stuck.details["seconds"] < 3.1
 
 
 def test_votes_of_version_0_know_their_voter_by_its_address() -> None:
     """Before KIP-853 the request did not name the voter."""
-    talk = QuorumTalk()
-    talk.vote(1, 2, epoch=2, is_named=False)
-    (vote,) = _events(talk.timeline.story(), "vote")
+    quorum = ScriptedQuorum()
+    quorum.vote(1, 2, epoch=2, is_named=False)
+    (vote,) = _events(quorum.timeline.story(), "vote")
     assert vote.text == "asks for votes: granted by 10.0.0.2:9002"
 
 
 def test_frames_of_other_apis_count_as_signs_of_life_only() -> None:
     """A controller that answers clients is alive, even without traffic in the quorum."""
-    talk = QuorumTalk()
-    talk.begin(1, 2, epoch=1)
-    _keep_fetching(talk, [2], 1, epoch=1)
+    quorum = ScriptedQuorum()
+    quorum.begin(1, 2, epoch=1)
+    _keep_fetching(quorum, [2], 1, epoch=1)
     for _ in range(10):
-        talk.wait(0.5)
+        quorum.wait(0.5)
         for is_request in (True, False):
-            seen = Sighting(talk.now, "10.0.0.7:1-10.0.0.2:9002", 3, is_request)
-            talk.timeline.see(seen)
-    assert [each.node for each in talk.timeline.story().silences] == [1]
+            seen = ObservedFrame(quorum.now, "10.0.0.7:1-10.0.0.2:9002", 3, is_request)
+            quorum.timeline.on_frame(seen)
+    assert [each.node for each in quorum.timeline.story().silences] == [1]
 
 
 def test_a_node_that_is_heard_now_and_then_is_not_called_silent() -> None:
     """A capture at one node's interface shows the others only when they speak to it."""
-    talk = QuorumTalk()
-    talk.vote(3, 1, epoch=1)
+    quorum = ScriptedQuorum()
+    quorum.vote(3, 1, epoch=1)
     for _ in range(3):
-        _keep_fetching(talk, [1], 2, epoch=1)
-    assert talk.timeline.story().silences == []
+        _keep_fetching(quorum, [1], 2, epoch=1)
+    assert quorum.timeline.story().silences == []
 
 
 def test_the_json_form_has_what_the_text_has() -> None:
     """Scripts get the same story, with absolute times."""
-    talk = QuorumTalk()
-    _elect(talk, 1, [2, 3], epoch=1)
-    json = story_to_json(talk.timeline.story())
+    quorum = ScriptedQuorum()
+    _elect(quorum, 1, [2, 3], epoch=1)
+    json = story_to_json(quorum.timeline.story())
     assert [each["event"] for each in json["events"]] == ["vote", "leader"]
     assert json["events"][0]["answers"][0] == {
         "voter": 2,
@@ -265,25 +265,25 @@ def test_the_json_form_has_what_the_text_has() -> None:
     assert json["start"] == 1000.0
 
 
-def _end(talk: QuorumTalk, client: int, server: int, **how: bool) -> None:
+def _end(quorum: ScriptedQuorum, client: int, server: int, **how: bool) -> None:
     connection = f"10.0.0.{client}:50000-10.0.0.{server}:{9000 + server}"
     how = {"is_by_client": False, "is_reset": False} | how
-    talk.timeline.see_ending(Ending(connection, round(talk.now * 1e9), **how))
+    quorum.timeline.on_ending(Ending(connection, round(quorum.now * 1e9), **how))
 
 
 def test_connections_that_break_between_nodes_are_one_line_per_node() -> None:
     """A process that ends closes all of its connections at once."""
-    talk = QuorumTalk()
-    _elect(talk, 1, [2, 3], epoch=1)
-    _keep_fetching(talk, [2, 3], 1, epoch=1)
-    _end(talk, 2, 1)
-    talk.wait(0.1)
-    _end(talk, 3, 1)
-    _end(talk, 1, 2, is_by_client=True)
-    talk.wait(5)
-    talk.fetch(3, 1, offset=7, epoch=1)
-    _end(talk, 3, 1, is_by_client=True, is_reset=True)
-    story = talk.timeline.story()
+    quorum = ScriptedQuorum()
+    _elect(quorum, 1, [2, 3], epoch=1)
+    _keep_fetching(quorum, [2, 3], 1, epoch=1)
+    _end(quorum, 2, 1)
+    quorum.wait(0.1)
+    _end(quorum, 3, 1)
+    _end(quorum, 1, 2, is_by_client=True)
+    quorum.wait(5)
+    quorum.fetch(3, 1, offset=7, epoch=1)
+    _end(quorum, 3, 1, is_by_client=True, is_reset=True)
+    story = quorum.timeline.story()
     first, second = _events(story, "disconnect")
     assert (first.node, first.text) == (1, "closes 3 connections with 2, 3")
     assert (second.node, second.text) == (3, "resets its connection with 1")
@@ -293,46 +293,48 @@ def test_connections_that_break_between_nodes_are_one_line_per_node() -> None:
 
 def test_the_end_of_an_idle_connection_is_not_mentioned() -> None:
     """Kafka closes connections that are idle for minutes, and clients come and go."""
-    talk = QuorumTalk()
-    _elect(talk, 1, [2, 3], epoch=1)
-    talk.wait(600)
-    _end(talk, 1, 2)
-    _end(talk, 77, 2, is_reset=True)
-    assert not _events(talk.timeline.story(), "disconnect")
+    quorum = ScriptedQuorum()
+    _elect(quorum, 1, [2, 3], epoch=1)
+    quorum.wait(600)
+    _end(quorum, 1, 2)
+    _end(quorum, 77, 2, is_reset=True)
+    assert not _events(quorum.timeline.story(), "disconnect")
 
 
 def test_the_reset_of_an_idle_connection_is_reported() -> None:
     """A healthy connection is not reset."""
-    talk = QuorumTalk()
-    _elect(talk, 1, [2, 3], epoch=1)
-    talk.wait(600)
-    _end(talk, 1, 2, is_reset=True)
-    (event,) = _events(talk.timeline.story(), "disconnect")
+    quorum = ScriptedQuorum()
+    _elect(quorum, 1, [2, 3], epoch=1)
+    quorum.wait(600)
+    _end(quorum, 1, 2, is_reset=True)
+    (event,) = _events(quorum.timeline.story(), "disconnect")
     assert (event.node, event.text) == (2, "resets its connection with 1")
 
 
 def test_a_capture_without_a_quorum_says_so() -> None:
     """An empty page would leave the reader wondering."""
-    assert "nothing of a KRaft quorum was seen" in _text(QuorumTalk().timeline.story())
+    assert "nothing of a KRaft quorum was seen" in _text(ScriptedQuorum().timeline.story())
 
 
-def _late(talk: QuorumTalk, node: int, time: float) -> None:
+def _late(quorum: ScriptedQuorum, node: int, time: float) -> None:
     """A frame of a server that waited for a lost packet, with the time that it has."""
-    talk.timeline.see(Sighting(time, f"10.0.0.7:1-10.0.0.{node}:{9000 + node}", 3, False))
+    quorum.timeline.on_frame(
+        ObservedFrame(time, f"10.0.0.7:1-10.0.0.{node}:{9000 + node}", 3, False)
+    )
 
 
 def test_a_frame_that_was_held_back_does_not_move_the_last_sign_of_life() -> None:
     """It came before others that were decoded first; that is not a silence."""
-    talk = QuorumTalk()
-    _elect(talk, 2, [1, 3], epoch=1)
-    start = talk.now
+    quorum = ScriptedQuorum()
+    _elect(quorum, 2, [1, 3], epoch=1)
+    start = quorum.now
     for _ in range(4):
-        _keep_fetching(talk, [1, 3], 2, epoch=1)
-        _late(talk, 2, start + 1)
-        talk.fetch(1, 2, offset=7, epoch=1)
-        late = Sighting(start + 1, "10.0.0.1:50000-10.0.0.2:9002", 1, True, None, 1)
-        talk.timeline.see(late)
-    story = talk.timeline.story()
+        _keep_fetching(quorum, [1, 3], 2, epoch=1)
+        _late(quorum, 2, start + 1)
+        quorum.fetch(1, 2, offset=7, epoch=1)
+        late = ObservedFrame(start + 1, "10.0.0.1:50000-10.0.0.2:9002", 1, True, None, 1)
+        quorum.timeline.on_frame(late)
+    story = quorum.timeline.story()
     assert story.silences == []
     assert max(each.gap_max for each in story.replicas) < 1
 
@@ -340,15 +342,15 @@ def test_a_frame_that_was_held_back_does_not_move_the_last_sign_of_life() -> Non
 def test_a_frame_that_was_held_back_breaks_the_silence_around_it() -> None:
     """A node that was heard in the middle was silent for two short times, which do not count."""
     for after, starts in ((1.48, []), (0.4, [0.4])):
-        talk = QuorumTalk()
-        _elect(talk, 2, [1, 3], epoch=1)
-        _keep_fetching(talk, [1, 3], 2, epoch=1)
-        died = talk.now
+        quorum = ScriptedQuorum()
+        _elect(quorum, 2, [1, 3], epoch=1)
+        _keep_fetching(quorum, [1, 3], 2, epoch=1)
+        died = quorum.now
         for _ in range(4):
-            talk.vote(3, 1, epoch=1, pre_vote=True)
-            talk.wait(0.6)
-        talk.fetch(3, 2, offset=7, epoch=1)
+            quorum.vote(3, 1, epoch=1, pre_vote=True)
+            quorum.wait(0.6)
+        quorum.fetch(3, 2, offset=7, epoch=1)
         last = died - 0.5
-        _late(talk, 2, last + after)
-        silences = [each for each in talk.timeline.story().silences if each.node == 2]
+        _late(quorum, 2, last + after)
+        silences = [each for each in quorum.timeline.story().silences if each.node == 2]
         assert [round(each.start - last, 3) for each in silences] == starts

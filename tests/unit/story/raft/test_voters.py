@@ -39,12 +39,12 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.story.raft.model import Event
 from kraftwire.wire.message import Message
 from tests.support.frames_made import FrameMaker
-from tests.support.quorum_talk import QuorumTalk, batch
+from tests.support.scripted_quorum import ScriptedQuorum, batch
 
 
-def events(talk: QuorumTalk, kind: str) -> list[Event]:
+def events(quorum: ScriptedQuorum, kind: str) -> list[Event]:
     """The events of a kind, in order."""
-    return [each for each in talk.timeline.story().events if each.kind == kind]
+    return [each for each in quorum.timeline.story().events if each.kind == kind]
 
 
 def voters(*ids: int, directory: int = 1, port: int = 9000) -> VotersRecord:
@@ -62,22 +62,22 @@ def voters(*ids: int, directory: int = 1, port: int = 9000) -> VotersRecord:
 
 
 def show(
-    talk: QuorumTalk, offset: int, records: bytes, high_watermark: int, epoch: int = 1
+    quorum: ScriptedQuorum, offset: int, records: bytes, high_watermark: int, epoch: int = 1
 ) -> None:
     """A follower gets records."""
-    talk.fetch(
+    quorum.fetch(
         2, epoch, offset=offset, epoch=epoch, high_watermark=high_watermark, records=records
     )
 
 
 def test_a_voter_set_says_when_it_was_committed() -> None:
     """Until then the change may be reverted."""
-    talk = QuorumTalk()
-    show(talk, 0, batch(0, 1, [voters(1, 2, 3)]), 0)
-    talk.wait(0.02)
-    show(talk, 1, b"", 1)
-    show(talk, 1, batch(1, 1, [voters(1, 2)]), 1)
-    first, second = events(talk, "voters")
+    quorum = ScriptedQuorum()
+    show(quorum, 0, batch(0, 1, [voters(1, 2, 3)]), 0)
+    quorum.wait(0.02)
+    show(quorum, 1, b"", 1)
+    show(quorum, 1, batch(1, 1, [voters(1, 2)]), 1)
+    first, second = events(quorum, "voters")
     assert first.text == (
         "voters are 1, 2, 3 (VotersRecord at offset 0, committed after 30 ms)"
     )
@@ -86,36 +86,36 @@ def test_a_voter_set_says_when_it_was_committed() -> None:
 
 def test_a_voter_set_that_is_undone_is_reported() -> None:
     """The next leader did not have that record."""
-    talk = QuorumTalk()
-    show(talk, 0, batch(0, 1, [voters(1, 2)]), 0)
-    show(talk, 1, batch(1, 1, [voters(1, 2, 3)]), 1)
+    quorum = ScriptedQuorum()
+    show(quorum, 0, batch(0, 1, [voters(1, 2)]), 0)
+    show(quorum, 1, batch(1, 1, [voters(1, 2, 3)]), 1)
     topic = TopicRecord(name="t", topic_id=bytes(15) + b"\x09")
-    show(talk, 1, batch(1, 3, [topic]), 1, epoch=3)
-    show(talk, 2, batch(2, 3, [voters(1, 2, 4)]), 1, epoch=3)
-    texts = [each.text for each in events(talk, "voters")]
+    show(quorum, 1, batch(1, 3, [topic]), 1, epoch=3)
+    show(quorum, 2, batch(2, 3, [voters(1, 2, 4)]), 1, epoch=3)
+    texts = [each.text for each in events(quorum, "voters")]
     assert texts[1] == "voters are 1, 2, 3 (3 joined, VotersRecord at offset 1, taken back)"
     assert texts[2].startswith("voters are 1, 2, 4 (4 joined, ")
-    (undone,) = events(talk, "voters-undone")
+    (undone,) = events(quorum, "voters-undone")
     assert undone.text == "voters are 1, 2 again (the VotersRecord at offset 1 was taken back)"
-    assert talk.timeline.story().labels == {1: "voter", 2: "voter", 3: "former voter", 4: "voter"}
+    assert quorum.timeline.story().labels == {1: "voter", 2: "voter", 3: "former voter", 4: "voter"}
 
 
 def test_a_set_may_change_with_the_same_voters() -> None:
     """A wiped disk has another directory id, a node that moved has other addresses."""
-    talk = QuorumTalk()
-    show(talk, 0, batch(0, 1, [voters(1, 2)]), 0)
-    show(talk, 1, batch(1, 1, [voters(1, 2, directory=7)]), 1)
-    show(talk, 2, batch(2, 1, [voters(1, 2, directory=7, port=9100)]), 2)
-    texts = [each.text for each in events(talk, "voters")]
+    quorum = ScriptedQuorum()
+    show(quorum, 0, batch(0, 1, [voters(1, 2)]), 0)
+    show(quorum, 1, batch(1, 1, [voters(1, 2, directory=7)]), 1)
+    show(quorum, 2, batch(2, 1, [voters(1, 2, directory=7, port=9100)]), 2)
+    texts = [each.text for each in events(quorum, "voters")]
     assert "(1 has another directory, VotersRecord at offset 1" in texts[1]
     assert "(1 moved to h:9101, 2 moved to h:9102, VotersRecord at offset 2" in texts[2]
 
 
 def test_old_sets_that_a_newcomer_fetches_are_not_called_uncommitted() -> None:
     """They were committed long before the capture."""
-    talk = QuorumTalk()
-    show(talk, 0, batch(0, 1, [voters(1, 2)], time=10.0), 5)
-    (event,) = events(talk, "voters")
+    quorum = ScriptedQuorum()
+    show(quorum, 0, batch(0, 1, [voters(1, 2)], time=10.0), 5)
+    (event,) = events(quorum, "voters")
     assert event.text == "voters are 1, 2 (VotersRecord at offset 0)"
 
 
@@ -130,14 +130,14 @@ def described(*ids: int, directory: int) -> DescribeQuorumResponse:
 
 def test_described_voters_are_reported_if_they_are_new() -> None:
     """By their directories, too."""
-    talk = QuorumTalk()
+    quorum = ScriptedQuorum()
     for answer in (
         described(1, 2, directory=1),
         described(1, 2, directory=1),
         described(1, 2, directory=5),
     ):
-        talk.say(99, 1, DescribeQuorumRequest(), answer)
-    texts = [each.text for each in events(talk, "voters")]
+        quorum.send(99, 1, DescribeQuorumRequest(), answer)
+    texts = [each.text for each in events(quorum, "voters")]
     assert texts == [
         "voters are 1, 2 (DescribeQuorum)",
         "voters are 1, 2 (1 has another directory, 2 has another directory, DescribeQuorum)",
@@ -146,11 +146,11 @@ def test_described_voters_are_reported_if_they_are_new() -> None:
 
 def test_levels_of_kraft_version_are_in_the_log() -> None:
     """From level 1 on voters can change."""
-    talk = QuorumTalk()
+    quorum = ScriptedQuorum()
     upgrade = batch(4, 1, [KRaftVersionRecord(kraft_version=1), voters(1, 2)])
-    show(talk, 4, upgrade, 4)
-    show(talk, 6, b"", 6)
-    (event,) = events(talk, "kraft-version")
+    show(quorum, 4, upgrade, 4)
+    show(quorum, 6, b"", 6)
+    (event,) = events(quorum, "kraft-version")
     assert event.text == (
         "kraft.version is 1 (KRaftVersionRecord at offset 4, committed after 10 ms)"
     )
@@ -196,23 +196,23 @@ def test_requests_to_change_the_voters_show_their_outcome(
     request_: Message, response: Message | None, text: str
 ) -> None:
     """An operator wants to see that a change worked, how long it took, or why not."""
-    talk = QuorumTalk()
-    talk.fetch(2, 1, offset=0, epoch=1)
-    talk.say(99, 1, request_, response)
-    (event,) = (each for each in talk.timeline.story().events if each.kind.endswith("-voter"))
+    quorum = ScriptedQuorum()
+    quorum.fetch(2, 1, offset=0, epoch=1)
+    quorum.send(99, 1, request_, response)
+    (event,) = (each for each in quorum.timeline.story().events if each.kind.endswith("-voter"))
     assert (event.text, event.node) == (text, 4)
 
 
 def test_a_controller_that_joins_by_itself_is_one_line_however_often_it_asks() -> None:
     """It asks every two seconds until it is caught up."""
-    talk = QuorumTalk()
-    talk.fetch(4, 1, offset=0, epoch=1)
+    quorum = ScriptedQuorum()
+    quorum.fetch(4, 1, offset=0, epoch=1)
     late = AddRaftVoterResponse(error_code=ErrorCode.REQUEST_TIMED_OUT, error_message="it lags")
     for _ in range(3):
-        talk.say(4, 1, add(ack_when_committed=False), late)
-        talk.wait(2)
-    talk.say(4, 1, add(ack_when_committed=False), AddRaftVoterResponse())
-    refused, done = events(talk, "add-voter")
+        quorum.send(4, 1, add(ack_when_committed=False), late)
+        quorum.wait(2)
+    quorum.send(4, 1, add(ack_when_committed=False), AddRaftVoterResponse())
+    refused, done = events(quorum, "add-voter")
     assert refused.text == (
         "AddRaftVoter at h:9004, asked of 1 by itself: REQUEST_TIMED_OUT (it lags) after 10 ms "
         "(3 times in 4.02 s)"
@@ -255,11 +255,11 @@ def test_an_upgrade_of_kraft_version_shows_its_outcome(
     request_: Message, response: Message, text: str
 ) -> None:
     """Other features do not concern the quorum."""
-    talk = QuorumTalk()
-    talk.fetch(2, 1, offset=0, epoch=1)
-    talk.say(99, 1, update(("group.version", 1)), UpdateFeaturesResponse())
-    talk.say(99, 1, request_, response)
-    (event,) = events(talk, "upgrade")
+    quorum = ScriptedQuorum()
+    quorum.fetch(2, 1, offset=0, epoch=1)
+    quorum.send(99, 1, update(("group.version", 1)), UpdateFeaturesResponse())
+    quorum.send(99, 1, request_, response)
+    (event,) = events(quorum, "upgrade")
     assert event.text == text
 
 
@@ -304,11 +304,11 @@ def test_a_request_and_its_envelope_are_one_event() -> None:
 
 def test_the_json_form_has_directories_and_commits() -> None:
     """A script needs these before it removes the old voter."""
-    talk = QuorumTalk()
-    show(talk, 0, batch(0, 1, [voters(1, 2)]), 0)
-    show(talk, 1, b"", 1)
-    (found,) = story_to_json(talk.timeline.story())["voterSets"]
+    quorum = ScriptedQuorum()
+    show(quorum, 0, batch(0, 1, [voters(1, 2)]), 0)
+    show(quorum, 1, b"", 1)
+    (found,) = story_to_json(quorum.timeline.story())["voterSets"]
     assert found["voters"] == [1, 2]
     assert found["directories"] == {"1": "AQEBAQEBAQEBAQEBAQEBAQ", "2": "AQEBAQEBAQEBAQEBAQEBAQ"}
-    assert found["committed"] == talk.now
+    assert found["committed"] == quorum.now
     assert found["isUndone"] is False

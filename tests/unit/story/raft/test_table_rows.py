@@ -105,7 +105,7 @@ def _controls(batch: object) -> Iterator[tuple[Decoded, int, float]]:
         yield decoded, row.offset, row.timestamp / 1000
 
 
-def _told(events: list[Event]) -> list[tuple[float, str, int | None, object, str]]:
+def _story_of(events: list[Event]) -> list[tuple[float, str, int | None, object, str]]:
     return [
         (each.time, each.kind, each.epoch, each.node, each.text)
         for each in events
@@ -121,7 +121,7 @@ def capture(request: pytest.FixtureRequest) -> Path:
     return path
 
 
-def test_rows_tell_what_frames_tell(capture: Path) -> None:
+def test_rows_give_the_story_that_frames_give(capture: Path) -> None:
     """Times, epochs, nodes and words of all events, except those of connections."""
     frames = _frames(capture)
     decoder, writer = FrameDecoder(Settings()), RaftWriter(io.StringIO())
@@ -129,7 +129,7 @@ def test_rows_tell_what_frames_tell(capture: Path) -> None:
         writer.frame(decoder.decode(frame))
     expected = writer.timeline.story()
     found = stories(_rows(frames))["c"]
-    assert _told(found.events) == _told(expected.events)
+    assert _story_of(found.events) == _story_of(expected.events)
     assert [(each.epoch, each.leader, each.time, each.end) for each in found.leaders] == [
         (each.epoch, each.leader, each.time, each.end) for each in expected.leaders
     ]
@@ -141,8 +141,8 @@ def test_events_lead_to_their_frames(capture: Path) -> None:
     times = {frame.position: frame.time for frame in frames}
     quorum = QuorumRows()
     for row in _rows(frames):
-        quorum.see(row)
-    seen = list(quorum.seen())
+        quorum.on_exchange(row)
+    seen = list(quorum.located_events())
     assert seen
     unplaced = {each.event.details.get("seenIn") for each in seen if not each.file}
     assert unplaced <= {"LeaderChange"}
@@ -155,10 +155,10 @@ def test_a_leader_says_how_its_epoch_ended(capture: Path) -> None:
     rows = _rows(_frames(capture))
     quorum = QuorumRows()
     for row in rows:
-        quorum.see(row)
-    told = [each.details for each in quorum.seen() if each.event.kind == "leader"]
+        quorum.on_exchange(row)
+    answered = [each.details for each in quorum.located_events() if each.event.kind == "leader"]
     leaders = stories(rows)["c"].leaders
-    assert [(each["end"], each["ending"]) for each in told] == [
+    assert [(each["end"], each["ending"]) for each in answered] == [
         (each.end, each.ending or None) for each in sorted(leaders, key=lambda one: one.time)
     ]
 
@@ -178,7 +178,7 @@ def test_batches_of_a_log_name_its_leaders() -> None:
         message = LeaderChangeMessage(leader_id=leader)
         decoded = Decoded("LeaderChangeMessage", 0, message, control_type="LEADER_CHANGE")
         extent = Extent(offset, offset + 2, epoch)
-        quorum.see_batch(BatchRow(extent, ((decoded, offset, time),)))
+        quorum.on_batch(BatchRow(extent, ((decoded, offset, time),)))
     story = quorum.story()
     assert [(each.epoch, each.leader, each.time) for each in story.leaders] == [
         (1, 2, 10.0), (2, 3, 20.0), (3, 1, 30.0),
@@ -188,17 +188,17 @@ def test_batches_of_a_log_name_its_leaders() -> None:
     ]
 
 
-def test_an_answer_is_told_at_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_enters_the_story_at_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that comes between another one and its answer is shown before the answer."""
-    told: list[tuple[float, bool]] = []
+    answered: list[tuple[float, bool]] = []
     monkeypatch.setattr(
-        Timeline, "see", lambda _self, seen: told.append((seen.time, seen.is_request))
+        Timeline, "on_frame", lambda _self, seen: answered.append((seen.time, seen.is_request))
     )
     quorum, key = QuorumRows(), min(QUORUM_APIS)
-    quorum.see(ExchangeRow(10**9, "a:1-b:2", key, 0, 1, b"", b"", 5 * 10**9))
-    quorum.see(ExchangeRow(3 * 10**9, "a:1-b:2", key, 0, 2, b"", b"", 10**9))
+    quorum.on_exchange(ExchangeRow(10**9, "a:1-b:2", key, 0, 1, b"", b"", 5 * 10**9))
+    quorum.on_exchange(ExchangeRow(3 * 10**9, "a:1-b:2", key, 0, 2, b"", b"", 10**9))
     quorum.story()
-    assert told == [(1.0, True), (3.0, True), (4.0, False), (6.0, False)]
+    assert answered == [(1.0, True), (3.0, True), (4.0, False), (6.0, False)]
 
 
 @pytest.mark.parametrize("data", [b"", bytes(3), bytes([0, 1, 0, 4, 0, 0, 0, 7, 0x7F, 0xFF])])

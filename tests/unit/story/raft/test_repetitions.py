@@ -1,4 +1,4 @@
-"""The Raft view stays readable where one thing happens very often, or to very many nodes."""
+"""Repeated events of a quorum are folded into one line with their count."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from kraftwire.decode.text import ids_text
 from kraftwire.inspect.stories.raft import story_to_json, write_story
 from kraftwire.messages import fetch_response
 from kraftwire.story.raft.model import Event, Story
-from kraftwire.story.raft.repetitions import folded
-from tests.support.quorum_talk import QuorumTalk
+from kraftwire.story.raft.repetitions import fold_repetitions
+from tests.support.scripted_quorum import ScriptedQuorum
 
 
 def _lines(story: Story) -> list[str]:
@@ -18,20 +18,20 @@ def _lines(story: Story) -> list[str]:
     return out.getvalue().splitlines()
 
 
-def _told_again_and_again(times: int) -> Story:
+def _repeated_instructions(times: int) -> Story:
     """A replica that loads a snapshot and is told to load it again, for whatever reason."""
-    talk = QuorumTalk()
+    quorum = ScriptedQuorum()
     snapshot = fetch_response.SnapshotId(end_offset=50, epoch=2)
     for _ in range(times):
-        talk.fetch(3, 1, offset=0, epoch=2, snapshot_id=snapshot)
-        talk.fetch(3, 1, offset=60, epoch=2)
-        talk.wait(0.2)
-    return talk.timeline.story()
+        quorum.fetch(3, 1, offset=0, epoch=2, snapshot_id=snapshot)
+        quorum.fetch(3, 1, offset=60, epoch=2)
+        quorum.wait(0.2)
+    return quorum.timeline.story()
 
 
 def test_the_same_instruction_again_and_again_is_one_line() -> None:
     """649 equal lines hide the one that differs."""
-    story = _told_again_and_again(40)
+    story = _repeated_instructions(40)
     assert len([e for e in story.events if e.kind == "snapshot-needed"]) == 40
     lines = [line for line in _lines(story) if "is told to load" in line]
     assert len(lines) == 1
@@ -43,7 +43,7 @@ def test_the_same_instruction_again_and_again_is_one_line() -> None:
 
 def test_two_of_a_kind_stay_two_lines() -> None:
     """Folding them would save nothing."""
-    lines = [line for line in _lines(_told_again_and_again(2)) if "is told to load" in line]
+    lines = [line for line in _lines(_repeated_instructions(2)) if "is told to load" in line]
     assert len(lines) == 2
 
 
@@ -53,7 +53,7 @@ def test_counts_of_events_that_were_folded_before_add_up() -> None:
     events = [
         Event(float(at), "snapshot-needed", text, 2, 3, {"count": 2}) for at in range(4)
     ]
-    (event,) = folded(events)
+    (event,) = fold_repetitions(events)
     assert event.text == (
         "is told to load snapshot 50-2 first (asked for offset 0) (8 times in 3 s)"
     )
@@ -62,11 +62,11 @@ def test_counts_of_events_that_were_folded_before_add_up() -> None:
 
 def test_elections_that_fail_are_one_line_though_the_epoch_rises() -> None:
     """A voter that hears from nobody tries again and again."""
-    talk = QuorumTalk()
+    quorum = ScriptedQuorum()
     for epoch in range(5, 25):
-        talk.vote(1, 2, epoch=epoch, granted=None)
-        talk.wait(1.5)
-    votes = [line for line in _lines(talk.timeline.story()) if "asks for votes" in line]
+        quorum.vote(1, 2, epoch=epoch, granted=None)
+        quorum.wait(1.5)
+    votes = [line for line in _lines(quorum.timeline.story()) if "asks for votes" in line]
     assert len(votes) == 1
     assert votes[0].endswith("no answer of 2 (20 times in 28.5 s, up to epoch 24)")
 
@@ -74,30 +74,30 @@ def test_elections_that_fail_are_one_line_though_the_epoch_rises() -> None:
 def test_leaders_are_never_folded() -> None:
     """Each of them changed something."""
     events = [Event(float(at), "leader", "is elected leader", 3, 1, {}) for at in range(5)]
-    assert folded(events) == events
+    assert fold_repetitions(events) == events
 
 
 def test_what_happens_again_after_a_long_time_is_news() -> None:
     """Otherwise the second incident of a day would be hidden in the first."""
     events = [Event(at, "stuck", "high watermark was stuck", 3, None, {}) for at in (0, 1, 2, 90)]
-    assert [each.time for each in folded(events)] == [0, 90]
+    assert [each.time for each in fold_repetitions(events)] == [0, 90]
 
 
 def test_what_differs_in_durations_alone_is_the_same() -> None:
     """No two downloads take the same time."""
     texts = [f"fetches snapshot 50-2 from 1 ({n}.1 KiB at once, {n}5 ms)" for n in range(1, 5)]
     events = [Event(float(i), "snapshot", text, None, 3, {}) for i, text in enumerate(texts)]
-    assert len(folded(events)) == 1
+    assert len(fold_repetitions(events)) == 1
     other = Event(4.0, "snapshot", texts[0].replace("50-2", "51-2"), None, 3, {})
-    assert len(folded([*events, other])) == 2
+    assert len(fold_repetitions([*events, other])) == 2
 
 
 def _many_brokers(count: int) -> Story:
-    talk = QuorumTalk()
-    talk.begin(1, 2, epoch=1)
+    quorum = ScriptedQuorum()
+    quorum.begin(1, 2, epoch=1)
     for broker in range(1000, 1000 + count):
-        talk.fetch(broker, 1, offset=broker % 3, epoch=1)
-    return talk.timeline.story()
+        quorum.fetch(broker, 1, offset=broker % 3, epoch=1)
+    return quorum.timeline.story()
 
 
 def test_hundreds_of_brokers_do_not_fill_the_screen() -> None:

@@ -1,4 +1,4 @@
-"""A quorum that sends what a test prescribes: requests and responses of KRaft, one by one."""
+"""A timeline fed with the requests and responses of KRaft that a test prescribes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.builder import BatchBuilder, BatchHeader
 from kraftwire.records.control import ControlType, control_key, control_value
 from kraftwire.records.metadata import encode_metadata
-from kraftwire.story.raft.model import Sighting
+from kraftwire.story.raft.model import ObservedFrame
 from kraftwire.story.raft.timeline import Timeline
 from kraftwire.wire.message import Message
 
-__all__ = ["QuorumTalk", "batch"]
+__all__ = ["ScriptedQuorum", "batch"]
 
 _RTT_S = 0.01
 
 
-class QuorumTalk:
-    """Nodes that talk to each other on ports 9000 + id; a clock that only tests advance."""
+class ScriptedQuorum:
+    """Nodes on ports 9000 + id that send what a test says; only the test advances the clock."""
 
     def __init__(self) -> None:
         self.timeline = Timeline()
@@ -33,22 +33,22 @@ class QuorumTalk:
         """Let time pass."""
         self.now += seconds
 
-    def say(
+    def send(
         self, client: int | str, server: int, request: Message, response: Message | None
     ) -> None:
         """A request, and its response a little later unless there is none."""
         self._correlation_id += 1
         connection = f"10.0.0.{client}:50000-10.0.0.{server}:{9000 + server}"
-        key, asked = request.API_KEY, self.now
-        self.timeline.see(
-            Sighting(asked, connection, key, True, request, self._correlation_id)
+        key, requested = request.API_KEY, self.now
+        self.timeline.on_frame(
+            ObservedFrame(requested, connection, key, True, request, self._correlation_id)
         )
         if response is None:
             return
         self.now += _RTT_S
-        self.timeline.see(
-            Sighting(
-                self.now, connection, key, False, response, self._correlation_id, request, asked
+        self.timeline.on_frame(
+            ObservedFrame(
+                self.now, connection, key, False, response, self._correlation_id, request, requested
             )
         )
 
@@ -58,25 +58,25 @@ class QuorumTalk:
         is_named: bool = True,
     ) -> None:
         """A candidate asks a voter; `granted` None stands for no answer."""
-        asked = vote_request.PartitionData(
+        requested = vote_request.PartitionData(
             replica_id=candidate, replica_epoch=epoch, last_offset=7, last_offset_epoch=1,
             pre_vote=pre_vote,
         )
         request = vote_request.VoteRequest(
             voter_id=voter if is_named else -1,
-            topics=[vote_request.TopicData(topic_name=METADATA_TOPIC, partitions=[asked])],
+            topics=[vote_request.TopicData(topic_name=METADATA_TOPIC, partitions=[requested])],
         )
         if granted is None:
-            self.say(candidate, voter, request, None)
+            self.send(candidate, voter, request, None)
             return
-        told = vote_response.PartitionData(
+        answered = vote_response.PartitionData(
             vote_granted=granted, error_code=error, leader_id=leader,
             leader_epoch=epoch if known_epoch is None else known_epoch,
         )
         response = vote_response.VoteResponse(
-            topics=[vote_response.TopicData(topic_name=METADATA_TOPIC, partitions=[told])]
+            topics=[vote_response.TopicData(topic_name=METADATA_TOPIC, partitions=[answered])]
         )
-        self.say(candidate, voter, request, response)
+        self.send(candidate, voter, request, response)
 
     def begin(self, leader: int, voter: int, *, epoch: int) -> None:
         """A leader tells a voter that it leads, and the voter accepts."""
@@ -89,7 +89,7 @@ class QuorumTalk:
         response = begin_response.BeginQuorumEpochResponse(
             topics=[begin_response.TopicData(topic_name=METADATA_TOPIC, partitions=[accepted])]
         )
-        self.say(leader, voter, request, response)
+        self.send(leader, voter, request, response)
 
     def end(
         self, leader: int, voter: int, *, epoch: int, preferred: list[int],
@@ -104,38 +104,38 @@ class QuorumTalk:
             topics=[end_request.TopicData(topic_name=METADATA_TOPIC, partitions=[ended])]
         )
         known_leader, known_epoch = newer or (leader, epoch)
-        told = end_response.PartitionData(
+        answered = end_response.PartitionData(
             error_code=error, leader_id=known_leader, leader_epoch=known_epoch
         )
         response = end_response.EndQuorumEpochResponse(
-            topics=[end_response.TopicData(topic_name=METADATA_TOPIC, partitions=[told])]
+            topics=[end_response.TopicData(topic_name=METADATA_TOPIC, partitions=[answered])]
         )
-        self.say(leader, voter, request, response)
+        self.send(leader, voter, request, response)
 
     def fetch(
         self, replica: int, leader: int, *, offset: int, epoch: int, high_watermark: int = 0,
         records: bytes = b"", is_answered: bool = True, **more: object,
     ) -> None:
         """A replica fetches from the leader; `more` are fields of the partition's answer."""
-        asked = fetch_request.FetchPartition(fetch_offset=offset, current_leader_epoch=epoch)
+        requested = fetch_request.FetchPartition(fetch_offset=offset, current_leader_epoch=epoch)
         request = fetch_request.FetchRequest(
             replica_state=fetch_request.ReplicaState(replica_id=replica),
-            topics=[fetch_request.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[asked])],
+            topics=[fetch_request.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[requested])],
         )
         if not is_answered:
-            self.say(replica, leader, request, None)
+            self.send(replica, leader, request, None)
             return
-        told = fetch_response.PartitionData(
+        answered = fetch_response.PartitionData(
             high_watermark=high_watermark,
             current_leader=fetch_response.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch),
             records=memoryview(records),
             **more,  # type: ignore[arg-type]
         )
         topic = fetch_response.FetchableTopicResponse(
-            topic_id=METADATA_TOPIC_ID, partitions=[told]
+            topic_id=METADATA_TOPIC_ID, partitions=[answered]
         )
         response = fetch_response.FetchResponse(responses=[topic])
-        self.say(replica, leader, request, response)
+        self.send(replica, leader, request, response)
 
 
 def batch(offset: int, epoch: int, messages: list[Message], *, time: float = 1000.0) -> bytes:
