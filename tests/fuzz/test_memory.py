@@ -19,10 +19,12 @@ from kraftwire.wire.plans import python_decoder
 from kraftwire.wire.reader import Annotation, annotate
 from kraftwire.wire.writer import _Writer
 from tests.fuzz.outcome import naming, samples
+from tests.support.command_memory import SPARE
 
-# A struct of many empty arrays is the largest object that eight bytes on the wire can become.
-RATIO_MAX = 64
-FREE_BYTES = 64 * 1024
+# A struct of many empty arrays is the largest object that eight bytes on the wire can become. A
+# tenth of both stays unused.
+RATIO_MAX = SPARE * 64
+FREE_BYTES = SPARE * 64 * 1024
 
 COUNTS_MAX = 8
 ELEMENTS = 300
