@@ -87,9 +87,9 @@ def run(
     return Measured(done.returncode, text, int(peak) * 1024)
 
 
-def allowed(size: int) -> float:
+def allowed(size: int, free: int = _COST_FREE) -> float:
     """How many bytes an input of this size may cost."""
-    return SPARE * (_COST_FREE + _COST_RATIO * size)
+    return SPARE * (free + _COST_RATIO * size)
 
 
 def check_cost(

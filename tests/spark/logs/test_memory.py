@@ -16,6 +16,9 @@ from tests.support.command_memory import allowed, run
 
 ZSTD = 4
 
+# What one input may cost a worker, which holds columns beside the batch that they are made of.
+_FREE = 64 * 1024 * 1024
+
 # A process reads a small file, and then others; it prints by how much its peak has grown with each.
 _PEAKS = """
 import json, sys
@@ -117,5 +120,5 @@ def test_memory_is_bounded(
         for folder, (rows, grown) in json.loads(out.read_text()).items():
             each = folder.removesuffix("-0")
             assert rows == FILES[each][0], f"{reader}: {each}"
-            limit = allowed(paths[each].stat().st_size)
+            limit = allowed(paths[each].stat().st_size, _FREE)
             assert grown < limit, f"{reader}: {each} took {grown:,} bytes of {limit:,.0f}"
