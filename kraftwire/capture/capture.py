@@ -161,10 +161,10 @@ class Capture:
                 continue
             if out:
                 yield take()
-            payload += segment[7] - segment[6]
+            payload += segment.size
             self._handle(segment)
-            if segment[4] & _UNUSUAL:
-                self._review(segment[0][0])
+            if segment.flags & _UNUSUAL:
+                self._review(segment.stamp[0])
             if out:
                 yield take()
         self.health.bytes.payload += payload + self._in_order.payload
@@ -179,7 +179,7 @@ class Capture:
 
     def _begin_block(self, source: CaptureSource) -> None:
         if self._recent.packets:
-            self._review(self._recent.packets[-1][0])
+            self._review(self._recent.packets[-1].time_ns)
         self._watch(source)
 
     def _watch(self, source: CaptureSource) -> None:
@@ -224,7 +224,7 @@ class Capture:
 
     def _compare(self, flow: Direction, segment: Segment) -> None:
         """Report bytes that came before, if they differ."""
-        if flow.is_repeated(segment[2], segment[7] - segment[6]):
+        if flow.is_repeated(segment.seq, segment.size):
             count = self._recent.conflict(segment)
             if count:
                 self.health.conflicts += 1
@@ -252,11 +252,11 @@ class Capture:
             self._follow(connection, connection.review(time_ns), time_ns)
 
     def _open_by_syn(self, flow: Direction | None, segment: Segment) -> None:
-        stamp, key, seq, _, flags, data, start, end, missing = segment
+        stamp, key, seq, flags = segment.stamp, segment.key, segment.seq, segment.flags
         if flow is not None:
             is_over = flow.connection.is_ending or flow.connection.is_closed
             if flow.syn_seq == seq and not is_over:
-                self.health.bytes.duplicates += end - start
+                self.health.bytes.duplicates += segment.size
                 return  # sent again
             flow.leave_fast_path()
             is_new = flow.syn_seq >= 0 or is_over
@@ -267,7 +267,7 @@ class Capture:
             flow = self._new_connection(key).flows[0]
         flow.connection.open_by_syn(flow, seq, is_client=not flags & _ACK)
         first = (seq + 1) & _MASK
-        rest = (stamp, key, first, 0, flags & ~(SYN | _ACK), data, start, end, missing)
+        rest = segment._replace(seq=first, ack=0, flags=flags & ~(SYN | _ACK))
         self._follow(flow.connection, flow.connection.accept(flow, rest), stamp[0])
 
     def _open_midstream(self, flow: Direction | None, key: bytes) -> Direction:

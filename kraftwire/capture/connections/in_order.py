@@ -17,7 +17,7 @@ from kraftwire.capture.packets.links import (
     FAST_MIX,
     FAST_STARTS,
 )
-from kraftwire.capture.packets.packet import Packet, Stamp
+from kraftwire.capture.packets.packet import Packet, Stamp, new_packet
 from kraftwire.capture.tcp.streams import Flow
 
 __all__ = ["LONG_BYTES", "TOGETHER", "InOrderPackets"]
@@ -75,7 +75,7 @@ class InOrderPackets:
             time_ns = seconds * _SECOND_NS + fraction * unit
             if seq != flow.fast_seq:
                 break
-            remember((time_ns, link, data, start, captured, wire, base, at, stop))
+            remember(new_packet((time_ns, link, data, start, captured, wire, base, at, stop)))
             if count:
                 begin += start
                 self._go_on(flow, data, begin, begin + count, (time_ns, base + at, base + stop))

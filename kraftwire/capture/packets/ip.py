@@ -8,18 +8,37 @@ Source: RFC 791, RFC 8200, RFC 9293.
 from __future__ import annotations
 
 import struct
+from typing import NamedTuple
 
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.packet import Stamp
 
-__all__ = ["MISSING", "IpReader", "Segment"]
-
 # Fragmented IP packets that are reassembled at a time; each holds at most 64 KiB.
 FRAGMENTED_PACKETS_MAX = 64
 
-# Stamp of the packet, flow key, sequence number, acknowledgement, flags, buffer, start and end of
-# the payload in it, payload bytes that the capture cut off.
-Segment = tuple[Stamp, bytes, int, int, int, bytes, int, int, int]
+
+class Segment(NamedTuple):
+    """A TCP segment: its payload is `data[start:end]`, without `missing` bytes that were cut off.
+
+    `key` are addresses and ports, sender first; it names one direction of a connection.
+    """
+
+    stamp: Stamp
+    key: bytes
+    seq: int
+    ack: int
+    flags: int
+    data: bytes
+    start: int
+    end: int
+    missing: int
+
+    @property
+    def size(self) -> int:
+        """How many bytes of payload the capture has."""
+        return self.end - self.start
+
+
 
 # A flag next to TCP's own eight: the capture cut off part of the payload.
 MISSING = 0x100
@@ -154,7 +173,8 @@ class IpReader:
             self._health.truncated_packets += 1
         ports = data[at : at + 4]
         end -= missing
-        return stamp, addresses + ports, seq, ack, flags, data, min(start, end), end, missing
+        begin = min(start, end)
+        return Segment(stamp, addresses + ports, seq, ack, flags, data, begin, end, missing)
 
 
 class _Fragments:

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 
 from kraftwire.capture.framing.health import Health
-from kraftwire.capture.packets.packet import PAUSE, Packet
+from kraftwire.capture.packets.packet import PAUSE, Packet, new_packet
 from kraftwire.capture.packets.pcapng import SECTION_MAGIC, read_blocks
 from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.errors import StorageError
@@ -100,7 +100,7 @@ def _records(
                 second, second_ns = seconds, seconds * _SECOND_NS
             count += 1
             time_ns = second_ns + fraction * fraction_ns
-            yield time_ns, link, data, start, captured, wire, base, at, stop
+            yield new_packet((time_ns, link, data, start, captured, wire, base, at, stop))
             at = stop
         health.packets += count
         count = 0

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Iterator
 
 from kraftwire.capture.framing.health import Health
-from kraftwire.capture.packets.packet import PAUSE, Packet
+from kraftwire.capture.packets.packet import PAUSE, Packet, new_packet
 from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.limits import PACKET_BYTES_MAX
 
@@ -108,7 +108,9 @@ class _Section:
         (wire,) = struct.unpack_from(f"{self.order}I", data, start + 8)
         interface = self.interfaces[0]
         captured = min(wire, interface.snap_length or wire, end - start - 16)
-        return time_ns, interface.link, data, start + 12, captured, wire, base, start, end
+        return Packet(
+            time_ns, interface.link, data, start + 12, captured, wire, base, start, end
+        )
 
 
 def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[Packet]:
@@ -138,7 +140,9 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
                     time_ns = plain if tick else interface.time_ns(ticks)
                     start = at + _PACKET_HEADER_SIZE
                     health.packets += 1
-                    yield time_ns, interface.link, data, start, captured, wire, base, at, stop
+                    yield new_packet(
+                        (time_ns, interface.link, data, start, captured, wire, base, at, stop)
+                    )
                 at = stop
             size = _BLOCK_SIZE_MIN
             if at + _BLOCK_SIZE_MIN > end:
@@ -156,7 +160,7 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
                 break
             packet = _rare(section, data, base, at, time_ns)
             if packet is not None:
-                time_ns = packet[0]
+                time_ns = packet.time_ns
                 health.packets += 1
                 yield packet
             at += size
@@ -195,5 +199,7 @@ def _rare(
             interface = section.interfaces[which]
             time_ns = interface.time_ns(high << 32 | low)
             start = at + _PACKET_HEADER_SIZE
-            return time_ns, interface.link, data, start, captured, wire, base, at, at + size
+            return Packet(
+                time_ns, interface.link, data, start, captured, wire, base, at, at + size
+            )
     return None

@@ -39,7 +39,7 @@ def in_time_order(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
 def _first_time(path: str) -> tuple[bool, int]:
     with CaptureSource(path) as source:
         for packet in read_packets(source, Health()):
-            return False, packet[0]
+            return False, packet.time_ns
     return True, 0
 
 
@@ -121,8 +121,8 @@ def span_of(path: str) -> Span | None:
             head = source.read_exactly(_PCAP_HEADER_SIZE)
         with CaptureSource(path) as source:
             for packet in read_packets(source, Health()):
-                last = packet[0] if last is None else max(last, packet[0])
-                first = last if first is None else min(first, packet[0])
+                last = packet.time_ns if last is None else max(last, packet.time_ns)
+                first = last if first is None else min(first, packet.time_ns)
     except StorageError:
         return None
     if first is None or last is None:

@@ -46,7 +46,7 @@ class RecentPackets:
         read = SegmentReader(Health()).read
         found, said, ports = 0, data[start:end], key[-4:]
         for packet in islice(reversed(self.packets), 1, None):
-            _, _, held, at, captured, _, _, _, _ = packet
+            held, at, captured = packet.data, packet.start, packet.captured
             # It may find the ports after the packet's end: they are looked at again below.
             if held.find(ports, at, at + _HEADERS_MAX) < 0:
                 continue
@@ -56,17 +56,17 @@ class RecentPackets:
                 if ends == key and is_apart and not header & SYN:
                     continue
             other = read(packet)
-            if other is None or other[1] != key:
+            if other is None or other.key != key:
                 continue
-            if other[4] & SYN:
+            if other.flags & SYN:
                 break  # what came before belongs to another connection
-            piece = other[5][other[6] : other[7]]
+            piece = other.data[other.start : other.end]
             if piece == _PROBE:
                 continue
-            into = (seq - other[2]) & _MASK
+            into = (seq - other.seq) & _MASK
             if piece[into : into + len(said)] == said:
                 break
-            size = _overlap(seq, said, other[2], piece)
+            size = _overlap(seq, said, other.seq, piece)
             found = max(found, size)
         return found
 
