@@ -1,4 +1,4 @@
-"""Frames of a capture: from packets to requests and responses that know each other.
+"""Turns the packets of a capture into paired request and response frames.
 
 Owns the loop over packets and the table of connections. Reading a capture takes one pass and
 bounded memory; the README of this folder says what is done about damage.

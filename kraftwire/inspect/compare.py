@@ -12,11 +12,6 @@ from typing import Any
 from kraftwire import messages
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import Frame
-from kraftwire.capture.limits import (
-    COMPARED_BYTES_FREE,
-    COMPARED_BYTES_RATIO,
-    COMPARED_PROBLEMS_MAX,
-)
 from kraftwire.capture.tls.keylog import KeyLog
 from kraftwire.decode.api.logs import LogBatch, batches
 from kraftwire.decode.files.findings import FileFinding
@@ -24,6 +19,13 @@ from kraftwire.decode.files.names import parse_file_name
 from kraftwire.decode.files.walk import walk
 from kraftwire.decode.text import count_text
 from kraftwire.errors import KraftwireError
+
+# What is kept of the frames of a capture that is compared with another one: COMPARED_BYTES_FREE,
+# and COMPARED_BYTES_RATIO for each byte of its file. COMPARED_PROBLEMS_MAX problems are kept, and
+# the rest counted.
+COMPARED_BYTES_FREE = 12 * 1024 * 1024
+COMPARED_BYTES_RATIO = 4
+COMPARED_PROBLEMS_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from kraftwire.capture.limits import STORY_EVENTS_MAX
+# Stories of groups, transactions and topics keep this many events and count the rest. An event with
+# its texts takes up to a kilobyte.
+STORY_EVENTS_MAX = 20_000
 
-__all__ = ["Event", "Events"]
 
 # Kinds of events that may repeat many times for a member.
 _REMARKS = frozenset({"error", "status"})

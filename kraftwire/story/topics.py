@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kraftwire.capture.limits import TOPIC_CLIENTS_MAX, TOPIC_PARTITIONS_MAX, TOPICS_MAX
 from kraftwire.decode.body.redact import REDACTED
 from kraftwire.decode.body.secret_names import is_secret_config, is_secret_value
 from kraftwire.decode.body.topics import TopicNames
@@ -15,6 +14,11 @@ from kraftwire.decode.text import count_text, listed, words
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.events import Event, Events
 from kraftwire.story.observed_exchange import ObservedExchange, carried, produced_in, topic_name
+
+# Topics, their partitions, and the clients of each; further clients share one row.
+TOPICS_MAX = 20_000
+TOPIC_PARTITIONS_MAX = 200_000
+TOPIC_CLIENTS_MAX = 20
 
 
 @dataclass(slots=True)

@@ -6,16 +6,16 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from kraftwire.capture.limits import (
-    TRANSACTION_PARTITIONS_MAX,
-    TRANSACTIONAL_IDS_MAX,
-    TRANSACTIONS_MAX,
-)
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.text import count_text, duration_text, listed, size_text, words
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.events import Event, Events
 from kraftwire.story.observed_exchange import ObservedExchange, produced_in
+
+# Transactional ids and producers, the transactions that are listed, and the partitions of these.
+TRANSACTIONAL_IDS_MAX = 20_000
+TRANSACTIONS_MAX = 50_000
+TRANSACTION_PARTITIONS_MAX = 200_000
 
 Ending = Literal["committed", "aborted", "aborted by the coordinator", "open"]
 

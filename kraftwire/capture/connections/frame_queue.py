@@ -1,4 +1,4 @@
-"""Where the frames of all connections meet, and the memory that unfinished ones may take.
+"""Queue of completed frames, and the budget for incomplete ones.
 
 Owns the order of frames, which is that of completion, and their files.
 """
@@ -12,12 +12,15 @@ from operator import itemgetter
 
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.capture.framing.health import Health
-from kraftwire.capture.limits import PACKED_FRAME_FREE, PACKED_FRAME_RATIO
 from kraftwire.capture.packets.packet import Stamp
 from kraftwire.capture.tls.keylog import KeyLog
 from kraftwire.limits import BUFFERED_BYTES_MAX
 
-__all__ = ["Ending", "FrameBudget", "FrameQueue"]
+# A frame in a compressed capture may have PACKED_FRAME_FREE bytes and PACKED_FRAME_RATIO more for
+# each byte of the compressed file, or of what a pipe has delivered so far. Of a longer frame only
+# the first packet is kept.
+PACKED_FRAME_FREE = 3 * 1024 * 1024
+PACKED_FRAME_RATIO = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""The fast path: packets that hold the next bytes of a known direction, or none.
+"""Fast path for in-order TCP segments of known connections.
 
-Everything else is left to the loop in `conversations`. Blocks of the classic little-endian format
-are followed as a whole.
+All other packets are left to the loop in `capture.py`. Blocks of the classic little-endian format
+are read as a whole.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LONG_BYTES = 64 * 1024
 
 
 class InOrderPackets:
-    """The lane of one capture.
+    """Reads the in-order packets of one capture.
 
     `flows` are the directions by their keys, `packets` gets every packet, and `frames` is the
     list where complete frames arrive.
@@ -86,7 +86,7 @@ class InOrderPackets:
         return at, number
 
     def take(self, packet: Packet) -> bool:
-        """Take a remembered packet of any format; returns whether it was for the lane."""
+        """Take a remembered packet of any format; returns whether it was in order."""
         time_ns, _, data, start, captured, _, base, at, stop = packet
         if captured < FAST.size:
             return False

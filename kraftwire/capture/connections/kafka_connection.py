@@ -16,11 +16,12 @@ from kraftwire.capture.framing.frames import BEFORE_CAPTURE, Request
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.framing.requests import RequestReader
 from kraftwire.capture.framing.responses import ResponseReader
-from kraftwire.capture.limits import PENDING_REQUESTS_KEPT, PIECE_OBJECT_BYTES
+from kraftwire.capture.limits import PIECE_OBJECT_BYTES
 from kraftwire.capture.packets.packet import Stamp
 from kraftwire.capture.tcp.streams import Flow
 
-__all__ = ["KafkaConnection"]
+# Requests that a connection keeps waiting for after it had to give up the rest.
+PENDING_REQUESTS_KEPT = 16
 
 # Requests that wait for their responses, per connection. Clients allow 5 in flight by default; in
 # a capture of one direction only, responses never come.

@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from kraftwire.capture.connections.connection import Connection
-from kraftwire.capture.limits import (
-    CAPTURE_HELD_BYTES_MAX,
-    CAPTURE_HELD_FREE,
-    CAPTURE_HELD_RATIO,
-    CONNECTION_OBJECT_BYTES,
-    PIECE_OBJECT_BYTES,
-    RELIEVED_BYTES_MIN,
-)
+from kraftwire.capture.limits import CONNECTION_OBJECT_BYTES, PIECE_OBJECT_BYTES
 
-__all__ = ["MemoryBudget"]
+# All that the connections of a capture hold together: bytes after holes, unfinished frames, bytes
+# that are searched, responses and requests that wait, and the connections themselves. It may be
+# CAPTURE_HELD_FREE, and CAPTURE_HELD_RATIO for each byte read so far (compressed, if the capture
+# is), but never more than CAPTURE_HELD_BYTES_MAX. Uncompressed captures rarely reach that.
+CAPTURE_HELD_FREE = 20 * 1024 * 1024
+CAPTURE_HELD_RATIO = 4
+CAPTURE_HELD_BYTES_MAX = 256 * 1024 * 1024
+
+# Connections that hold less than this, themselves included, are dropped last, and as a whole.
+RELIEVED_BYTES_MIN = 16 * 1024
 
 # The shortest request, and thus what may be remembered for the fewest bytes.
 _REQUEST_BYTES_MIN = 24

@@ -16,12 +16,12 @@ from kraftwire.capture.framing.frames import (
 from kraftwire.capture.framing.matching import Pairing
 from kraftwire.capture.framing.pieces import DATA, TRUNCATED, FirstOnly
 from kraftwire.capture.framing.search import RequestSearch, ResponseSearch
-from kraftwire.capture.limits import SHED_FRAME_BYTES
 from kraftwire.capture.packets.packet import Stamp
 from kraftwire.capture.tcp.streams import Flow
 from kraftwire.limits import COUNTED_FRAME_SIZE_MIN
 
-__all__ = ["FrameReader"]
+# The bytes that are kept of an unfinished frame that was given up: header and first fields.
+SHED_FRAME_BYTES = 1024
 
 
 class FrameReader:

@@ -1,8 +1,7 @@
-"""TCP segments of packets, whatever link they were captured on.
+"""Reads the TCP segments of packets of any link type.
 
-Owns link layers and VLAN tags, and the layout that the fast path of
-`pairing.conversations` reads at once: TCP in plain IPv4 over Ethernet. `ip` reads what is above the
-link in all other cases.
+Owns link layers and VLAN tags, and the layout that `connections.in_order` reads at once: TCP in
+plain IPv4 over Ethernet. `ip` reads all other packets above the link.
 """
 
 from __future__ import annotations

@@ -13,18 +13,20 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kraftwire.capture.framing.health import Health
-from kraftwire.capture.limits import (
-    HELD_BYTES_MAX,
-    HELD_BYTES_WAITING_MAX,
-    HOLE_PACKETS,
-    HOLE_WAIT_NS,
-    HOLE_WAIT_RETRANSMISSION_NS,
-    PIECE_OBJECT_BYTES,
-)
+from kraftwire.capture.limits import PIECE_OBJECT_BYTES
 from kraftwire.capture.packets.links import FIN, Segment
 from kraftwire.capture.packets.packet import NO_STAMP, Stamp
 
-__all__ = ["Flow", "Sink"]
+# Bytes after a hole in a TCP stream are held until the hole is filled or hopeless. It is hopeless
+# HOLE_PACKETS packets after a sign that the receiver has the bytes (captures confuse the order of
+# packets by a few only), or when HELD_BYTES_MAX are held, or after HOLE_WAIT_NS. Where the receiver
+# is seen asking for the bytes, they will be sent again, so the wait is longer: for the largest
+# usual window, and for some doublings of the retransmission timer.
+HOLE_PACKETS = 16
+HELD_BYTES_MAX = 1024 * 1024
+HELD_BYTES_WAITING_MAX = 16 * 1024 * 1024
+HOLE_WAIT_NS = 3_000_000_000
+HOLE_WAIT_RETRANSMISSION_NS = 30_000_000_000
 
 _MASK = 0xFFFFFFFF
 _HALF = 0x80000000

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kraftwire.capture.limits import DECODED_PACKED_FREE, SHOWN_TEXT_RATIO
+from kraftwire.capture.framing.message_bomb import DECODED_PACKED_FREE
+from kraftwire.capture.limits import SHOWN_TEXT_RATIO
 from kraftwire.wire.message import Message, Struct
 from kraftwire.wire.scales import RATIO_MAX
 

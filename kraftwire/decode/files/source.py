@@ -14,13 +14,16 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
-from kraftwire.capture.limits import PACKED_BATCH_FREE, PACKED_BATCH_RATIO
 from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess
 from kraftwire.decode.files.unpack import SupportsRead, copied, peek, unpacked
 from kraftwire.errors import StorageError
 from kraftwire.limits import BATCH_SIZE_MAX, FILE_WINDOW_BYTES
 
-__all__ = ["ByteSource", "open_source", "open_stream"]
+# A batch of a compressed file, or a state file that is compressed, may have PACKED_BATCH_FREE bytes
+# and PACKED_BATCH_RATIO more for each byte of the compressed file: they are read whole, and a few
+# bytes can claim to be any length. No batch of the quorum has more than 8 MiB.
+PACKED_BATCH_FREE = 8 * 1024 * 1024
+PACKED_BATCH_RATIO = 2
 
 
 class ByteSource:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kraftwire.capture.limits import GROUP_GENERATIONS_MAX, GROUP_MEMBERS_MAX, GROUPS_MAX
 from kraftwire.decode.text import duration_text, listed, words
 from kraftwire.story.events import Event, Events
 from kraftwire.story.groups.model import Generation, Group, Kind, Member
 from kraftwire.story.observed_exchange import ObservedExchange
 
-__all__ = ["REASONS_MAX", "VANISHED", "Groups"]
+# Groups and their members, each over all of a story; further ones are only counted. A member takes
+# about a kilobyte. Above the limit of generations, a group drops its first one for each new one.
+GROUPS_MAX = 5_000
+GROUP_MEMBERS_MAX = 20_000
+GROUP_GENERATIONS_MAX = 20_000
 
 VANISHED = "vanished"
 
