@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kraftwire.spark.class_archive import ClassArchive
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -57,14 +55,12 @@ def local_session(
     *,
     is_short: bool = False,
     with_sources: bool = True,
-    archive: ClassArchive | None = None,
 ) -> SparkSession:
     """Return a session with this Python on its workers, and our data sources registered.
 
     `master` is a Spark master URL; `settings` are Spark properties that win over ours. For work of
     a few seconds (`is_short`) the JVM starts faster, without its optimizing compiler. A caller that
-    only runs the pipeline needs no data sources; leaving them out saves a CPU second. A new JVM on
-    this machine uses the `archive`, or makes it; without one it uses the archive of an earlier run.
+    only runs the pipeline needs no data sources; leaving them out saves a CPU second.
     """
     from pyspark.sql import SparkSession
 
@@ -73,10 +69,7 @@ def local_session(
     if os.environ.get("LC_ALL") in _ASCII_LOCALES:
         os.environ["LC_ALL"] = "C.UTF-8"
     chosen = dict(_SETTINGS)
-    jvm = _SHORT_JVM if is_short else _JVM
-    if master.startswith("local"):
-        archive = archive or ClassArchive.kept()
-    chosen["spark.driver.extraJavaOptions"] = f"{jvm} {archive.options}" if archive else jvm
+    chosen["spark.driver.extraJavaOptions"] = _SHORT_JVM if is_short else _JVM
     if master.startswith("local") or f"//{_LOOPBACK}" in master:
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
         chosen |= _LOOPBACK_ONLY

@@ -95,7 +95,6 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
     check_installed()
     from kraftwire.cli.pipeline.progress import Progress
     from kraftwire.spark.captures.selection import Selection
-    from kraftwire.spark.class_archive import ClassArchive
     from kraftwire.spark.run import RunOptions, choose_tables, spark_runner
     from kraftwire.spark.run import run as run_pipeline
     from kraftwire.spark.run.small import is_small
@@ -112,22 +111,18 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
     properties = {"spark.ui.showConsoleProgress": "false"} | dict(map(_property, options["conf"]))
     master = _master(options["master"])
     has_stages = chosen.derived != frozenset()
-    is_local = master.startswith("local")
-    archive = ClassArchive.find(has_stages=has_stages) if is_local else None
     start = partial(
         local_session, master, properties,
-        is_short=not has_stages or is_small(inputs), with_sources=False, archive=archive,
+        is_short=not has_stages or is_small(inputs), with_sources=False,
     )  # fmt: skip
-    with Ending(archive):
-        with (
-            spark_runner(start, master) as runner,
-            Progress(chosen.folder, is_wanted=not options["quiet"]) as progress,
-        ):
-            outcome = run_pipeline(
-                inputs, chosen, runner, resume=options["resume"], tell=_say, begin=progress.begin
-            )
-        if archive is not None:
-            archive.keep()
+    with (
+        Ending(),
+        spark_runner(start, master) as runner,
+        Progress(chosen.folder, is_wanted=not options["quiet"]) as progress,
+    ):
+        outcome = run_pipeline(
+            inputs, chosen, runner, resume=options["resume"], tell=_say, begin=progress.begin
+        )
     _export(chosen.folder, options)
     if not options["quiet"]:
         show(_summary(chosen.folder, outcome))

@@ -1,14 +1,11 @@
-"""Ends `kraftwire pipeline` on a signal: at once, without tracebacks, and Java with it."""
+"""Ends `kraftwire pipeline` on a signal: at once and without tracebacks."""
 
 from __future__ import annotations
 
 import logging
 import signal
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Self
-
-if TYPE_CHECKING:
-    from kraftwire.spark.class_archive import ClassArchive
+from typing import Any, Self
 
 __all__ = ["Ending"]
 
@@ -22,12 +19,10 @@ class Ending:
     """A context of a run that a signal or an error may end early.
 
     A signal raises KeyboardInterrupt, or SystemExit for SIGTERM, whatever else the interrupted call
-    to Java brings about. Java would go on writing an `archive` of its classes, for minutes on a
-    busy machine, so it is ended.
+    to Java brings about.
     """
 
-    def __init__(self, archive: ClassArchive | None = None) -> None:
-        self._archive = archive
+    def __init__(self) -> None:
         self._before: list[tuple[int, Any]] = []
         self._raised: BaseException | None = None
 
@@ -37,16 +32,12 @@ class Ending:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        _kind: type[BaseException] | None,
         error: BaseException | None,
-        trace: TracebackType | None,
+        _trace: TracebackType | None,
     ) -> None:
-        try:
-            if kind is not None and self._archive is not None:
-                self._archive.abandon()
-        finally:
-            for each, handler in self._before:
-                signal.signal(each, handler)
+        for each, handler in self._before:
+            signal.signal(each, handler)
         if self._raised is not None and error is not self._raised:
             raise self._raised from None
 

@@ -217,8 +217,9 @@ def _decode(job: Job, unit: Unit) -> Done:
 
 def _attempt() -> int:
     """Return the number of Spark's attempt, so that two attempts never write to one file."""
-    pyspark = sys.modules.get("pyspark")
-    context = pyspark.TaskContext.get() if pyspark is not None else None
+    # On the driver another thread may still import it.
+    contexts = getattr(sys.modules.get("pyspark"), "TaskContext", None)
+    context = None if contexts is None else contexts.get()
     return 0 if context is None else int(context.taskAttemptId())
 
 

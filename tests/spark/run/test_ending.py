@@ -1,14 +1,12 @@
-"""The end of a command by a signal: what is raised, and what becomes of Java."""
+"""The end of a command by a signal: what is raised, and what is logged."""
 
 from __future__ import annotations
 
 import logging
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -16,8 +14,6 @@ pytest.importorskip("pyspark", reason="needs the extra spark")
 
 from kraftwire.cli.pipeline.ending import Ending
 from kraftwire.cli.pipeline.tail import Stop
-from kraftwire.spark import class_archive
-from kraftwire.spark.class_archive import ClassArchive
 
 LOGGER = logging.getLogger("py4j")
 
@@ -68,37 +64,3 @@ def test_a_second_interrupt_stops_a_tail_in_a_line(caplog: pytest.LogCaptureFixt
         "stopped; the next start does this round again",
     ]
     assert caplog.messages == []
-
-
-@pytest.mark.parametrize("command", ["exec tail -f /dev/null", "cat"])
-def test_an_early_end_ends_java_without_an_archive(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It would write for minutes on a busy machine, with the classes of half a run."""
-    archive = ClassArchive(tmp_path / "a.jsa", tmp_path / "a.new")
-    jvm = subprocess.Popen(["sh", "-c", command], stdin=subprocess.PIPE)
-    monkeypatch.setattr(class_archive, "_running", lambda: jvm)
-    # One that ends by itself has time to.
-    monkeypatch.setattr(class_archive, "_GRACE_S", 60 if command == "cat" else 0.01)
-    (tmp_path / "a.new").write_bytes(b"half")
-    with suppress(KeyboardInterrupt), Ending(archive):
-        _send(signal.SIGINT)
-    assert jvm.wait(60) == (0 if command == "cat" else -signal.SIGKILL)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_run_that_ends_keeps_its_archive(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An archive that is only used stays in any case."""
-    archive = ClassArchive(tmp_path / "a.jsa", tmp_path / "a.new")
-    (tmp_path / "a.new").write_bytes(b"classes")
-    with Ending(archive):
-        pass
-    assert (tmp_path / "a.new").exists()
-    (tmp_path / "a.new").rename(tmp_path / "a.jsa")
-    used = ClassArchive(tmp_path / "a.jsa", None)
-    monkeypatch.setattr(class_archive, "_running", lambda: None)
-    with pytest.raises(ValueError, match="early"), Ending(used):
-        raise ValueError("early")
-    assert (tmp_path / "a.jsa").exists()
