@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from crc32c import crc32c
 
 from kraftwire.errors import WireError
-from kraftwire.records.bomb import BombError, count_limit, headers_limit
 from kraftwire.records.compression import CODEC_MASK, NAMES, decompress
 from kraftwire.records.cursor import RecordCursor, check_all, read_all
+from kraftwire.records.decompression_limit import BombError, count_limit, headers_limit
 from kraftwire.records.header import (
     CONTROL,
     COUNT_FIELD,

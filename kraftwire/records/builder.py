@@ -29,8 +29,8 @@ from kraftwire.records.header import (
     TRANSACTIONAL,
     fields,
 )
-from kraftwire.records.misfit import misfit
 from kraftwire.records.record import NO_HEADERS, Headers, Record
+from kraftwire.records.unencodable import misfit
 from kraftwire.wire.varint import varint
 
 __all__ = ["BatchBuilder", "BatchHeader", "build_batch", "build_columns", "record_size_max"]

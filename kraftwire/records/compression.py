@@ -14,7 +14,7 @@ from io import BytesIO
 
 from kraftwire.errors import UsageError, WireError
 from kraftwire.records import lz4, snappy
-from kraftwire.records.bomb import BombError
+from kraftwire.records.decompression_limit import BombError
 from kraftwire.records.limits import RECORDS_RATIO_MAX, RECORDS_SIZE_FREE, RECORDS_SIZE_MAX
 
 __all__ = ["CODEC_MASK", "NAMES", "codec_id", "compress", "decompress", "size_limit"]

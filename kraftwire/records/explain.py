@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kraftwire.errors import WireError
-from kraftwire.records.bomb import BombError
+from kraftwire.records.decompression_limit import BombError
 from kraftwire.records.record import (
     NO_HEADERS,
     NO_SEQUENCE,

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from kraftwire.errors import WireError
-from kraftwire.records.bomb import BombError
 from kraftwire.records.control import decode_control
 from kraftwire.records.coordinator import decode_coordinator
 from kraftwire.records.decoded import Decoded
+from kraftwire.records.decompression_limit import BombError
 from kraftwire.records.limits import RECORD_PROBLEMS_MAX, RECORD_SHOWN_FREE
 from kraftwire.records.metadata import REMOTE_LOG_RECORDS, decode_metadata
 from kraftwire.records.reader import Batch

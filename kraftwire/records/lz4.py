@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from io import BytesIO
 
 from kraftwire.errors import WireError
-from kraftwire.records.bomb import BombError
+from kraftwire.records.decompression_limit import BombError
 
 __all__ = ["compress", "decompress"]
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from io import BytesIO
 
 from kraftwire.errors import WireError
-from kraftwire.records.bomb import BombError
+from kraftwire.records.decompression_limit import BombError
 from kraftwire.wire.varint import read_uvarint
 
 __all__ = ["compress", "decompress"]

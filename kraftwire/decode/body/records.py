@@ -18,8 +18,8 @@ from kraftwire.decode.body.size_limits import Shown
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.errors import WireError
 from kraftwire.limits import FINDING_HEX_BYTES
-from kraftwire.records.bomb import BombError
 from kraftwire.records.decoded import family_of_topic
+from kraftwire.records.decompression_limit import BombError
 from kraftwire.records.json_form import Detail, RecordError, batch_to_json
 from kraftwire.records.reader import Batch, BatchReader
 from kraftwire.records.rows import weight_of

@@ -20,9 +20,9 @@ from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.files.scan import FoundBatch, Scanner
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.errors import WireError
-from kraftwire.records.bomb import BombError
 from kraftwire.records.control import ControlType, control_type
 from kraftwire.records.decoded import family_of_topic
+from kraftwire.records.decompression_limit import BombError
 from kraftwire.records.json_form import Detail, RecordError, batch_to_json
 from kraftwire.records.reader import Batch, read_batches
 

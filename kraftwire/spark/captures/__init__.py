@@ -5,7 +5,7 @@ from __future__ import annotations
 from kraftwire.spark.captures.decode import BIN_BYTES, decode_tables
 from kraftwire.spark.captures.files import file_rows
 from kraftwire.spark.captures.index import FileIndex, index_capture
-from kraftwire.spark.captures.pieces import Series, bins
+from kraftwire.spark.captures.recording import Recording, bins
 from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.captures.tables import CAPTURE_TABLES, Tables
 
@@ -13,8 +13,8 @@ __all__ = [
     "BIN_BYTES",
     "CAPTURE_TABLES",
     "FileIndex",
+    "Recording",
     "Selection",
-    "Series",
     "Tables",
     "bins",
     "decode_tables",

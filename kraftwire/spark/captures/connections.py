@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from kraftwire.capture.connections.protocol_detection import end_name
 from kraftwire.capture.framing.health import Health
-from kraftwire.spark.captures.index import Talk
+from kraftwire.spark.captures.index import IndexedConnection
 from kraftwire.spark.tables.cells import ends
 
 __all__ = ["CLUSTER_APIS", "Connection", "may_be_called"]
@@ -26,10 +26,10 @@ class Connection:
     places; `gap_bytes` were never captured.
     """
 
-    def __init__(self, number: int, talk: Talk) -> None:
+    def __init__(self, number: int, indexed: IndexedConnection) -> None:
         self.number = number
-        self.talk = talk
-        self.name = _name(talk)
+        self.indexed = indexed
+        self.name = _name(indexed)
         self.file = ""
         self.position = 0
         self.protocol = "other"
@@ -46,10 +46,10 @@ class Connection:
     @property
     def payload(self) -> tuple[int, int]:
         """Bytes of payload from client and server, copies included."""
-        key = self.talk.key
+        key = self.indexed.key
         size = (len(key) - 4) // 2
         is_first_client = end_name(key[:size], key[-4:-2]) == ends(self.name)[0]
-        first, second = self.talk.payload
+        first, second = self.indexed.payload
         return (first, second) if is_first_client else (second, first)
 
     def finish(self, health: Health) -> None:
@@ -66,23 +66,23 @@ class Connection:
             self.tls_name = next((tls.server_name for tls in health.tls if tls.server_name), None)
 
 
-def _name(talk: Talk) -> str:
+def _name(indexed: IndexedConnection) -> str:
     """Return client and server: by the SYN if it was captured, else the larger port is the
     client's.
     """
-    key = talk.key
+    key = indexed.key
     size = (len(key) - 4) // 2
     first = end_name(key[:size], key[-4:-2])
     second = end_name(key[size : 2 * size], key[-2:])
-    is_first = talk.is_first_client
+    is_first = indexed.is_first_client
     if is_first is None:
         is_first = key[-4:-2] >= key[-2:]
     return f"{first}-{second}" if is_first else f"{second}-{first}"
 
 
-def may_be_called(talk: Talk, names: Collection[str]) -> bool:
+def may_be_called(indexed: IndexedConnection, names: Collection[str]) -> bool:
     """Whether the connection may have one of these names, in either direction."""
-    size = (len(talk.key) - 4) // 2
-    first = end_name(talk.key[:size], talk.key[-4:-2])
-    second = end_name(talk.key[size : 2 * size], talk.key[-2:])
+    size = (len(indexed.key) - 4) // 2
+    first = end_name(indexed.key[:size], indexed.key[-4:-2])
+    second = end_name(indexed.key[size : 2 * size], indexed.key[-2:])
     return f"{first}-{second}" in names or f"{second}-{first}" in names

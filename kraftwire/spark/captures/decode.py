@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 
-from kraftwire.spark.captures.cuts import decode_part, parts, to_cut
+from kraftwire.spark.captures.connection_parts import decode_part, parts, to_cut
 from kraftwire.spark.captures.files import file_rows
 from kraftwire.spark.captures.index import index_capture
-from kraftwire.spark.captures.pieces import Series, bins
+from kraftwire.spark.captures.recording import Recording, bins
 from kraftwire.spark.captures.tables import CAPTURE_TABLES, Tables
 from kraftwire.spark.tables import find_table
 
@@ -36,19 +36,19 @@ def decode_tables(
     more. Raises: StorageError if a file cannot be opened or is not a capture.
     """
     paths = [source] if isinstance(source, str | os.PathLike) else source
-    series = Series([index_capture(path) for path in paths])
+    recording = Recording([index_capture(path) for path in paths])
     made = Tables(tables)
     names = [*made.rows, *(each.table.name for each in made.typed.values())]
     batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in names}
-    cut = [] if cut_bytes is None else to_cut(series, cut_bytes)
-    for numbers in bins(series.talks, bin_bytes):
-        for name, batch in made.bin(series, [each for each in numbers if each not in cut]):
+    cut = [] if cut_bytes is None else to_cut(recording, cut_bytes)
+    for numbers in bins(recording.connections, bin_bytes):
+        for name, batch in made.bin(recording, [each for each in numbers if each not in cut]):
             batches[name].append(batch)
     for number in cut:
-        for part in parts(series, number, cut_bytes or 1, made.rows):
-            for name, batch in decode_part(made, series, part):
+        for part in parts(recording, number, cut_bytes or 1, made.rows):
+            for name, batch in decode_part(made, recording, part):
                 batches[name].append(batch)
-    for name, about in file_rows(series, made.sums):
+    for name, about in file_rows(recording, made.sums):
         made.add(name, about)
     for name, batch in made.take():
         batches[name].append(batch)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from kraftwire.spark.captures.findings import BadBytes
-from kraftwire.spark.captures.pieces import Series
+from kraftwire.spark.captures.recording import Recording
 from kraftwire.spark.captures.sums import FileSums
 
 __all__ = ["FileBytes", "file_rows", "unreadable_file"]
@@ -28,14 +28,14 @@ class FileBytes(NamedTuple):
 
 
 def file_rows(
-    series: Series, sums: Mapping[str, FileSums]
+    recording: Recording, sums: Mapping[str, FileSums]
 ) -> Iterator[tuple[str, FileBytes | BadBytes]]:
     """Return rows about a recording's files and what could not be read in them, with table names.
 
     `bad_bytes` are undecoded payload and what follows the last packet of a file that is
     cut or damaged.
     """
-    for file in series.files:
+    for file in recording.files:
         counts = sums.get(file.path, FileSums())
         rest = file.size - file.end
         if file.problem:

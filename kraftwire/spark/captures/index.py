@@ -9,18 +9,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from kraftwire.spark.captures.talks import SHARED, FileIndex, Runs, Talk
-from kraftwire.spark.captures.walk import PACKED, Walk
+from kraftwire.spark.captures.connection_index import SHARED, FileIndex, IndexedConnection, Runs
+from kraftwire.spark.captures.packet_index import PACKED, PacketIndexer
 
-__all__ = ["PACKED", "SHARED", "FileIndex", "Runs", "Talk", "index_capture"]
+__all__ = ["PACKED", "SHARED", "FileIndex", "IndexedConnection", "Runs", "index_capture"]
 
 
 def index_capture(
     path: str | os.PathLike[str], keep: Callable[[Runs], None] | None = None
 ) -> FileIndex:
-    """Walk the packets of a capture.
+    """PacketIndexer the packets of a capture.
 
     With `keep`, runs are passed to it in batches, and the index has none. Raises: StorageError if
     the file cannot be opened or is not a capture.
     """
-    return Walk(os.fspath(path), keep).index()
+    return PacketIndexer(os.fspath(path), keep).index()

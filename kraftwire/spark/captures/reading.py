@@ -19,9 +19,9 @@ import numpy as np
 
 from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.errors import StorageError
-from kraftwire.spark.captures.headers import Ints, join_ranges
-from kraftwire.spark.captures.talks import SHARED
-from kraftwire.spark.captures.walk import PACKED
+from kraftwire.spark.captures.byte_ranges import Ints, join_ranges
+from kraftwire.spark.captures.connection_index import SHARED
+from kraftwire.spark.captures.packet_index import PACKED
 
 __all__ = ["Chosen", "Held", "Holder", "Piece", "Places", "hold_runs", "read_runs"]
 

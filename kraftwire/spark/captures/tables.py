@@ -21,11 +21,11 @@ from kraftwire.spark.captures.bodies import Bodies, Greetings, Read
 from kraftwire.spark.captures.connections import CLUSTER_APIS, Connection
 from kraftwire.spark.captures.exchange import Exchange
 from kraftwire.spark.captures.findings import BadBytes, bad_bytes
-from kraftwire.spark.captures.helpers import GROUP_APIS, RaftTalk
-from kraftwire.spark.captures.pieces import Held, Places, Series, Span
 from kraftwire.spark.captures.quorum import Observer
+from kraftwire.spark.captures.recording import Held, Places, Recording, Span
 from kraftwire.spark.captures.rows import CHUNK_ROWS, Rows
 from kraftwire.spark.captures.selection import ALL, Selection
+from kraftwire.spark.captures.stage_inputs import GROUP_APIS, QuorumExchanges
 from kraftwire.spark.captures.sums import FileSums
 from kraftwire.spark.captures.traffic import TRAFFIC_APIS, traffic_rows
 from kraftwire.spark.captures.typed import TypedRows, typed_rows
@@ -90,30 +90,33 @@ class Tables:
         self.sums: dict[str, FileSums] = {}
         self.greetings: Greetings = {}
 
-    def bin(self, series: Series, numbers: Sequence[int]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def bin(
+        self, recording: Recording, numbers: Sequence[int]
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Decode connections of a recording, one after the other.
 
         Yields batches of rows with the names of their tables as soon as there are enough; `take`
         returns the rest.
         """
-        talks = series.talks
-        found = series.read([each for each in numbers if talks[each - 1].size <= _HELD_BYTES_MAX])
+        connections = recording.connections
+        small = [each for each in numbers if connections[each - 1].size <= _HELD_BYTES_MAX]
+        found = recording.read(small)
         with rare_collection():
             for number in numbers:
-                one = Pass(self, Carried.start(series, number), series)
+                one = Pass(self, Carried.start(recording, number), recording)
                 frames = one.held(found.pop(number)) if number in found else one.streamed()
                 for _ in frames:
                     yield from self.take(at_least=CHUNK_ROWS)
 
     def part(
-        self, series: Series, carried: Carried, span: Span, *, is_last: bool
+        self, recording: Recording, carried: Carried, span: Span, *, is_last: bool
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Decode a part of a connection that was cut; the last one adds the row of the connection.
 
         As `bin`.
         """
         with rare_collection():
-            for _ in Pass(self, carried, series).streamed(span, is_last=is_last):
+            for _ in Pass(self, carried, recording).streamed(span, is_last=is_last):
                 yield from self.take(at_least=CHUNK_ROWS)
 
     def take(self, *, at_least: int = 1) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -143,21 +146,21 @@ class Carried:
     pending: PendingRequests[Read | Frame] = field(
         default_factory=lambda: PendingRequests(PENDING_BYTES_MAX)
     )
-    raft: RaftTalk = field(default_factory=RaftTalk)
+    raft: QuorumExchanges = field(default_factory=QuorumExchanges)
     observer: Observer = field(default_factory=Observer)
     open: OpenConnections | None = None
 
     @classmethod
-    def start(cls, series: Series, number: int) -> Carried:
+    def start(cls, recording: Recording, number: int) -> Carried:
         """Return the state before the first frame."""
-        talk = series.talks[number - 1]
-        return cls(Connection(number, talk), Bodies(series.memory.start()))
+        indexed = recording.connections[number - 1]
+        return cls(Connection(number, indexed), Bodies(recording.shared_names.start()))
 
 
 class Pass:
     """One connection, frame by frame."""
 
-    def __init__(self, tables: Tables, carried: Carried, series: Series) -> None:
+    def __init__(self, tables: Tables, carried: Carried, recording: Recording) -> None:
         self._tables = tables
         self._selection = tables.selection
         self._add: Callable[[str, Any], None] = tables.add
@@ -167,7 +170,7 @@ class Pass:
         self._wants_records = not _OF_RECORDS.isdisjoint(tables.rows)
         self._wants_raft = not _OF_RAFT.isdisjoint(tables.rows)
         self._wants_exchanges = not _OF_EXCHANGES.isdisjoint(tables.rows)
-        self._series = series
+        self._recording = recording
         self._carried = carried
         self._about = carried.about
         self._bodies = carried.bodies
@@ -181,7 +184,7 @@ class Pass:
     def held(self, held: Held) -> Iterator[None]:
         """Decode the connection from its packets in memory."""
         self._places = Places(held)
-        name = self._series.files[0].name
+        name = self._recording.files[0].name
         return self._run(Capture(held.data, name=name, on_ending=self._end))
 
     def streamed(self, span: Span | None = None, *, is_last: bool = True) -> Iterator[None]:
@@ -192,8 +195,8 @@ class Pass:
         """Return the packets in a span, after those that were decoded before."""
         carried = self._carried
         capture = Capture(
-            self._series.stream(self._about.number, span),
-            name=self._series.files[0].name,
+            self._recording.stream(self._about.number, span),
+            name=self._recording.files[0].name,
             on_ending=self._end,
             after=carried.open,
             is_last=is_last,
@@ -233,15 +236,15 @@ class Pass:
         about = self._about
         about.finish(capture.health)
         if about.cluster is None:
-            about.cluster = self._series.memory.clusters.get(ends(about.name)[1])
-        file, about.position = self._series.place(about.talk.position)
+            about.cluster = self._recording.shared_names.clusters.get(ends(about.name)[1])
+        file, about.position = self._recording.place(about.indexed.position)
         about.file = file.name
         self._add("connections", about)
         if about.undecoded:
             place = about.file, about.position
             bad = BadBytes(*place, about.undecoded, "stream", "skipped", _SKIPPED)
             self._add("bad_input", bad)
-        self._series.share(about.number, about, self._tables.sums)
+        self._recording.share(about.number, about, self._tables.sums)
 
     def _place(self, frame: Frame) -> None:
         """Replace the frame's positions among the packets by those in its file."""
@@ -249,10 +252,10 @@ class Pass:
             frame.position = self._places.find(frame.position)
             if self._wants_ends:
                 frame.end_position = self._places.find(frame.end_position - 1) + 1
-        if len(self._series.files) > 1:
-            file, frame.position = self._series.place(frame.position)
+        if len(self._recording.files) > 1:
+            file, frame.position = self._recording.place(frame.position)
             if self._wants_ends:
-                frame.end_position = self._series.place(frame.end_position - 1)[1] + 1
+                frame.end_position = self._recording.place(frame.end_position - 1)[1] + 1
             frame.file = file.name
 
     def _end(self, ending: Ending) -> None:

@@ -16,8 +16,8 @@ from crc32c import crc32c
 
 from kraftwire.errors import WireError
 from kraftwire.limits import BATCH_SIZE_MAX
-from kraftwire.records.bomb import count_limit
 from kraftwire.records.compression import CODEC_MASK, decompress
+from kraftwire.records.decompression_limit import count_limit
 from kraftwire.records.header import (
     CONTROL,
     CRC_START,

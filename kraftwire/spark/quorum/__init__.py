@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftwire.spark.moved import LogMovedError
+from kraftwire.spark.log_moved_error import LogMovedError
 from kraftwire.spark.quorum.reader import Position, QuorumReader, SnapshotId
 
 __all__ = ["LogMovedError", "Position", "QuorumReader", "SnapshotId"]

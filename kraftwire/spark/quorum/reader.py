@@ -22,7 +22,7 @@ from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.reader import Batch, read_batches
-from kraftwire.spark.moved import LogMovedError
+from kraftwire.spark.log_moved_error import LogMovedError
 from kraftwire.spark.quorum.connection import Connection
 
 __all__ = ["Fetched", "Position", "QuorumReader", "SnapshotId"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kraftwire.spark.run.follow import Rhythm, tail
 from kraftwire.spark.run.options import RunOptions, choose_tables
 from kraftwire.spark.run.pipeline import Following, Outcome, run
-from kraftwire.spark.run.rounds import Rhythm, tail
 from kraftwire.spark.run.runner import InProcess, OnSpark, Runner
 from kraftwire.spark.run.starting import LateSpark, spark_runner
 

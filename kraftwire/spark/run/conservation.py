@@ -27,8 +27,8 @@ def capture_rows(planned: Planned, done: Iterable[Done]) -> Iterator[Row]:
     for each in done:
         for path, more in each.sums.items():
             sums.setdefault(path, FileSums()).add(more)
-    assert planned.series is not None
-    yield from file_rows(planned.series, sums)
+    assert planned.recording is not None
+    yield from file_rows(planned.recording, sums)
 
 
 def log_rows(done: Iterable[Done], before: int = 0) -> Iterator[Row]:

@@ -19,7 +19,7 @@ from kraftwire.spark.captures.findings import BadBytes
 from kraftwire.spark.captures.rows import Rows
 from kraftwire.spark.run.claim import claimed, refuse_strangers
 from kraftwire.spark.run.conservation import capture_rows, log_rows, unbalanced, unreadable_rows
-from kraftwire.spark.run.grown import Begun, begun, next_state
+from kraftwire.spark.run.incremental import Begun, begun, next_state
 from kraftwire.spark.run.inputs import InputFile, find_inputs
 from kraftwire.spark.run.manifest import Manifest, Part, Source
 from kraftwire.spark.run.options import RunOptions
@@ -29,7 +29,7 @@ from kraftwire.spark.run.runner import Runner
 from kraftwire.spark.run.sources import neighbours, source_name
 from kraftwire.spark.run.tags import shared_tags
 from kraftwire.spark.run.tasks import Done, Job, Unit, Work, decode_unit, index_unit
-from kraftwire.spark.run.unread import outdated, unread_rows, unread_source
+from kraftwire.spark.run.unreadable import outdated, unread_rows, unread_source
 from kraftwire.spark.tables import TABLES
 from kraftwire.spark.tail import is_passing
 
@@ -168,7 +168,7 @@ class _Run:
     def _read_live(self, bootstrap: str) -> None:
         """Add what a quorum has committed since the last round."""
         # This loads a client and its event loop, which workers do not need.
-        from kraftwire.spark.run.live import read_live
+        from kraftwire.spark.run.quorum_source import read_live
 
         self._begin("quorum", 0)
         read = read_live(self._folder, bootstrap, self._manifest.sources, self._tags)
@@ -290,7 +290,7 @@ class _Run:
 
     def _finish(self, planned: Planned, done: list[Done]) -> None:
         source, before = planned.source, planned.before
-        if planned.series is not None:
+        if planned.recording is not None:
             self._count_again(source)
             self._commit(source, done, capture_rows(planned, done))
             return

@@ -6,9 +6,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kraftwire.spark.captures.cuts import CUT_BYTES, to_cut
-from kraftwire.spark.captures.pieces import Series, bins
-from kraftwire.spark.run.grown import Begun
+from kraftwire.spark.captures.connection_parts import CUT_BYTES, to_cut
+from kraftwire.spark.captures.recording import Recording, bins
+from kraftwire.spark.run.incremental import Begun
 from kraftwire.spark.run.inputs import InputFile
 from kraftwire.spark.run.manifest import Source
 from kraftwire.spark.run.sources import capture_chains, capture_families, source_name
@@ -29,7 +29,7 @@ class Planned:
 
     source: Source
     units: list[Unit] = field(default_factory=list)
-    series: Series | None = None
+    recording: Recording | None = None
     before: Begun | None = None
 
     @property
@@ -66,7 +66,7 @@ def plan_captures(
             source = Source(source_name(members), [file.identity for file in members])
             if source.name in known:
                 continue
-            planned.append(Planned(source, series=Series(chain)))
+            planned.append(Planned(source, recording=Recording(chain)))
     share = sum(_traffic(each) for each in planned) / parallelism
     for each in planned:
         indexed = tuple(names[path] for path, _, _ in each.source.files)
@@ -76,31 +76,32 @@ def plan_captures(
 
 def _traffic(planned: Planned) -> int:
     """Return the bytes of a recording that belong to connections."""
-    assert planned.series is not None
-    return sum(talk.size for talk in planned.series.talks)
+    assert planned.recording is not None
+    return sum(indexed.size for indexed in planned.recording.connections)
 
 
 def _units(
     planned: Planned, indexed: tuple[str, ...], parallelism: int, long: float, cut_bytes: int
 ) -> Iterator[Unit]:
     """Return the connections of a recording in bins; `long` ones as units that cut them."""
-    series = planned.series
-    assert series is not None
-    talks = series.talks
-    cut = to_cut(series, long)
-    rest = [number for number in range(1, len(talks) + 1) if number not in set(cut)]
+    recording = planned.recording
+    assert recording is not None
+    connections = recording.connections
+    cut = to_cut(recording, long)
+    rest = [number for number in range(1, len(connections) + 1) if number not in set(cut)]
     size = min(_UNIT_BYTES_MAX, max(_UNIT_BYTES_MIN, _traffic(planned) // (2 * parallelism)))
     # Fragmented packets cannot be assigned to connections before they are reassembled.
     chosen = [rest]
-    if not any(index.has_fragments for index in series.files):
-        portions = bins([talks[number - 1] for number in rest], size) if rest or not cut else []
+    if not any(index.has_fragments for index in recording.files):
+        uncut = [connections[number - 1] for number in rest]
+        portions = bins(uncut, size) if rest or not cut else []
         chosen = [[rest[at - 1] for at in portion] for portion in portions]
     name = planned.source.name
     for at, numbers in enumerate(chosen):
-        read = sum(talks[number - 1].size for number in numbers)
+        read = sum(connections[number - 1].size for number in numbers)
         yield Unit(f"{name}-{at:04}", read, indexed, tuple(numbers))
     for number in cut:
-        read = talks[number - 1].size
+        read = connections[number - 1].size
         yield Unit(f"{name}-c{number:04}", read, indexed, (number,), cut_bytes=cut_bytes)
 
 

@@ -50,7 +50,7 @@ def capture_families(files: Iterable[InputFile]) -> list[list[InputFile]]:
 def capture_chains(indexes: Sequence[FileIndex]) -> list[list[FileIndex]]:
     """Return the captures of a family as recordings; those without packets are separate."""
     spans = {
-        each.path: _span(each) for each in indexes if each.talks and not each.has_fragments
+        each.path: _span(each) for each in indexes if each.connections and not each.has_fragments
     }
     by_path = {each.path: each for each in indexes}
     alone = [[each] for each in indexes if each.path not in spans]
@@ -61,8 +61,12 @@ def capture_chains(indexes: Sequence[FileIndex]) -> list[list[FileIndex]]:
 def _span(index: FileIndex) -> Span:
     return Span(
         index.path,
-        min(talk.first_ns for talk in index.talks),
-        max(talk.last_ns for talk in index.talks),
+        min(indexed.first_ns for indexed in index.connections),
+        max(indexed.last_ns for indexed in index.connections),
         index.head,
-        frozenset(key for talk in index.talks for key in (talk.key, reverse_key(talk.key))),
+        frozenset(
+            key
+            for indexed in index.connections
+            for key in (indexed.key, reverse_key(indexed.key))
+        ),
     )

@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 
 from kraftwire.errors import StorageError
-from kraftwire.spark.captures.cuts import Part as ConnectionPart
-from kraftwire.spark.captures.cuts import decode_part, parts
+from kraftwire.spark.captures.connection_parts import Part as ConnectionPart
+from kraftwire.spark.captures.connection_parts import decode_part, parts
 from kraftwire.spark.captures.decode import BIN_BYTES
 from kraftwire.spark.captures.index import SHARED, FileIndex, Runs, index_capture
-from kraftwire.spark.captures.pieces import Series, Span
+from kraftwire.spark.captures.recording import Recording, Span
 from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.captures.sums import FileSums
 from kraftwire.spark.captures.tables import Tables
 from kraftwire.spark.paths import readable
-from kraftwire.spark.run.grown import REST, Read, mark_of, whole_batches
+from kraftwire.spark.run.incremental import REST, Read, mark_of, whole_batches
 from kraftwire.spark.run.manifest import Part
 from kraftwire.spark.run.parts import TASKS, PartWriter
 from kraftwire.spark.tail import Mark
@@ -162,15 +162,15 @@ def load_index(folder: Path, name: str) -> FileIndex:
     return index
 
 
-def _load_runs(folder: Path, unit: Unit, span: Span | None = None) -> Series:
+def _load_runs(folder: Path, unit: Unit, span: Span | None = None) -> Recording:
     """Load a recording with the places of the packets of a unit's connections, perhaps only in a
     span.
     """
-    series = Series([load_index(folder, name) for name in unit.indexes])
+    recording = Recording([load_index(folder, name) for name in unit.indexes])
     wanted = set(unit.connections)
-    for which, (name, index) in enumerate(zip(unit.indexes, series.files, strict=True)):
-        is_chosen = series.mask(which, wanted)
-        within = series.within(which, span)
+    for which, (name, index) in enumerate(zip(unit.indexes, recording.files, strict=True)):
+        is_chosen = recording.mask(which, wanted)
+        within = recording.within(which, span)
         with open(folder / TASKS / _INDEXES / f"{name}{_RUNS}", "rb") as file:
             while file.peek(1):
                 runs: Runs = pickle.load(file)
@@ -181,7 +181,7 @@ def _load_runs(folder: Path, unit: Unit, span: Span | None = None) -> Series:
                 columns = (index.numbers, index.starts, index.sizes)
                 for column, kind, cells in zip(columns, _KINDS, runs, strict=True):
                     column.frombytes(np.frombuffer(cells, kind)[is_wanted].tobytes())
-    return series
+    return recording
 
 
 def decode_unit(work: Work) -> Done:
@@ -226,12 +226,12 @@ def _attempt() -> int:
 def _cut(job: Job, unit: Unit) -> Iterator[Unit]:
     """Cut a connection, store the state of its parts aside, and return the units to decode."""
     folder = Path(job.folder)
-    series = _load_runs(folder, unit)
+    recording = _load_runs(folder, unit)
     (number,) = unit.connections
     target = folder / TASKS / _CUTS
     target.mkdir(parents=True, exist_ok=True)
     made: list[str] = []
-    for part in parts(series, number, unit.cut_bytes, job.tables, job.selection):
+    for part in parts(recording, number, unit.cut_bytes, job.tables, job.selection):
         name = f"{unit.name}-{len(made):04}"
         fresh = target / f"{name}.{_attempt()}.new"
         with open(fresh, "wb") as file:
@@ -255,26 +255,26 @@ def _decode_cut(job: Job, unit: Unit, writer: PartWriter, done: Done) -> None:
 
 
 def _decode_capture(job: Job, unit: Unit, writer: PartWriter, done: Done) -> None:
-    series = _load_runs(Path(job.folder), unit)
+    recording = _load_runs(Path(job.folder), unit)
     tables = Tables(job.tables, job.selection)
-    for numbers in _portions(series, unit.connections):
-        for table, batch in tables.bin(series, numbers):
+    for numbers in _portions(recording, unit.connections):
+        for table, batch in tables.bin(recording, numbers):
             writer.write(table, batch)
     for table, batch in tables.take():
         writer.write(table, batch)
     done.sums = tables.sums
 
 
-def _portions(series: Series, numbers: tuple[int, ...]) -> Iterator[list[int]]:
+def _portions(recording: Recording, numbers: tuple[int, ...]) -> Iterator[list[int]]:
     """Yield connections that fit into memory together."""
     portion: list[int] = []
     size = 0
     for number in numbers:
-        if portion and size + series.talks[number - 1].size > BIN_BYTES:
+        if portion and size + recording.connections[number - 1].size > BIN_BYTES:
             yield portion
             portion, size = [], 0
         portion.append(number)
-        size += series.talks[number - 1].size
+        size += recording.connections[number - 1].size
     yield portion
 
 

@@ -16,11 +16,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from kraftwire.collector import rare_collection
 from kraftwire.errors import StorageError, UsageError
-from kraftwire.spark.captures import BIN_BYTES, CAPTURE_TABLES, Series, Tables, bins
+from kraftwire.spark.captures import BIN_BYTES, CAPTURE_TABLES, Recording, Tables, bins
+from kraftwire.spark.captures.connection_parts import CUT_BYTES, Part, decode_part, parts, to_cut
 from kraftwire.spark.captures.connections import may_be_called
-from kraftwire.spark.captures.cuts import CUT_BYTES, Part, decode_part, parts, to_cut
 from kraftwire.spark.captures.files import file_rows, unreadable_file
-from kraftwire.spark.captures.index import FileIndex, Talk, index_capture
+from kraftwire.spark.captures.index import FileIndex, IndexedConnection, index_capture
 from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.paths import readable
 from kraftwire.spark.run.inputs import InputFile, expanded, find_inputs
@@ -132,22 +132,22 @@ class _CaptureReader(DataSourceReader):
 
     def _batches(self, task: _Task) -> Iterator[Any]:
         try:
-            series = Series(task.indexes or [index_capture(path) for path in task.paths])
+            recording = Recording(task.indexes or [index_capture(path) for path in task.paths])
         except StorageError as error:
             yield from self._unreadable(task, error)
             return
         tables = Tables((self._table,), self._selection)
         if task.part is not None:
-            for _, batch in decode_part(tables, series, task.part):
+            for _, batch in decode_part(tables, recording, task.part):
                 yield batch
         else:
-            numbers = task.connections or self._wanted(series)
-            chosen = [series.talks[number - 1] for number in numbers]
+            numbers = task.connections or self._wanted(recording)
+            chosen = [recording.connections[number - 1] for number in numbers]
             for portion in bins(chosen, BIN_BYTES) if chosen else ():
-                for _, batch in tables.bin(series, [numbers[at - 1] for at in portion]):
+                for _, batch in tables.bin(recording, [numbers[at - 1] for at in portion]):
                     yield batch
         if task.is_first:
-            for name, about in file_rows(series, tables.sums):
+            for name, about in file_rows(recording, tables.sums):
                 tables.add(name, about)
         for _, batch in tables.take():
             yield batch
@@ -195,29 +195,29 @@ class _CaptureReader(DataSourceReader):
             except StorageError:
                 yield _Task((file.path,)), file.size
         for chain in capture_chains(indexes):
-            series = Series(chain)
+            recording = Recording(chain)
             paths = tuple(index.path for index in chain)
             # A row of `files` covers the whole file.
             is_whole = self._table == "files" or any(index.has_fragments for index in chain)
-            wanted = self._wanted(series)
-            cut = set() if is_whole else set(wanted) & set(to_cut(series, self._cut))
+            wanted = self._wanted(recording)
+            cut = set() if is_whole else set(wanted) & set(to_cut(recording, self._cut))
             numbers = [number for number in wanted if number not in cut]
-            chosen = [series.talks[number - 1] for number in numbers]
-            size_max = sum(talk.size for talk in chosen) + 1 if is_whole else self._split
+            chosen = [recording.connections[number - 1] for number in numbers]
+            size_max = sum(indexed.size for indexed in chosen) + 1 if is_whole else self._split
             for at, portion in enumerate(bins(chosen, size_max) if chosen else [[]]):
                 mine = tuple(numbers[each - 1] for each in portion)
-                size = sum(series.talks[number - 1].size for number in mine)
+                size = sum(recording.connections[number - 1].size for number in mine)
                 if mine or self._table in _OF_FILES:
-                    yield _Task(paths, series.only(mine), mine, at == 0), size
+                    yield _Task(paths, recording.only(mine), mine, at == 0), size
             for number in sorted(cut):
-                for part in self._parts(series, number):
-                    packets = series.only((number,), part.span)
+                for part in self._parts(recording, number):
+                    packets = recording.only((number,), part.span)
                     size = sum(sum(index.sizes) for index in packets)
                     yield _Task(paths, packets, (number,), False, part), size
 
-    def _parts(self, series: Series, number: int) -> Iterator[Part]:
+    def _parts(self, recording: Recording, number: int) -> Iterator[Part]:
         """Yield the parts of a connection that is longer than a task."""
-        return parts(series, number, self._split, (self._table,), self._selection)
+        return parts(recording, number, self._split, (self._table,), self._selection)
 
     @property
     def _cut(self) -> int:
@@ -232,19 +232,19 @@ class _CaptureReader(DataSourceReader):
         """Return the frames that may have rows."""
         return Selection(apis=self._bounds.apis if self._table in _BY_API else None)
 
-    def _wanted(self, series: Series) -> list[int]:
+    def _wanted(self, recording: Recording) -> list[int]:
         """Return the connections that may have rows that pass the filters."""
-        numbers = range(1, len(series.talks) + 1)
+        numbers = range(1, len(recording.connections) + 1)
         if self._table in _OF_FILES:
             return list(numbers)
-        return [number for number in numbers if self._may_pass(series.talks[number - 1])]
+        return [number for number in numbers if self._may_pass(recording.connections[number - 1])]
 
-    def _may_pass(self, talk: Talk) -> bool:
+    def _may_pass(self, indexed: IndexedConnection) -> bool:
         bounds = self._bounds
-        if bounds.connections is not None and not may_be_called(talk, bounds.connections):
+        if bounds.connections is not None and not may_be_called(indexed, bounds.connections):
             return False
         is_timed = "time" in find_table(self._table).arrow.names
-        return not is_timed or bounds.overlaps(talk.first_ns, talk.last_ns)
+        return not is_timed or bounds.overlaps(indexed.first_ns, indexed.last_ns)
 
 
 def _table(options: Any) -> str:

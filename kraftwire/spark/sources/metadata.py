@@ -25,7 +25,7 @@ from pyspark.sql.streaming.datasource import (
 
 from kraftwire.errors import UsageError
 from kraftwire.raft.config import METADATA_TOPIC
-from kraftwire.spark.moved import LogMovedError
+from kraftwire.spark.log_moved_error import LogMovedError
 from kraftwire.spark.quorum.reader import Position, QuorumReader, SnapshotId
 from kraftwire.spark.quorum.rows import log_rows, snapshot_rows
 from kraftwire.spark.sources.filters import Bounds, bounds_of

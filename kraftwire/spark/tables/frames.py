@@ -141,8 +141,8 @@ CONNECTIONS = Table(
         Column("connection", "string", "client:port-server:port", "name"),
         Column("client", "string", "address of the client", lambda c: ends(c.name)[0]),
         Column("server", "string", "address of the server", lambda c: ends(c.name)[1]),
-        Column("first_time", "timestamp", "its first packet", lambda c: micros(c.talk.first_ns)),
-        Column("last_time", "timestamp", "its last packet", lambda c: micros(c.talk.last_ns)),
+        Column("first_time", "timestamp", "its first packet", lambda c: micros(c.indexed.first_ns)),
+        Column("last_time", "timestamp", "its last packet", lambda c: micros(c.indexed.last_ns)),
         Column("protocol", "string", "kafka, tls or other"),
         Column(
             "client_bytes",
@@ -157,11 +157,14 @@ CONNECTIONS = Table(
             lambda c: c.payload[1],
         ),
         Column("frames", "bigint", "frames found"),
-        Column("packets", "bigint", "packets", "talk.packets"),
+        Column("packets", "bigint", "packets", "indexed.packets"),
         Column("retransmitted", "bigint", "payload bytes that were sent again", "duplicates"),
         Column("gap_bytes", "bigint", "payload bytes that were never captured"),
         Column(
-            "round_trip_ns", "bigint", "SYN to SYN-ACK, null if not captured", "talk.round_trip_ns"
+            "round_trip_ns",
+            "bigint",
+            "SYN to SYN-ACK, null if not captured",
+            "indexed.round_trip_ns",
         ),
         Column("tls_name", "string", "server name of a TLS connection"),
         Column("software", "string", "name and version that the client states"),

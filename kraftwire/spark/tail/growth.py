@@ -15,9 +15,9 @@ from kraftwire.decode.files.names import parse_file_name
 from kraftwire.decode.files.scan import FoundBatch
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.records.header import MAGIC
+from kraftwire.spark.log_moved_error import LogMovedError
 from kraftwire.spark.logs.pieces import Piece, pieces_of
 from kraftwire.spark.logs.plan import chain
-from kraftwire.spark.moved import LogMovedError
 from kraftwire.spark.tail.marks import Mark, check, segment_path
 
 __all__ = [

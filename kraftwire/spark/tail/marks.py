@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kraftwire.decode.files.headers import HEADER_SIZE, BatchHeader, read_header
-from kraftwire.spark.moved import LogMovedError
+from kraftwire.spark.log_moved_error import LogMovedError
 
 __all__ = ["Mark", "check", "segment_path"]
 

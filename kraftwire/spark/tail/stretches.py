@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kraftwire.spark.moved import LogMovedError
+from kraftwire.spark.log_moved_error import LogMovedError
 from kraftwire.spark.tail.growth import begin, segments
 from kraftwire.spark.tail.marks import Mark, check, segment_path
 

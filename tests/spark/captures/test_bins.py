@@ -16,7 +16,7 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 from kraftwire.capture.capture import Capture
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import RecordsForm, Settings
-from kraftwire.spark.captures import Series, bins, decode_tables, index_capture
+from kraftwire.spark.captures import Recording, bins, decode_tables, index_capture
 from tests.support.capture_damage import damage, recut, segments_of
 from tests.support.captures import GOLDEN, golden
 
@@ -136,19 +136,19 @@ def test_a_cut_capture_is_reported_and_conserved(tmp_path: Path) -> None:
 
 def test_bins_are_about_equal_and_hold_every_connection_once() -> None:
     """The largest bin decides how long a job takes."""
-    series = Series([index_capture(golden("quorum"))])
-    chosen = bins(series.talks, 30_000)
+    series = Recording([index_capture(golden("quorum"))])
+    chosen = bins(series.connections, 30_000)
     numbers = sorted(number for each in chosen for number in each)
-    assert numbers == list(range(1, len(series.talks) + 1))
-    loads = [sum(series.talks[number - 1].size for number in each) for each in chosen]
-    largest = max(talk.size for talk in series.talks)
+    assert numbers == list(range(1, len(series.connections) + 1))
+    loads = [sum(series.connections[number - 1].size for number in each) for each in chosen]
+    largest = max(indexed.size for indexed in series.connections)
     assert max(loads) <= max(30_000, largest) + min(loads)
 
 
 def test_names_of_topics_are_known_on_all_connections() -> None:
     """A consumer that fetches by id may never ask for names on the connection it fetches on."""
     index = index_capture(golden("clients"))
-    assert index.memory.topics
+    assert index.shared_names.topics
     rows = decode_tables(golden("clients"))["partition_traffic"].to_pylist()
     assert all(row["topic"] for row in rows)
 
@@ -156,7 +156,7 @@ def test_names_of_topics_are_known_on_all_connections() -> None:
 def test_a_long_connection_is_decoded_while_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Memory must not depend on the bytes of a single connection."""
+    """SharedNames must not depend on the bytes of a single connection."""
     from kraftwire.spark.captures import tables
 
     path = tmp_path / "damaged.pcap"

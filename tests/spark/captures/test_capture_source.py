@@ -15,7 +15,7 @@ from pyspark.sql.datasource import EqualTo, GreaterThan, In, LessThanOrEqual
 from pyspark.sql.types import StructType
 
 from kraftwire.errors import UsageError
-from kraftwire.spark.captures import CAPTURE_TABLES, decode_tables, index_capture
+from kraftwire.spark.captures import CAPTURE_TABLES, decode_tables, index_capture, recording
 from kraftwire.spark.sources.capture import CaptureSource
 from tests.spark.run.folders import busy, captures
 from tests.support.captures import golden
@@ -61,9 +61,9 @@ def test_long_connections_are_cut(
     table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One connection in several tasks."""
-    from kraftwire.spark.captures.walk import Walk
+    from kraftwire.spark.captures.packet_index import PacketIndexer
 
-    monkeypatch.setattr(Walk, "run_bytes_max", 1)
+    monkeypatch.setattr(PacketIndexer, "run_bytes_max", 1)
     path = busy(tmp_path) / "busy.pcap"
     wanted = decode_tables(path, tables=(table,))[table].to_pylist()
     source = CaptureSource({"path": str(path), "table": table, "splitBytes": "20000"})
@@ -103,19 +103,18 @@ def test_connections_outside_a_filter_are_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A question about one connection of a large capture must not decode all of it."""
-    from kraftwire.spark.captures import pieces
 
     path = captures(tmp_path, "quorum") / "quorum.pcap"
     wanted: list[int] = []
-    original = pieces.Series.read
+    original = recording.Recording.read
 
-    def noting(self: pieces.Series, numbers: Any) -> Any:
+    def noting(self: recording.Recording, numbers: Any) -> Any:
         wanted.extend(numbers)
         return original(self, numbers)
 
-    monkeypatch.setattr(pieces.Series, "read", noting)
+    monkeypatch.setattr(recording.Recording, "read", noting)
     name = decode_tables(path)["connections"].to_pylist()[0]["connection"]
-    assert len(wanted) == len(index_capture(path).talks) > 1
+    assert len(wanted) == len(index_capture(path).connections) > 1
     wanted.clear()
     read(path, EqualTo(("connection",), name))
     assert len(wanted) == 1

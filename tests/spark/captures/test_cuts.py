@@ -14,15 +14,15 @@ import itertools
 
 from kraftwire.spark.captures import (
     CAPTURE_TABLES,
+    Recording,
     Selection,
-    Series,
     Tables,
     decode_tables,
     file_rows,
     index_capture,
 )
-from kraftwire.spark.captures.cuts import decode_part, parts, to_cut
-from kraftwire.spark.captures.walk import Walk
+from kraftwire.spark.captures.connection_parts import decode_part, parts, to_cut
+from kraftwire.spark.captures.packet_index import PacketIndexer
 from tests.support.busy_connection import busy_connection
 from tests.support.capture_damage import damage
 from tests.support.captures import GOLDEN, golden
@@ -46,7 +46,7 @@ Rows = dict[str, list[str]]
 @pytest.fixture(autouse=True)
 def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a connection be cut after any packet, not only every 256 KiB."""
-    monkeypatch.setattr(Walk, "run_bytes_max", 1)
+    monkeypatch.setattr(PacketIndexer, "run_bytes_max", 1)
 
 
 def _paths(folder: Path, content: bytes, borders: list[int]) -> list[Path]:
@@ -65,30 +65,30 @@ def _paths(folder: Path, content: bytes, borders: list[int]) -> list[Path]:
     return made
 
 
-def _whole(series: Series, selection: Selection, wanted: tuple[str, ...]) -> Rows:
+def _whole(series: Recording, selection: Selection, wanted: tuple[str, ...]) -> Rows:
     tables = Tables(wanted, selection)
-    found = list(tables.bin(series, range(1, len(series.talks) + 1)))
+    found = list(tables.bin(series, range(1, len(series.connections) + 1)))
     return _rows(tables, series, found)
 
 
 def _in_parts(
-    series: Series, size: int, selection: Selection, wanted: tuple[str, ...]
+    series: Recording, size: int, selection: Selection, wanted: tuple[str, ...]
 ) -> tuple[Rows, int]:
     """Rows, and how many parts they come from; each part is decoded as another process would."""
     tables = Tables(wanted, selection)
     found = []
     count = 0
-    for number in range(1, len(series.talks) + 1):
+    for number in range(1, len(series.connections) + 1):
         made = list(parts(series, number, size, wanted, selection))
         count += len(made)
         for part in reversed(made):
-            again = Series([pickle.loads(pickle.dumps(file)) for file in series.files])
-            only = Series(again.only((number,), part.span))
+            again = Recording([pickle.loads(pickle.dumps(file)) for file in series.files])
+            only = Recording(again.only((number,), part.span))
             found += list(decode_part(tables, only, pickle.loads(pickle.dumps(part))))
     return _rows(tables, series, found), count
 
 
-def _rows(tables: Tables, series: Series, found: list[tuple[str, object]]) -> Rows:
+def _rows(tables: Tables, series: Recording, found: list[tuple[str, object]]) -> Rows:
     for name, cells in file_rows(series, tables.sums):
         tables.add(name, cells)
     rows: Rows = {name: [] for name in tables.rows}
@@ -119,12 +119,12 @@ def _again(segments: list[Segment], source: random.Random) -> list[Segment]:
     ]
 
 
-def _selection(source: random.Random, series: Series) -> Selection:
+def _selection(source: random.Random, series: Recording) -> Selection:
     """Mostly all frames."""
     if source.random() < 0.7:
         return Selection()
-    first = min(talk.first_ns for talk in series.talks)
-    last = max(talk.last_ns for talk in series.talks)
+    first = min(indexed.first_ns for indexed in series.connections)
+    last = max(indexed.last_ns for indexed in series.connections)
     since = source.randint(first, last)
     apis = frozenset({1, 3, 18}) if source.random() < 0.5 else None
     return Selection(since, source.randint(since, last), apis)
@@ -139,11 +139,11 @@ def test_parts_give_what_the_whole_gives(first: int, tmp_path: Path) -> None:
         folder.mkdir()
         borders = [source.randrange(1000) for _ in range(source.choice([0, 0, 1, 2]))]
         paths = _paths(folder, _content(source), borders)
-        series = Series([index_capture(path) for path in paths])
+        series = Recording([index_capture(path) for path in paths])
         selection = _selection(source, series)
         wanted = source.choice([CAPTURE_TABLES, ("frames", "exchanges", "bad_input")])
         whole = _whole(series, selection, wanted)
-        size = source.randint(200, max(talk.size for talk in series.talks) // 2)
+        size = source.randint(200, max(indexed.size for indexed in series.connections) // 2)
         cut, count = _in_parts(series, size, selection, wanted)
         assert count > 1, f"seed {seed}: nothing was cut"
         for name, rows in whole.items():
@@ -154,9 +154,9 @@ def test_every_place_of_a_connection_can_be_cut(tmp_path: Path) -> None:
     """In a frame, between frames, before the first response and after the last."""
     path = tmp_path / "capture.pcap"
     path.write_bytes(pcap_of(busy_connection([golden("sasl")], random.Random(4)).segments))
-    series = Series([index_capture(path)])
+    series = Recording([index_capture(path)])
     cut, count = _in_parts(series, 1, Selection(), CAPTURE_TABLES)
-    assert count == series.talks[0].packets
+    assert count == series.connections[0].packets
     assert cut == _whole(series, Selection(), CAPTURE_TABLES)
 
 
@@ -187,7 +187,7 @@ def test_other_protocols_are_counted_in_parts_too(make: object, tmp_path: Path) 
         source = random.Random(seed)
         path = tmp_path / f"{seed}.pcap"
         path.write_bytes(damage(make(source).segments, seed))
-        series = Series([index_capture(path)])
+        series = Recording([index_capture(path)])
         cut, count = _in_parts(series, source.randint(200, 4000), Selection(), CAPTURE_TABLES)
         assert count > 1
         assert cut == _whole(series, Selection(), CAPTURE_TABLES), f"seed {seed}"
@@ -205,7 +205,7 @@ def test_interfaces_of_pcapng_are_known_in_every_part(tmp_path: Path) -> None:
         blocks.append(packet_block(ethernet(ip_packet(each)), ticks, interface_id=int(is_late)))
     path = tmp_path / "capture.pcapng"
     path.write_bytes(b"".join(blocks))
-    series = Series([index_capture(path)])
+    series = Recording([index_capture(path)])
     cut, count = _in_parts(series, 3000, Selection(), CAPTURE_TABLES)
     assert count > 10
     assert cut == _whole(series, Selection(), CAPTURE_TABLES)
@@ -218,7 +218,7 @@ def test_what_is_passed_on_does_not_grow(tmp_path: Path) -> None:
     path = tmp_path / "capture.pcap"
     session = busy_connection([golden("clients"), golden("quorum")], random.Random(2))
     path.write_bytes(pcap_of(session.segments))
-    series = Series([index_capture(path)])
+    series = Recording([index_capture(path)])
     sizes = [len(part.carried) for part in parts(series, 1, 5000)]
     assert len(sizes) > 20
     assert max(sizes[-10:]) < 100_000
@@ -229,8 +229,8 @@ def test_parts_are_about_equal_and_cover_all(tmp_path: Path) -> None:
     """The longest part determines how long a connection takes."""
     path = tmp_path / "capture.pcap"
     path.write_bytes(pcap_of(busy_connection([golden("clients")], random.Random(3)).segments))
-    series = Series([index_capture(path)])
-    size = series.talks[0].size
+    series = Recording([index_capture(path)])
+    size = series.connections[0].size
     spans = series.spans(1, size // 4)
     assert spans[0][0] == 0
     assert spans[-1][1] == path.stat().st_size
@@ -245,9 +245,9 @@ def test_packed_and_fragmented_captures_are_not_cut(tmp_path: Path) -> None:
     segments = busy_connection([golden("sasl")], random.Random(3)).segments
     path = tmp_path / "capture.pcap"
     path.write_bytes(pcap_of(segments))
-    assert to_cut(Series([index_capture(path)]), 1000) == [1]
-    assert to_cut(Series([index_capture(golden("sasl"))]), 1000) == []
+    assert to_cut(Recording([index_capture(path)]), 1000) == [1]
+    assert to_cut(Recording([index_capture(golden("sasl"))]), 1000) == []
     packets = [(each.time_ns, bytearray(ethernet(ip_packet(each)))) for each in segments]
     packets[5][1][20] |= 0x20  # more fragments
     path.write_bytes(pcap([(time_ns, bytes(packet)) for time_ns, packet in packets]))
-    assert to_cut(Series([index_capture(path)]), 1000) == []
+    assert to_cut(Recording([index_capture(path)]), 1000) == []

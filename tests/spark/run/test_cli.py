@@ -17,7 +17,7 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 from kraftwire.cli.main import main
 from kraftwire.cli.pipeline import installed
 from kraftwire.spark.run import InProcess, RunOptions, export, run
-from kraftwire.spark.run.attention import attention
+from kraftwire.spark.run.highlights import attention
 from kraftwire.spark.tables import TABLES
 from tests.spark.run.folders import captures, rows_of
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from kraftwire.errors import UsageError
-from kraftwire.spark.captures import CAPTURE_TABLES, Selection
+from kraftwire.spark.captures import CAPTURE_TABLES, Selection, recording
 from kraftwire.spark.run import InProcess, RunOptions, pipeline, run
 from kraftwire.spark.run import manifest as manifests
 from kraftwire.spark.run import parts as parts_of
@@ -188,9 +188,9 @@ def test_tables_do_not_depend_on_the_number_of_cores(tmp_path: Path, monkeypatch
 @pytest.fixture
 def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a connection be cut after any packet, not only every 256 KiB."""
-    from kraftwire.spark.captures.walk import Walk
+    from kraftwire.spark.captures.packet_index import PacketIndexer
 
-    monkeypatch.setattr(Walk, "run_bytes_max", 1)
+    monkeypatch.setattr(PacketIndexer, "run_bytes_max", 1)
 
 
 @pytest.mark.usefixtures("_short_runs")
@@ -248,24 +248,23 @@ def test_bytes_that_are_nowhere_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A decoder that loses a packet must not look like one that found nothing."""
-    from kraftwire.spark.captures import pieces
 
-    read = pieces.Series.read
+    read = recording.Recording.read
 
-    def losing(self: pieces.Series, wanted: Sequence[int]) -> Any:
+    def losing(self: recording.Recording, wanted: Sequence[int]) -> Any:
         found = read(self, wanted)
         for number, each in found.items():
             at = len(each.begins) // 2
             begin, end = (int(place) for place in [*each.begins, len(each.data)][at : at + 2])
             later = each.begins[at + 1 :] - (end - begin)
-            found[number] = pieces.Held(
+            found[number] = recording.Held(
                 each.data[:begin] + each.data[end:],
                 np.concatenate((each.begins[:at], later)),
                 np.delete(each.positions, at),
             )
         return found
 
-    monkeypatch.setattr(pieces.Series, "read", losing)
+    monkeypatch.setattr(recording.Recording, "read", losing)
     outcome = _run(captures(tmp_path / "in", "clients"), tmp_path / "out")
     assert len(outcome.unbalanced) == 1
     assert "kafka" in outcome.unbalanced[0]

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from kraftwire.messages import metadata_response
 from kraftwire.spark.captures import decode_tables
-from kraftwire.spark.captures.memory import Gatherer, Way
+from kraftwire.spark.captures.shared_names import Gatherer, PacketDirection
 from kraftwire.spark.logs import decode_tables as log_tables
 from kraftwire.spark.run import InProcess, OnSpark, RunOptions, run
 from kraftwire.spark.stages import STAGES, Tables
@@ -160,14 +160,14 @@ def test_connections_name_their_cluster() -> None:
         ],
     )
     gatherer = Gatherer()
-    asked, told = Way(1), Way(1)
+    asked, told = PacketDirection(1), PacketDirection(1)
     asked.other, told.other = told, asked
     request = (14).to_bytes(4, "big") + bytes([0, 3, 0, 9, 0, 0, 0, 7]) + bytes(6)
     gatherer.request(asked, request, 0, len(request))
     body = (7).to_bytes(4, "big") + b"\0" + response.encode(9)
     frame = len(body).to_bytes(4, "big") + body
     gatherer.response(told, 0, frame, 0, len(frame))
-    assert gatherer.memory.clusters == {"10.0.0.1:9092": "c", "[fe80::1]:9093": "c"}
+    assert gatherer.names.clusters == {"10.0.0.1:9092": "c", "[fe80::1]:9093": "c"}
 
 
 def test_files_of_a_log_directory_name_their_cluster(tmp_path: Path) -> None:

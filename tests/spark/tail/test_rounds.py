@@ -13,8 +13,8 @@ import pytest
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
 from kraftwire.errors import UsageError
-from kraftwire.spark.moved import LogMovedError
-from kraftwire.spark.run import InProcess, Outcome, Rhythm, RunOptions, live, run, tail
+from kraftwire.spark.log_moved_error import LogMovedError
+from kraftwire.spark.run import InProcess, Outcome, Rhythm, RunOptions, quorum_source, run, tail
 from kraftwire.spark.run.manifest import Manifest
 from kraftwire.testing import quorum
 from tests.spark.run.folders import captures, rotated, rows_of, tables_of
@@ -288,7 +288,7 @@ def test_an_unreachable_quorum_does_not_hold_up_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is reported in every round, and tried again in the next one."""
-    monkeypatch.setattr(live, "_PATIENCE_S", 0.3)
+    monkeypatch.setattr(quorum_source, "_PATIENCE_S", 0.3)
     source, out = tmp_path / "in", tmp_path / "out"
     Partition(source).append()
     told: list[str] = []

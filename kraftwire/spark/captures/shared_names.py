@@ -16,7 +16,7 @@ from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.decode.body.scan import topics
 from kraftwire.decode.body.topics import TopicNames
 
-__all__ = ["Gatherer", "Memory", "Way"]
+__all__ = ["Gatherer", "PacketDirection", "SharedNames"]
 
 _JOIN_GROUP = 11
 # Metadata, CreateTopics, DeleteTopics and DescribeTopicPartitions carry topic names, Metadata and
@@ -29,7 +29,7 @@ _MASK = 0xFFFFFFFF
 
 
 @dataclass(slots=True)
-class Memory:
+class SharedNames:
     """What was learned; can be pickled and merged.
 
     Names of topics by id, protocol types by group, ids of clusters by "host:port".
@@ -39,8 +39,8 @@ class Memory:
     protocols: dict[str, str] = field(default_factory=dict)
     clusters: dict[str, str] = field(default_factory=dict)
 
-    def merge(self, other: Memory) -> None:
-        """Add what another memory knows; known entries stay."""
+    def merge(self, other: SharedNames) -> None:
+        """Add what another one knows; known entries stay."""
         self.topics = other.topics | self.topics
         self.protocols = other.protocols | self.protocols
         self.clusters = other.clusters | self.clusters
@@ -63,7 +63,7 @@ class _Names(TopicNames):
         return self._known.get(topic_id) if found is None and topic_id is not None else found
 
 
-class Way:
+class PacketDirection:
     """One direction of a connection, as seen in packets.
 
     `at` counts the directions of a file; `awaited` are correlation ids of requests in the
@@ -87,10 +87,10 @@ class Way:
 
 
 class Gatherer:
-    """Reads the payloads of packets; `memory` is what it learned."""
+    """Reads the payloads of packets; `names` are what it learned."""
 
     def __init__(self) -> None:
-        self.memory = Memory()
+        self.names = SharedNames()
         apis = (*_ANSWER_APIS, _JOIN_GROUP)
         # API key and version as encoded in a request.
         self.telling = frozenset(
@@ -99,14 +99,14 @@ class Gatherer:
             for version in range(messages.API_VERSIONS[key][0], messages.API_VERSIONS[key][1] + 1)
         )
 
-    def look(self, way: Way, seq: int, data: bytes, start: int, end: int) -> None:
+    def look(self, way: PacketDirection, seq: int, data: bytes, start: int, end: int) -> None:
         """Read a packet with payload, in either direction."""
         if data[start + 4 : start + 8] in self.telling:
             self.request(way, data, start, end)
         if way.awaited:
             self.response(way, seq, data, start, end)
 
-    def request(self, way: Way, data: bytes, start: int, end: int) -> None:
+    def request(self, way: PacketDirection, data: bytes, start: int, end: int) -> None:
         """Read a packet that begins like an informative request."""
         size = int.from_bytes(data[start : start + 4], "big")
         if size < _HEAD_SIZE - 4:
@@ -116,7 +116,7 @@ class Gatherer:
             if start + 4 + size <= end:
                 body = _body(data[start + 4 : start + 4 + size], None)
                 if body is not None:
-                    self.memory.protocols.setdefault(body.group_id, body.protocol_type)
+                    self.names.protocols.setdefault(body.group_id, body.protocol_type)
             return
         awaited = way.other.awaited
         if len(awaited) >= _AWAITED_MAX:
@@ -124,7 +124,7 @@ class Gatherer:
         version = int.from_bytes(data[start + 6 : start + 8], "big")
         awaited[data[start + 8 : start + 12]] = key, version
 
-    def response(self, way: Way, seq: int, data: bytes, start: int, end: int) -> None:
+    def response(self, way: PacketDirection, seq: int, data: bytes, start: int, end: int) -> None:
         """Read a packet of a direction in which the response to such a request is due."""
         if way.parts:
             if seq != way.seq:
@@ -151,10 +151,10 @@ class Gatherer:
             cluster: str | None = getattr(body, "cluster_id", None)
             for broker in body.brokers if cluster else ():
                 host = f"[{broker.host}]" if ":" in broker.host else broker.host
-                self.memory.clusters[f"{host}:{broker.port}"] = cluster or ""
+                self.names.clusters[f"{host}:{broker.port}"] = cluster or ""
             for topic in topics(body, found.body_version):
                 if topic.name and topic.id:
-                    self.memory.topics[topic.id] = topic.name
+                    self.names.topics[topic.id] = topic.name
 
 
 def _body(data: bytes, api: tuple[int, int] | None) -> Any:

@@ -19,10 +19,10 @@ from kraftwire.capture.packets.links import (
 from kraftwire.capture.packets.pcap import read_packets
 from kraftwire.capture.packets.pcapng import SECTION_MAGIC
 from kraftwire.capture.packets.source import CaptureSource
-from kraftwire.spark.captures.memory import Gatherer, Way
-from kraftwire.spark.captures.talks import SHARED, FileIndex, Runs, Talk
+from kraftwire.spark.captures.connection_index import SHARED, FileIndex, IndexedConnection, Runs
+from kraftwire.spark.captures.shared_names import Gatherer, PacketDirection
 
-__all__ = ["PACKED", "Walk"]
+__all__ = ["PACKED", "PacketIndexer"]
 
 # gzip, xz and zstd.
 PACKED = (b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
@@ -36,7 +36,7 @@ _IPV4 = b"\x08\x00"
 _ACK = 16
 
 
-class Walk:
+class PacketIndexer:
     """One pass over the headers of a file, packet by packet."""
 
     # A run is read at once, and a long connection can be cut only between two runs.
@@ -45,14 +45,14 @@ class Walk:
     def __init__(self, path: str, keep: Callable[[Runs], None] | None) -> None:
         self._index = FileIndex(path)
         self._keep = keep
-        self._ways: dict[bytes, Way] = {}
-        self._pairs: list[tuple[Way, Way]] = []
+        self._ways: dict[bytes, PacketDirection] = {}
+        self._pairs: list[tuple[PacketDirection, PacketDirection]] = []
         self._gatherer = Gatherer()
         self._health = Health()
         self._run = -1  # the number of the run that the next packet may extend
 
     def index(self) -> FileIndex:
-        """Walk the file and return its index."""
+        """PacketIndexer the file and return its index."""
         index = self._index
         with CaptureSource(index.path) as source:
             head = source.read_exactly(_FILE_HEADER_SIZE)
@@ -72,15 +72,15 @@ class Walk:
         index.problem, index.is_damaged = source.problem, source.is_damaged
         index.packets = self._health.packets
         index.has_fragments = self._health.fragments > 0
-        index.memory = self._gatherer.memory
-        for talk, (first, second) in zip(index.talks, self._pairs, strict=True):
-            talk.packets = first.packets + second.packets
-            talk.payload = first.payload, second.payload
-            talk.last_ns = max(first.last_ns, second.last_ns)
-            talk.size = first.size + second.size
-            index.payload += sum(talk.payload)
+        index.shared_names = self._gatherer.names
+        for indexed, (first, second) in zip(index.connections, self._pairs, strict=True):
+            indexed.packets = first.packets + second.packets
+            indexed.payload = first.payload, second.payload
+            indexed.last_ns = max(first.last_ns, second.last_ns)
+            indexed.size = first.size + second.size
+            index.payload += sum(indexed.payload)
             if first.syn_ns >= 0 and second.syn_ns >= 0:
-                talk.round_trip_ns = abs(second.syn_ns - first.syn_ns)
+                indexed.round_trip_ns = abs(second.syn_ns - first.syn_ns)
         return index
 
     def _walk(self, source: CaptureSource) -> None:
@@ -122,7 +122,7 @@ class Walk:
                     self._gatherer.look(way, seq, data, start, stop_payload)
         self._index.end = end
 
-    def _way(self, segment: Segment, position: int, time_ns: int) -> Way:
+    def _way(self, segment: Segment, position: int, time_ns: int) -> PacketDirection:
         """Return the direction of a segment, which may be new."""
         _, key, _, _, flags, *_ = segment
         way = self._ways.get(key)
@@ -132,7 +132,7 @@ class Walk:
             self._open(way, time_ns, is_client=not flags & _ACK)
         return way
 
-    def _packet(self, way: Way, time_ns: int, position: int, size: int) -> None:
+    def _packet(self, way: PacketDirection, time_ns: int, position: int, size: int) -> None:
         way.packets += 1
         way.size += size
         way.last_ns = time_ns
@@ -167,20 +167,20 @@ class Walk:
         keep((index.numbers, index.starts, index.sizes))
         index.numbers, index.starts, index.sizes = array("I"), array("Q"), array("I")
 
-    def _meet(self, key: bytes, position: int, time_ns: int) -> Way:
+    def _meet(self, key: bytes, position: int, time_ns: int) -> PacketDirection:
         """Begin a connection."""
-        self._index.talks.append(Talk(key, position, first_ns=time_ns))
-        number = len(self._index.talks)
-        first, second = Way(2 * number - 2), Way(2 * number - 1)
+        self._index.connections.append(IndexedConnection(key, position, first_ns=time_ns))
+        number = len(self._index.connections)
+        first, second = PacketDirection(2 * number - 2), PacketDirection(2 * number - 1)
         first.other, second.other = second, first
         self._pairs.append((first, second))
         self._ways[key], self._ways[reverse_key(key)] = first, second
         return first
 
-    def _open(self, way: Way, time_ns: int, *, is_client: bool) -> None:
+    def _open(self, way: PacketDirection, time_ns: int, *, is_client: bool) -> None:
         """Handle a SYN; the first one in each direction counts."""
         if way.syn_ns < 0:
             way.syn_ns = time_ns
-            talk = self._index.talks[way.number - 1]
-            if talk.is_first_client is None:
-                talk.is_first_client = is_client == (way is self._pairs[way.number - 1][0])
+            indexed = self._index.connections[way.number - 1]
+            if indexed.is_first_client is None:
+                indexed.is_first_client = is_client == (way is self._pairs[way.number - 1][0])

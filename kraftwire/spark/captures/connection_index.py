@@ -5,10 +5,10 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass, field
 
-from kraftwire.spark.captures.memory import Memory
+from kraftwire.spark.captures.shared_names import SharedNames
 from kraftwire.spark.paths import readable
 
-__all__ = ["SHARED", "FileIndex", "Runs", "Talk"]
+__all__ = ["SHARED", "FileIndex", "IndexedConnection", "Runs"]
 
 # Numbers of connections, starts and sizes of runs.
 Runs = tuple["array[int]", "array[int]", "array[int]"]
@@ -18,7 +18,7 @@ SHARED = 0
 
 
 @dataclass(slots=True)
-class Talk:
+class IndexedConnection:
     """A connection in an index.
 
     `key` is addresses and ports of the first packet and its direction; `payload` counts
@@ -42,7 +42,7 @@ class FileIndex:
     """The packets of one file.
 
     Run i of bytes belongs to connection `numbers[i]`, begins at `starts[i]` and has
-    `sizes[i]` bytes; number n > 0 is that of `talks[n - 1]`, 0 marks data that all connections
+    `sizes[i]` bytes; number n > 0 is that of `connections[n - 1]`, 0 marks data that all of them
     need. `size` counts all bytes of the file, unpacked, `end` those up to the last packet;
     `payload` those that TCP carries; `head` is the header of a pcap file. With `has_fragments`,
     packets cannot be assigned to connections; with `is_packed`, the file has to be read from its
@@ -62,8 +62,8 @@ class FileIndex:
     numbers: array[int] = field(default_factory=lambda: array("I"))
     starts: array[int] = field(default_factory=lambda: array("Q"))
     sizes: array[int] = field(default_factory=lambda: array("I"))
-    talks: list[Talk] = field(default_factory=list)
-    memory: Memory = field(default_factory=Memory)
+    connections: list[IndexedConnection] = field(default_factory=list)
+    shared_names: SharedNames = field(default_factory=SharedNames)
 
     @property
     def name(self) -> str:

@@ -19,7 +19,7 @@ from kraftwire.decode.body.quick import quick_body
 from kraftwire.decode.body.response_context import needs_learning
 from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.spark.captures.bodies import Read
-from kraftwire.spark.captures.pieces import Series, Span
+from kraftwire.spark.captures.recording import Recording, Span
 from kraftwire.spark.captures.selection import ALL, Selection
 from kraftwire.spark.captures.tables import CAPTURE_TABLES, Carried, Pass, Tables
 
@@ -46,27 +46,31 @@ class Part:
     carried: bytes = b""
 
 
-def to_cut(series: Series, size_max: float) -> list[int]:
+def to_cut(recording: Recording, size_max: float) -> list[int]:
     """Return the connections that are longer than `size_max` bytes and can be cut.
 
     None where packets cannot be told apart by connection. Of a packed file every part would
     have to unpack all before it, so its connections stay whole as well.
     """
-    if any(file.has_fragments or file.is_packed for file in series.files):
+    if any(file.has_fragments or file.is_packed for file in recording.files):
         return []
-    return [number for number, talk in enumerate(series.talks, 1) if talk.size > size_max]
+    return [
+        number
+        for number, indexed in enumerate(recording.connections, 1)
+        if indexed.size > size_max
+    ]
 
 
 def parts(
-    series: Series,
+    recording: Recording,
     number: int,
     size_max: int,
     tables: Collection[str] = CAPTURE_TABLES,
     selection: Selection = ALL,
 ) -> Iterator[Part]:
     """Cut a connection; the tables and the selection are those that its parts are decoded for."""
-    scout = _Scout(tables, selection, series, number)
-    spans = series.spans(number, size_max)
+    scout = _Scout(tables, selection, recording, number)
+    spans = recording.spans(number, size_max)
     carried = b""
     for at, span in enumerate(spans, 1):
         is_last = at == len(spans)
@@ -75,12 +79,12 @@ def parts(
             carried = scout.pass_over(span)
 
 
-def decode_part(tables: Tables, series: Series, part: Part) -> Iterator[tuple[str, Any]]:
+def decode_part(tables: Tables, recording: Recording, part: Part) -> Iterator[tuple[str, Any]]:
     """Decode a part; yields as `Tables.bin` does."""
-    carried = Carried.start(series, part.number)
+    carried = Carried.start(recording, part.number)
     if part.carried:
         carried = pickle.loads(part.carried)
-    return tables.part(series, carried, part.span, is_last=part.is_last)
+    return tables.part(recording, carried, part.span, is_last=part.is_last)
 
 
 class _Scout(Pass):
@@ -91,10 +95,10 @@ class _Scout(Pass):
     """
 
     def __init__(
-        self, tables: Collection[str], selection: Selection, series: Series, number: int
+        self, tables: Collection[str], selection: Selection, recording: Recording, number: int
     ) -> None:
         wanted = Tables(tables, selection)
-        super().__init__(wanted, Carried.start(series, number), series)
+        super().__init__(wanted, Carried.start(recording, number), recording)
         self._add = _nowhere
         self._rows = {}
         self._typed = {}

@@ -13,8 +13,8 @@ from typing import Any
 
 from kraftwire.decode.files import open_source
 from kraftwire.errors import StorageError
+from kraftwire.spark.log_moved_error import LogMovedError
 from kraftwire.spark.logs.plan import chain
-from kraftwire.spark.moved import LogMovedError
 from kraftwire.spark.run.inputs import InputFile
 from kraftwire.spark.run.manifest import Part, Source
 from kraftwire.spark.tail import Mark, check

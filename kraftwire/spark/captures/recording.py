@@ -1,8 +1,8 @@
 """The files of a recording as one, and the packets of its connections.
 
 Owns bins (connections that are decoded together, about equal in size) and the choice of runs of an
-index. The files of a rotated series count as one: a position in it is that in a file plus the sizes
-of all files before.
+index. The files of a rotated recording count as one: a position in it is that in a file plus the
+sizes of all files before.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from kraftwire.spark.captures.byte_ranges import Flags, Ints
+from kraftwire.spark.captures.connection_index import SHARED, FileIndex, IndexedConnection
 from kraftwire.spark.captures.connections import Connection
-from kraftwire.spark.captures.headers import Flags, Ints
-from kraftwire.spark.captures.memory import Memory
 from kraftwire.spark.captures.reading import (
     Chosen,
     Held,
@@ -27,27 +27,27 @@ from kraftwire.spark.captures.reading import (
     hold_runs,
     read_runs,
 )
+from kraftwire.spark.captures.shared_names import SharedNames
 from kraftwire.spark.captures.sums import FileSums
-from kraftwire.spark.captures.talks import SHARED, FileIndex, Talk
 
-__all__ = ["Held", "Piece", "Places", "Series", "Span", "bins"]
+__all__ = ["Held", "Piece", "Places", "Recording", "Span", "bins"]
 
 # First position and the one after the last, in the recording.
 Span = tuple[int, int]
 
 
 @dataclass(slots=True)
-class Series:
+class Recording:
     """Files that are one recording, with the index of each, in the order of time.
 
-    `talks` are the connections of all files, `offsets` where each file begins; `memory` is
-    what they learn from each other.
+    `connections` are those of all files, `offsets` where each file begins; `shared_names` are what
+    connections learn from each other.
     """
 
     files: Sequence[FileIndex]
-    talks: list[Talk] = field(default_factory=list)
+    connections: list[IndexedConnection] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
-    memory: Memory = field(default_factory=Memory)
+    shared_names: SharedNames = field(default_factory=SharedNames)
     numbers: list[list[int]] = field(default_factory=list)
     shares: list[list[tuple[int, int]]] = field(default_factory=list)
 
@@ -57,24 +57,24 @@ class Series:
         at = 0
         for which, file in enumerate(self.files):
             self.offsets.append(at)
-            self.memory.merge(file.memory)
-            numbers = [self._number(known, talk, at) for talk in file.talks]
+            self.shared_names.merge(file.shared_names)
+            numbers = [self._number(known, indexed, at) for indexed in file.connections]
             self.numbers.append([SHARED, *numbers])
-            for number, talk in zip(numbers, file.talks, strict=True):
-                self.shares[number - 1].append((which, sum(talk.payload)))
+            for number, indexed in zip(numbers, file.connections, strict=True):
+                self.shares[number - 1].append((which, sum(indexed.payload)))
             at += file.size
 
-    def _number(self, known: dict[bytes, int], talk: Talk, at: int) -> int:
-        """Return the number of a file's connection in the series."""
-        size = (len(talk.key) - 4) // 2
-        first = talk.key[:size] + talk.key[-4:-2]
-        ends = sorted((first, talk.key[size : 2 * size] + talk.key[-2:]))
-        number = known.setdefault(b"".join(ends), len(self.talks) + 1)
-        if number > len(self.talks):
-            self.talks.append(_moved(talk, at))
+    def _number(self, known: dict[bytes, int], indexed: IndexedConnection, at: int) -> int:
+        """Return the number of a file's connection in the recording."""
+        size = (len(indexed.key) - 4) // 2
+        first = indexed.key[:size] + indexed.key[-4:-2]
+        ends = sorted((first, indexed.key[size : 2 * size] + indexed.key[-2:]))
+        number = known.setdefault(b"".join(ends), len(self.connections) + 1)
+        if number > len(self.connections):
+            self.connections.append(_moved(indexed, at))
             self.shares.append([])
         else:
-            _join(self.talks[number - 1], talk)
+            _join(self.connections[number - 1], indexed)
         return number
 
     def share(self, number: int, about: Connection, sums: dict[str, FileSums]) -> None:
@@ -97,7 +97,7 @@ class Series:
                 left = None if left is None else left - part
 
     def place(self, position: int) -> tuple[FileIndex, int]:
-        """Return the file of a position in the series, and the position in it."""
+        """Return the file of a position in the recording, and the position in it."""
         which = bisect_right(self.offsets, position) - 1
         return self.files[which], position - self.offsets[which]
 
@@ -189,8 +189,8 @@ class Series:
         return range(max(0, begin - self.offsets[which]), max(0, end - self.offsets[which]))
 
     def _chosen(self, which: int, wanted: Collection[int], span: Span | None) -> Chosen:
-        """Return runs of a file with the numbers of this series: those of connections that begin in
-        a span, and those before its end that all connections need.
+        """Return runs of a file with the numbers of this recording: those of connections that begin
+        in a span, and those before its end that all connections need.
         """
         file = self.files[which]
         within = self.within(which, span)
@@ -200,44 +200,44 @@ class Series:
         is_chosen = self.mask(which, wanted)[numbers] & (starts < within.stop)
         is_chosen &= is_shared | (starts >= within.start)
         if which and file.head:
-            # The header of a pcap file is the same in all files of a series.
+            # The header of a pcap file is the same in all files of a recording.
             is_chosen &= ~is_shared
         sizes = np.frombuffer(file.sizes, np.uint32)[is_chosen].astype(np.int64)
         ours = np.array(self.numbers[which], np.int64)[numbers[is_chosen]]
         return Chosen(ours, starts[is_chosen], sizes)
 
 
-def _moved(talk: Talk, at: int) -> Talk:
-    return Talk(
-        talk.key, at + talk.position, talk.packets, talk.size, talk.payload, talk.first_ns,
-        talk.last_ns, talk.is_first_client, talk.round_trip_ns,
+def _moved(indexed: IndexedConnection, at: int) -> IndexedConnection:
+    return IndexedConnection(
+        indexed.key, at + indexed.position, indexed.packets, indexed.size, indexed.payload,
+        indexed.first_ns, indexed.last_ns, indexed.is_first_client, indexed.round_trip_ns,
     )  # fmt: skip
 
 
-def _join(talk: Talk, later: Talk) -> None:
+def _join(indexed: IndexedConnection, later: IndexedConnection) -> None:
     """Add the same connection's packets in a later file."""
-    first, second = later.payload if later.key == talk.key else later.payload[::-1]
-    talk.payload = talk.payload[0] + first, talk.payload[1] + second
-    talk.packets += later.packets
-    talk.size += later.size
-    talk.last_ns = max(talk.last_ns, later.last_ns)
-    if talk.round_trip_ns is None:
-        talk.round_trip_ns = later.round_trip_ns
+    first, second = later.payload if later.key == indexed.key else later.payload[::-1]
+    indexed.payload = indexed.payload[0] + first, indexed.payload[1] + second
+    indexed.packets += later.packets
+    indexed.size += later.size
+    indexed.last_ns = max(indexed.last_ns, later.last_ns)
+    if indexed.round_trip_ns is None:
+        indexed.round_trip_ns = later.round_trip_ns
 
 
-def bins(talks: Sequence[Talk], size_max: int) -> list[list[int]]:
+def bins(connections: Sequence[IndexedConnection], size_max: int) -> list[list[int]]:
     """Return numbers of connections in bins of at most `size_max` bytes, unless one is longer.
 
     The longest come first, each into the bin with the fewest bytes; the number of bins is that of
     full bins.
     """
-    total = sum(talk.size for talk in talks)
-    count = max(1, min(len(talks), -(-total // size_max)))
+    total = sum(indexed.size for indexed in connections)
+    count = max(1, min(len(connections), -(-total // size_max)))
     chosen: list[list[int]] = [[] for _ in range(count)]
     loads = [0] * count
-    order = sorted(range(len(talks)), key=lambda at: -talks[at].size)
+    order = sorted(range(len(connections)), key=lambda at: -connections[at].size)
     for at in order:
         which = loads.index(min(loads))
-        loads[which] += talks[at].size
+        loads[which] += connections[at].size
         chosen[which].append(at + 1)
     return [sorted(each) for each in chosen if each]

@@ -8,7 +8,7 @@ from kraftwire.decode.body.topics import METADATA_TOPIC
 from kraftwire.spark.captures.exchange import Exchange
 from kraftwire.spark.captures.quorum import is_of_metadata
 
-__all__ = ["GROUP_APIS", "RAFT_APIS", "RaftTalk"]
+__all__ = ["GROUP_APIS", "RAFT_APIS", "QuorumExchanges"]
 
 _FETCH, _API_VERSIONS, _FETCH_SNAPSHOT = 1, 18, 59
 
@@ -21,7 +21,7 @@ RAFT_APIS = frozenset({52, 53, 54, 55, 57, 62, 63, 70, 80, 81, 82})
 GROUP_APIS = frozenset({8, 10, 11, 12, 13, 14, 68, 76, 88})
 
 
-class RaftTalk:
+class QuorumExchanges:
     """Determines which exchanges belong to a quorum, and to which cluster.
 
     ApiVersions comes before it is clear what a connection is for, so the first exchanges of a
