@@ -6,8 +6,6 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-__all__ = ["Block", "Branch", "Row", "Step", "blocks_of", "condition", "groups"]
-
 K = TypeVar("K", bound=Hashable)
 
 

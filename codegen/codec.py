@@ -15,8 +15,6 @@ from codegen.defaults import default_of, is_optional_struct
 from codegen.schema import Field, Message, Struct
 from codegen.types import FIXED
 
-__all__ = ["CodecPlan", "TagPlan", "plan_codecs"]
-
 # Fields of fixed size are read by one call for each combination in which versions have them, as
 # long as there are no more combinations than this.
 _COMBINATIONS_MAX = 4

@@ -9,8 +9,6 @@ from typing import Any
 from codegen.schema import Field
 from codegen.types import FIXED, VARIABLE
 
-__all__ = ["default_of", "is_optional_struct"]
-
 
 def is_optional_struct(field: Field) -> bool:
     """Whether None stands for a struct with every field at its default.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["SchemaError"]
-
 
 class SchemaError(Exception):
     """A schema cannot be compiled; names file, line, field path and the broken rule."""

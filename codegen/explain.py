@@ -9,8 +9,6 @@ from codegen.codec import CodecPlan, plan_codecs
 from codegen.errors import SchemaError
 from codegen.schema import Message
 
-__all__ = ["explain"]
-
 
 def explain(messages: list[Message], name: str) -> str:
     """The plan of one message as text. Raises: SchemaError if there is no such message."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from codegen.defaults import default_of
 from codegen.schema import NO_VERSIONS, Field, Message, Versions
 
-__all__ = ["facts_of"]
-
 
 def facts_of(message: Message) -> str:
     """The nested tuple as Python text."""

@@ -16,8 +16,6 @@ from codegen.located_json import DEPTH_MAX, LocatedDict, parse
 from codegen.schema import ANY_VERSION, NO_VERSIONS, Field, Message, Struct, Versions
 from codegen.types import PRIMITIVES
 
-__all__ = ["load_folder", "load_text", "parse_versions"]
-
 # What each key may hold. Here a boolean is not a number, unlike in Python.
 _MESSAGE_KEYS: dict[str, tuple[type, ...]] = {
     "apiKey": (int,), "type": (str,), "name": (str,), "validVersions": (str,),

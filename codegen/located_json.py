@@ -12,8 +12,6 @@ from typing import Any
 
 from codegen.errors import SchemaError
 
-__all__ = ["DEPTH_MAX", "LocatedDict", "parse"]
-
 # Kafka's deepest schema has ten levels; reading and planning recurse for each.
 DEPTH_MAX = 64
 

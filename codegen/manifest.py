@@ -7,8 +7,6 @@ from typing import Any
 from codegen.errors import SchemaError
 from codegen.schema import ANY_VERSION, Message
 
-__all__ = ["manifest_values"]
-
 # Three coordinators number their record types independently; the names tell them apart.
 _FAMILY = {"TransactionLog": "transaction", "ShareSnapshot": "share", "ShareUpdate": "share"}
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import keyword
 import re
 
-__all__ = ["json_name", "snake"]
-
 _WORD = re.compile(r"([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])")
 
 

@@ -11,8 +11,6 @@ from codegen.facts import facts_of
 from codegen.schema import Field, Message, Struct
 from codegen.types import FIXED, VARIABLE
 
-__all__ = ["AttributePlan", "ModulePlan", "StructPlan", "fill", "plan_module"]
-
 _ENCODINGS = {"Classic", "Compact"}
 
 

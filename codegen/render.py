@@ -9,8 +9,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from codegen.plan import ModulePlan
 
-__all__ = ["Renderer"]
-
 _TEMPLATES = Path(__file__).parent / "templates"
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from codegen.names import json_name, snake
 
-__all__ = ["ANY_VERSION", "NO_VERSIONS", "Field", "Message", "Struct", "Versions"]
-
 ANY_VERSION = 32767
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["FIXED", "PRIMITIVES", "VARIABLE", "FixedType"]
-
 
 @dataclass(frozen=True)
 class FixedType:

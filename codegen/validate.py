@@ -17,8 +17,6 @@ from codegen.errors import SchemaError
 from codegen.schema import Field, Message, Struct
 from codegen.types import FIXED
 
-__all__ = ["RULES", "validate"]
-
 _KINDS = {
     "request", "response", "header", "metadata", "data", "coordinator-key", "coordinator-value",
 }  # fmt: skip

@@ -13,8 +13,6 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["collect_rarely", "rare_collection"]
-
 _THRESHOLDS = (200_000, 20, 100)
 
 

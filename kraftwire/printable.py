@@ -10,14 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "printable",
-    "printable_lines",
-    "printable_painted",
-    "printable_pieces",
-    "printable_text",
-]
-
 # Controls (C0, DEL, C1), line and paragraph separators, surrogates, and all format characters:
 # those that change the direction of text, and invisible ones.
 _UNSAFE = re.compile(

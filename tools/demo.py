@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from itertools import dropwhile, takewhile
 from pathlib import Path
 
-__all__ = ["KEPT", "NEXT", "WIDTH", "main", "print_title", "show_vote"]
-
 CAPTURE = "tests/golden/captures/kraft_quorum.pcapng.xz"
 WIDTH = 100
 

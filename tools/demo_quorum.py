@@ -18,8 +18,6 @@ from kraftwire.cli.main import main as kraftwire
 from kraftwire.testing import Quorum, quorum
 from tools.merge_captures import merge
 
-__all__ = ["show_quorum"]
-
 # After this time a node's silence is noticed, and then it lasts long enough to be distinguished
 # from a pause.
 _HEARD_S = 3.0

@@ -13,8 +13,6 @@ from pathlib import Path
 from kraftwire.cli.main import main as kraftwire
 from tools.demo import KEPT, NEXT, WIDTH, print_title
 
-__all__ = ["main"]
-
 # A demo has no use or time for all of them.
 _TABLES = "exchanges,raft_timeline"
 

@@ -19,8 +19,6 @@ from kraftwire.capture.packets.pcap import read_packets
 from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.errors import KraftwireError
 
-__all__ = ["main", "merge", "pcap_record", "pcap_start"]
-
 # Ports follow an Ethernet header and an IPv4 or IPv6 header without options, as nodes write them.
 _PORTS = struct.Struct(">HH")
 _ETHERNET_SIZE = 14

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["main"]
-
 # With this many CPU seconds or more, simulated clusters have to reach every situation.
 _MARKS_FROM_S = 800
 _MARKS = 20

@@ -26,8 +26,6 @@ from tests.support.java import run_kafka_tool
 from tests.support.kafka_process import combined_node
 from tests.support.maven import KAFKA
 
-__all__ = ["main", "record"]
-
 _TOPIC = "tiered"
 _PARTITION = "__remote_log_metadata-0"
 _LOG = "00000000000000000000.log"

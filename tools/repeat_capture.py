@@ -21,8 +21,6 @@ from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.errors import KraftwireError, UsageError
 from tools.merge_captures import pcap_record, pcap_start
 
-__all__ = ["main", "repeat"]
-
 _ETHERNET_SIZE, _IP_SIZE, _TCP_SIZE = 14, 20, 20
 # Ethernet type, and the first byte of an IPv4 header without options.
 _IPV4 = b"\x08\x00\x45"

@@ -18,8 +18,6 @@ from pathlib import Path
 
 from hatch_build import compile_engine
 
-__all__ = ["main"]
-
 ROOT = Path(__file__).resolve().parents[1]
 FLAGS = (
     "-std=c11", "-O1", "-g", "-fno-omit-frame-pointer", "-fvisibility=hidden", "-Wall", "-Wextra",

@@ -17,8 +17,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-__all__ = ["failed_files", "main", "may_run_again"]
-
 # Where the tests are that start other programs.
 WITH_PROGRAMS = ("tests/interop/", "tests/spark/")
 

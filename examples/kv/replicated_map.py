@@ -13,8 +13,6 @@ from kraftwire.node.config import NodeConfig
 from kraftwire.records.batch import RecordBatch
 from kraftwire.replica import SnapshotReader
 
-__all__ = ["ReplicatedMap"]
-
 
 class ReplicatedMap:
     """One node's copy of the map, and the node that runs it."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from kraftwire.errors import ApiError
 from kraftwire.protocol.error_codes import ErrorCode, error_name
 
-__all__ = ["api_error_text"]
-
 # Error code and words of its text, ours or Kafka's -> advice.
 _HINTS = (
     (ErrorCode.UNSUPPORTED_VERSION, "does not support METADATA", "try --bootstrap-controller"),

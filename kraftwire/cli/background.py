@@ -6,8 +6,6 @@ import threading
 from types import TracebackType
 from typing import Self
 
-__all__ = ["Shown"]
-
 
 class Shown:
     """A context during which `show` runs in a thread, if it is wanted.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["COMMANDS", "load"]
-
 # Name -> where it is defined and what it is for. The attribute is a click command, or a function
 # that takes the arguments after the command's name and returns the exit code.
 COMMANDS: dict[str, tuple[str, str]] = {

@@ -7,8 +7,6 @@ from click.shell_completion import CompletionItem
 
 from kraftwire.cli.commands import COMMANDS, load
 
-__all__ = ["group"]
-
 
 class _LazyGroup(click.Group):
     """Completes names from the table; imports a command when its own words are completed."""

@@ -32,8 +32,6 @@ from kraftwire.inspect.run.inputs import InputKind
 if TYPE_CHECKING:
     from kraftwire.inspect.exchange_blocks import ExchangeWriter
 
-__all__ = ["decode"]
-
 
 class Output(Enum):
     """What is written of each frame."""

@@ -18,8 +18,6 @@ from kraftwire.errors import KraftwireError, UsageError
 from kraftwire.inspect.compare import Comparison, compare_captures, compare_logs
 from kraftwire.inspect.run.inputs import is_capture
 
-__all__ = ["diff"]
-
 _SAME, _DIFFERENT, _TROUBLE = 0, 1, 2
 
 

@@ -4,16 +4,6 @@ from __future__ import annotations
 
 from kraftwire.limits import FRAME_SIZE_MAX
 
-__all__ = [
-    "MESSAGE_DECODED_FREE",
-    "MESSAGE_DECODED_RATIO",
-    "MESSAGE_JSON_FREE",
-    "MESSAGE_JSON_RATIO",
-    "MESSAGE_LINE_BYTES_MAX",
-    "MESSAGE_SHOWN_FREE",
-    "MESSAGE_SHOWN_RATIO",
-]
-
 # `kraftwire message` refuses a longer line, and skips it without keeping it: the largest frame has
 # twice its size in hex digits, less in base64, and a mebibyte is enough for the other keys.
 MESSAGE_LINE_BYTES_MAX = 2 * FRAME_SIZE_MAX + 1024 * 1024

@@ -15,8 +15,6 @@ from kraftwire.cli.output import put, say
 from kraftwire.cli.streams import drop_output, is_output_stuck, replace_closed
 from kraftwire.errors import ApiError, KraftwireError, UsageError
 
-__all__ = ["help_text", "main"]
-
 _EXIT_FAILED = 1
 _EXIT_USAGE = 2
 # The exit codes that a shell reports for a program ended by SIGINT or SIGPIPE.

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     Answer = dict[str, Any]
 
-__all__ = ["HELP", "answer", "message", "translate"]
-
 HELP = """\
 Usage: kraftwire message decode|encode
 

@@ -11,8 +11,6 @@ from typing import TextIO
 
 from kraftwire.printable import printable, printable_painted
 
-__all__ = ["put", "put_columns", "put_painted", "put_ready", "say", "say_over"]
-
 
 def put(*lines: str) -> None:
     """Print lines on standard output."""

@@ -20,8 +20,6 @@ from kraftwire.decode.filters.frame_filter import topic_test
 from kraftwire.decode.sinks import Sink
 from kraftwire.errors import UsageError
 
-__all__ = ["records"]
-
 
 @click.command(context_settings=CONTEXT)
 @click.option("--json", "as_json", is_flag=True, help="A JSON object per record.")

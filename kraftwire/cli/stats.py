@@ -16,8 +16,6 @@ from kraftwire.cli.decoding.options import (
 from kraftwire.cli.decoding.run import show
 from kraftwire.inspect.stats.writer import Sort
 
-__all__ = ["stats"]
-
 
 @click.command(context_settings=CONTEXT)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, with all rows.")

@@ -19,8 +19,6 @@ from kraftwire.log.uuids import random_uuid
 from kraftwire.node.config import NodeConfig, load
 from kraftwire.wire.json_form import uuid_to_text
 
-__all__ = ["storage"]
-
 _HELP = {"help_option_names": ["-h", "--help"]}
 _CONFIG = click.option(
     "--config", "-c", required=True, metavar="FILE", help="The node's properties file."

@@ -17,8 +17,6 @@ from kraftwire.cli.decoding.options import (
 from kraftwire.cli.decoding.run import show
 from kraftwire.decode.filters.frame_filter import topic_test
 
-__all__ = ["story"]
-
 _json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 import sys
 
-__all__ = ["drop_output", "is_output_stuck", "replace_closed"]
-
 # Name -> how /dev/null is opened for it, and what the program does with it. Standard input is
 # opened for writing and standard output for reading, so that using them is the error that it was;
 # messages to a closed standard error go nowhere.

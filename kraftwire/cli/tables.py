@@ -16,8 +16,6 @@ import click
 
 from kraftwire.cli.output import put, put_painted
 
-__all__ = ["heading", "paragraph", "show", "table"]
-
 _GAP = "  "
 _LAST_COLUMN_WIDTH_MIN = 24
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 _NUMBERS = {name: Numbers(code[1:]) for name, code in FIXED_CODES.items() if name != "uuid"}
 
-__all__ = ["StructPlan", "elements", "tags"]
-
 
 class StructPlan:
     """The fields of a struct in one version, computed once for all objects of a message.

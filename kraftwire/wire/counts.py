@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     CountCheck = Callable[[Any, int], bool]
     Counter = Callable[[Any], int]
 
-__all__ = ["count_check"]
-
 # Attribute, whether it is an array, whether its elements count, and the plan of its struct.
 _Plan = tuple[tuple[str, bool, bool, "_Plan"], ...]
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
     Blob = bytes | bytearray | memoryview
 
-__all__ = ["Classic", "Compact"]
-
 _INT16 = Packer(">h")
 _INT32 = Packer(">i")
 _SHORT = tuple(bytes((number,)) for number in range(128))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from kraftwire import engine
 from kraftwire.wire.message import Message
 
-__all__ = ["use"]
-
 
 def use(name: str) -> None:
     """Switch engines for all messages and records. Raises: UsageError for an unknown engine."""

@@ -10,8 +10,6 @@ import struct
 from kraftwire.errors import WireError
 from kraftwire.limits import FRAME_SIZE_MAX
 
-__all__ = ["LENGTH_SIZE", "FrameBuffer", "frame", "frame_size", "length_prefix"]
-
 LENGTH_SIZE = 4
 _LENGTH = struct.Struct(">i")
 

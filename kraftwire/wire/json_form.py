@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     Printer = Callable[[Any], dict[str, Any]]
 
-__all__ = ["float_to_json", "from_json", "to_json", "uuid_from_text", "uuid_to_text"]
-
 _INT_BITS = {"int8": 8, "int16": 16, "uint16": 16, "int32": 32, "uint32": 32, "int64": 64}
 
 

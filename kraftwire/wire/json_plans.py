@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
 
-__all__ = ["describe_json", "json_plan"]
-
 _NO_TOPIC, _TOPIC_NAME, _TOPIC_ID = range(3)
 _RECORDS = "records"
 

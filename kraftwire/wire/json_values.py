@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from kraftwire.wire.facts import FieldFacts
 
-__all__ = ["CannotPrintError", "Values", "elements"]
-
 # Combinations of classes that are cached for a struct: a few, unless every field is nullable.
 _COMBINATIONS_MAX = 256
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     Decoder = Callable[[bytes, int, int], tuple[Any, int]]
     Encoder = Callable[[Any], bytes]
 
-__all__ = ["Message", "Struct"]
-
 # The exceptions that bad bytes cause in a reader without checks. MemoryError and OverflowError
 # come from absurd lengths before any memory is taken. Any other is our bug and propagates.
 _BAD_BYTES = (

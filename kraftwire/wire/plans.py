@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     Decoder = Callable[[bytes, int, int], tuple[Any, int]]
     Encoder = Callable[[Any], bytes]
 
-__all__ = ["choose_decoder", "choose_encoder", "describe", "python_decoder", "python_encoder"]
-
 
 def choose_decoder(cls: Any, version: int) -> None:
     """Add the function that decodes a version, which must exist, to the class of a message."""

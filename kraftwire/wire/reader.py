@@ -21,8 +21,6 @@ from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
 from kraftwire.wire.sizes import FIXED_CODES, FIXED_SIZES, fresh_default
 from kraftwire.wire.varint import read_uvarint
 
-__all__ = ["Annotation", "PartialError", "annotate", "read_message"]
-
 _ONE_BYTE_SIZE_MAX = 127
 
 

@@ -9,8 +9,6 @@ from kraftwire.errors import UsageError
 from kraftwire.wire import encodings as encodings
 from kraftwire.wire.message import Message
 
-__all__ = ["Registry"]
-
 
 class Registry:
     """Finds the messages of `kraftwire.messages`, which passes its tables in."""

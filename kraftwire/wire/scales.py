@@ -23,8 +23,6 @@ from kraftwire.wire.sizes import (
 )
 from kraftwire.wire.varint import read_uvarint
 
-__all__ = ["RATIO_MAX", "decode_bounded", "is_too_dense", "weigh"]
-
 # A message in a record, or in a field of another message, may take this much memory once it is
 # decoded, plus this many times its length. What Kafka and its clients write takes far less.
 INNER_DECODED_FREE = 4 * 1024 * 1024

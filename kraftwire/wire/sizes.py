@@ -9,17 +9,6 @@ if TYPE_CHECKING:
 
     from kraftwire.wire.facts import FieldFacts, StructFacts
 
-__all__ = [
-    "FIXED_CODES",
-    "FIXED_SIZES",
-    "fresh_default",
-    "in_runs",
-    "is_at_default",
-    "is_optional_struct",
-    "min_struct_size",
-    "tagged_fields",
-]
-
 FIXED_CODES = {
     "bool": ">?",
     "int8": ">b",

@@ -7,14 +7,6 @@ from __future__ import annotations
 
 from kraftwire.errors import WireError
 
-__all__ = [
-    "read_uvarint",
-    "read_varint",
-    "uvarint",
-    "uvarint_size",
-    "varint",
-]
-
 _UVARINT_BYTES_MAX = 5
 _VARLONG_BYTES_MAX = 10
 

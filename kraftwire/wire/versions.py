@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["ANY_VERSION", "Versions"]
-
 ANY_VERSION = 32767
 
 

@@ -18,8 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["default_bytes", "write_message"]
-
 _BYTES = (bytes, bytearray, memoryview)
 
 

@@ -15,8 +15,6 @@ from tests.engine.packets import search_packets
 from tests.engine.search import search_messages
 from tests.engine.texts import search_texts
 
-__all__ = ["main"]
-
 # After each round of messages this many batches, with about 15 damaged copies of each.
 _BATCHES = 200
 

@@ -15,8 +15,6 @@ from kraftwire.records.record import Section
 from tests.engine.columns import search_columns
 from tests.support.mutations import mutated
 
-__all__ = ["search_batches"]
-
 _DAMAGED = 40
 # Longer ones take too long to read by columns in many ways.
 _COLUMNS_BYTES = 20_000

@@ -15,8 +15,6 @@ from kraftwire.records.compression import CODEC_MASK
 from kraftwire.records.header import COUNT_FIELD, CRC_START, HEADER_SIZE, LOG_OVERHEAD, SIZE_FIELD
 from tests.support.mutations import mutated
 
-__all__ = ["cells", "columns_of", "search_columns"]
-
 _BYTES_MAX = 1 << 20
 _DAMAGED = 12
 

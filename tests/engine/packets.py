@@ -8,8 +8,6 @@ from typing import Any
 
 from kraftwire import engine
 
-__all__ = ["search_packets"]
-
 
 def search_packets(source: random.Random) -> Counter[str]:
     """Compare the engines on ranges of bytes.

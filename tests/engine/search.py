@@ -12,8 +12,6 @@ from tests.engine.twins import compare_decoding, compare_encoding, spoil
 from tests.support.mutations import mutated
 from tests.support.random_messages import random_message
 
-__all__ = ["search_messages", "versions"]
-
 # For each message, the number of damaged copies and of messages with odd values.
 _DAMAGED = 40
 _ODD = 4

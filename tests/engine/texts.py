@@ -28,8 +28,6 @@ from tests.engine.search import versions
 from tests.support.mutations import mutated
 from tests.support.random_messages import random_message
 
-__all__ = ["compare_json", "compare_json_batches", "search_texts"]
-
 _DAMAGED = 10
 # Letters that the engine writes itself; all others it leaves to Python.
 _PLAIN = ["a", "Z", "0", "-", "_", ".", " ", '"', "\\", "/", "~"]

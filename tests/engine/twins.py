@@ -19,8 +19,6 @@ from kraftwire.wire.plans import describe, python_decoder, python_encoder
 from kraftwire.wire.reader import read_message
 from kraftwire.wire.writer import write_message
 
-__all__ = ["GaveUp", "alike", "compare_decoding", "compare_encoding", "plan_of", "spoil"]
-
 
 class GaveUp(Exception):
     """The plan left the decision to Python."""

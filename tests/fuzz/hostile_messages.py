@@ -34,8 +34,6 @@ from tests.support.raft_nodes import (
 )
 from tests.support.random_messages import random_message
 
-__all__ = ["ERRORS", "REQUESTS", "Speech"]
-
 REQUESTS = (
     "VoteRequest",
     "BeginQuorumEpochRequest",

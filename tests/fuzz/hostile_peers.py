@@ -17,8 +17,6 @@ from tests.support.raft_disk import snapshot_bytes
 from tests.support.raft_lone import Lone
 from tests.support.raft_nodes import LISTENER
 
-__all__ = ["Hostile"]
-
 _SOFTWARE = ["", "kraftwire", "apache-kafka-java", "\0"]
 # Units: milliseconds. Long ones end most roles, and so are rare.
 _PAUSES = [0, 1, 1, 1, 5, 5, 20, 20, 100, 100, 300, 300, 1000, 3000, 60_000]

@@ -16,18 +16,6 @@ from kraftwire.wire.reader import read_message
 from tests.support.random_messages import SEED_VARIABLE
 from tests.support.vectors import vectors
 
-__all__ = [
-    "Decoded",
-    "decode_fast",
-    "decode_slow",
-    "naming",
-    "refuse_slowly",
-    "same",
-    "samples",
-    "seed",
-    "survive",
-]
-
 # All runs are alike unless the variable asks for a different one.
 _SEED = 20251121
 _SAMPLE_SIZE = 160

@@ -18,16 +18,6 @@ from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
 from tests.support.pcap_builder import Session, pcap_of
 
-__all__ = [
-    "NAME",
-    "assert_harmless",
-    "capture",
-    "filled",
-    "in_properties",
-    "log_folder",
-    "metadata_batch",
-]
-
 # Clears the screen, sets the title, rings the bell, forges a line, reverses text, hides text.
 NAME = (
     "a\x1b[2J\x1b]0;t\x07\r\nb\tc\x00\x08\x7f\x85\x9b31m"

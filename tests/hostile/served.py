@@ -21,8 +21,6 @@ from kraftwire.protocol.envelope import encode_request
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
 
-__all__ = ["Served", "request_frame"]
-
 Answer = Callable[[Request], Awaitable[Message | None]]
 
 _VERSIONS = {0: (0, 11), 1: (4, 18), 3: (0, 13), 18: (0, 4)}

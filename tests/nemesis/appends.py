@@ -38,8 +38,6 @@ from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
 from tests.nemesis.history import Append, History, Look
 
-__all__ = ["FIRST_BROKER_ID", "Appenders"]
-
 # Far above the ids of the nodes.
 FIRST_BROKER_ID = 100_000
 

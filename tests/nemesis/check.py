@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from tests.nemesis.history import Append, History, Look
 
-__all__ = ["Committed", "check"]
-
 
 @dataclass(frozen=True, slots=True)
 class Committed:

@@ -14,8 +14,6 @@ from kraftwire.records.metadata import decode_metadata
 from tests.nemesis.check import Committed
 from tests.support.mixed_quorum import Member
 
-__all__ = ["read_committed"]
-
 
 def read_committed(member: Member, mark: int) -> Committed:
     """What is below the high watermark in the log of a member that has all of it."""

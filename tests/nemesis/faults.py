@@ -15,8 +15,6 @@ from tests.nemesis.replacement import Replacement
 from tests.support.links import Links
 from tests.support.mixed_quorum import OURS, Member, MixedQuorum
 
-__all__ = ["Faults"]
-
 _Undo = Callable[[], None]
 
 

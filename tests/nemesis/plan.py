@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-__all__ = ["ACTIONS", "REPLACE", "Plan", "Step", "make_plan"]
-
 # What is done to a node; each ends after a while. `mute`: nothing that it sends arrives. `deafen`:
 # nothing that is sent to it does. `split`: the link to one other node is cut, both ways.
 ACTIONS = ("kill", "stop", "pause", "isolate", "mute", "deafen", "split")

@@ -9,8 +9,6 @@ from kraftwire.wire.json_form import uuid_to_text
 from tests.support.mixed_quorum import Member, MixedQuorum, wait_until
 from tests.support.quorum_tools import ours
 
-__all__ = ["Replacement"]
-
 _CALL_SECONDS = 5
 _SECONDS_MAX = 240.0
 

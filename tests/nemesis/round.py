@@ -18,8 +18,6 @@ from tests.nemesis.plan import Plan
 from tests.support.links import Links
 from tests.support.mixed_quorum import SNAPSHOT_KNOBS, MixedQuorum, wait_until
 
-__all__ = ["Figures", "Round", "run_round"]
-
 _CLIENTS = 3
 
 # This many must be acknowledged, by any leader, after the last fault.

@@ -17,8 +17,6 @@ from tests.support.mixed_quorum.complaints import error_kinds
 from tests.support.mixed_quorum.tools import Tools
 from tests.support.mixed_quorum.traffic import Traffic, TrafficReport
 
-__all__ = ["ALL_FAILURES", "Outcome", "compare", "run_script"]
-
 NODE, BROKER = 3, 11
 PROPERTIES = {"metadata.max.idle.interval.ms": 100}
 

@@ -10,8 +10,6 @@ from pathlib import Path
 from kraftwire.capture.capture import Capture
 from tests.support.pcap_builder import Session, frame
 
-__all__ = ["busy_connection"]
-
 _IN_FLIGHT_MAX = 5
 _MSS = (60, 536, 1448, 9000, 65_000)
 

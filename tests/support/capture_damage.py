@@ -19,8 +19,6 @@ from kraftwire.capture.packets.pcap import read_packets
 from kraftwire.capture.packets.source import CaptureSource
 from tests.support.pcap_builder import Segment, ethernet, ip_packet, pcap
 
-__all__ = ["Identity", "damage", "frame_identity", "plain_frames", "recut", "segments_of"]
-
 # Connection, direction, correlation id, size.
 Identity = tuple[str, str, int, int]
 

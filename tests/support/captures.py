@@ -21,17 +21,6 @@ from kraftwire.decode.options import Options
 from kraftwire.inspect.run.inputs import Inputs
 from kraftwire.inspect.run.run import Run, Totals
 
-__all__ = [
-    "GOLDEN",
-    "Decoded",
-    "comparable",
-    "decode",
-    "decoded_frames",
-    "expected",
-    "golden",
-    "shared",
-]
-
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ("quorum", "clients", "sasl")
 _RECORDS = ("records", "unalignedRecords")

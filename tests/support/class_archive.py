@@ -17,8 +17,6 @@ from pathlib import Path
 from kraftwire.testing.ports import free_ports
 from tests.support.maven import CACHE, KAFKA, Release, exclusive, kafka_classpath
 
-__all__ = ["archive_options"]
-
 _SECONDS_MAX = 300
 _READY_LINE = "Kafka Server started"
 

@@ -26,18 +26,6 @@ from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.records import Record, build_batch
 from tests.support.pcap_builder import Session, pcap_of, request, response
 
-__all__ = [
-    "CLI",
-    "SPARE",
-    "Measured",
-    "allowed",
-    "check_cost",
-    "decode",
-    "run",
-    "show",
-    "small_input",
-]
-
 _COST_FREE = 36 * 1024 * 1024
 _COST_RATIO = 8
 # How much of a bound may be used: a machine with another allocator needs the rest.

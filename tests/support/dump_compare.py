@@ -15,8 +15,6 @@ from typing import Any
 from kraftwire import messages
 from tests.support.dump_log import DumpedBatch, DumpedFile, DumpedRecord
 
-__all__ = ["compare_entries", "compare_file"]
-
 _SAME = (
     "baseOffset", "lastOffset", "count", "baseSequence", "lastSequence", "producerId",
     "producerEpoch", "partitionLeaderEpoch", "isTransactional", "isControl", "deleteHorizonMs",

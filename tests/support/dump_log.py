@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["DumpedBatch", "DumpedFile", "DumpedRecord", "parse", "read"]
-
 _RECORD = re.compile(
     r"\| offset: (\d+) (CreateTime|LogAppendTime): (-?\d+) keySize: (-?\d+) valueSize: (-?\d+) "
     r"sequence: (-?\d+) headerKeys: \[(.*?)\](?: (.*))?",

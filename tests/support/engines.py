@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["FOR_EACH_ENGINE"]
-
 # Path prefixes, under `tests`, of the tests of what the engine in C does as well.
 FOR_EACH_ENGINE = (
     "engine/test_choice",

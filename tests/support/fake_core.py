@@ -20,19 +20,6 @@ from kraftwire.records.builder import BatchBuilder, BatchHeader
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.replica.ports import ResponsePart, WorkKind
 
-__all__ = [
-    "WALL_MS",
-    "FakeCore",
-    "Host",
-    "Listener",
-    "Workers",
-    "World",
-    "batch",
-    "make",
-    "run",
-    "send",
-]
-
 WALL_MS = 1_700_000_000_000
 Answer = Callable[[ev.Event], list[fx.Effect]]
 

@@ -30,24 +30,6 @@ from kraftwire.protocol.envelope import decode_request, encode_response
 from kraftwire.wire.frame import FrameBuffer, frame
 from kraftwire.wire.message import Message
 
-__all__ = [
-    "ADD_RAFT_VOTER",
-    "API_VERSIONS",
-    "DESCRIBE_CLUSTER",
-    "DESCRIBE_QUORUM",
-    "FETCH",
-    "METADATA",
-    "REMOVE_RAFT_VOTER",
-    "UPDATE_FEATURES",
-    "UPDATE_RAFT_VOTER",
-    "FakeNode",
-    "HangUpError",
-    "controllers",
-    "metadata",
-    "quorum_state",
-    "unknown_leader",
-]
-
 FETCH, METADATA, API_VERSIONS = 1, 3, 18
 DESCRIBE_QUORUM, UPDATE_FEATURES, DESCRIBE_CLUSTER = 55, 57, 60
 ADD_RAFT_VOTER, REMOVE_RAFT_VOTER, UPDATE_RAFT_VOTER = 80, 81, 82

@@ -27,8 +27,6 @@ from kraftwire.raft.effects import Destination, SendRequest
 from kraftwire.raft.events import FeaturesHeard, RequestFailed, ResponseReceived
 from kraftwire.wire.message import Message
 
-__all__ = ["Answers", "FarSide", "Sender", "request", "start"]
-
 LISTENER = Listener("CONTROLLER", "peer", 9093, True, False)
 Handle = Callable[[Request], Awaitable[Message | None]]
 

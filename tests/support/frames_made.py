@@ -8,8 +8,6 @@ from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.protocol.envelope import encode_request, encode_response
 from kraftwire.wire.message import Message
 
-__all__ = ["FrameMaker"]
-
 _NS = 1_000_000_000
 _LATENCY_NS = 2_500_000
 _FILE_HEADER = 24

@@ -21,17 +21,6 @@ from typing import Any, Self
 from tests.support.class_archive import archive_options
 from tests.support.maven import CACHE, KAFKA, Release, exclusive, kafka_classpath
 
-__all__ = [
-    "JVM_OPTIONS",
-    "JavaPeer",
-    "JavaTools",
-    "compiled_classes",
-    "java_images",
-    "run_java_source",
-    "run_kafka_tool",
-    "shared_tools",
-]
-
 SOURCES = Path(__file__).with_name("java")
 
 # Short-lived JVMs start twice as fast with the quick compiler and the serial collector, and two of

@@ -16,8 +16,6 @@ from kraftwire.wire.message import Message
 from tests.support.java import JavaPeer
 from tests.support.random_messages import SEED_VARIABLE
 
-__all__ = ["Case", "Judge", "cases", "check_each", "only_in"]
-
 # Random messages for each message-version in one run; a long search for rare differences has more.
 ROUNDS = int(os.environ.get("KRAFTWIRE_ROUNDS", "4"))
 _SHOWN_FAILURES = 8

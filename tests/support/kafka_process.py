@@ -22,8 +22,6 @@ from tests.support.class_archive import archive_options
 from tests.support.java import run_kafka_tool, shared_tools
 from tests.support.maven import KAFKA, Release, kafka_classpath
 
-__all__ = ["KafkaCluster", "KafkaNode", "combined_node", "kafka_uuid", "quorum"]
-
 # A node is ready in 3 to 6 seconds on an idle machine; many run alongside other tests.
 READY_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 30

@@ -17,8 +17,6 @@ from typing import Self
 
 import trio
 
-__all__ = ["Links"]
-
 _HOST = "127.0.0.1"
 _CHUNK = 65536
 _CLIENT_ID = re.compile(rb"(?:raft-client-)?(\d+)")

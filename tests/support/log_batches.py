@@ -8,8 +8,6 @@ from kraftwire.log.snapshots.store import SnapshotStore
 from kraftwire.records.builder import BatchHeader, build_columns
 from kraftwire.records.offsets import OffsetAndEpoch
 
-__all__ = ["TIME", "TOPIC", "TOPIC_ID", "append", "batch", "put_snapshot"]
-
 TOPIC = "__cluster_metadata"
 TOPIC_ID = bytes(15) + b"\x01"
 TIME = 1_700_000_000_000

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 
 from crc32c import crc32c
 
-__all__ = ["batch", "legacy_message", "segment"]
-
 
 def batch(
     base_offset: int,

@@ -25,8 +25,6 @@ from kraftwire.replica.storage import Directories, Storage
 from kraftwire.sim.disk import SimFiles
 from kraftwire.wire.message import Message
 
-__all__ = ["WALL_MS", "LoneReplica"]
-
 WALL_MS = 1_700_000_000_000
 _ENDPOINT = Endpoint("CONTROLLER", "node1", 9093)
 

@@ -22,17 +22,6 @@ from typing import NoReturn
 
 import pytest
 
-__all__ = [
-    "CACHE",
-    "KAFKA",
-    "KAFKA_3_9",
-    "KAFKA_4_1",
-    "OLD_CLIENTS",
-    "Release",
-    "kafka_classpath",
-    "requires_java",
-]
-
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache"
 

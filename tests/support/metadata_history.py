@@ -42,8 +42,6 @@ from kraftwire.messages.user_scram_credential_record import UserScramCredentialR
 from kraftwire.records.metadata import encode_metadata
 from kraftwire.wire.message import Message
 
-__all__ = ["History"]
-
 _ELR = "eligible.leader.replicas.version"
 # In separate batches: within one delta, which Kafka's controller never writes like this, Kafka's
 # image keeps the configurations of a deleted topic, and loses a user that is added where the last

@@ -15,8 +15,6 @@ from kraftwire.records.control import ControlType, control_key, control_value
 from kraftwire.records.metadata import encode_metadata
 from kraftwire.wire.message import Message
 
-__all__ = ["FEATURES", "LogWriter"]
-
 # The features that a new cluster of Kafka 4.3 begins with.
 FEATURES = {
     "metadata.version": 30,

@@ -16,8 +16,6 @@ from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.reader import read_batches
 from kraftwire.wire.message import Message
 
-__all__ = ["meaning", "read_snapshot", "snapshot_id", "type_order", "write_snapshot"]
-
 # Lists that Kafka keeps as sets or maps.
 _SETS = ("endPoints", "features", "logDirs", "cordonedLogDirs", "entity")
 

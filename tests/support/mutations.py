@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-__all__ = ["mutated"]
-
 # Bytes with a meaning: nulls, the edges of lengths, varints that are too long or overflow.
 _PIECES = tuple(
     map(

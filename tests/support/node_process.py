@@ -30,8 +30,6 @@ from kraftwire.testing.ports import free_ports
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
 
-__all__ = ["NodeProcess", "NodeQuorum", "ask", "describe"]
-
 # Generous, because many processes may share the machine.
 SECONDS_MAX = 60.0
 

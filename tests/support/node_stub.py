@@ -32,20 +32,6 @@ from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.records.reader import read_batches
 from kraftwire.wire.message import Message
 
-__all__ = [
-    "CLUSTER_ID",
-    "RaftStub",
-    "StubNode",
-    "answer_of",
-    "batch_of",
-    "config_of",
-    "control_batch",
-    "in_virtual_time",
-    "raw_batch",
-    "request_of",
-    "with_brokers",
-]
-
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAg"
 
 

@@ -13,8 +13,6 @@ from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.protocol.envelope import encode_request, encode_response
 from kraftwire.wire.message import Message
 
-__all__ = ["api_key", "request", "response", "view"]
-
 Body = Message | dict[str, Any]
 
 _KEYS = {name: key for key, name in messages.API_NAMES.items()}

@@ -16,30 +16,6 @@ from pathlib import Path
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import Frame
 
-__all__ = [
-    "FIN",
-    "MILLISECOND",
-    "PSH",
-    "RST",
-    "START_NS",
-    "SYN",
-    "Segment",
-    "Session",
-    "block",
-    "decode",
-    "decode_segments",
-    "ethernet",
-    "frame",
-    "interface",
-    "ip_packet",
-    "packet_block",
-    "pcap",
-    "pcap_of",
-    "request",
-    "response",
-    "section",
-]
-
 START_NS = 1_700_000_000_000_000_000
 MILLISECOND = 1_000_000
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16

@@ -30,8 +30,6 @@ from kraftwire.wire.frame import frame
 from tests.support.kafka_process import kafka_uuid
 from tests.support.maven import KAFKA
 
-__all__ = ["JAVA", "OURS", "PerfLoad", "PerfQuorum"]
-
 # Unthrottled, Kafka's keeps what is not written yet without a bound: 1 GiB is too little.
 JAVA = ("java", "-Xmx4g", "-cp", str(KAFKA.directory / "*"), "kafka.tools.TestRaftServer")
 OURS = (sys.executable, "-m", "kraftwire", "perf", "--json")

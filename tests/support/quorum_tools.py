@@ -8,8 +8,6 @@ import sys
 
 from tests.support.java import shared_tools
 
-__all__ = ["masked", "ours", "reason", "theirs"]
-
 
 def ours(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run our command."""

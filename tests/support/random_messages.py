@@ -14,8 +14,6 @@ from typing import Any
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.message import Message, Struct
 
-__all__ = ["SEED_VARIABLE", "fresh_seed", "random_message"]
-
 SEED_VARIABLE = "KRAFTWIRE_SEED"
 
 _LETTERS = ["a", "Z", "0", "-", "_", ".", " ", '"', "\\", "\0", "é", "λ", "漢", "😀"]

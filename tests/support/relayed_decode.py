@@ -11,8 +11,6 @@ import sys
 
 from tests.support.run_decode import Done
 
-__all__ = ["relayed_decode"]
-
 _PROGRAM = """
 import sys
 from itertools import count

@@ -6,8 +6,6 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-__all__ = ["Done", "run_decode", "run_kraftwire"]
-
 
 @dataclass(frozen=True)
 class Done:

@@ -16,8 +16,6 @@ from kraftwire.story.raft.model import ObservedFrame
 from kraftwire.story.raft.timeline import Timeline
 from kraftwire.wire.message import Message
 
-__all__ = ["ScriptedQuorum", "batch"]
-
 _RTT_S = 0.01
 
 

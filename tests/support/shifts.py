@@ -13,8 +13,6 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
-__all__ = ["BEGINS_WITH", "LEFT_FOR_LAST", "Shifts", "chosen"]
-
 # The folder that the first process begins with, the second, and so on, again and again; an empty
 # name stands for all other folders.
 BEGINS_WITH = ("tests/interop/", "tests/spark/", "tests/interop/", "")

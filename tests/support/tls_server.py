@@ -22,8 +22,6 @@ from kraftwire.protocol.headers import peek_request
 from tests.support.pcap_builder import Segment, Session
 from tests.support.tls_talk import certificate
 
-__all__ = ["TlsServer"]
-
 _API_VERSIONS, _METADATA = 18, 3
 _VERSIONS = {_API_VERSIONS: (0, 4), _METADATA: (0, 12)}
 

@@ -15,8 +15,6 @@ from cryptography.x509.oid import NameOID
 
 from tests.support.pcap_builder import Session
 
-__all__ = ["TlsTalk", "certificate"]
-
 
 def certificate(folder: Path) -> tuple[Path, Path]:
     """A key and a self-signed certificate."""

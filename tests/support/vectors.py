@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Vector", "canonical", "vectors"]
-
 _FOLDER = Path(__file__).resolve().parents[1] / "golden" / "vectors"
 
 

@@ -12,8 +12,6 @@ from kraftwire.client.addresses import Address, parse_addresses
 from kraftwire.errors import UsageError
 from tools.capture.proxy import Proxy
 
-__all__ = ["main"]
-
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("targets", nargs=-1, required=True, metavar="[LISTEN=]TARGET...")

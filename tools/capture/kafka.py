@@ -11,8 +11,6 @@ from pathlib import Path
 from kraftwire.testing.ports import free_ports
 from tests.support.kafka_process import KafkaCluster, KafkaNode
 
-__all__ = ["recorded_kafka"]
-
 _HOST = "127.0.0.1"
 
 

@@ -14,8 +14,6 @@ from kraftwire.errors import WireError
 from kraftwire.protocol.pcapng import TcpConnection, capture_start
 from tools.capture.rewrite import Rewriter
 
-__all__ = ["Proxy"]
-
 _READ_BYTES = 64 * 1024
 _HOST = "127.0.0.1"
 

@@ -20,8 +20,6 @@ from kraftwire.protocol.headers import decode_request_header
 from kraftwire.wire.frame import FrameBuffer, frame
 from kraftwire.wire.message import Message
 
-__all__ = ["Rewriter"]
-
 # Host and port as advertised -> host and port to tell the client.
 Redirect = Callable[[str, int], tuple[str, int]]
 

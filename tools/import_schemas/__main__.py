@@ -28,8 +28,6 @@ from tools.import_schemas.tree import (
     write_tree,
 )
 
-__all__ = ["import_releases", "main"]
-
 _ROOT = Path(__file__).resolve().parents[2]
 _FIRST_RELEASES = ["4.3.1", "3.9.2"]
 

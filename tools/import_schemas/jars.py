@@ -16,8 +16,6 @@ from pathlib import Path
 from kraftwire.errors import UsageError
 from tools.import_schemas.schema import Message, parse_schema
 
-__all__ = ["Release", "Upstream", "read_releases", "release_order"]
-
 _ENTRY = re.compile(r"(?:common/message|common/metadata|message)/[^/]+\.json")
 _JAR = re.compile(r"kafka-[a-z-]+?-(\d+(?:\.\d+)+[^/]*)\.jar")
 # Far above any schema (the largest has 30 kB): an entry that unpacks to more is not a schema.

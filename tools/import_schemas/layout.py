@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from kraftwire.errors import UsageError
 from tools.import_schemas.schema import Field, Message
 
-__all__ = ["Slot", "layout", "struct_fields"]
-
 
 @dataclass(frozen=True, slots=True)
 class Slot:

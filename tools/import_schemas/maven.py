@@ -9,8 +9,6 @@ from pathlib import Path
 from kraftwire.errors import UsageError
 from tools.import_schemas.jars import release_order
 
-__all__ = ["fetch_release"]
-
 # Every module whose jar contains schemas, with the first release that publishes it.
 _MODULES = {
     "kafka-clients": "0",

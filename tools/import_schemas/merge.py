@@ -16,8 +16,6 @@ from tools.import_schemas.layout import layout
 from tools.import_schemas.schema import Field, Message, Struct
 from tools.import_schemas.versions import EMPTY, Versions
 
-__all__ = ["union_of_releases"]
-
 _MERGED_TYPES = frozenset(("request", "response", "header"))
 
 

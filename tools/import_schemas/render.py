@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from tools.import_schemas.schema import Field, Message, Struct
 
-__all__ = ["render_schema"]
-
 _WIDTH = 100
 
 

@@ -13,8 +13,6 @@ from tools.import_schemas.layout import Slot, layout
 from tools.import_schemas.schema import Field, Message
 from tools.import_schemas.versions import EMPTY, Versions
 
-__all__ = ["wire_changes"]
-
 
 def wire_changes(older: Mapping[str, Message], newer: Mapping[str, Message]) -> str:
     """Return the report as text, one block per message, empty if nothing changed.

@@ -16,8 +16,6 @@ from typing import cast
 from kraftwire.errors import UsageError
 from tools.import_schemas.versions import EMPTY, Versions, parse_versions
 
-__all__ = ["Field", "Message", "Struct", "parse_schema", "strip_comments"]
-
 # fmt: off
 _MESSAGE_KEYS = frozenset((
     "apiKey", "type", "listeners", "name", "renamedTo", "about", "validVersions",

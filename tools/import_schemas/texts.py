@@ -11,8 +11,6 @@ from dataclasses import replace
 
 from tools.import_schemas.schema import Field, Message
 
-__all__ = ["apply_texts", "collect_texts"]
-
 
 def collect_texts(message: Message) -> dict[str, str]:
     """Return all texts of a message by path; the message's own has an empty path."""

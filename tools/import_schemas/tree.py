@@ -11,10 +11,6 @@ from tools.import_schemas.jars import Release, Upstream
 from tools.import_schemas.render import render_schema
 from tools.import_schemas.schema import Message, parse_schema
 
-__all__ = [
-    "FOLDERS", "changed_files", "read_jars", "read_source", "read_tree", "tree_files", "write_tree",
-]  # fmt: skip
-
 FOLDERS = ("header", "rpc", "control", "metadata", "coordinator", "state")
 _SOURCE = "SOURCE.json"
 _BY_TYPE = {

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from kraftwire.errors import UsageError
 
-__all__ = ["EMPTY", "OPEN", "Versions", "parse_versions"]
-
 # The largest int16: an open range such as 12+ ends here.
 OPEN = 32767
 _RANGE = re.compile(r"(\d+)(?:(\+)|-(\d+))?")

@@ -16,8 +16,6 @@ from tests.interop.clients.builds import go_command, node_command
 from tests.interop.clients.matrix import java_command
 from tools.capture.kafka import recorded_kafka
 
-__all__ = ["main"]
-
 _CLIENT_SECONDS_MAX = 300
 # Clients that overlap as in a real cluster, but do not time out on a machine with two processors.
 _AT_ONCE = 4

@@ -13,8 +13,6 @@ from tests.support.java import JVM_OPTIONS
 from tests.support.maven import Release, kafka_classpath
 from tools.capture.kafka import recorded_kafka
 
-__all__ = ["main"]
-
 _STREAMS = Release("4.3.1", ("org.apache.kafka:kafka-streams:4.3.1",), part="streams")
 _SOURCE = Path(__file__).with_name("Groups.java")
 _LOAD_SECONDS_MAX = 300

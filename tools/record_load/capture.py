@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["SERVER_PORT", "CaptureFile", "Conversation"]
-
 PACKET_SIZE_MAX = 1500
 SERVER_PORT = 9092
 

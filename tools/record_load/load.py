@@ -14,8 +14,6 @@ from tools.record_load.capture import CaptureFile
 from tools.record_load.mix import Mix
 from tools.record_load.proxy import Proxy
 
-__all__ = ["Stream", "record"]
-
 _TOOLS = "org.apache.kafka.tools"
 
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from kraftwire import messages
 from kraftwire.wire.frame import LENGTH_SIZE, frame_size
 
-__all__ = ["Mix", "StreamCounter"]
-
 _START = struct.Struct(">ihhi")  # length, api key, api version, correlation id of a request
 _LENGTH_AND_ID = struct.Struct(">ii")
 

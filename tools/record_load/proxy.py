@@ -10,8 +10,6 @@ from typing import Self
 from tools.record_load.capture import CaptureFile, Conversation
 from tools.record_load.mix import Mix, StreamCounter
 
-__all__ = ["Proxy"]
-
 _HOST = "127.0.0.1"
 _CHUNK_SIZE = 65536
 

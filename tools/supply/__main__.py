@@ -12,8 +12,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["main", "verdict"]
-
 ROOT = Path(__file__).resolve().parents[2]
 PINNED = ROOT / ".ci" / "requirements.txt"
 PINNED_SPARK = ROOT / ".ci" / "requirements-spark.txt"

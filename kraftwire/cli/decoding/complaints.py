@@ -10,8 +10,6 @@ from collections import Counter
 from kraftwire.cli.output import say
 from kraftwire.decode.files.findings import FileFinding
 
-__all__ = ["Complaints"]
-
 _TOLD_MAX = 5
 _UNREADABLE = "unreadable"
 _KINDS = {

@@ -18,8 +18,6 @@ from kraftwire.inspect.run.inputs import STDIN, is_capture
 from kraftwire.inspect.run.parallel import OrderedOutput, Parent, Relay, fork
 from kraftwire.inspect.run.run import Totals
 
-__all__ = ["in_processes", "job_count"]
-
 # The smallest size of captures that is worth more than one process, and the most processes that
 # help: one of them has to cut all packets into frames.
 _JOBS_BYTES_MIN = 50_000_000

@@ -19,9 +19,6 @@ from kraftwire.decode.options import Options
 from kraftwire.errors import UsageError
 from kraftwire.records.decoded import FAMILIES
 
-__all__ = ["CONTEXT", "input_options", "listed", "log_file_options", "quiet_option", "reading",
-           "secrets_option"]  # fmt: skip
-
 F = TypeVar("F", bound=Callable[..., Any])
 Decorator = Callable[[F], F]
 

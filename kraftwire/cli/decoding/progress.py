@@ -11,8 +11,6 @@ import sys
 from kraftwire.cli.background import Shown
 from kraftwire.inspect.run.run import Totals
 
-__all__ = ["Progress"]
-
 _QUIET_S = 1.0
 _INTERVAL_S = 0.2
 

@@ -25,8 +25,6 @@ from kraftwire.inspect.run.parallel import Relay
 from kraftwire.inspect.run.run import Run, Totals
 from kraftwire.inspect.run.summary import summary
 
-__all__ = ["Reading", "is_coloured", "show", "text_output"]
-
 # A batch is at most this late; a metadata log gets one every half second.
 _FOLLOW_S = 0.2
 

@@ -17,8 +17,6 @@ from kraftwire.errors import UsageError, WireError
 if TYPE_CHECKING:
     from kraftwire.node.perf import Figures
 
-__all__ = ["perf"]
-
 _SHARES = {"p50": 0.5, "p75": 0.75, "p99": 0.99, "p999": 0.999}
 _INT_MAX = 2**31 - 1
 _NODES_MAX = 7

@@ -18,8 +18,6 @@ from types import FrameType
 
 from kraftwire.testing.ports import free_ports
 
-__all__ = ["run_nodes"]
-
 _HOST = "127.0.0.1"
 _POLL_SECONDS = 0.05
 # The last leader has no voter to hand over to, and need not wait.

@@ -29,8 +29,6 @@ from kraftwire.printable import printable
 if TYPE_CHECKING:
     from kraftwire.spark.run import Outcome
 
-__all__ = ["pipeline"]
-
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 _FAILED = 1
 _API_HELP = "Only frames of these APIs; repeatable, or separated by commas."

@@ -7,8 +7,6 @@ import signal
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-__all__ = ["Ending"]
-
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 # What a shell reports of a program that SIGTERM ended.

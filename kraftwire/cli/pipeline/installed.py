@@ -11,8 +11,6 @@ from pathlib import Path
 
 import click
 
-__all__ = ["check_installed"]
-
 _PACKAGES = ("pyspark", "pyarrow", "numpy")
 _JAVA_MIN = 17
 # 1.8.0_392 is Java 8, 17.0.15 is Java 17.

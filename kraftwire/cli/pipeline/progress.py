@@ -7,8 +7,6 @@ from pathlib import Path
 
 from kraftwire.cli.background import Shown
 
-__all__ = ["Progress"]
-
 _INTERVAL_S = 0.3
 
 

@@ -11,8 +11,6 @@ from kraftwire.cli.output import put
 from kraftwire.decode.filters.time_filter import parse_time
 from kraftwire.errors import UsageError
 
-__all__ = ["interval", "report"]
-
 _NEEDED = ("pyarrow", "numpy", "bokeh")
 
 

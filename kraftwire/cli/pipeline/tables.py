@@ -12,8 +12,6 @@ from kraftwire.cli.tables import heading, paragraph, show, table
 if TYPE_CHECKING:
     from kraftwire.spark.tables import AnyTable
 
-__all__ = ["tables"]
-
 _TAGS = (
     "The last column of every table is tags, map<string,string>: the values of "
     "`kraftwire pipeline run --tag KEY=VALUE`."

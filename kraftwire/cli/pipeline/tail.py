@@ -8,8 +8,6 @@ from types import FrameType
 
 from kraftwire.cli.pipeline.ending import Ending
 
-__all__ = ["Stop"]
-
 
 class Stop(Ending):
     """A context in which Ctrl-C (or SIGTERM) stops the tail after the present round.

@@ -29,8 +29,6 @@ from kraftwire.cli.quorum.output import (
 from kraftwire.errors import WireError
 from kraftwire.wire.json_form import uuid_from_text
 
-__all__ = ["quorum"]
-
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 

@@ -14,8 +14,6 @@ from kraftwire.client import Endpoint
 from kraftwire.errors import WireError
 from kraftwire.wire.json_form import uuid_from_text
 
-__all__ = ["Controller", "read_controller"]
-
 _VALID = "Is this a valid controller configuration file?"
 _LISTENER = re.compile(r"([\w.-]+)://(?:\[([0-9a-fA-F:.%\w]+)\]|([^:/\[\]]*)):(\d{1,5})")
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from kraftwire.client import LogInfo, QuorumInfo, ReplicaInfo
 from kraftwire.client.results import NO_DIRECTORY_ID
 
-__all__ = ["news"]
-
 _View = tuple[QuorumInfo, LogInfo | None]
 
 

@@ -19,8 +19,6 @@ from kraftwire.client import Admin
 from kraftwire.errors import UsageError
 from kraftwire.log.properties import parse_properties
 
-__all__ = ["Connection", "TerseError", "connection_options", "join_options", "read_config"]
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 TIMEOUT_S = 60.0

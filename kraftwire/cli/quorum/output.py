@@ -12,14 +12,6 @@ from kraftwire.cli.quorum.options import TerseError
 from kraftwire.client import Endpoint, QuorumInfo, ReplicaInfo
 from kraftwire.client.results import NO_DIRECTORY_ID
 
-__all__ = [
-    "endpoint_text",
-    "quorum_json",
-    "replicas_with_status",
-    "replication_lines",
-    "status_lines",
-]
-
 _COLUMNS = (
     "NodeId",
     "DirectoryId",

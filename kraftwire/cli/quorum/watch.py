@@ -25,8 +25,6 @@ from kraftwire.client.cluster import error_detail
 from kraftwire.errors import ApiError, UsageError
 from kraftwire.printable import printable
 
-__all__ = ["Look", "quorum_line", "quorum_view", "watch_quorum"]
-
 # A look waits this long for a leader before the view reports that there is none.
 _LOOK_SECONDS_MIN = 2.0
 _UNKNOWN = "?"

@@ -15,15 +15,6 @@ from kraftwire.cli.tables import heading, paragraph
 from kraftwire.errors import UsageError
 from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
 
-__all__ = [
-    "Change",
-    "changes_between",
-    "changes_json",
-    "changes_text",
-    "check_range",
-    "history",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Change:

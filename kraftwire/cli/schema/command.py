@@ -27,8 +27,6 @@ from kraftwire.cli.tables import show
 from kraftwire.errors import UsageError
 from kraftwire.wire.facts import MessageFacts
 
-__all__ = ["schema"]
-
 _VERSIONS = re.compile(r"(?P<low>\d{0,5})(?:\.\.|-)(?P<high>\d{0,5})")
 
 

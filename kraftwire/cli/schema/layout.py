@@ -15,8 +15,6 @@ from kraftwire.cli.tables import heading, paragraph, table
 from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
 from kraftwire.wire.sizes import FIXED_SIZES, min_struct_size
 
-__all__ = ["Part", "layout", "layout_json", "layout_text"]
-
 # What a type on the wire consists of; printed below the table for the types that occur.
 _LEGEND = {
     "compact string": "length + 1 as unsigned varint (0 for null), then UTF-8",

@@ -15,19 +15,6 @@ from kraftwire.errors import UsageError
 from kraftwire.wire.facts import FieldFacts, MessageFacts, Versions
 from kraftwire.wire.json_form import uuid_to_text
 
-__all__ = [
-    "all_words",
-    "coordinator",
-    "default_json",
-    "default_words",
-    "field_name",
-    "find_messages",
-    "is_empty",
-    "json_path",
-    "title",
-    "type_words",
-]
-
 _SIDES = ("Request", "Response")
 
 

@@ -18,8 +18,6 @@ from kraftwire.cli.schema.names import (
 from kraftwire.cli.tables import heading, paragraph, table
 from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts, Versions
 
-__all__ = ["KINDS", "list_json", "list_text", "overview_json", "overview_text"]
-
 # Kind of message -> heading of its list.
 KINDS = {
     "request": "Requests",

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from kraftwire.records.batch import RecordBatch
 from tests.support.mixed_quorum.member import Member
 
-__all__ = ["check_logs"]
-
 
 def check_logs(members: Iterable[Member], mark: int) -> int:
     """Compare logs byte for byte below the high watermark; returns how many batches there are.

@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["error_kinds", "java_errors", "our_errors"]
-
 # What a Java node prints when something is wrong. Lost connections are warnings; that there is no
 # active controller is an error for those that look for one, and they retry. How long a commit took
 # depends on the machine, or on voters that are down. A Java leader cannot encode its refusal

@@ -10,8 +10,6 @@ from typing import TypeVar
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.reader import read_batches
 
-__all__ = ["LogFolder"]
-
 _SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 _T = TypeVar("_T")

@@ -6,8 +6,6 @@ from kraftwire.messages.leader_change_message import LeaderChangeMessage
 from kraftwire.records.control import decode_control
 from tests.support.mixed_quorum.member import Member
 
-__all__ = ["leaders_of_epochs"]
-
 
 def leaders_of_epochs(member: Member) -> dict[int, int]:
     """The leader of every epoch of which this member's log has the LeaderChange record."""

@@ -16,8 +16,6 @@ from tests.support.mixed_quorum.quorum import MixedQuorum
 from tests.support.mixed_quorum.waiting import wait_until
 from tests.support.node_process import ask
 
-__all__ = ["fill"]
-
 # Few users, whose quotas change again and again: a long log with a small state.
 _USERS = 500
 

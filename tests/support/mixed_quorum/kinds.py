@@ -6,8 +6,6 @@ import os
 
 from tests.support.maven import KAFKA, KAFKA_3_9, KAFKA_4_1, Release
 
-__all__ = ["JAVA", "JAVA_3_9", "JAVA_4_1", "OURS", "is_java", "kind_under_test", "release_of"]
-
 OURS = "kraftwire"
 JAVA = "java"
 JAVA_4_1 = "java 4.1.2"

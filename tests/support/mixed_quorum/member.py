@@ -19,8 +19,6 @@ from tests.support.mixed_quorum.directory import LogFolder
 from tests.support.mixed_quorum.kinds import is_java, release_of
 from tests.support.node_process import SECONDS_MAX, NodeProcess, describe
 
-__all__ = ["Member"]
-
 
 class Member:
     """One node, which may return as another kind on the same directory.

@@ -20,8 +20,6 @@ from tests.support.mixed_quorum.kinds import OURS
 from tests.support.mixed_quorum.member import Member
 from tests.support.mixed_quorum.waiting import SECONDS_MAX, wait_until
 
-__all__ = ["SNAPSHOT_KNOBS", "MixedQuorum"]
-
 # Snapshots every few seconds, and a log no longer than a few of them, as far as Kafka allows.
 SNAPSHOT_KNOBS: Mapping[str, object] = {
     "metadata.log.max.record.bytes.between.snapshots": 3000,

@@ -9,8 +9,6 @@ from tests.support.java import run_kafka_tool, shared_tools
 from tests.support.mixed_quorum.quorum import MixedQuorum
 from tests.support.mixed_quorum.waiting import wait_until
 
-__all__ = ["Tools"]
-
 _TOPICS = "org.apache.kafka.tools.TopicCommand"
 
 # Kafka's answers while an earlier change is not committed, a new voter has not caught up, the

@@ -20,8 +20,6 @@ from tests.support.java import JVM_OPTIONS
 from tests.support.maven import kafka_classpath
 from tests.support.mixed_quorum.waiting import wait_until
 
-__all__ = ["Traffic", "TrafficReport"]
-
 _TOOLS = "org.apache.kafka.tools"
 _STOP_SECONDS_MAX = 60.0
 

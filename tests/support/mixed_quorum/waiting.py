@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["SECONDS_MAX", "wait_until"]
-
 # Generous, because many processes may share the machine.
 SECONDS_MAX = 120.0
 _LOOK_SECONDS = 0.1
