@@ -13,7 +13,7 @@ class Plan:
     """What one version of a message has, for decoding and encoding.
 
     `shapes` as `kraftwire.wire.plans` describes them, inner structs first; `decoder` and
-    `encoder` are the generated functions, which decide wherever the plan gives up.
+    `encoder` are the generated functions, to which the plan falls back.
     """
 
     def __new__(
@@ -43,9 +43,9 @@ class JsonPlan:
     ):
         """A message as JSON, the position after it, and its records.
 
-        For each field with records where in the text they belong, where they begin and end,
-        and name and id of their topic. `budget` bounds values and elements. None if Python has to
-        decide: what is written comes from exactly the bytes that Kafka would write.
+        The records are a list with an item for each field: the place in the text, where the
+        bytes begin and end, name and id of the topic. `budget` bounds values and elements.
+        None if Python has to decide, as it does for bytes that Kafka would not write.
         """
 
 def json_batches(
@@ -53,17 +53,18 @@ def json_batches(
 ) -> tuple[bytes, list[tuple[int, int, int]]] | None:
     """Whole batches of users' records as a JSON list, without their records.
 
-    Each begins with `head`, up to the position's value. Every CRC is taken to be right;
-    they come with where the bytes begin and end that they cover. None if Python has to decide.
+    Each begins with `head`, up to the position's value. The text says that every CRC is right;
+    the caller has to check that, and gets each CRC with the range of bytes that it covers.
+    None if Python has to decide.
     """
 
 def check_records(data: bytes, start: int, end: int, count: int, /) -> bool:
-    """Whether a section is so many records that can be read; False if Python has to decide."""
+    """Whether a section holds `count` readable records; False if Python has to decide."""
 
 def count_within(data: bytes, start: int, end: int, count: int, size: int, /) -> int:
-    """How many of `count` records begin within `size` bytes, the first one always.
+    """How many of `count` records begin within `size` bytes; at least one.
 
-    The first whose length is unusual is the last one.
+    Counting ends with the first record of an unusual length.
     """
 
 # A bitmap of what is not null (None if nothing is null), 32-bit offsets, bytes.
@@ -88,13 +89,13 @@ def read_columns(
 ]:
     """Records of batches as buffers of Arrow's arrays.
 
-    `positions` (int64) are where batches of magic 2 begin in the buffer, `numbers` (int32)
-    what the first column calls them; `sections` has the decompressed records of each, None where
-    they are in the buffer. `place` is the index of a batch, of a record in it, and where that
-    begins among the records; reading ends there when it has come to `rows_max` rows or `bytes_max`
-    bytes. Returns where it has ended, whether Python has to read the batch there, how many rows
-    there are, and columns: number, offset, timestamp, sequence, keys, values, headers (offsets,
-    names, values, how many; None where there are none).
+    `positions` (int64) are those of batches of magic 2 in the buffer, `numbers` (int32) their
+    values in the first column; `sections` has the decompressed records of each, None if they are
+    in the buffer. `place` is where reading starts: the index of a batch, of a record in it, and
+    the position of that record among its records. Reading ends after `rows_max` rows or
+    `bytes_max` bytes. Returns the place where it ended, whether Python has to read the batch
+    there, the number of rows, and columns: number, offset, timestamp, sequence, keys, values,
+    headers (offsets, names, values, count; None without headers).
     """
 
 def read_records(
@@ -109,7 +110,7 @@ def read_records(
     base_sequence: int,
     /,
 ) -> tuple[list[Any], int]:
-    """So many records of a section as rows, and the position after them.
+    """`count` records of a section as rows, and the position after them.
 
     Raises: ValueError if Python has to read them.
     """

@@ -1,8 +1,8 @@
-/* Checks whether the records of a batch can be read, or how many of them begin within a range, and
+/* Checks whether the records of a batch can be read, or counts those that begin within a range;
    creates no objects.
 
    Sums of bases and deltas may wrap around and names of headers may be any bytes: the reader takes
-   both. NULL and -1 mean "gave up", as in read_records.c. */
+   both. NULL and -1 mean "fall back", as in read_records.c. */
 
 #include "records.h"
 

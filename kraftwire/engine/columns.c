@@ -52,7 +52,7 @@ void columns_cut(Columns *columns, const Mark *mark)
     cut_cells(&columns->header_name, mark->header_name);
     cut_cells(&columns->header_value, mark->header_value);
     columns->rows = mark->rows;
-    columns->lane.p = columns->lane.start + 4 * mark->rows;
+    columns->batch.p = columns->batch.start + 4 * mark->rows;
     columns->offset.p = columns->offset.start + 8 * mark->rows;
     columns->timestamp.p = columns->timestamp.start + 8 * mark->rows;
     columns->sequence.p = columns->sequence.start + 4 * mark->rows;
@@ -76,13 +76,13 @@ int columns_start(Columns *columns, Py_ssize_t rows_max, Py_ssize_t bytes)
     start_cells(&columns->header_name);
     start_cells(&columns->header_value);
     columns->rows = 0;
-    output_start(&columns->lane);
+    output_start(&columns->batch);
     output_start(&columns->offset);
     output_start(&columns->timestamp);
     output_start(&columns->sequence);
     output_start(&columns->header_ends);
     put_int32(&columns->header_ends, 0);
-    return output_reserve(&columns->lane, 4 * rows_max) < 0
+    return output_reserve(&columns->batch, 4 * rows_max) < 0
                    || output_reserve(&columns->offset, 8 * rows_max) < 0
                    || output_reserve(&columns->timestamp, 8 * rows_max) < 0
                    || output_reserve(&columns->sequence, 4 * rows_max) < 0
@@ -107,7 +107,7 @@ void columns_drop(Columns *columns)
     drop_cells(&columns->value);
     drop_cells(&columns->header_name);
     drop_cells(&columns->header_value);
-    output_drop(&columns->lane);
+    output_drop(&columns->batch);
     output_drop(&columns->offset);
     output_drop(&columns->timestamp);
     output_drop(&columns->sequence);
@@ -147,7 +147,7 @@ static PyObject *finish_headers(Columns *columns)
 PyObject *columns_finish(Columns *columns)
 {
     PyObject *parts[] = {
-        output_finish(&columns->lane),      output_finish(&columns->offset),
+        output_finish(&columns->batch),      output_finish(&columns->offset),
         output_finish(&columns->timestamp), output_finish(&columns->sequence),
         finish_cells(&columns->key),        finish_cells(&columns->value),
         finish_headers(columns),

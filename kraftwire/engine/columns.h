@@ -5,20 +5,20 @@
 
 #include "wire.h"
 
-/* Cells of any size: where each ends (int32, a 0 first), their bytes, and from the first null on which
-   are none (a bitmap). */
+/* Cells of any size: the end of each (int32, after a leading 0), their bytes, and from the first
+   null on a bitmap of those that are present. */
 typedef struct {
     Output ends, present, data;
     Py_ssize_t count, nulls;
 } Cells;
 
 typedef struct {
-    Output lane, offset, timestamp, sequence, header_ends;
+    Output batch, offset, timestamp, sequence, header_ends;
     Cells key, value, header_name, header_value;
     Py_ssize_t rows;
 } Columns;
 
-/* What cells, and all columns, held at some moment. */
+/* Sizes of cells and of all columns at some moment, to cut them back to. */
 typedef struct {
     Py_ssize_t count, nulls, size;
 } CellsMark;
@@ -41,7 +41,7 @@ static inline void put_int64(Output *out, int64_t value)
     out->p += sizeof value;
 }
 
-/* So few bytes are copied as if they were so many, which compilers do without a call. */
+/* Shorter cells are copied as this many bytes, which compilers do without a call of memcpy. */
 #define CELL_BYTES_SMALL 16
 
 int cells_note(Cells *cells, bool is_there);

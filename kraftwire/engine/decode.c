@@ -1,6 +1,6 @@
 /* Decodes messages by their plan, straight into the slots of new objects.
 
-   NULL and -1 mean "gave up": bytes that are damaged, or sound but unusual. The Python decoder
+   NULL and -1 mean "fall back": bytes that are damaged, or sound but unusual. The Python decoder
    then reads the message again and decides. */
 
 #include "plan.h"
@@ -205,7 +205,7 @@ static PyObject *get_array(Input *in, const Field *field)
     return list;
 }
 
-/* 1 if a struct follows, 0 for null, -1 to give up. */
+/* 1 if a struct follows, 0 for null, -1 to fall back. */
 static int get_marker(Input *in, const Field *field)
 {
     uint64_t raw;
@@ -257,7 +257,7 @@ static int keep_unknown(PyObject *object, const Shape *shape, uint32_t tag, cons
     return result;
 }
 
-/* The tag that was read, -1 to give up. */
+/* The tag that was read, -1 to fall back. */
 static int64_t get_tag(Input *in, const Shape *shape, PyObject *object, int64_t last)
 {
     uint64_t tag, size;

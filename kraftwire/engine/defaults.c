@@ -1,4 +1,4 @@
-/* Values of fields that are not on the wire, and the question whether a value is such a one. */
+/* Default values of fields, and whether a value equals its field's default. */
 
 #include "plan.h"
 

@@ -1,6 +1,6 @@
 /* Encodes messages by their plan, straight from the slots of the objects.
 
-   -1 means "gave up": a value that does not fit, or one of an unusual type. The Python encoder
+   -1 means "fall back": a value that does not fit, or one of an unusual type. The Python encoder
    then starts again and decides.
 
    Nothing here runs Python code or allocates an object that the collector tracks, so no object
@@ -9,7 +9,7 @@
 #include "pieces.h"
 #include "plan.h"
 
-/* Of more tagged fields a decoder may not take all, which Python looks at. */
+/* Decoders may refuse more tagged fields; Python then decides. */
 #define TAGS_MAX 64
 
 typedef struct {
@@ -247,7 +247,7 @@ typedef struct {
     PyObject *data; /* borrowed */
 } Unknown;
 
-/* The unknown tagged fields in ascending order; their number, or -1 to give up. */
+/* The unknown tagged fields in ascending order; their number, or -1 to fall back. */
 static int sort_unknown(PyObject *tags, Unknown *sorted)
 {
     PyObject *key, *data;

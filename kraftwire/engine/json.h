@@ -10,7 +10,7 @@
 
 typedef struct JsonShape JsonShape;
 
-/* What a field tells of the records after it. */
+/* What a field says about the topic of the records after it. */
 typedef enum { NO_TOPIC, TOPIC_NAME, TOPIC_ID, TOPIC_KINDS } TopicKind;
 
 /* A field of a struct. `key` (owned) is its name as JSON with the colon; `fallback` (owned) are the

@@ -1,5 +1,5 @@
-/* Long values of a message: left where they are until the length of the whole is known, and then
-   copied once. The rest of the message is in an Output meanwhile. */
+/* Long values of a message, copied once, when the length of the whole is known. The rest of the
+   message is in an Output meanwhile. */
 
 #ifndef KRAFTWIRE_PIECES_H
 #define KRAFTWIRE_PIECES_H

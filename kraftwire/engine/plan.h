@@ -52,7 +52,7 @@ struct Shape {
     Field *fields;
 };
 
-/* The Python functions decide wherever the plan gives up. */
+/* `decoder` and `encoder` are the Python functions that the plan falls back to. */
 typedef struct {
     PyObject_HEAD
     Py_ssize_t string_size_max;

@@ -1,9 +1,9 @@
 /* Reads the records of magic 2 batches into columns, laid out as the buffers of Arrow's arrays.
 
-   A lane is one batch: its header is in the buffer, its records are after that or, decompressed, in
-   separate bytes. The columns hold all lanes, one after the other. The walk stops after
+   The header of a batch is in the buffer; its records are behind it or, decompressed, in bytes of
+   their own. The columns hold all batches, one after the other. The walk stops after
    a number of rows or bytes, also inside a batch, and returns its position, so that the next call
-   continues there. It also stops at a lane that Python has to read, with none of it in the columns
+   continues there. It also stops at a batch that Python has to read, with none of it in the columns
    except what an earlier call has returned. */
 
 #include "columns.h"
@@ -28,30 +28,30 @@
 #define ROWS_MAX (1 << 24)
 #define BYTES_MAX (1 << 28)
 
-/* The records of a lane, and the facts in its header. */
+/* The records of a batch, and the facts in its header. */
 typedef struct {
     const uint8_t *p, *end;
     int64_t base_offset, base_timestamp, append_time;
     int32_t base_sequence, count, number;
     bool is_stamped;
-} Lane;
+} Batch;
 
-/* All that Python gives; `positions` and `numbers` have one element for each lane, `sections`
+/* The arguments from Python; `positions` and `numbers` have one element for each batch, `sections`
    (borrowed) is a list of bytes or None. */
 typedef struct {
     const uint8_t *buffer;
-    Py_ssize_t size, lanes, rows_max, bytes_max;
+    Py_ssize_t size, batches, rows_max, bytes_max;
     const int64_t *positions;
     const int32_t *numbers;
     PyObject *sections;
 } Given;
 
-/* The position of a walk: record `index` of a lane begins at `at`, counted from its first record. */
+/* The position of a walk: record `index` of a batch, `at` bytes after its first record. */
 typedef struct {
-    Py_ssize_t lane, index, at;
+    Py_ssize_t batch, index, at;
 } Place;
 
-/* `limit` is the end of the lane. */
+/* `limit` is the end of the batch. */
 static inline int take_cell(
     Cells *cells, const uint8_t **p, const uint8_t *end, const uint8_t *limit)
 {
@@ -98,33 +98,33 @@ static int take_headers(
 }
 
 /* One record. Columns of numbers have room for it. */
-static int take_record(Columns *columns, Lane *lane)
+static int take_record(Columns *columns, Batch *batch)
 {
     int64_t size, time_delta, offset_delta;
-    if (get_size(&lane->p, lane->end, &size) < 0 || size < 0)
+    if (get_size(&batch->p, batch->end, &size) < 0 || size < 0)
         return -1;
-    const uint8_t *p = lane->p, *end = p + size;
+    const uint8_t *p = batch->p, *end = p + size;
     if (get_deltas(&p, end, &time_delta, &offset_delta) < 0)
         return -1;
-    put_int32(&columns->lane, lane->number);
-    put_int64(&columns->offset, lane->base_offset + offset_delta);
+    put_int32(&columns->batch, batch->number);
+    put_int64(&columns->offset, batch->base_offset + offset_delta);
     put_int64(&columns->timestamp,
-              lane->is_stamped ? lane->append_time : lane->base_timestamp + time_delta);
+              batch->is_stamped ? batch->append_time : batch->base_timestamp + time_delta);
     put_int32(&columns->sequence,
-              lane->base_sequence < 0
+              batch->base_sequence < 0
                   ? -1
-                  : (int32_t)((lane->base_sequence + offset_delta) & SEQUENCE_MASK));
+                  : (int32_t)((batch->base_sequence + offset_delta) & SEQUENCE_MASK));
     columns->rows++;
-    if (take_cell(&columns->key, &p, end, lane->end) < 0
-        || take_cell(&columns->value, &p, end, lane->end) < 0
-        || take_headers(columns, &p, end, lane->end) < 0)
+    if (take_cell(&columns->key, &p, end, batch->end) < 0
+        || take_cell(&columns->value, &p, end, batch->end) < 0
+        || take_headers(columns, &p, end, batch->end) < 0)
         return -1;
-    lane->p = p;
+    batch->p = p;
     return p == end ? 0 : -1;
 }
 
-/* The lane with a number, or -1 if Python has to read it. All comparisons are with what is left. */
-static int open_lane(const Given *given, Py_ssize_t number, Lane *lane)
+/* The batch with a number, or -1 if Python has to read it. */
+static int open_batch(const Given *given, Py_ssize_t number, Batch *batch)
 {
     int64_t position = given->positions[number];
     if (position < 0 || position > given->size - BATCH_HEADER_SIZE)
@@ -135,90 +135,91 @@ static int open_lane(const Given *given, Py_ssize_t number, Lane *lane)
         || length > given->size - position - BATCH_LENGTH_FROM)
         return -1;
     int attributes = (int)get_big(header + ATTRIBUTES_AT, 2);
-    lane->p = header + BATCH_HEADER_SIZE;
-    lane->end = header + BATCH_LENGTH_FROM + length;
+    batch->p = header + BATCH_HEADER_SIZE;
+    batch->end = header + BATCH_LENGTH_FROM + length;
     PyObject *section = PyList_GET_ITEM(given->sections, number);
     if (PyBytes_CheckExact(section)) {
-        lane->p = (const uint8_t *)PyBytes_AS_STRING(section);
-        lane->end = lane->p + PyBytes_GET_SIZE(section);
+        batch->p = (const uint8_t *)PyBytes_AS_STRING(section);
+        batch->end = batch->p + PyBytes_GET_SIZE(section);
     } else if (section != Py_None || attributes & CODEC_MASK) {
         return -1;
     }
-    lane->base_offset = (int64_t)get_big(header, 8);
-    lane->base_timestamp = (int64_t)get_big(header + BASE_TIMESTAMP_AT, 8);
-    lane->append_time = (int64_t)get_big(header + MAX_TIMESTAMP_AT, 8);
-    lane->is_stamped = (attributes & STAMPED) != 0;
-    lane->base_sequence = (int32_t)get_big(header + BASE_SEQUENCE_AT, 4);
-    lane->count = (int32_t)get_big(header + COUNT_AT, 4);
-    lane->number = given->numbers[number];
-    if (lane->count < 0 || lane->count > (lane->end - lane->p) / RECORD_SIZE_MIN)
+    batch->base_offset = (int64_t)get_big(header, 8);
+    batch->base_timestamp = (int64_t)get_big(header + BASE_TIMESTAMP_AT, 8);
+    batch->append_time = (int64_t)get_big(header + MAX_TIMESTAMP_AT, 8);
+    batch->is_stamped = (attributes & STAMPED) != 0;
+    batch->base_sequence = (int32_t)get_big(header + BASE_SEQUENCE_AT, 4);
+    batch->count = (int32_t)get_big(header + COUNT_AT, 4);
+    batch->number = given->numbers[number];
+    if (batch->count < 0 || batch->count > (batch->end - batch->p) / RECORD_SIZE_MIN)
         return -1;
-    return has_usual_bases(lane->base_offset, lane->base_timestamp) ? 0 : -1;
+    return has_usual_bases(batch->base_offset, batch->base_timestamp) ? 0 : -1;
 }
 
-/* Records from a place on, until one of the bounds is reached or the lane ends; `index` and `at` of
-   the place move along. 0, or -1 if Python has to read the lane. */
+/* Read records from a place on, until a bound is reached or the batch ends; `index` and `at` of the
+   place advance. 0, or -1 if Python has to read the batch. */
 static int take_lane(Columns *columns, const Given *given, Place *place, Py_ssize_t *bytes)
 {
-    Lane lane;
-    if (open_lane(given, place->lane, &lane) < 0 || place->index > lane.count
-        || place->at > lane.end - lane.p)
+    Batch batch;
+    if (open_batch(given, place->batch, &batch) < 0 || place->index > batch.count
+        || place->at > batch.end - batch.p)
         return -1;
-    const uint8_t *start = lane.p;
-    lane.p += place->at;
+    const uint8_t *start = batch.p;
+    batch.p += place->at;
     Py_ssize_t index = place->index;
-    while (index < lane.count && columns->rows < given->rows_max && *bytes < given->bytes_max) {
-        const uint8_t *before = lane.p;
-        if (take_record(columns, &lane) < 0)
+    while (index < batch.count && columns->rows < given->rows_max && *bytes < given->bytes_max) {
+        const uint8_t *before = batch.p;
+        if (take_record(columns, &batch) < 0)
             return -1;
-        *bytes += lane.p - before;
+        *bytes += batch.p - before;
         index++;
     }
-    if (index < lane.count) {
+    if (index < batch.count) {
         place->index = index;
-        place->at = lane.p - start;
+        place->at = batch.p - start;
         return 0;
     }
     /* Without a count, the bytes are not read. */
-    if (lane.count && lane.p != lane.end)
+    if (batch.count && batch.p != batch.end)
         return -1;
-    *place = (Place){place->lane + 1, 0, 0};
+    *place = (Place){place->batch + 1, 0, 0};
     return 0;
 }
 
-/* All lanes from a place on, until a bound is reached or Python has to read one, which is told. */
+/* Read batches from a place on, until a bound is reached or Python has to read one, which is
+   returned. */
 static bool take_lanes(Columns *columns, const Given *given, Place *place)
 {
     Py_ssize_t bytes = 0;
-    while (place->lane < given->lanes && columns->rows < given->rows_max
+    while (place->batch < given->batches && columns->rows < given->rows_max
            && bytes < given->bytes_max) {
         Mark mark = columns_mark(columns);
-        Py_ssize_t lane = place->lane;
+        Py_ssize_t batch = place->batch;
         if (take_lane(columns, given, place, &bytes) < 0) {
             PyErr_Clear();
             columns_cut(columns, &mark);
             return true;
         }
-        if (place->lane == lane)
+        if (place->batch == batch)
             break;
     }
     return false;
 }
 
-/* Whether the numbers that Python gave fit together, so that no lane lies outside of its arrays. */
+/* Whether the numbers from Python are consistent, so that no batch lies outside of its arrays. */
 static bool is_sound(const Given *given, const Place *place, Py_ssize_t numbers_size)
 {
-    return numbers_size == 4 * given->lanes && PyList_GET_SIZE(given->sections) == given->lanes
-           && place->lane >= 0 && place->lane <= given->lanes && place->index >= 0
+    return numbers_size == 4 * given->batches && PyList_GET_SIZE(given->sections) == given->batches
+           && place->batch >= 0 && place->batch <= given->batches && place->index >= 0
            && place->at >= 0 && given->rows_max > 0 && given->rows_max <= ROWS_MAX
            && given->bytes_max > 0 && given->bytes_max <= BYTES_MAX;
 }
 
-/* How many bytes of values there may be, at most as many as are asked for. */
+/* The most bytes of values to expect, at most the caller's bound. */
 static Py_ssize_t bytes_of(const Given *given)
 {
     Py_ssize_t bytes = given->size;
-    for (Py_ssize_t at = 0; at < given->lanes && bytes < given->bytes_max; at++) {
+    for (Py_ssize_t at = 0; at < given->batches && bytes < given->bytes_max; at++) {
         PyObject *section = PyList_GET_ITEM(given->sections, at);
         bytes += PyBytes_CheckExact(section) ? PyBytes_GET_SIZE(section) : 0;
     }
@@ -237,7 +238,7 @@ static PyObject *columns_of(const Given *given, Place *place)
     columns_drop(&columns);
     if (result == NULL)
         return NULL;
-    return Py_BuildValue("(nnn)NnN", place->lane, place->index, place->at,
+    return Py_BuildValue("(nnn)NnN", place->batch, place->index, place->at,
                          PyBool_FromLong(is_odd), columns.rows, result);
 }
 
@@ -249,18 +250,18 @@ PyObject *read_columns(PyObject *module, PyObject *arguments)
     PyObject *buffer, *result = NULL;
     Py_buffer positions, numbers;
     if (!PyArg_ParseTuple(arguments, "O!y*y*O!(nnn)nn", &PyBytes_Type, &buffer, &positions,
-                          &numbers, &PyList_Type, &given.sections, &place.lane, &place.index,
+                          &numbers, &PyList_Type, &given.sections, &place.batch, &place.index,
                           &place.at, &given.rows_max, &given.bytes_max))
         return NULL;
     given.buffer = (const uint8_t *)PyBytes_AS_STRING(buffer);
     given.size = PyBytes_GET_SIZE(buffer);
     given.positions = positions.buf;
     given.numbers = numbers.buf;
-    given.lanes = positions.len / (Py_ssize_t)sizeof *given.positions;
+    given.batches = positions.len / (Py_ssize_t)sizeof *given.positions;
     if (is_sound(&given, &place, numbers.len))
         result = columns_of(&given, &place);
     else
-        PyErr_SetString(PyExc_ValueError, "the numbers of lanes do not fit together");
+        PyErr_SetString(PyExc_ValueError, "the numbers of batches do not fit together");
     PyBuffer_Release(&positions);
     PyBuffer_Release(&numbers);
     return result;

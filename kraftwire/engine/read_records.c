@@ -1,7 +1,7 @@
 /* Reads the records of a magic 2 batch into rows, which are tuples of a Python class; or only
    checks that they can be read.
 
-   NULL and -1 mean "gave up": Python reads the records again and says what is wrong, or copes.
+   NULL and -1 mean "fall back": Python reads the records again and says what is wrong, or copes.
 
    Rows and headers hold numbers, text and bytes and never change, so they cannot be part of a
    cycle. They stay untracked: no collection has to look at a million of them. */

@@ -17,7 +17,7 @@
 /* Two lengths of 0. */
 #define HEADER_SIZE_MIN 2
 
-/* Of more headers in a record Python decides; HEADERS_COUNT_FREE of kraftwire/records/limits.py. */
+/* A record of more headers is left to Python. The number of kraftwire/records/limits.py. */
 #define HEADERS_COUNT_FREE 32768
 
 /* Python's names for what the functions take and return are in _core.pyi. */

@@ -1,5 +1,4 @@
-/* Where objects keep their attributes, and the checks that all types here make of what they are
-   made from. */
+/* The places of attributes in objects, and checks of the descriptions that plans are made from. */
 
 #ifndef KRAFTWIRE_SLOTS_H
 #define KRAFTWIRE_SLOTS_H

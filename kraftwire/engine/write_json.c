@@ -1,6 +1,6 @@
 /* Writes the JSON form of a message straight from its bytes.
 
-   -1 and NULL mean "gave up". What is accepted here is exactly what Kafka itself would write for the
+   -1 and NULL mean "fall back". What is accepted here is exactly what Kafka itself would write for the
    message, byte by byte: the shortest lengths, no tag at its default, none that the schema lacks. */
 
 #include "json.h"
@@ -165,7 +165,7 @@ static PyObject *topic_id(const Walk *walk)
     return id ? PyBytes_FromStringAndSize(id, 16) : Py_NewRef(Py_None);
 }
 
-/* Records are not written here: Python is told where they stand, and where in the text they belong. */
+/* Records are left to Python: a gap has their place in the text and their range of bytes. */
 static int write_records(Walk *walk, Py_ssize_t size)
 {
     if (size == 0)

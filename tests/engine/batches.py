@@ -16,7 +16,7 @@ from tests.engine.columns import search_columns
 from tests.support.mutations import mutated
 
 _DAMAGED = 40
-# Longer ones take too long to read by columns in many ways.
+# Longer ones take too long to read by columns with many bounds.
 _COLUMNS_BYTES = 20_000
 _ODD_VALUES: tuple[Any, ...] = (
     "text", 1.5, -1, 2**63, True, bytearray(b"x"), memoryview(b"xyz"), [("name", b"")], [],
@@ -64,7 +64,7 @@ def search_batches(source: random.Random) -> Counter[str]:
 
 
 def _neighbours(source: random.Random) -> list[bytes]:
-    """Small batches, so that lanes follow one another."""
+    """Small batches, to be read after one another."""
     return [
         build_batch(
             [_row(source, at, source.choice((0, 70, -5)), source.choice((0, 5))) for at in range(3)]

@@ -32,7 +32,7 @@ def search_columns(source: random.Random, batches: list[bytes]) -> Counter[str]:
         rows_max = source.choice((1, 2, 3, 7, 100))
         bytes_max = source.choice((1, 50, 1000, _BYTES_MAX))
         try:
-            counts["lanes kept"] += _compare(given, rows_max, bytes_max)
+            counts["columns kept"] += _compare(given, rows_max, bytes_max)
         except BaseException as error:
             shown = [(header.hex(), section.hex()[:4000]) for header, section, _ in given]
             error.add_note(f"{rows_max} rows, {bytes_max} bytes of {shown}")
@@ -52,9 +52,9 @@ def _given(source: random.Random, data: bytes, counts: Counter[str]) -> _Given:
     if source.random() < 0.6:
         payload = mutated(payload[:4000], source)
         count = max(-1, count + source.choice((0, 0, 0, 1, -1)))
-        counts["damaged lanes"] += 1
+        counts["damaged columns"] += 1
     else:
-        counts["whole lanes"] += 1
+        counts["whole columns"] += 1
     header = bytearray(data[:HEADER_SIZE])
     is_apart = source.random() < 0.3
     attributes = int.from_bytes(header[CRC_START : CRC_START + 2]) & ~CODEC_MASK
@@ -66,7 +66,7 @@ def _given(source: random.Random, data: bytes, counts: Counter[str]) -> _Given:
 
 
 def _compare(given: list[_Given], rows_max: int, bytes_max: int) -> int:
-    """How many lanes the engine has kept."""
+    """How many batches the engine has read itself."""
     parts, positions = [], []
     sections: list[bytes | None] = []
     for header, payload, is_apart in given:
@@ -89,13 +89,13 @@ def _compare(given: list[_Given], rows_max: int, bytes_max: int) -> int:
             odd.add(place[0])
             place = (place[0] + 1, 0, 0)
         assert place > before, "no end"
-    for number, lane in enumerate(given):
-        _same(lane, found[number], is_odd=number in odd)
+    for number, batch in enumerate(given):
+        _same(batch, found[number], is_odd=number in odd)
     return len(given) - len(odd)
 
 
 def _same(given: _Given, found: list[Any], *, is_odd: bool) -> None:
-    """Compare the rows of a lane with the reader's, of which an odd lane has the first ones."""
+    """Compare the rows of a batch with the reader's; an odd batch has only the first of them."""
     header, payload, _ = given
     size = HEADER_SIZE - LOG_OVERHEAD + len(payload)
     whole = header[:SIZE_FIELD] + size.to_bytes(4) + header[LOG_OVERHEAD:] + payload

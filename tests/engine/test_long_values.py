@@ -15,7 +15,7 @@ from kraftwire.messages.fetch_response import (
     PartitionData,
     SnapshotId,
 )
-from tests.engine.twins import GaveUp, compare_encoding, plan_of
+from tests.engine.twins import FellBack, compare_encoding, plan_of
 
 pytestmark = pytest.mark.skipif(
     engine.C not in engine.available(), reason="the engine in C was not built"
@@ -93,5 +93,5 @@ def test_what_is_encoded_keeps_nothing_of_the_message() -> None:
 def test_a_message_that_breaks_off_after_a_long_value_is_left_to_python() -> None:
     """Nothing of what was written by then is used."""
     message = _response(PartitionData(records=_pattern(5000)), PartitionData(partition_index=2**40))
-    with pytest.raises(GaveUp):
+    with pytest.raises(FellBack):
         plan_of(FetchResponse, VERSION).encode(message)

@@ -11,7 +11,7 @@ from kraftwire import engine
 from kraftwire.messages import find
 from kraftwire.wire.plans import describe
 from tests.engine.search import search_messages
-from tests.engine.twins import GaveUp, compare_decoding, compare_encoding, plan_of
+from tests.engine.twins import FellBack, compare_decoding, compare_encoding, plan_of
 from tests.fuzz.outcome import naming, seed
 from tests.support.vectors import vectors
 
@@ -33,7 +33,7 @@ def test_the_engine_keeps_every_golden_message() -> None:
 
 
 def test_both_engines_agree_on_random_messages() -> None:
-    """Whole, damaged or with odd values: the engine may give up, but never decide differently."""
+    """Whole, damaged or with odd values: the engine may fall back, but never decide differently."""
     counts: Counter[str] = Counter()
     number = seed()
     while counts["damaged"] < CASES:
@@ -50,10 +50,10 @@ def test_the_comparison_notices_a_plan_that_differs(monkeypatch: pytest.MonkeyPa
     cls = find("VoteRequest")
     shapes = describe(cls.facts(), 2)
 
-    def give_up(*_: object) -> None:
-        raise GaveUp
+    def fall_back(*_: object) -> None:
+        raise FellBack
 
-    loose = engine.core.Plan(shapes, give_up, give_up, 100_000)
+    loose = engine.core.Plan(shapes, fall_back, fall_back, 100_000)
     monkeypatch.setattr("tests.engine.twins.plan_of", lambda *_: loose)
     with pytest.raises(AssertionError, match="only the engine writes it"):
         compare_encoding(cls(cluster_id="x" * 40_000), 2)
@@ -84,16 +84,16 @@ def test_a_struct_that_holds_itself_is_refused() -> None:
         engine.core.Plan((shape,), None, None, 1)
 
 
-def test_the_plan_asks_the_generated_functions_where_it_gives_up() -> None:
+def test_the_plan_falls_back_to_the_generated_functions() -> None:
     """They decide, with the arguments that the plan was given."""
     cls = find("VoteRequest")
     shapes = describe(cls.facts(), 2)
-    asked: list[object] = []
+    calls: list[object] = []
     plan = engine.core.Plan(
-        shapes, lambda *given: asked.append(given), lambda given: asked.append(given), 32767
+        shapes, lambda *given: calls.append(given), lambda given: calls.append(given), 32767
     )
     plan.decode(b"\xff", 0, 7)
     plan.encode("no message")
-    assert asked == [(b"\xff", 0, 7), "no message"]
-    with pytest.raises(GaveUp):
+    assert calls == [(b"\xff", 0, 7), "no message"]
+    with pytest.raises(FellBack):
         plan_of(cls, 2).decode(bytearray(b"\0\0"), 0, 7)

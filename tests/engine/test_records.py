@@ -29,7 +29,7 @@ def _read(data: bytes, count: int, *, end: int | None = None, row: type = Record
 
 
 def test_both_engines_agree_on_random_batches() -> None:
-    """Whole, damaged or with odd values: the engine may give up, but never decide differently."""
+    """Whole, damaged or with odd values: the engine may fall back, but never decide differently."""
     counts: Counter[str] = Counter()
     number = seed()
     while counts["damaged batches"] < CASES:
@@ -37,8 +37,8 @@ def test_both_engines_agree_on_random_batches() -> None:
         number += 1
     assert counts["whole batches"] > 0.3 * counts["batches"]
     assert counts["damaged batches kept"] > 0.05 * counts["damaged batches"]
-    # Of the damaged lanes the engine keeps those that can still be read.
-    assert counts["whole lanes"] < counts["lanes kept"] < 2 * counts["whole lanes"]
+    # Of the damaged batches the engine keeps those that can still be read.
+    assert counts["whole columns"] < counts["columns kept"] < 2 * counts["whole columns"]
 
 
 @pytest.mark.parametrize("count", [-1, 2, 2**31, 2**60])
@@ -91,5 +91,5 @@ def test_both_engines_count_the_records_within_so_many_bytes() -> None:
         if random_.random() < 0.5:
             data = data[: random_.randrange(len(data))] + random_.randbytes(9)
         for size in (0, 1, 50, 400, 1 << 20):
-            asked = data, 0, len(data), 8, size
-            assert engine.core.count_within(*asked) == _count_within(*asked)
+            arguments = data, 0, len(data), 8, size
+            assert engine.core.count_within(*arguments) == _count_within(*arguments)

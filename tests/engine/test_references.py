@@ -22,7 +22,7 @@ from kraftwire.records import Record, build_batch
 from kraftwire.wire.json_plans import json_plan
 from kraftwire.wire.message import Message
 from tests.engine.columns import columns_of
-from tests.engine.twins import GaveUp, compare_decoding, plan_of
+from tests.engine.twins import FellBack, compare_decoding, plan_of
 from tests.support.vectors import vectors
 
 pytestmark = pytest.mark.skipif(
@@ -36,7 +36,7 @@ _NOISE_BYTES = 500
 
 
 def _swallow(work: Callable[[], object]) -> None:
-    with contextlib.suppress(GaveUp):
+    with contextlib.suppress(FellBack):
         work()
 
 
@@ -74,7 +74,7 @@ def test_memory_does_not_grow(cls: type[Message], version: int) -> None:
 
 
 @pytest.mark.parametrize(("cls", "version"), [(VoteRequest, 2), (FetchResponse, 12)])
-def test_memory_does_not_grow_where_the_engine_gives_up(
+def test_memory_does_not_grow_where_the_engine_falls_back(
     cls: type[Message], version: int
 ) -> None:
     """Everything made before the damage has to be released, at every depth."""
@@ -130,7 +130,7 @@ def test_memory_does_not_grow_with_long_values() -> None:
 
 
 def test_memory_does_not_grow_with_columns() -> None:
-    """Buffers of columns, on the path that succeeds and on those that give up."""
+    """Buffers of columns, on the path that succeeds and on those that fall back."""
     rows = [Record(n, n, b"key", b"v" * 40, (("name", None), ("ключ", b"x"))) for n in range(60)]
     data = build_batch(rows)
     section = data[61:]
@@ -153,7 +153,7 @@ def test_memory_does_not_grow_with_columns() -> None:
 
 
 def test_memory_does_not_grow_with_texts() -> None:
-    """Text and the list of gaps, on the path that succeeds and on those that give up."""
+    """Text and the list of gaps, on the path that succeeds and on those that fall back."""
     data = _longest(FetchResponse, 12)
     plan = json_plan(FetchResponse.facts(), 12)
     batch = build_batch([Record(0, 0, None, b"value")])
@@ -223,7 +223,7 @@ def test_a_tag_that_comes_twice_is_left_to_python() -> None:
     data, plain = _large(endpoints=3), _large()
     start = len(plain) - 1
     twice = data[:start] + b"\x02" + data[start + 1 :] * 2
-    with pytest.raises(GaveUp):
+    with pytest.raises(FellBack):
         plan_of(FetchResponse, 16).decode(twice, 0, 10_000)
     assert compare_decoding(FetchResponse, 16, data) is not None
     decoded, end = FetchResponse.decode(twice, 16)

@@ -78,7 +78,7 @@ def _golden() -> list[Vector]:
 
 
 def test_the_engine_writes_the_texts_of_python() -> None:
-    """Whole or damaged: it may give up, but never write differently."""
+    """Whole or damaged: it may fall back, but never write differently."""
     counts: Counter[str] = Counter()
     number = seed()
     while counts["damaged texts"] < CASES:
@@ -107,10 +107,10 @@ def test_the_engine_leaves_escapes_and_findings_to_python(
 def test_a_tag_at_its_default_is_not_written() -> None:
     """Kafka does not write it, so a frame with one has a finding."""
     plain = FetchRequest().encode(15)
-    told = FetchRequest(replica_state=ReplicaState(replica_id=3)).encode(15)
+    data = FetchRequest(replica_state=ReplicaState(replica_id=3)).encode(15)
     assert compare_json(FetchRequest, 15, plain)
-    assert compare_json(FetchRequest, 15, told)
-    at_default = told.replace(bytes((0, 0, 0, 3)), b"\xff" * 4, 1)
+    assert compare_json(FetchRequest, 15, data)
+    at_default = data.replace(bytes((0, 0, 0, 3)), b"\xff" * 4, 1)
     message, _ = FetchRequest.decode(at_default, 15)
     assert message.encode(15) != at_default
     assert not compare_json(FetchRequest, 15, at_default)

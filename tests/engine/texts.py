@@ -1,6 +1,6 @@
 """Compares JSON that the engine writes from bytes with that of decoded messages and batches.
 
-The engine may give up, but never write differently.
+The engine may fall back, but never write differently.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Compares the engine with Python, message by message.
 
-Wherever the engine's plan gives up, the Python functions do the work, so there is nothing to
+Wherever the engine falls back, the Python functions do the work, so there is nothing to
 compare; what it accepts must give the same result as they do, or as the slow reader and writer.
 """
 
@@ -20,19 +20,19 @@ from kraftwire.wire.reader import read_message
 from kraftwire.wire.writer import write_message
 
 
-class GaveUp(Exception):
+class FellBack(Exception):
     """The plan left the decision to Python."""
 
 
-def _give_up(*_: Any) -> Any:
-    raise GaveUp
+def _fall_back(*_: Any) -> Any:
+    raise FellBack
 
 
 @cache
 def plan_of(cls: type[Message], version: int) -> Any:
-    """A plan that raises `GaveUp` where it would ask the Python functions."""
+    """A plan that raises `FellBack` instead of calling the Python functions."""
     shapes = describe(cls.facts(), version)
-    return engine.core.Plan(shapes, _give_up, _give_up, STRING_SIZE_MAX)
+    return engine.core.Plan(shapes, _fall_back, _fall_back, STRING_SIZE_MAX)
 
 
 def compare_decoding(cls: type[Message], version: int, data: bytes) -> Message | None:
@@ -40,7 +40,7 @@ def compare_decoding(cls: type[Message], version: int, data: bytes) -> Message |
     budget = ELEMENT_FREE_COUNT + len(data) // ELEMENT_BYTES_MIN
     try:
         message, end = plan_of(cls, version).decode(data, 0, budget)
-    except GaveUp:
+    except FellBack:
         return None
     expected, expected_end = _decode(cls, version, data, budget)
     assert end == expected_end, f"end {end}, not {expected_end}"
@@ -67,7 +67,7 @@ def compare_encoding(message: Message, version: int) -> bytes | None:
     cls: type[Message] = message.__class__
     try:
         written: bytes = plan_of(cls, version).encode(message)
-    except GaveUp:
+    except FellBack:
         return None
     try:
         expected = python_encoder(cls, version)(message)
