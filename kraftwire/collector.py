@@ -19,7 +19,7 @@ _THRESHOLDS = (200_000, 20, 100)
 def collect_rarely(young: int | None = None) -> None:
     """Raise the thresholds of the process for the rest of its life: for programs with one thread.
 
-    `young` is how many new objects bring the next collection, unless it is the usual number.
+    `young` is the number of new objects that starts a collection, 200,000 by default.
     """
     usual, *older = _THRESHOLDS
     gc.set_threshold(young or usual, *older)

@@ -78,7 +78,7 @@ TAGS_FREE_COUNT = 64
 # refuses anyway, send at most one MiB and a header by default.
 REQUEST_SIZE_MAX = 2 * 1024 * 1024
 
-# A request with more elements than that, whatever they are, is refused: the answer to each costs
+# A request with more elements, of any kind, is refused: the answer to each costs
 # some microseconds, and clusters of the largest size name fewer topics, partitions and directories
 # in one request to a controller.
 REQUEST_ELEMENTS_MAX = 10_000
@@ -92,11 +92,11 @@ CONNECTION_BYTES_MAX = 256 * 1024 * 1024
 # connections to other nodes.
 DESCRIPTORS_RESERVED = 256
 
-# A Fetch is answered with at most this much, however much it asks for, or with one whole batch:
-# some milliseconds of work that block everything else. Kafka's fetch.max.bytes would let a node
-# hold 55 MiB for every client, its replicas ask for 8 MiB, and a peer may ask for 2 GiB.
+# A Fetch is answered with at most this much, or with one whole batch: some milliseconds of work
+# that block everything else. Kafka's fetch.max.bytes would let a node hold 55 MiB for every client,
+# its replicas request 8 MiB, and a peer may request 2 GiB.
 FETCH_BYTES_MAX = 2 * 1024 * 1024
 
-# A parked Fetch is answered after this long, whatever it asks for: replicas ask for half a second,
-# and a peer that asks for days would keep its place among PARKED_FETCHES_MAX.
+# A parked Fetch is answered after this long at most: replicas request half a second, and a peer
+# that requests days would keep its place among PARKED_FETCHES_MAX.
 FETCH_WAIT_MAX_MS = 30_000

@@ -1,8 +1,7 @@
-"""Text that is safe to show: nothing that a peer or a file wrote can control a terminal.
+"""Makes text safe to print: nothing that a peer or a file wrote can control a terminal.
 
-Owns the one function that every output for people goes through. A character that a terminal obeys,
-or that hides what stands next to it, is shown as JSON escapes it, so that text which is JSON stays
-the same JSON.
+All output for people goes through these functions. Characters that control a terminal, or hide or
+reorder the text around them, are escaped as in JSON, so that JSON stays the same JSON.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def printable_painted(line: str) -> str:
 
 
 def printable_pieces(pieces: Iterable[tuple[str, bool]]) -> str:
-    """Join pieces of text; those marked True are the user's own, and stay unchanged."""
+    """Join pieces of text, each made printable unless marked True as the user's own."""
     return "".join(text if is_own else printable(text) for text, is_own in pieces)
 
 

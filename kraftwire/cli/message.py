@@ -146,7 +146,7 @@ def _decoded(cls: type[Message], data: bytes, version: int) -> tuple[Message, in
     if len(data) < _LIGHT_BYTES:
         return cls.decode(data, version)
     from kraftwire.decode.body.size_limits import Shown
-    from kraftwire.wire.scales import decode_bounded
+    from kraftwire.wire.size_estimate import decode_bounded
 
     free, ratio = MESSAGE_DECODED_FREE, MESSAGE_DECODED_RATIO
     decoded, end = decode_bounded(cls, data, version, 0, free=free, ratio=ratio)
@@ -165,14 +165,14 @@ def _encode(request: Answer) -> Answer:
 
 
 _ACTIONS: dict[str, Callable[[Answer], Answer]] = {"decode": _decode, "encode": _encode}
-# For the completion of shells.
+# For shell completion.
 message.actions = tuple(_ACTIONS)  # type: ignore[attr-defined]
 
 
 def _parse(line: bytes | bytearray | None) -> Answer:
     if line is None or len(line) > MESSAGE_LINE_BYTES_MAX:
         raise UsageError(f"the line is longer than {MESSAGE_LINE_BYTES_MAX} bytes")
-    _weigh(line)
+    _check_json_size(line)
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
@@ -190,7 +190,7 @@ def _parse(line: bytes | bytearray | None) -> Answer:
     return request
 
 
-def _weigh(line: bytes | bytearray) -> None:
+def _check_json_size(line: bytes | bytearray) -> None:
     """Check that JSON does not become far larger as objects. Raises: UsageError if it does."""
     size = len(line)
     if size < _LIGHT_BYTES:

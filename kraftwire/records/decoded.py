@@ -14,7 +14,7 @@ from kraftwire import messages
 from kraftwire.errors import WireError
 from kraftwire.records.group_members import members_in
 from kraftwire.wire.message import Message
-from kraftwire.wire.scales import decode_bounded
+from kraftwire.wire.size_estimate import decode_bounded
 
 __all__ = ["FAMILIES", "Body", "Decoded", "family_of_topic", "read_body"]
 

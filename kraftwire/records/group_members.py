@@ -11,7 +11,7 @@ from typing import Any
 from kraftwire import messages
 from kraftwire.errors import WireError
 from kraftwire.wire.message import Message
-from kraftwire.wire.scales import decode_bounded
+from kraftwire.wire.size_estimate import decode_bounded
 
 __all__ = ["members_in"]
 

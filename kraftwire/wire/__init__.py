@@ -1,1 +1,1 @@
-"""Bytes: varints, frames, and readers and writers that explain what the fast ones refuse."""
+"""The codec under all messages: varints, frames, encodings, and readers that explain errors."""

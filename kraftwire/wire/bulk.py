@@ -22,10 +22,11 @@ _NUMBERS = {name: Numbers(code[1:]) for name, code in FIXED_CODES.items() if nam
 
 
 class StructPlan:
-    """The fields of a struct in one version, computed once for all objects of a message.
+    """How to read a struct in one version; made once for all its objects in a message.
 
-    `steps` are fields in wire order, fixed-width neighbours together with the function
-    that unpacks them and their size; `missing` are fields that are absent or tagged.
+    `steps` are the fields in wire order: either neighbours of fixed size, with the function that
+    unpacks them and their size, or one field of variable size. `missing` are fields that are
+    absent or tagged.
     """
 
     __slots__ = ("cls", "missing", "size_min", "steps", "tagged")
@@ -61,7 +62,7 @@ def elements(
 ) -> tuple[list[Any], int]:
     """Return the valid elements among the first `count` of an array, and the position after them.
 
-    Arrays of structs and of bytes, of which Kafka has none, are left to the reader.
+    Arrays of structs are left to the reader, and so are arrays of bytes, which Kafka never uses.
     """
     if type_name in FIXED_SIZES:
         return _numbers(type_name, buf, position, count)

@@ -1,8 +1,7 @@
-"""Counts the elements of small structs in a message; decoders accept a limited number.
+"""Counts the elements of small structs in a message, which decoders limit by the message's size.
 
-A decoder's limit depends on the size of a message, and encoding refuses to write more, so that the
-sender gets the error rather than the peer. A plan has the fields of a struct that are arrays of
-small structs, or contain some.
+Encoding refuses to write more, so that the sender gets the error rather than the peer. A plan lists
+the fields of a struct that are arrays of small structs, or contain some.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _Plan = tuple[tuple[str, bool, bool, "_Plan"], ...]
 
 
 def count_check(facts: MessageFacts, version: int) -> CountCheck:
-    """Return a function of message and size: whether decoders would refuse its elements."""
+    """Return a function that takes a message and its size: whether decoders would refuse it."""
     plan = _plan(facts.root, version, version in facts.flexible)
     if not plan:
         return _never

@@ -40,7 +40,7 @@ def _byte_size(value: Blob | None) -> int:
 
 
 def _spend(count: int, room: int, budget: list[int]) -> None:
-    """Refuse more structs than there can be in the bytes that follow, or than the budget has."""
+    """Take structs from the budget. Raises: ValueError above it, or above `room` in the bytes."""
     budget[0] -= count
     if count > room or budget[0] < 0:
         raise ValueError
@@ -54,9 +54,9 @@ def _read_uuids(buf: bytes, pos: int, count: int) -> tuple[list[bytes], int]:
 
 
 class _Encoding:
-    """What the two encodings share: everything but how long a length is."""
+    """Base of the two encodings: values that consist of a length and other values."""
 
-    # Replaced by those of Classic and Compact.
+    # Each encoding has its own.
 
     @staticmethod
     def read_size(buf: bytes, pos: int) -> tuple[int, int]:
@@ -75,7 +75,7 @@ class _Encoding:
 
     @staticmethod
     def read_tags(buf: bytes, pos: int) -> tuple[dict[int, bytes] | None, int]:
-        """Read the tagged fields of a struct of which none is known."""
+        """Read the tagged fields of a struct, all of them as unknown ones."""
         raise NotImplementedError
 
     @staticmethod
@@ -105,11 +105,11 @@ class _Encoding:
         """Write the tagged fields that end a struct."""
         raise NotImplementedError
 
-    # Values that consist of others.
+    # Both encodings share these.
 
     @classmethod
     def read_length(cls, buf: bytes, pos: int) -> tuple[int, int]:
-        """Read the length of what cannot be null."""
+        """Read the length of a value that cannot be null."""
         size, pos = cls.read_size(buf, pos)
         if size < 0:
             raise ValueError

@@ -66,7 +66,7 @@ class FieldFacts(_Facts):
         return f"[]{self.type}" if self.is_array else self.type
 
     @property
-    def tells_topic(self) -> bool:
+    def names_topic(self) -> bool:
         """Whether the field names the topic, by name or by id, of the fields around it."""
         return self.entity_type == "topicName" or self.name == "topicId"
 

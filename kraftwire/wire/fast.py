@@ -1,4 +1,4 @@
-"""What the generated readers and writers call, beside the two encodings of `wire.encodings`.
+"""Helpers of the generated readers and writers, besides the two encodings of `wire.encodings`.
 
 Readers take the input and a position, and return a value and the position after it. Writers append
 to a list of parts. Nothing here explains what is wrong: bad bytes and bad values raise any of the
@@ -69,7 +69,7 @@ class NotInVersion(ValueError):
 
 
 class _Packers(dict[int, "Callable[..., Any]"]):
-    """Functions of `struct` for arrays of one type, by the number of elements; small ones stay."""
+    """Functions of `struct` for arrays of one type, by length; those of short arrays are cached."""
 
     def __init__(self, code: str, method: str) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class Tags(dict[int, "Parts"]):
 
 
 class Numbers:
-    """A type of which arrays are read and written by one call."""
+    """A type of number, whose arrays are read and written by one call."""
 
     __slots__ = ("pack", "size", "unpack")
 
@@ -106,14 +106,14 @@ INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64 = map(Numbers, "bhHiIqd")
 
 
 def exact_bool(value: object) -> object:
-    """Return a bool. To `struct`, any value is true or false. Raises: TypeError for others."""
+    """Return a bool. Raises: TypeError for other values, which `struct` would accept."""
     if value.__class__ is not bool:
         raise TypeError
     return value
 
 
 def exact_uuid(value: bytes) -> bytes:
-    """Return 16 bytes. `struct` would fill up or cut others. Raises: ValueError for others."""
+    """Return 16 bytes. Raises: ValueError for other lengths, which `struct` would pad or cut."""
     if len(value) != 16:
         raise ValueError
     return value

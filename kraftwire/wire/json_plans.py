@@ -62,7 +62,7 @@ class _Describer:
         fields = [(each, self._field(each)) for each in present]
         tagged = [(each.tag, field) for each, field in fields if version in each.tagged]
         in_order = sorted(tagged, key=lambda pair: pair[0])
-        self.is_possible &= in_order == tagged and self._tells_topic_first(present)
+        self.is_possible &= in_order == tagged and self._names_topic_first(present)
         self.shapes.append(
             (
                 self._is_flexible,
@@ -75,12 +75,12 @@ class _Describer:
         self._numbers[facts.name] = len(self.shapes) - 1
         return self._numbers[facts.name]
 
-    def _tells_topic_first(self, fields: list[FieldFacts]) -> bool:
+    def _names_topic_first(self, fields: list[FieldFacts]) -> bool:
         """Whether the topic is known before the records that belong to it are there."""
-        told = [at for at, each in enumerate(fields) if each.tells_topic]
+        topics = [at for at, each in enumerate(fields) if each.names_topic]
         held = [at for at, each in enumerate(fields) if each.struct or each.type == _RECORDS]
-        is_tagged = any(self._version in fields[at].tagged for at in told)
-        return not told or not held or (told[-1] < held[0] and not is_tagged)
+        is_tagged = any(self._version in fields[at].tagged for at in topics)
+        return not topics or not held or (topics[-1] < held[0] and not is_tagged)
 
     def _field(self, facts: FieldFacts) -> tuple[Any, ...]:
         version = self._version
@@ -102,6 +102,6 @@ class _Describer:
 
 
 def _topic_kind(facts: FieldFacts) -> int:
-    if facts.is_array or not facts.tells_topic:
+    if facts.is_array or not facts.names_topic:
         return _NO_TOPIC
     return {"string": _TOPIC_NAME, "uuid": _TOPIC_ID}.get(facts.type, _NO_TOPIC)

@@ -51,7 +51,7 @@ class Struct:
     ) -> tuple[list[Any], int]:
         """Read structs that follow each other; return them and the position after the last one.
 
-        `budget` holds how many more elements of arrays are accepted. Bad bytes raise one of
+        `budget[0]` is the number of array elements still accepted. Bad bytes raise one of
         `_BAD_BYTES`, or leave the position beyond the end.
         """
         raise NotImplementedError

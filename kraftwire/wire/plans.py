@@ -62,7 +62,7 @@ def python_encoder(cls: Any, version: int) -> Encoder:
 
 
 def _enter_plan(cls: Any, version: int) -> None:
-    """Add both functions of the engine's plan; Python takes over where the plan gives up."""
+    """Add both functions of the engine's plan, which falls back to those in Python."""
     plan = engine.core.Plan(
         describe(cls.facts(), version),
         python_decoder(cls, version),

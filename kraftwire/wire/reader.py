@@ -1,6 +1,6 @@
-"""The slow reader: follows a schema's facts byte by byte and knows its position.
+"""The slow reader: follows a schema's facts, and says where and why bytes are wrong.
 
-It annotates fields with their byte ranges, and finds why and where a decoder fails.
+It also annotates fields with their byte ranges.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Annotation:
 def read_message(
     facts: MessageFacts, buf: bytes, version: int, offset: int = 0
 ) -> tuple[Any, int]:
-    """Decode slowly; return the message and the position after it.
+    """Decode a message; return it and the position after it.
 
     Raises: WireError naming field path, offset, what was expected and found.
     """

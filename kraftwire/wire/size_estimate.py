@@ -1,7 +1,7 @@
-"""How much memory a message would take once it is decoded, from its bytes alone.
+"""Estimates the memory of a decoded message from its bytes, without decoding it.
 
-Owns the estimate: a plan per struct and version walks over the bytes and adds up what the objects
-take in CPython. It stops as soon as there is too much, and makes none of them.
+A plan for each struct and version walks over the bytes and adds up the sizes that the objects would
+have in CPython. It stops as soon as a budget is spent.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ INNER_DECODED_FREE = 4 * 1024 * 1024
 INNER_DECODED_RATIO = 2
 
 M = TypeVar("M", bound=Message)
-# Takes bytes, a position and what has been weighed; returns the next position.
-_Step = Callable[[bytes, int, "_Pan"], int]
+# Takes bytes, a position and the budget; returns the next position.
+_Step = Callable[[bytes, int, "_Budget"], int]
 
-# Bytes of objects: an empty list, a pointer to an element, a number that Python does not share, the
-# least of a string or of bytes, a view of records, a dictionary of tags, an entry of it.
+# Sizes of objects in bytes: an empty list, a pointer to an element, a number that Python does not
+# share, an empty string or bytes, a view of records, a dictionary of tags, an entry of it.
 _LIST = 64
 _POINTER = 8
 _NUMBER = 32
@@ -45,22 +45,22 @@ _OBJECT = 16
 _SHARED = range(-5, 257)
 # A byte of UTF-8 may take up to four bytes in a string.
 _WIDEST = 4
-# In longer arrays the numbers are not looked at: each counts in full.
+# Numbers in longer arrays count in full, whether or not Python shares them.
 _LOOKED_AT_MAX = 64
 
 # No message takes more for each of its bytes: empty lists of one byte are the worst.
 RATIO_MAX = 72
 
 _LENGTHS = {16: struct.Struct(">h").unpack_from, 32: struct.Struct(">i").unpack_from}
-# What numbers cost by their type, where the value does not tell.
+# Sizes by type, where they do not depend on the value.
 _COSTS = {"bool": 0, "int8": 0, "uuid": _TEXT}
 
 
-class _Full(Exception):
+class _OverBudgetError(Exception):
     """Raised when the limit is exceeded."""
 
 
-class _Pan:
+class _Budget:
     """The bytes of memory that a message may still take."""
 
     __slots__ = ("left",)
@@ -71,7 +71,7 @@ class _Pan:
     def add(self, size: int) -> None:
         self.left -= size
         if self.left < 0:
-            raise _Full
+            raise _OverBudgetError
 
 
 def decode_bounded(
@@ -110,19 +110,20 @@ def is_too_dense(
     False for bytes that cannot be read; decoding reports what is wrong with them.
     """
     size = len(data) - start
-    return size * RATIO_MAX >= free and weigh(cls, data, version, start, free + ratio * size) < 0
+    limit = free + ratio * size
+    return size * RATIO_MAX >= free and estimated_size(cls, data, version, start, limit) < 0
 
 
-def weigh(cls: type[Message], data: bytes, version: int, start: int, most: int) -> int:
+def estimated_size(cls: type[Message], data: bytes, version: int, start: int, most: int) -> int:
     """Return the size of a message's objects in bytes of memory; negative above `most`.
 
     For damaged bytes, the size of the objects before the damage.
     """
     facts = cls.facts()
-    pan = _Pan(most)
-    with suppress(_Full, IndexError, OverflowError, WireError, struct.error):
-        _plan(facts.root, version, version in facts.flexible)(data, start, pan)
-    return most - pan.left if pan.left >= 0 else -1
+    budget = _Budget(most)
+    with suppress(_OverBudgetError, IndexError, OverflowError, WireError, struct.error):
+        _plan(facts.root, version, version in facts.flexible)(data, start, budget)
+    return most - budget.left if budget.left >= 0 else -1
 
 
 _plans: dict[tuple[type, int], _Step] = {}
@@ -145,10 +146,10 @@ def _struct(facts: StructFacts, version: int, is_flexible: bool) -> _Step:
             own += _LIST
     steps = list(_steps(facts, version, is_flexible))
 
-    def step(data: bytes, at: int, pan: _Pan) -> int:
-        pan.add(own)
+    def step(data: bytes, at: int, budget: _Budget) -> int:
+        budget.add(own)
         for each in steps:
-            at = each(data, at, pan)
+            at = each(data, at, budget)
         return at
 
     return step
@@ -173,12 +174,12 @@ def _numbers(fields: list[FieldFacts]) -> _Step:
     )  # fmt: skip
     unpack, size = parts.unpack_from, parts.size
 
-    def step(data: bytes, at: int, pan: _Pan) -> int:
+    def step(data: bytes, at: int, budget: _Budget) -> int:
         cost = own
         for value in unpack(data, at):
             if value not in _SHARED:
                 cost += _NUMBER
-        pan.add(cost)
+        budget.add(cost)
         return at + size
 
     return step
@@ -200,17 +201,17 @@ def _value(facts: FieldFacts, is_compact: bool) -> _Step:
     length = _length(16 if facts.type == "string" else 32, is_compact)
     is_text, is_records = facts.type == "string", facts.type == "records"
 
-    def step(data: bytes, at: int, pan: _Pan) -> int:
+    def step(data: bytes, at: int, budget: _Budget) -> int:
         at, size = length(data, at)
         end = at + max(size, 0)
         if is_records:
-            pan.add(_VIEW if size >= 0 else 0)
+            budget.add(_VIEW if size >= 0 else 0)
         elif size <= 1:
             return end
         elif is_text and not data[at:end].isascii():
-            pan.add(_TEXT + _WIDEST * size)
+            budget.add(_TEXT + _WIDEST * size)
         else:
-            pan.add(_TEXT + size)
+            budget.add(_TEXT + size)
         return end
 
     return step
@@ -245,18 +246,18 @@ def _array(facts: FieldFacts, version: int, is_flexible: bool, is_compact: bool)
     width = FIXED_SIZES.get(facts.type, 0) if facts.struct is None else 0
     cost = _COSTS.get(facts.type, _NUMBER)
 
-    def step(data: bytes, at: int, pan: _Pan) -> int:
+    def step(data: bytes, at: int, budget: _Budget) -> int:
         at, count = length(data, at)
         if count < 0:
             return at
         if count > len(data) - at:
             raise WireError("an array of more elements than there are bytes")
-        pan.add(_LIST + _POINTER * count)
+        budget.add(_LIST + _POINTER * count)
         if width and count > _LOOKED_AT_MAX:
-            pan.add(cost * count)
+            budget.add(cost * count)
             return at + width * count
         for _ in range(count):
-            at = element(data, at, pan)
+            at = element(data, at, budget)
         return at
 
     return step
@@ -269,30 +270,30 @@ def _inner(facts: FieldFacts, inner: StructFacts, version: int, is_flexible: boo
         return walk
     is_tagged = version in facts.tagged
 
-    def step(data: bytes, at: int, pan: _Pan) -> int:
+    def step(data: bytes, at: int, budget: _Budget) -> int:
         if is_tagged:
             marker, at = read_uvarint(data, at)
-            return walk(data, at, pan) if marker else at
+            return walk(data, at, budget) if marker else at
         marker = data[at]
-        return walk(data, at + 1, pan) if marker < 0x80 else at + 1
+        return walk(data, at + 1, budget) if marker < 0x80 else at + 1
 
     return step
 
 
 def _tags(known: dict[int, _Step]) -> _Step:
-    def step(data: bytes, at: int, pan: _Pan) -> int:
+    def step(data: bytes, at: int, budget: _Budget) -> int:
         count = data[at]
         if not count:
             return at + 1
         count, at = read_uvarint(data, at)
-        pan.add(_TAGS)
+        budget.add(_TAGS)
         for _ in range(count):
             tag, at = read_uvarint(data, at)
             size, at = read_uvarint(data, at)
             if tag in known:
-                known[tag](data, at, pan)
+                known[tag](data, at, budget)
             else:
-                pan.add(_TAG + size)
+                budget.add(_TAG + size)
             at += size
         return at
 

@@ -1,6 +1,6 @@
 """The slow writer: encodes by a schema's facts and says which field does not fit, and why.
 
-Encoding falls back to it when a fast encoder fails. What both can write is byte for byte the same.
+Encoding falls back to it when a generated writer fails. Where both succeed, their bytes are equal.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _BYTES = (bytes, bytearray, memoryview)
 
 
 def write_message(facts: MessageFacts, message: Any, version: int) -> bytes:
-    """Encode slowly. Raises: WireError naming the field path, what was expected and found.
+    """Encode a message. Raises: WireError naming the field path, what was expected and found.
 
-    Also refuses more small structs or tagged fields than decoders accept.
+    More small structs or tagged fields than decoders accept are an error, too.
     """
     writer = _Writer(facts, version)
     writer.struct(facts.root, message)

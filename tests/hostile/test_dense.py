@@ -23,7 +23,7 @@ from kraftwire.messages.push_telemetry_request import PushTelemetryRequest
 from kraftwire.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
 from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.wire.message import Message
-from kraftwire.wire.scales import weigh
+from kraftwire.wire.size_estimate import estimated_size
 from tests.hostile.served import request_frame
 from tests.support.command_memory import CLI, check_cost, decode, run, show, small_input
 from tests.support.pcap_builder import Session, pcap_of, request, response
@@ -116,18 +116,18 @@ def _cut(data: bytes) -> Iterable[bytes]:
     return (data[: len(data) * part // 7] for part in range(7))
 
 
-def test_damaged_bytes_are_weighed_up_to_the_damage() -> None:
-    """Decoding then says what is wrong; a count that the bytes cannot hold has no weight."""
+def test_damaged_bytes_are_estimated_up_to_the_damage() -> None:
+    """Decoding then says what is wrong; a count that the bytes cannot hold adds nothing."""
     message: Message = MetadataRequest(topics=[MetadataRequestTopic(name="abc")] * 50)
     data = message.encode(8)
-    whole = weigh(MetadataRequest, data, 8, 0, 1 << 40)
-    weights = [weigh(MetadataRequest, part, 8, 0, 1 << 40) for part in _cut(data)]
-    assert weights == sorted(weights)
-    assert 0 <= weights[0] < whole
+    whole = estimated_size(MetadataRequest, data, 8, 0, 1 << 40)
+    sizes = [estimated_size(MetadataRequest, part, 8, 0, 1 << 40) for part in _cut(data)]
+    assert sizes == sorted(sizes)
+    assert 0 <= sizes[0] < whole
     claim = (2**31 - 1).to_bytes(4, "big") + data[4:]
-    assert weigh(MetadataRequest, claim, 8, 0, 1 << 40) < 1000
-    assert weigh(MetadataRequest, data, 8, 0, whole) == whole
-    assert weigh(MetadataRequest, data, 8, 0, whole - 1) == -1
+    assert estimated_size(MetadataRequest, claim, 8, 0, 1 << 40) < 1000
+    assert estimated_size(MetadataRequest, data, 8, 0, whole) == whole
+    assert estimated_size(MetadataRequest, data, 8, 0, whole - 1) == -1
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraftwire.wire.message import Message
-from kraftwire.wire.scales import is_too_dense
+from kraftwire.wire.size_estimate import is_too_dense
 
 # What a decoded message may take: DECODED_BYTES_FREE, and DECODED_BYTES_RATIO times its length.
 # Metadata of 75,000 partitions take fourteen times their 3 MiB, and are within that; few messages

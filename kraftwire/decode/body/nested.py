@@ -19,7 +19,7 @@ from kraftwire.decode.body.redact import holds_secrets
 from kraftwire.decode.body.sasl import sasl_token
 from kraftwire.errors import WireError
 from kraftwire.wire.message import Message
-from kraftwire.wire.scales import decode_bounded
+from kraftwire.wire.size_estimate import decode_bounded
 
 __all__ = ["HAS_NESTED", "Inner", "MessageContext", "Nested", "is_plain", "nested_in"]
 

@@ -141,7 +141,7 @@ def _values(plan: _Plan, objects: list[Any]) -> Iterator[Any]:
 
 _errors = _Scanner(lambda facts: facts.type == "int16" and facts.name.endswith(_ERROR_SUFFIX))
 _groups = _Scanner(lambda facts: facts.entity_type == "groupId" or facts.name == "groupId")
-_topics = _Scanner(lambda facts: facts.tells_topic)
+_topics = _Scanner(lambda facts: facts.names_topic)
 _partitions = _Scanner(lambda facts: facts.type == "int32" and facts.name in _PARTITIONS)
 
 
@@ -266,7 +266,7 @@ def _tag_check(plan: _Plan) -> Callable[[Any], Any]:
     return check
 
 
-_records = _Scanner(lambda facts: facts.type == "records" or facts.tells_topic)
+_records = _Scanner(lambda facts: facts.type == "records" or facts.names_topic)
 
 
 _held_records = _Scanner(lambda facts: facts.type == "records")

@@ -12,7 +12,7 @@ from typing import Any
 from kraftwire.capture.framing.message_bomb import DECODED_PACKED_FREE
 from kraftwire.capture.limits import SHOWN_TEXT_RATIO
 from kraftwire.wire.message import Message, Struct
-from kraftwire.wire.scales import RATIO_MAX
+from kraftwire.wire.size_estimate import RATIO_MAX
 
 __all__ = ["LIGHT_BYTES", "Shown", "objects_of"]
 

@@ -14,7 +14,7 @@ from crc32c import crc32c
 from kraftwire.decode.files.state import StateFile
 from kraftwire.errors import WireError
 from kraftwire.messages.producer_snapshot import ProducerSnapshot
-from kraftwire.wire.scales import decode_bounded
+from kraftwire.wire.size_estimate import decode_bounded
 
 __all__ = ["parse_producer_snapshot"]
 

@@ -12,7 +12,7 @@ from kraftwire.errors import WireError
 from kraftwire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kraftwire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kraftwire.wire.json_form import uuid_to_text
-from kraftwire.wire.scales import decode_bounded
+from kraftwire.wire.size_estimate import decode_bounded
 
 Kind = Literal["classic", "consumer", "share", "streams"]
 
