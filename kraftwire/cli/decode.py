@@ -69,11 +69,12 @@ _USUAL_COLUMNS = tuple(name for name in COLUMNS if name != "client")
 @click.option("-o", "--columns", multiple=True, metavar="NAME", callback=listed,
               help=f"Columns of lines, comma lists: {', '.join(COLUMNS)}.")
 @click.option("-t", "--time", "time_form", type=click.Choice(list(TIME_FORMS)),
-              help="Time of lines: of the day (default), since the epoch, since the first frame, "
-                   "since the line before.")
+              help="Time of lines: time of day (default), seconds since the epoch, since the "
+                   "first frame, since the previous line.")
 @click.option("--records", type=click.Choice(["none", "summary", "full"]), default="full",
               show_default=True,
-              help="Record batches in JSON: headers only; types of Kafka's own records; all.")
+              help="Record batches in JSON: batch headers; also the types of Kafka's own "
+                   "records; all records.")
 @input_options
 @log_file_options
 @secrets_option
@@ -84,7 +85,7 @@ _USUAL_COLUMNS = tuple(name for name in COLUMNS if name != "client")
 @click.option("--version", type=int, help="Raw responses: API version; --api names the API.")
 @click.option("-f", "--follow", is_flag=True, help="Keep reading as a segment grows.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N",
-              help="Processes; by default one, for captures over 50 MB one per processor.")
+              help="Worker processes; default 1, or one per processor above 50 MB.")
 @quiet_option
 def decode(**options: Any) -> int:
     """Show what is in captures, log segments, snapshots and state files.

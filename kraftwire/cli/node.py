@@ -16,14 +16,14 @@ def node() -> None:
     "path",
     required=True,
     metavar="FILE",
-    help="Properties file: a server.properties, or one of the README of Kafka's raft module.",
+    help="Properties file: a server.properties, or one for Kafka's raft module.",
 )
 @click.option(
     "--override",
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Set a property in place of what the file says; may be given several times.",
+    help="Override a property of the file; repeatable.",
 )
 def start(path: str, overrides: tuple[str, ...]) -> int:
     """Start a node and run it until SIGTERM or SIGINT.

@@ -59,7 +59,7 @@ def storage() -> None:
     metavar="VOTERS",
     help="The voters, the same text on every node: id@host:port:directory,...",
 )
-@click.option("--ignore-formatted", "-g", is_flag=True, help="Format only what is not yet.")
+@click.option("--ignore-formatted", "-g", is_flag=True, help="Skip formatted directories.")
 @click.option("--release-version", "-r", metavar="V", help="Features of this release of Kafka.")
 @click.option("--feature", "-f", multiple=True, metavar="NAME=LEVEL", help="Set a feature.")
 @click.option("--add-scram", "-S", multiple=True, hidden=True)

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from kraftwire import messages
 from kraftwire.cli.main import main
-from kraftwire.cli.quorum.watch import Look, quorum_view
+from kraftwire.cli.quorum.watch import Sample, quorum_view
 from kraftwire.client import QuorumInfo, ReplicaInfo
 from kraftwire.decode.body.capture_context import Memory
 from kraftwire.decode.options import Options
@@ -140,18 +140,18 @@ def test_answers_of_message(
     action: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """It repeats the names that it was given."""
-    asked = [{"name": NAME, "version": 1, "hex": "00", "json": {}}]
+    requests = [{"name": NAME, "version": 1, "hex": "00", "json": {}}]
     for cls in (DescribeClusterResponse, messages.find("RequestHeader")):
         version = cls.VERSIONS.high
         made = filled(cls, version)
         row = {"name": cls.NAME, "version": version}
-        asked += [row | {"hex": made.encode(version).hex(), "json": made.to_json(version)}]
-        asked += [row | {"hex": NAME.encode().hex(), "json": {NAME: NAME}}]
-    lines = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in asked)
+        requests += [row | {"hex": made.encode(version).hex(), "json": made.to_json(version)}]
+        requests += [row | {"hex": NAME.encode().hex(), "json": {NAME: NAME}}]
+    lines = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in requests)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines.encode()), "utf-8"))
     assert main(["message", action]) == 3
     out = _harmless(capfd)
-    assert len([json.loads(line) for line in out.splitlines()]) == len(asked)
+    assert len([json.loads(line) for line in out.splitlines()]) == len(requests)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_the_view_of_a_quorum_that_lies() -> None:
     replica = ReplicaInfo(1, NAME, 1, 1, 1)
     info = QuorumInfo(1, 1, 1, voters=(replica,), observers=(), endpoints={})
     stream = io.StringIO()
-    view = quorum_view(Look(1, info), NAME, [NAME], now_ms=2)
+    view = quorum_view(Sample(1, info), NAME, [NAME], now_ms=2)
     Console(file=stream, force_terminal=True, width=200).print(view)
     assert_harmless(_COLOURS.sub("", stream.getvalue()))
 

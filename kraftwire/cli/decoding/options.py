@@ -62,17 +62,17 @@ input_options: Decorator[Any] = _all_of(
     _filter("--error", "NAME", "Error in the response, by name or code; any, none."),
     click.option(
         "--min-latency", "min_latency_ms", type=float, metavar="MS",
-        help="Responses that took at least this.",
+        help="Minimum latency of the response.",
     ),
     click.option(
         "--since", metavar="TIME",
         help="ISO 8601 (UTC), seconds since the epoch, or +SECONDS since the first frame.",
     ),
     click.option("--until", metavar="TIME", help="As --since."),
-    click.option("--keylog", metavar="FILE", help="TLS secrets, as written for SSLKEYLOGFILE."),
+    click.option("--keylog", metavar="FILE", help="TLS secrets, in the format of SSLKEYLOGFILE."),
     click.option(
         "--merge/--no-merge", "is_merging", default=True,
-        help="Merge overlapping captures by timestamp (default), or read one by one.",
+        help="Merge overlapping captures by timestamp (default), or read them in order.",
     ),
 )  # fmt: skip
 
@@ -81,7 +81,7 @@ log_file_options: Decorator[Any] = _all_of(
     _filter("--key", "TEXT", "Log files: keys of records; * and ? are wildcards."),
     click.option(
         "--family", type=click.Choice([*FAMILIES.values(), "none"]),
-        help="Log files whose folder does not tell: which of Kafka's own records they hold.",
+        help="Log files: which of Kafka's own records, if the folder's name does not say.",
     ),
 )  # fmt: skip
 

@@ -10,7 +10,7 @@ from collections import Counter
 from kraftwire.cli.output import say
 from kraftwire.decode.files.findings import FileFinding
 
-_TOLD_MAX = 5
+_SHOWN_MAX = 5
 _UNREADABLE = "unreadable"
 _KINDS = {
     "unknown-file": "files of no known kind",
@@ -19,7 +19,7 @@ _KINDS = {
 }
 
 
-class Complaints:
+class Problems:
     """Reports problems, and at the end how many were left out."""
 
     def __init__(self) -> None:
@@ -27,20 +27,20 @@ class Complaints:
 
     def finding(self, finding: FileFinding) -> None:
         """Report a finding of a file."""
-        self._tell(finding.id, str(finding))
+        self._report(finding.id, str(finding))
 
     def unreadable(self, text: str) -> None:
         """Report an input that cannot be read."""
-        self._tell(_UNREADABLE, text)
+        self._report(_UNREADABLE, text)
 
     def finish(self) -> None:
         """Report how many problems were left out."""
         for kind, words in _KINDS.items():
-            more = self._counts[kind] - _TOLD_MAX
+            more = self._counts[kind] - _SHOWN_MAX
             if more > 0:
                 say(f"kraftwire: {more:,} more {words}")
 
-    def _tell(self, kind: str, text: str) -> None:
+    def _report(self, kind: str, text: str) -> None:
         self._counts[kind] += 1
-        if kind not in _KINDS or self._counts[kind] <= _TOLD_MAX:
+        if kind not in _KINDS or self._counts[kind] <= _SHOWN_MAX:
             say(f"kraftwire: {text}")

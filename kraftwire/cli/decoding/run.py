@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from io import TextIOWrapper
 from typing import IO, Any
 
-from kraftwire.cli.decoding.complaints import Complaints
 from kraftwire.cli.decoding.jobs import in_processes
+from kraftwire.cli.decoding.problems import Problems
 from kraftwire.cli.decoding.progress import Progress
 from kraftwire.cli.output import say
 from kraftwire.collector import collect_rarely
@@ -61,17 +61,17 @@ class Reading:
 
     def read(self, run: Run) -> None:
         """Read the inputs, and report what is wrong with them."""
-        complaints = Complaints()
-        run.totals.files.on_finding = complaints.finding
+        problems = Problems()
+        run.totals.files.on_finding = problems.finding
         try:
-            inputs = Inputs(run, complaints.unreadable, self.kind, self.raw_api, self.is_merging)
+            inputs = Inputs(run, problems.unreadable, self.kind, self.raw_api, self.is_merging)
             if self.is_following:
                 inputs.follow(self.inputs, _wait)
             else:
                 inputs.read(self.inputs)
         finally:
             run.finish()
-        complaints.finish()
+        problems.finish()
 
 
 def show(

@@ -138,13 +138,13 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
 )
 @click.option(
     "--interval", default=30.0, show_default=True, metavar="SECONDS",
-    type=click.FloatRange(min=0), help="Time from one round to the next.",
+    type=click.FloatRange(min=0), help="Time between two rounds.",
 )
 @click.option("--once", is_flag=True, help="Run a single round, then exit.")
 @click.option("--master", default="local[*]", show_default=True, help="Master URL of Spark.")
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="Spark property; repeatable.")
 @click.option("--api", multiple=True, metavar="NAME", help=_API_HELP)
-@click.option("--tag", multiple=True, metavar="KEY=VALUE", help="Kept in the manifest.")
+@click.option("--tag", multiple=True, metavar="KEY=VALUE", help="A tag for the manifest.")
 @click.option("--records", is_flag=True, help="The table records too, of log files.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
 def tail(inputs: tuple[str, ...], **options: Any) -> int:

@@ -12,12 +12,13 @@ from kraftwire.cli.pipeline.ending import Ending
 class Stop(Ending):
     """A context in which Ctrl-C (or SIGTERM) stops the tail after the present round.
 
-    A second one stops it at once, which loses only that round. `tell` reports both.
+    A second one stops it at once, which loses only that round. `report` is called with a line
+    for either.
     """
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, report: Callable[[str], None]) -> None:
         super().__init__()
-        self._tell = tell
+        self._report = report
         self._is_wanted = threading.Event()
         self._is_waiting = False
 
@@ -30,8 +31,8 @@ class Stop(Ending):
 
     def _hear(self, number: int, _frame: FrameType | None) -> None:
         if self._is_wanted.is_set():
-            self._tell("stopped; the next start does this round again")
+            self._report("stopped; the next start does this round again")
             self._interrupt(number)
         if not self._is_waiting:
-            self._tell("stopping after this round; Ctrl-C again stops at once")
+            self._report("stopping after this round; Ctrl-C again stops at once")
         self._is_wanted.set()

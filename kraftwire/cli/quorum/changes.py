@@ -1,6 +1,6 @@
-"""Changes between two looks at a quorum: leaders, voters, snapshots.
+"""Changes between two samples of a quorum: leaders, voters, snapshots.
 
-Owns their wording. Changes that were reversed between two looks stay unseen.
+Owns their wording. A change that is reversed before the next sample is missed.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from kraftwire.client.results import NO_DIRECTORY_ID
 _View = tuple[QuorumInfo, LogInfo | None]
 
 
-def news(before: _View, now: _View) -> list[str]:
-    """Return one line for each change from one look to the next."""
+def changes(before: _View, now: _View) -> list[str]:
+    """Return one line for each change from one sample to the next."""
     return [
-        *_leader_news(before[0], now[0]),
-        *_voter_news(before[0], now[0]),
-        *_log_news(before, now),
-        *_loaded_news(before, now),
+        *_leader_changes(before[0], now[0]),
+        *_voter_changes(before[0], now[0]),
+        *_log_changes(before, now),
+        *_loaded_changes(before, now),
     ]
 
 
-def _leader_news(before: QuorumInfo, now: QuorumInfo) -> Iterator[str]:
+def _leader_changes(before: QuorumInfo, now: QuorumInfo) -> Iterator[str]:
     if now.leader_epoch == before.leader_epoch:
         return
     text = f"node {now.leader_id} leads epoch {now.leader_epoch}"
@@ -33,7 +33,7 @@ def _leader_news(before: QuorumInfo, now: QuorumInfo) -> Iterator[str]:
         yield f"{text}, after {before.leader_id} led epoch {before.leader_epoch}"
 
 
-def _voter_news(before: QuorumInfo, now: QuorumInfo) -> Iterator[str]:
+def _voter_changes(before: QuorumInfo, now: QuorumInfo) -> Iterator[str]:
     old, new = _by_id(before.voters), _by_id(now.voters)
     for id in sorted(new.keys() - old.keys()):
         yield f"{id} has become a voter: voters are {_ids(new)}"
@@ -53,7 +53,7 @@ def _voter_news(before: QuorumInfo, now: QuorumInfo) -> Iterator[str]:
             yield f"{each.id} has begun to fetch as an observer, at offset {each.log_end_offset}"
 
 
-def _log_news(before: _View, now: _View) -> Iterator[str]:
+def _log_changes(before: _View, now: _View) -> Iterator[str]:
     """Return changes of the leader's snapshot and log start; every leader has its own."""
     was, is_ = before[1], now[1]
     if was is None or is_ is None or before[0].leader_id != now[0].leader_id:
@@ -66,7 +66,7 @@ def _log_news(before: _View, now: _View) -> Iterator[str]:
         yield f"leader {leader} has dropped its log before offset {is_.start_offset}"
 
 
-def _loaded_news(before: _View, now: _View) -> Iterator[str]:
+def _loaded_changes(before: _View, now: _View) -> Iterator[str]:
     """Return the replicas that needed records before the leader's log start, and now have them."""
     log = now[1]
     if log is None or log.snapshot is None:

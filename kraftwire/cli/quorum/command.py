@@ -104,8 +104,9 @@ def _described(connection: Connection, *, as_json: bool) -> list[str]:
 
 @quorum.command(context_settings=_HELP)
 @click.option("--interval", type=click.FloatRange(min=0.1), default=1.0, show_default=True,
-              metavar="SECONDS", help="Time between two looks.")
-@click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after this many looks.")
+              metavar="SECONDS", help="Time between two samples.")
+@click.option("--count", type=click.IntRange(min=1), metavar="N",
+              help="Stop after this many samples.")
 @connection_options
 @click.pass_context
 def watch(
@@ -113,7 +114,7 @@ def watch(
 ) -> None:
     """Show the quorum live: leader, epoch, high watermark, lag of each replica.
 
-    Ctrl-C ends it. If the output is not a terminal, a line is printed for each look.
+    Stop it with Ctrl-C. If the output is not a terminal, each sample is one line.
     """
     from kraftwire.cli.quorum.watch import watch_quorum
 

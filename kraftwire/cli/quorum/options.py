@@ -74,18 +74,18 @@ class Connection:
         )
 
     def _say_retry(self) -> Callable[[str], None]:
-        """Return what reports each problem once: at once on a terminal, else after a while."""
+        """Return a function that reports each problem once: at once on a terminal, else later."""
         said: set[str] = set()
         quiet_s = 0.0 if sys.stderr.isatty() else _QUIET_S
 
-        def tell(problem: str) -> None:
+        def report(problem: str) -> None:
             is_time = time.monotonic() - self._started >= quiet_s
             if is_time and problem not in said:
                 said.add(problem)
                 limit = f"retrying for at most {self.timeout_s:.3g} s"
                 say(f"kraftwire quorum: {problem}; {limit}")
 
-        return tell
+        return report
 
 
 _OPTIONS = (
@@ -102,13 +102,13 @@ _OPTIONS = (
     click.option(
         "--command-config",
         metavar="FILE",
-        help="Properties of the client; for add-controller, those of the controller.",
+        help="Properties file of the client; for add-controller, of the controller.",
     ),
     click.option(
         "--timeout",
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
-        help="Give up after this many seconds; 60 by default.",
+        help="Time limit of the whole command; default 60.",
     ),
 )
 

@@ -1,7 +1,7 @@
 """`kraftwire quorum watch`: the quorum as a table updated in place, with the latest changes.
 
-Owns the view and its timing. A failed look is shown, and the next one follows: elections are what
-users watch for.
+Owns the view and its timing. A failed sample is shown and does not end the command: users watch
+elections.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kraftwire.cli.output import put
-from kraftwire.cli.quorum.news import news
+from kraftwire.cli.quorum.changes import changes
 from kraftwire.cli.quorum.options import Connection
 from kraftwire.cli.quorum.output import replicas_with_status
 from kraftwire.client import Admin, LogInfo, QuorumInfo, ReplicaInfo
@@ -25,16 +25,16 @@ from kraftwire.client.cluster import error_detail
 from kraftwire.errors import ApiError, UsageError
 from kraftwire.printable import printable
 
-# A look waits this long for a leader before the view reports that there is none.
-_LOOK_SECONDS_MIN = 2.0
+# A sample waits this long for a leader before the view reports that there is none.
+_SAMPLE_SECONDS_MIN = 2.0
 _UNKNOWN = "?"
 
-# Below the table, the latest news.
-_NEWS_LINES = 8
+# How many of the latest changes are shown below the table.
+_CHANGES_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Sample:
     """The quorum at one moment, or why it was not found.
 
     `log` is None if it is unknown: through brokers, or just after a change of leader.
@@ -47,68 +47,68 @@ class Look:
 
 
 def watch_quorum(connection: Connection, interval_s: float, count: int | None) -> None:
-    """Look at the quorum again and again until Ctrl-C or `count` looks."""
-    admin = connection.admin(timeout_s=max(_LOOK_SECONDS_MIN, interval_s))
+    """Sample the quorum and show it, until Ctrl-C or `count` times."""
+    admin = connection.admin(timeout_s=max(_SAMPLE_SECONDS_MIN, interval_s))
     has_log = connection.bootstrap_controller is not None
     console = Console()
-    looks = _looks(admin, interval_s, count, has_log=has_log)
+    samples = _samples(admin, interval_s, count, has_log=has_log)
     try:
         if console.is_terminal:
-            _watch_live(console, looks)
+            _watch_live(console, samples)
         else:
-            _watch_lines(looks)
+            _watch_lines(samples)
     except KeyboardInterrupt:
         return
 
 
-def _watch_lines(looks: Iterator[Look]) -> None:
-    for look, found in _with_news(looks):
+def _watch_lines(samples: Iterator[Sample]) -> None:
+    for sample, found in _with_changes(samples):
         for text in found:
-            put(f"{_moment(look.time_ms)}  {text}")
-        put(quorum_line(look))
+            put(f"{_moment(sample.time_ms)}  {text}")
+        put(quorum_line(sample))
 
 
-def _watch_live(console: Console, looks: Iterator[Look]) -> None:
-    last: Look | None = None
-    lines: deque[str] = deque(maxlen=_NEWS_LINES)
+def _watch_live(console: Console, samples: Iterator[Sample]) -> None:
+    last: Sample | None = None
+    lines: deque[str] = deque(maxlen=_CHANGES_SHOWN)
     with Live(console=console, auto_refresh=False) as live:
-        for look, found in _with_news(looks):
-            lines.extend(f"{_moment(look.time_ms)}  {text}" for text in found)
-            if look.info is not None:
-                last = look
-            shown = Look(look.time_ms) if last is None else last
-            view = quorum_view(shown, look.problem, lines, now_ms=look.time_ms)
+        for sample, found in _with_changes(samples):
+            lines.extend(f"{_moment(sample.time_ms)}  {text}" for text in found)
+            if sample.info is not None:
+                last = sample
+            shown = Sample(sample.time_ms) if last is None else last
+            view = quorum_view(shown, sample.problem, lines, now_ms=sample.time_ms)
             live.update(view, refresh=True)
 
 
-def _with_news(looks: Iterator[Look]) -> Iterator[tuple[Look, list[str]]]:
-    """Yield each look with the changes since the last successful one."""
-    before: Look | None = None
-    for look in looks:
+def _with_changes(samples: Iterator[Sample]) -> Iterator[tuple[Sample, list[str]]]:
+    """Yield each sample with the changes since the last successful one."""
+    before: Sample | None = None
+    for sample in samples:
         found: list[str] = []
-        if look.info is not None:
+        if sample.info is not None:
             if before is not None and before.info is not None:
-                found = news((before.info, before.log), (look.info, look.log))
+                found = changes((before.info, before.log), (sample.info, sample.log))
             # An unknown log is not a change.
-            log = look.log or (before.log if before is not None else None)
-            before = Look(look.time_ms, look.info, log)
-        yield look, found
+            log = sample.log or (before.log if before is not None else None)
+            before = Sample(sample.time_ms, sample.info, log)
+        yield sample, found
 
 
-def _looks(
+def _samples(
     admin: Admin, interval_s: float, count: int | None, *, has_log: bool
-) -> Iterator[Look]:
-    """Yield a look per interval, successful or not."""
+) -> Iterator[Sample]:
+    """Yield a sample per interval, successful or not."""
     done = 0
     while count is None or done < count:
         started = time.monotonic()
         try:
             info = admin.describe_quorum()
             log = _log_of(admin, info) if has_log else None
-            look = Look(_now_ms(), info, log)
+            sample = Sample(_now_ms(), info, log)
         except ApiError as error:
-            look = Look(_now_ms(), problem=error_detail(error))
-        yield look
+            sample = Sample(_now_ms(), problem=error_detail(error))
+        yield sample
         done += 1
         if done != count:
             time.sleep(max(0.0, started + interval_s - time.monotonic()))
@@ -121,32 +121,34 @@ def _log_of(admin: Admin, info: QuorumInfo) -> LogInfo | None:
         return None  # the leader has changed, or its address is not known yet
 
 
-def quorum_line(look: Look) -> str:
-    """Return a look in one line, for output that is not a terminal."""
-    moment, info = _moment(look.time_ms), look.info
+def quorum_line(sample: Sample) -> str:
+    """Return a sample in one line, for output that is not a terminal."""
+    moment, info = _moment(sample.time_ms), sample.info
     if info is None:
-        return f"{moment}  no answer of a leader: {look.problem}"
+        return f"{moment}  no answer of a leader: {sample.problem}"
     lags = ", ".join(
         f"{replica.id} {status.lower()} {_text(info.lag(replica))}"
         for replica, status in replicas_with_status(info)
     )
     head = f"leader {info.leader_id} epoch {info.leader_epoch}"
     line = f"{moment}  {head} high watermark {info.high_watermark}; lag: {lags}"
-    return f"{line}; {_log_text(look.log)}" if look.log else line
+    return f"{line}; {_log_text(sample.log)}" if sample.log else line
 
 
 def quorum_view(
-    look: Look, problem: str, lines: Sequence[str], *, now_ms: int
+    sample: Sample, problem: str, lines: Sequence[str], *, now_ms: int
 ) -> RenderableType:
-    """Return a look as a table with the latest changes; with a problem, the last successful look
-    and the error."""
+    """Return a sample as a table, with the latest changes.
+
+    With a `problem`, `sample` is the last successful one, and the problem is shown below it.
+    """
     parts: list[RenderableType] = []
-    if look.info is not None:
-        info = look.info
+    if sample.info is not None:
+        info = sample.info
         head = Text(f"leader {info.leader_id}", style="bold")
         head.append(f"   epoch {info.leader_epoch}   high watermark {info.high_watermark}", "")
-        if look.log is not None:
-            head.append(printable(f"   {_log_text(look.log)}"), "")
+        if sample.log is not None:
+            head.append(printable(f"   {_log_text(sample.log)}"), "")
         parts += [head, _table(info, now_ms)]
     if problem:
         parts.append(Text(printable(f"no answer of a leader: {problem}"), style="red"))

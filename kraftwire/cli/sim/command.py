@@ -81,7 +81,7 @@ def run(
     if coverage and not as_json:
         _print_coverage(totals)
     put(*([json.dumps(totals.to_json())] if as_json else _summary(totals, seconds)))
-    lacking = _tell_missing(totals, require_coverage) if require_coverage is not None else False
+    lacking = _print_missing(totals, require_coverage) if require_coverage is not None else False
     return _FAILED if totals.violations or lacking else 0
 
 
@@ -129,7 +129,7 @@ def _print_coverage(totals: Totals) -> None:
         put(f"{totals.coverage[name]:12,}  {name}: {sentence}")
 
 
-def _tell_missing(totals: Totals, least: int) -> bool:
+def _print_missing(totals: Totals, least: int) -> bool:
     """Print the situations that were reached too rarely. Returns whether there were any."""
     found = missing(totals.coverage, least)
     for name in found:

@@ -56,9 +56,9 @@ def test_a_controller_is_added_as_its_files_describe_it(
             "CONTROLLER://127.0.0.1:9004, INSIDE://localhost:9005\n"
         )
         assert say(capsys, *arguments, "--dry-run") == (0, f"DRY RUN of adding {expected}", "")
-        assert broker.asked == []
+        assert broker.requests == []
         assert say(capsys, *arguments) == (0, f"Added {expected}", "")
-        request = broker.asked[-1]
+        request = broker.requests[-1]
         assert isinstance(request, AddRaftVoterRequest)
         assert (request.voter_id, request.voter_directory_id) == (4, uuid_from_text(DIRECTORY_ID))
         assert [(each.name, each.host, each.port) for each in request.listeners] == [

@@ -1,4 +1,4 @@
-"""`kraftwire quorum watch`: what each look shows, and what is new since the last one."""
+"""`kraftwire quorum watch`: what each sample shows, and what has changed since the last one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from kraftwire.cli.main import main
-from kraftwire.cli.quorum.news import news
-from kraftwire.cli.quorum.watch import Look, quorum_line, quorum_view
+from kraftwire.cli.quorum.changes import changes
+from kraftwire.cli.quorum.watch import Sample, quorum_line, quorum_view
 from kraftwire.client import Endpoint, LogInfo, QuorumInfo, ReplicaInfo
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse, ReplicaState
 from kraftwire.messages.fetch_request import FetchRequest
@@ -109,17 +109,17 @@ def test_what_is_new_of_leaders_and_voters(
     before: QuorumInfo, now: QuorumInfo, lines: list[str]
 ) -> None:
     """Each change in one line, and nothing while nothing changes."""
-    assert news((before, None), (now, None)) == lines
+    assert changes((before, None), (now, None)) == lines
 
 
 def test_what_is_new_of_snapshots() -> None:
     """Only for one leader: each node writes its own."""
     written = "leader 1 has written snapshot 90-4"
     dropped = "leader 1 has dropped its log before offset 80"
-    assert news((THREE, OLD_LOG), (THREE, NEW_LOG)) == [written, dropped]
-    assert news((THREE, NEW_LOG), (THREE, NEW_LOG)) == []
+    assert changes((THREE, OLD_LOG), (THREE, NEW_LOG)) == [written, dropped]
+    assert changes((THREE, NEW_LOG), (THREE, NEW_LOG)) == []
     other = quorum(replica(1), replica(2), replica(3), leader=2, epoch=5)
-    assert news((THREE, OLD_LOG), (other, NEW_LOG))[1:] == []
+    assert changes((THREE, OLD_LOG), (other, NEW_LOG))[1:] == []
 
 
 @pytest.mark.parametrize(
@@ -140,19 +140,19 @@ def test_a_replica_that_could_not_read_the_records_has_loaded_the_snapshot(
     """DescribeQuorum does not say so, but there is no other way past the start of the log."""
     before = quorum(replica(1), observers=(replica(4, was),))
     now = quorum(replica(1), observers=(replica(4, is_),))
-    found = news((before, log), (now, log))
+    found = changes((before, log), (now, log))
     expected = f"4 was at offset {max(0, was)} and is past snapshot 90-4: it has loaded it"
     assert found == [expected] * is_loaded
 
 
 @pytest.fixture
 def controller() -> Iterator[FakeNode]:
-    """A controller that leads its own quorum, which changes from look to look."""
+    """A controller that leads its own quorum, which changes from sample to sample."""
     with FakeNode() as node:
-        looks = [(10, [2]), (10, [2, 3]), (12, [2, 3])]
+        samples = [(10, [2]), (10, [2, 3]), (12, [2, 3])]
 
         def describe(_: object) -> DescribeQuorumResponse:
-            end, ids = looks.pop(0) if len(looks) > 1 else looks[0]
+            end, ids = samples.pop(0) if len(samples) > 1 else samples[0]
             voters = [ReplicaState(replica_id=id, log_end_offset=end) for id in ids]
             return quorum_state(2, 3, voters=voters)
 
@@ -171,21 +171,21 @@ def fetched(snapshot: tuple[int, int] | None, error: int = 0) -> FetchResponse:
 
 
 def watch(
-    capsys: pytest.CaptureFixture[str], node: FakeNode, looks: int = 2
+    capsys: pytest.CaptureFixture[str], node: FakeNode, samples: int = 2
 ) -> list[str]:
-    """The lines of some looks, without their times."""
+    """The lines of some samples, without their times."""
     arguments = ["--interval", "0.1", "--bootstrap-controller", node.address]
-    assert main(["quorum", "watch", "--count", str(looks), *arguments]) == 0
+    assert main(["quorum", "watch", "--count", str(samples), *arguments]) == 0
     return [line.partition("  ")[2] for line in capsys.readouterr().out.splitlines()]
 
 
-def test_without_a_terminal_there_is_a_line_per_look_and_per_news(
+def test_without_a_terminal_there_is_a_line_per_sample_and_per_change(
     capsys: pytest.CaptureFixture[str], controller: FakeNode
 ) -> None:
     """The output can then be written to a file."""
-    first, news_, second, third = watch(capsys, controller, 3)
+    first, change, second, third = watch(capsys, controller, 3)
     assert first == "leader 2 epoch 3 high watermark 10; lag: 2 leader 0"
-    assert news_ == "3 has become a voter: voters are 2, 3"
+    assert change == "3 has become a voter: voters are 2, 3"
     assert second.endswith("lag: 2 leader 0, 3 follower 0")
     assert third.endswith("lag: 2 leader 0, 3 follower 0")
 
@@ -200,7 +200,7 @@ def test_the_leaders_log_and_snapshot_are_requested(
     assert lines[0].endswith("; log from 5")
     assert lines[-2] == "leader 2 has written snapshot 8-3"
     assert lines[-1].endswith("; log from 5, snapshot 8-3")
-    sent = next(each for each in controller.asked if isinstance(each, FetchRequest))
+    sent = next(each for each in controller.requests if isinstance(each, FetchRequest))
     partition = sent.topics[0].partitions[0]
     assert (partition.current_leader_epoch, partition.fetch_offset, sent.max_wait_ms) == (3, 0, 0)
     assert sent.replica_state is None or sent.replica_state.replica_id == -1
@@ -216,24 +216,24 @@ def test_a_leader_that_does_not_report_its_log_is_still_watched(
         fetched((8, 3)),
     ]
     controller.answers[FETCH] = lambda _: answers.pop(0)
-    first, news_, second, third = watch(capsys, controller, 3)
+    first, change, second, third = watch(capsys, controller, 3)
     assert first.endswith("snapshot 8-3")
-    assert "voter" in news_
+    assert "voter" in change
     assert "snapshot" not in second
     assert third.endswith("snapshot 8-3")
 
 
 def test_a_look_that_fails_is_a_line_too() -> None:
     """People watch in order to see elections."""
-    line = quorum_line(Look(NOW_MS, problem="nobody leads"))
+    line = quorum_line(Sample(NOW_MS, problem="nobody leads"))
     assert line == f"{MOMENT}  no answer of a leader: nobody leads"
 
 
 def test_the_view_has_the_table_the_problem_and_the_news() -> None:
-    """On a terminal the last good look stays, with the present problem."""
+    """On a terminal the last good sample stays, with the present problem."""
     stream = io.StringIO()
     view = quorum_view(
-        Look(NOW_MS, THREE, NEW_LOG), "nobody leads", [f"{MOMENT}  news"], now_ms=NOW_MS + 3000
+        Sample(NOW_MS, THREE, NEW_LOG), "nobody leads", [f"{MOMENT}  change"], now_ms=NOW_MS + 3000
     )
     Console(file=stream, width=120).print(view)
     head, columns, *rows, problem, last = stream.getvalue().splitlines()
@@ -246,4 +246,4 @@ def test_the_view_has_the_table_the_problem_and_the_news() -> None:
     ]
     assert "3.0 s" in rows[0]
     assert problem == "no answer of a leader: nobody leads"
-    assert last == f"{MOMENT}  news"
+    assert last == f"{MOMENT}  change"
