@@ -89,13 +89,13 @@ def _last_vote(capture: Path) -> _Vote | None:
     found = None
     options = Options(filters=FilterOptions(api=("Vote",)))
     for exchange in kraftwire.decode.exchanges(capture, options=options):
-        asked, told = exchange.request_body, exchange.response_body
-        if not isinstance(asked, VoteRequest) or not isinstance(told, VoteResponse):
+        request, answer = exchange.request_body, exchange.response_body
+        if not isinstance(request, VoteRequest) or not isinstance(answer, VoteResponse):
             continue
         response = exchange.response
-        if response is None or not asked.topics or not told.topics:
+        if response is None or not request.topics or not answer.topics:
             continue
-        wanted, given = asked.topics[0].partitions[0], told.topics[0].partitions[0]
+        wanted, given = request.topics[0].partitions[0], answer.topics[0].partitions[0]
         if given.vote_granted and not wanted.pre_vote:
             version, data = response.api_version or 0, bytes(response.data)
             found = _Vote(wanted.replica_id, wanted.replica_epoch, version, data)

@@ -108,19 +108,19 @@ class Speech:
             ),
         }
 
-    def response(self, asked: Message) -> tuple[Message, int] | None:
+    def response(self, request: Message) -> tuple[Message, int] | None:
         """A response to a request."""
         source, core = self.source, self.lone.core
         who, epoch = source.choice([-1, 1, 2, 2, 3, 9]), self._epoch()
         error = source.choice(ERRORS)
         if source.random() < (0.95 if self.is_careful else 0.7):
             who, error = core.leader_id, 0
-        name = asked.NAME.replace("Request", "Response")
+        name = request.NAME.replace("Request", "Response")
         kind = messages.find(name)
         granted = source.random() < 0.6
         made: dict[str, Callable[[], Message]] = {
             "FetchResponse": lambda: self._fetched(who, epoch, error),
-            "FetchSnapshotResponse": lambda: self._part(asked, who, epoch, error),
+            "FetchSnapshotResponse": lambda: self._part(request, who, epoch, error),
             "VoteResponse": lambda: peer.voted(
                 epoch, is_granted=granted, leader=who, error=error
             ),
@@ -160,10 +160,10 @@ class Speech:
             error=error,
         )
 
-    def _part(self, asked: Any, who: int, epoch: int, error: int) -> Message:
+    def _part(self, request: Any, who: int, epoch: int, error: int) -> Message:
         """Bytes of the requested snapshot, which is a correct one in most cases."""
         source = self.source
-        partition = asked.topics[0].partitions[0]
+        partition = request.topics[0].partitions[0]
         named = OffsetAndEpoch(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
         # The voters differ by snapshot, not by part: otherwise no file would be correct.
         voters = voters_control(dynamic_set([1, 2, 3, 4][named.offset % 3 :]))

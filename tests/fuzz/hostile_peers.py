@@ -223,15 +223,15 @@ class Hostile:
         reply: Any = next((one for one in replies if one.NAME == "VoteResponse"), None)
         if reply is None or not reply.topics or not message.topics:
             return
-        asked = message.topics[0].partitions[0]
-        if asked.pre_vote and asked.replica_epoch <= before.epoch:
+        vote = message.topics[0].partitions[0]
+        if vote.pre_vote and vote.replica_epoch <= before.epoch:
             assert self.stored == before, "S19: a pre-vote changed what is stored"
         if not reply.topics[0].partitions[0].vote_granted:
             return
-        offered = (asked.last_offset_epoch, asked.last_offset)
-        epoch, candidate = asked.replica_epoch, asked.replica_id
+        offered = (vote.last_offset_epoch, vote.last_offset)
+        epoch, candidate = vote.replica_epoch, vote.replica_id
         known = self.votes.get(epoch)
-        if asked.pre_vote:
+        if vote.pre_vote:
             assert offered >= last, f"S4: a pre-vote for {offered} with {last}"
             return
         kept = self.stored_then

@@ -98,13 +98,13 @@ def capture(path: Path) -> Path:
         head = RequestHeader(
             request_api_key=key, request_api_version=version, correlation_id=number, client_id=NAME
         )
-        asked = filled(messages.request_class(key), version)
-        session.client(frame(encode_request(head, asked)))
+        message = filled(messages.request_class(key), version)
+        session.client(frame(encode_request(head, message)))
         answered = filled(messages.response_class(key), version)
         reply = ResponseHeader(correlation_id=number)
         session.server(frame(encode_response(reply, answered, version)))
     # Something that cannot be decoded, for the findings.
-    session.client(frame(encode_request(head, asked)[:-3])).server(b"\0\0\0\x06\0\0\xff\xffab")
+    session.client(frame(encode_request(head, message)[:-3])).server(b"\0\0\0\x06\0\0\xff\xffab")
     path.write_bytes(pcap_of(session.close().segments))
     return path
 

@@ -101,8 +101,8 @@ def test_a_connection_continues_after_a_dropped_frame(tmp_path: Path) -> None:
     segments = [*first.segments, *_half_frames(1_500, 30_000), *rest.segments]
     frames = list(Capture(str(_packed(tmp_path / "capture.pcap.gz", segments))))
     mine = [frame for frame in frames if frame.connection.startswith("10.9.0.1:")]
-    asked = [frame for frame in mine if frame.is_request]
+    requests = [frame for frame in mine if frame.is_request]
     answered = [frame for frame in mine if not frame.is_request]
-    assert [frame.correlation_id for frame in asked] == [1, 2, 3]
-    assert [bool(frame.missing) for frame in asked] == [False, True, False]
+    assert [frame.correlation_id for frame in requests] == [1, 2, 3]
+    assert [bool(frame.missing) for frame in requests] == [False, True, False]
     assert sorted(frame.correlation_id or 0 for frame in answered) == [1, 2, 3]

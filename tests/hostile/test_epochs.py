@@ -44,8 +44,8 @@ def test_the_last_epoch_is_never_accepted(sender: int, make: type[Message]) -> N
     lone = follower(has_fetched=False)
     assert code(lone, make(sender, EPOCH_MAX)) == ErrorCode.BROKER_NOT_AVAILABLE
     assert lone.core.epoch == 3
-    told = [note.text for note in lone.all_of(Note) if note.key == "epoch-refused"]
-    assert f"{sender} would move the epoch from 3 to {EPOCH_MAX}" in told[-1]
+    refused = [note.text for note in lone.all_of(Note) if note.key == "epoch-refused"]
+    assert f"{sender} would move the epoch from 3 to {EPOCH_MAX}" in refused[-1]
     lone.restart()
     lone.lead()
     assert lone.core.epoch == 4

@@ -90,9 +90,9 @@ def test_other_bytes_at_the_same_place_are_reported(back: int, tmp_path: Path) -
     before = segments[at - 2].payload[-back:] if back else b""
     segments.insert(at + 1, _again(segments[at], before + evil, back=back))
     frames, capture = decode_segments(tmp_path, segments)
-    told = [each for one in frames for each in one.findings]
-    assert [each[0] for each in told] == ["conflict"]
-    assert f"{len(evil)} bytes came twice" in told[0][3]
+    findings = [each for one in frames for each in one.findings]
+    assert [each[0] for each in findings] == ["conflict"]
+    assert f"{len(evil)} bytes came twice" in findings[0][3]
     assert capture.health.conflicts == 1
     assert capture.health.is_undecoded
 

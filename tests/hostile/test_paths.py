@@ -47,11 +47,11 @@ def test_a_deep_folder_is_walked(tmp_path: Path, name: str) -> None:
     """It ended in a traceback."""
     _deep(tmp_path, name)
     try:
-        told: list[KraftwireError] = []
-        assert list(walk([tmp_path], told.append)) == []
-        assert len(told) == (name == "four")
-        assert all("File name too long" in str(error) for error in told)
-        assert all(len(str(error)) < 500 for error in told)
+        errors: list[KraftwireError] = []
+        assert list(walk([tmp_path], errors.append)) == []
+        assert len(errors) == (name == "four")
+        assert all("File name too long" in str(error) for error in errors)
+        assert all(len(str(error)) < 500 for error in errors)
         assert decode(tmp_path).code == 1
     finally:
         _remove(tmp_path, name)

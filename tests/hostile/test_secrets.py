@@ -211,8 +211,8 @@ def test_records_of_a_topic_id_that_nobody_has_named(
     }  # fmt: skip
     topic = {"topicId": "AAAAAAAAAAAAAAAAAAAACQ", "partitions": [partition]}
     body = {"throttleTimeMs": 0, "errorCode": 0, "sessionId": 0, "responses": [topic]}
-    asked = messages.find("FetchRequest")(max_wait_ms=1, min_bytes=1)
-    session = Session().open().client(frame(request("Fetch", 16, asked)))
+    fetch = messages.find("FetchRequest")(max_wait_ms=1, min_bytes=1)
+    session = Session().open().client(frame(request("Fetch", 16, fetch)))
     answer = response("Fetch", 16, body)
     session.server(frame(answer[: len(answer) - cut]))
     path = tmp_path / "a.pcap"

@@ -142,5 +142,5 @@ async def test_a_long_name_of_software_is_refused(
             client_software_name="a" * size, client_software_version="1"
         )
         await stream.send_all(request_frame(name, 3))
-        told = await stream.receive_some(1 << 16)
-        assert int.from_bytes(told[8:10], "big") == expected
+        answer = await stream.receive_some(1 << 16)
+        assert int.from_bytes(answer[8:10], "big") == expected

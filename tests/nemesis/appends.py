@@ -190,11 +190,11 @@ class _Client:
         answer = self.ask(DescribeQuorumRequest(topics=[topic]))
         if not isinstance(answer, DescribeQuorumResponse) or not answer.topics:
             return None
-        told = answer.topics[0].partitions[0]
-        if told.error_code != ErrorCode.NONE or told.leader_id != node_id:
+        partition = answer.topics[0].partitions[0]
+        if partition.error_code != ErrorCode.NONE or partition.leader_id != node_id:
             return None
         now = time.monotonic()
-        return Look(node_id, told.leader_epoch, told.high_watermark, called, now)
+        return Look(node_id, partition.leader_epoch, partition.high_watermark, called, now)
 
     def ask(self, request: Message) -> Message | None:
         """One answer; None if there is none: the next call then opens a new connection."""

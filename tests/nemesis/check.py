@@ -28,13 +28,15 @@ class Committed:
     end_offset: int
     control: frozenset[int] = frozenset()
 
-    def is_at(self, told: int, place: int) -> bool:
-        """Whether a record may be at `place` if the answer named the offset `told`.
+    def is_at(self, answered: int, place: int) -> bool:
+        """Whether a record may be at `place` if the answer named the offset `answered`.
 
         A Java controller names the offset that it expects. Where a change of the voters comes in
         between, which the raft layer appends by itself, the record stands right after that.
         """
-        return told <= place and all(offset in self.control for offset in range(told, place))
+        return answered <= place and all(
+            offset in self.control for offset in range(answered, place)
+        )
 
 
 def check(history: History, log: Committed) -> list[str]:
@@ -83,7 +85,7 @@ def _check_looks(history: History, log: Committed) -> list[str]:
     """A high watermark stays committed, and is above everything its leader acknowledged before.
 
     A deposed leader that does not know it yet may show an old one, but only of its own epoch: what
-    was acknowledged in that epoch or an older one, before it was asked, lies below.
+    was acknowledged in that epoch or an older one, before the request, lies below.
     """
     found = [
         f"taken back: node {look.node_id} said that {look.high_watermark} was committed in epoch "

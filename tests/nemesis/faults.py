@@ -159,6 +159,6 @@ class Faults:
 
 def _leads(member: Member) -> bool:
     """Whether it reports that it leads; one that is slow to answer does not count."""
-    told = member.describe(1.0)
-    is_leader = told is not None and told.error_code == ErrorCode.NONE
-    return is_leader and told is not None and told.leader_id == member.node_id
+    described = member.describe(1.0)
+    is_leader = described is not None and described.error_code == ErrorCode.NONE
+    return is_leader and described is not None and described.leader_id == member.node_id

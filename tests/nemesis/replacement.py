@@ -76,10 +76,10 @@ class Replacement:
     def _voters(self) -> set[tuple[int, str]]:
         """Ids and directories of the voters according to the leader; empty without one."""
         for member in self._quorum.running():
-            told = member.describe(_CALL_SECONDS) if member.is_controller else None
-            if told is not None and told.leader_id == member.node_id and not told.error_code:
+            info = member.describe(_CALL_SECONDS) if member.is_controller else None
+            if info is not None and info.leader_id == member.node_id and not info.error_code:
                 return {
                     (one.replica_id, uuid_to_text(one.replica_directory_id))
-                    for one in told.current_voters
+                    for one in info.current_voters
                 }
         return set()

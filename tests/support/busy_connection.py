@@ -20,16 +20,16 @@ _Pair = tuple[bytes, bytes | None]
 @cache
 def _pairs(path: Path) -> list[_Pair]:
     """The exchanges of a capture, in order of their requests."""
-    asked: dict[int, bytes] = {}
+    requests: dict[int, bytes] = {}
     answers: dict[int, bytes] = {}
     # Kept alive, so that an identity belongs to one request alone.
     frames = list(Capture(str(path)))
     for each in frames:
         if each.is_request:
-            asked[id(each.request)] = frame(each.data)
+            requests[id(each.request)] = frame(each.data)
         else:
             answers[id(each.request)] = frame(each.data)
-    return [(data, answers.get(key)) for key, data in asked.items()]
+    return [(data, answers.get(key)) for key, data in requests.items()]
 
 
 def busy_connection(

@@ -31,7 +31,7 @@ class Decoded:
     """The lines of a run, its messages about unreadable inputs, and its totals."""
 
     text: bytes
-    told: list[str]
+    problems: list[str]
     totals: Totals
 
     @property
@@ -43,7 +43,7 @@ class Decoded:
 def decode(*paths: Path, options: FilterOptions | None = None, **form: Any) -> Decoded:
     """Decode inputs into JSON lines; `form` as of `RecordsForm`."""
     out = io.BytesIO()
-    told: list[str] = []
+    problems: list[str] = []
     wanted = Options(
         records=form.get("detail", "full"),
         show_secrets=form.get("show_secrets", False),
@@ -51,9 +51,9 @@ def decode(*paths: Path, options: FilterOptions | None = None, **form: Any) -> D
     )
     memory = Memory()
     run = Run(wanted, JsonLines(out, settings=wanted.settings(memory)), memory)
-    Inputs(run, told.append).read([str(path) for path in paths])
+    Inputs(run, problems.append).read([str(path) for path in paths])
     run.finish()
-    return Decoded(out.getvalue(), told, run.totals)
+    return Decoded(out.getvalue(), problems, run.totals)
 
 
 def decoded_frames(path: Path, **form: Any) -> list[DecodedFrame]:

@@ -238,7 +238,7 @@ class Host:
         self.submitted: list[ev.Event] = []
         self.waiting: set[int] = set()
         self.replies: dict[int, Any] = {}
-        self.told: list[fx.Effect] = []
+        self.notes: list[fx.Effect] = []
 
     def submit(self, event: ev.Event) -> None:
         self.submitted.append(event)
@@ -255,14 +255,14 @@ class Host:
         self.replies[token] = message
 
     def tell(self, effect: Any) -> None:
-        self.told.append(effect)
+        self.notes.append(effect)
 
     reset_connections = decided = committed = tell
     role_changed = voters_changed = note = shut_down = tell
 
 
 class Listener:
-    """A state machine that records what it is told; its state is what was applied."""
+    """A state machine that records its calls; its state is what was applied."""
 
     def __init__(self) -> None:
         self.batches: list[RecordBatch] = []

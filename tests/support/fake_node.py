@@ -47,7 +47,7 @@ class FakeNode:
 
     `answers` maps API keys to functions from request to response; None leaves a request
     unanswered. `versions` narrows the offered versions; the default is all that the schemas know.
-    `asked` are the requests so far, without the first ApiVersions of each connection.
+    `requests` are the requests so far, without the first ApiVersions of each connection.
     Order: use it as a context manager.
     """
 
@@ -57,7 +57,7 @@ class FakeNode:
         versions: Mapping[int, tuple[int, int]] | None = None,
     ) -> None:
         self.answers: dict[int, Answer] = dict(answers or {})
-        self.asked: list[Message] = []
+        self.requests: list[Message] = []
         self._versions = dict(versions or {})
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -113,7 +113,7 @@ class FakeNode:
             response = self._offer()
         else:
             if is_greeted:
-                self.asked.append(request)
+                self.requests.append(request)
             response = self.answers[request.API_KEY](request)
         if response is not None:
             reply = ResponseHeader(correlation_id=header.correlation_id)

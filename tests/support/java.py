@@ -253,8 +253,8 @@ class JavaTools:
         line = self._process.stdout.readline()
         deadline.cancel()
         assert line, f"{tool} {words} ended its JVM or was stuck"
-        told = json.loads(line)
-        return subprocess.CompletedProcess(words, told["code"], told["out"], told["err"])
+        result = json.loads(line)
+        return subprocess.CompletedProcess(words, result["code"], result["out"], result["err"])
 
 
 @functools.cache

@@ -131,8 +131,8 @@ class KafkaNode:
         config = self.write_config()
         words = ("format", "-t", cluster_id, "-c", config, *options)
         if self.release == KAFKA:
-            told = shared_tools().run("storage", *words)
-            assert told.returncode == 0, f"{told.stdout}\n{told.stderr}"
+            result = shared_tools().run("storage", *words)
+            assert result.returncode == 0, f"{result.stdout}\n{result.stderr}"
         else:
             run_kafka_tool("kafka.tools.StorageTool", *words, release=self.release)
 

@@ -100,8 +100,8 @@ class Script:
         for command in commands:
             name, *words = shlex.split(command)
             handler: Callable[..., list[str] | None] = getattr(self, f"do_{name}")
-            asked = handler(*words) or []
-            output += self._news() + asked
+            answers = handler(*words) or []
+            output += self._news() + answers
         return output
 
     def _news(self) -> list[str]:

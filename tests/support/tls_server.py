@@ -20,7 +20,7 @@ from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.protocol.envelope import encode_response
 from kraftwire.protocol.headers import peek_request
 from tests.support.pcap_builder import Segment, Session
-from tests.support.tls_talk import certificate
+from tests.support.tls_session import certificate
 
 _API_VERSIONS, _METADATA = 18, 3
 _VERSIONS = {_API_VERSIONS: (0, 4), _METADATA: (0, 12)}

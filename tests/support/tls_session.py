@@ -37,7 +37,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
 
 @dataclass
-class TlsTalk:
+class TlsSession:
     """A client and a server that have agreed on keys, and their session.
 
     `cipher` is a name of OpenSSL for TLS 1.2; None stands for TLS 1.3. `keylog` is the file with

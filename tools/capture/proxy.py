@@ -114,7 +114,7 @@ async def _pass_requests(
     while data := bytes(await client.receive_some(_READ_BYTES)):
         recorder.add(data, from_client=True)
         if rewriter is not None:
-            rewriter.see_request(data)
+            rewriter.on_request(data)
         await server.send_all(data)
     recorder.end(by_client=True)
     await server.send_eof()

@@ -38,7 +38,7 @@ _NAMING = {
 class Rewriter:
     """One connection's answers.
 
-    Order: `see_request` gets what the client sent before `answer` gets what the server did.
+    Order: `on_request` gets what the client sent before `answer` gets what the server did.
     Raises: WireError if the bytes are not Kafka's frames; the connection is then unusable.
     """
 
@@ -47,36 +47,36 @@ class Rewriter:
         self._requests = FrameBuffer()
         self._responses = FrameBuffer()
         # Correlation id -> API key and version of requests whose answers name nodes.
-        self._asked: dict[int, tuple[int, int]] = {}
+        self._expected: dict[int, tuple[int, int]] = {}
 
-    def see_request(self, data: bytes) -> None:
+    def on_request(self, data: bytes) -> None:
         """Record which answers to expect."""
         for payload in self._requests.feed(data):
             header, _ = decode_request_header(payload)
             if header.request_api_key in _NAMING:
-                asked = (header.request_api_key, header.request_api_version)
-                self._asked[header.correlation_id] = asked
+                api = (header.request_api_key, header.request_api_version)
+                self._expected[header.correlation_id] = api
 
     def answer(self, data: bytes) -> bytes:
         """Return the bytes for the client in place of the server's; whole frames only."""
         return b"".join(frame(self._rewritten(each)) for each in self._responses.feed(data))
 
     def _rewritten(self, payload: bytes) -> bytes:
-        asked = self._asked.pop(int.from_bytes(payload[:4], signed=True), None)
-        if asked is None:
+        api = self._expected.pop(int.from_bytes(payload[:4], signed=True), None)
+        if api is None:
             return payload
         try:
-            header, body, end = decode_response(payload, *asked)
+            header, body, end = decode_response(payload, *api)
         except WireError:
             return payload
         is_changed = False
         for node in _nodes(body):
-            told = self._redirect(node.host, node.port)
-            is_changed |= told != (node.host, node.port)
-            node.host, node.port = told
+            address = self._redirect(node.host, node.port)
+            is_changed |= address != (node.host, node.port)
+            node.host, node.port = address
         if not is_changed:
             return payload
-        return encode_response(header, body, asked[1]) + payload[end:]
+        return encode_response(header, body, api[1]) + payload[end:]
 
 
 def _nodes(body: Message) -> Iterator[Any]:

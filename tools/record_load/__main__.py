@@ -12,7 +12,7 @@ from tools.record_load.load import record
 
 # Frames of clients that keep up are smaller than this on average; a busy machine needs more time.
 MEAN_SIZE_MAX = 8_000
-PACES = (1.0, 0.5, 0.25)
+RATES = (1.0, 0.5, 0.25)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -25,12 +25,12 @@ def main(arguments: list[str] | None = None) -> int:
     # Written under another name and renamed, so that a broken recording never looks complete.
     options.file.parent.mkdir(parents=True, exist_ok=True)
     part = options.file.with_suffix(".part")
-    for pace in PACES:
+    for rate in RATES:
         with tempfile.TemporaryDirectory(prefix="record-load-") as folder:
-            capture, mix = record(part, options.megabytes * 1_000_000, Path(folder), pace=pace)
+            capture, mix = record(part, options.megabytes * 1_000_000, Path(folder), rate=rate)
         if mix.mean_size < MEAN_SIZE_MAX:
             break
-        print(f"{mix.mean_size:,.0f} bytes per frame: the machine is too busy for this pace")
+        print(f"{mix.mean_size:,.0f} bytes per frame: the machine is too busy for this rate")
     part.rename(options.file)
     print("\n".join(mix.lines()))
     print(

@@ -44,10 +44,10 @@ STREAMS = (
 )
 
 
-def record(path: Path, size: int, folder: Path, *, pace: float = 1.0) -> tuple[CaptureFile, Mix]:
+def record(path: Path, size: int, folder: Path, *, rate: float = 1.0) -> tuple[CaptureFile, Mix]:
     """Record a capture of about `size` bytes.
 
-    `folder` receives the node's files; `pace` scales how fast the producers send.
+    `folder` receives the node's files; `rate` scales how fast the producers send.
     """
     mix = Mix()
     capture = CaptureFile(path)
@@ -59,12 +59,12 @@ def record(path: Path, size: int, folder: Path, *, pace: float = 1.0) -> tuple[C
         )
         node = KafkaNode(1, folder, listeners, {"advertised.listeners": advertised})
         with KafkaCluster([node], is_dynamic=True):
-            _load(f"127.0.0.1:{proxy.port}", size, pace)
+            _load(f"127.0.0.1:{proxy.port}", size, rate)
     capture.close()
     return capture, mix
 
 
-def _load(server: str, size: int, pace: float) -> None:
+def _load(server: str, size: int, rate: float) -> None:
     for stream in STREAMS:
         topic = ("--topic", stream.topic, "--partitions", stream.partition_count)
         _admin("TopicCommand", server, "--create", *topic)
@@ -72,7 +72,7 @@ def _load(server: str, size: int, pace: float) -> None:
     seconds = size / 2 / sum(stream.record_size * stream.throughput for stream in STREAMS)
     counts = {stream: int(stream.throughput * seconds) for stream in STREAMS}
     running = [_consumer(server, stream, count) for stream, count in counts.items()]
-    running += [_producer(server, stream, count, pace) for stream, count in counts.items()]
+    running += [_producer(server, stream, count, rate) for stream, count in counts.items()]
     for _ in range(_ADMIN_ROUNDS):
         _admin("TopicCommand", server, "--describe")
         _admin("consumer.group.ConsumerGroupCommand", server, "--describe", "--all-groups")
@@ -83,8 +83,8 @@ def _load(server: str, size: int, pace: float) -> None:
         raise RuntimeError(f"failed: {failed}")
 
 
-def _producer(server: str, stream: Stream, count: int, pace: float) -> subprocess.Popen[bytes]:
-    throughput = max(1, int(stream.throughput * pace))
+def _producer(server: str, stream: Stream, count: int, rate: float) -> subprocess.Popen[bytes]:
+    throughput = max(1, int(stream.throughput * rate))
     options = ("--record-size", stream.record_size, "--throughput", throughput)
     return _start("ProducerPerformance", server, stream, "--num-records", count, *options)
 

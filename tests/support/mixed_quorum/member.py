@@ -108,9 +108,9 @@ class Member:
             self.java.format(cluster_id, *options)
         else:
             command = ["storage", "format", "-t", cluster_id, "-c", str(self.config), *options]
-            with contextlib.redirect_stdout(io.StringIO()) as told:
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
                 code = cli.main(command)
-            assert code == 0, told.getvalue()
+            assert code == 0, printed.getvalue()
 
     def wipe(self) -> None:
         """Delete the disk. It has to be formatted before the next start."""

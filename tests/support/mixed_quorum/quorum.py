@@ -204,10 +204,10 @@ class MixedQuorum:
         def look() -> int:
             for member in self.running():
                 if member.node_id in wanted and member.is_controller:
-                    told = member.describe(_ANSWER_SECONDS_MAX)
-                    if told is not None and told.error_code == ErrorCode.NONE:
-                        is_leader = told.leader_id == member.node_id
-                        if is_leader and told.high_watermark > 0:
+                    described = member.describe(_ANSWER_SECONDS_MAX)
+                    if described is not None and described.error_code == ErrorCode.NONE:
+                        is_leader = described.leader_id == member.node_id
+                        if is_leader and described.high_watermark > 0:
                             return member.node_id
             return 0
 
@@ -215,10 +215,10 @@ class MixedQuorum:
 
     def status(self) -> PartitionData:
         """What the leader reports about the quorum."""
-        told = None
-        while told is None or told.error_code != ErrorCode.NONE:
-            told = self.members[self.leader()].describe()
-        return told
+        described = None
+        while described is None or described.error_code != ErrorCode.NONE:
+            described = self.members[self.leader()].describe()
+        return described
 
     def voters(self) -> list[int]:
         """The ids of the voters according to the leader."""
@@ -226,9 +226,9 @@ class MixedQuorum:
 
     def replica(self, node_id: int) -> ReplicaState | None:
         """What the leader reports about a member with its present directory."""
-        told = self.status()
+        described = self.status()
         known = (ZERO_UUID, self.members[node_id].directory_uuid)
-        for one in told.current_voters + told.observers:
+        for one in described.current_voters + described.observers:
             if one.replica_id == node_id and one.replica_directory_id in known:
                 return one
         return None

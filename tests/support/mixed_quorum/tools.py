@@ -27,15 +27,15 @@ _Result = subprocess.CompletedProcess[str]
 class Tools:
     """kafka-metadata-quorum, kafka-features and kafka-topics."""
 
-    def __init__(self, quorum: MixedQuorum, *asked: int) -> None:
-        """`asked` are the controllers that the tools connect to, all by default."""
+    def __init__(self, quorum: MixedQuorum, *controllers: int) -> None:
+        """`controllers` are the controllers that the tools connect to, all by default."""
         self._quorum = quorum
-        self._asked = asked
+        self._ids = controllers
 
     @property
     def _controllers(self) -> tuple[str, str]:
-        asked = ",".join(map(self._quorum.address, self._asked))
-        return ("--bootstrap-controller", asked or self._quorum.bootstrap_controllers)
+        controllers = ",".join(map(self._quorum.address, self._ids))
+        return ("--bootstrap-controller", controllers or self._quorum.bootstrap_controllers)
 
     def quorum(self, *words: str) -> _Result:
         """Run kafka-metadata-quorum once."""
@@ -61,8 +61,8 @@ class Tools:
 
     def feature_levels(self) -> dict[str, str]:
         """The finalized levels, as kafka-features prints them."""
-        told = shared_tools().run("features", *self._controllers, "describe").stdout
-        return dict(re.findall(r"Feature: (\S+)\s.*FinalizedVersionLevel: (\S+)\s", told))
+        printed = shared_tools().run("features", *self._controllers, "describe").stdout
+        return dict(re.findall(r"Feature: (\S+)\s.*FinalizedVersionLevel: (\S+)\s", printed))
 
     def create_topic(self, name: str, partitions: int = 1, replicas: int = 1) -> _Result:
         """Create a topic through the brokers."""

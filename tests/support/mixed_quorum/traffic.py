@@ -143,11 +143,11 @@ class _Client:
             for line in lines:
                 now = time.monotonic()
                 try:
-                    told = json.loads(line)
+                    event = json.loads(line)
                 except ValueError:
                     self._others.append(line.rstrip())
                     continue
-                self._events.setdefault(str(told.get("name")), []).append((now, told))
+                self._events.setdefault(str(event.get("name")), []).append((now, event))
 
     def named(self, name: str) -> list[tuple[float, dict[str, Any]]]:
         """The events of a name so far."""

@@ -28,7 +28,7 @@ from tests.support.pcap_builder import (
     response,
     section,
 )
-from tests.support.tls_talk import TlsTalk
+from tests.support.tls_session import TlsSession
 
 CIPHERS = [
     None,
@@ -39,9 +39,9 @@ CIPHERS = [
 LONG = bytes(range(256)) * 300
 
 
-def _talk(folder: Path, cipher: str | None) -> TlsTalk:
+def _talk(folder: Path, cipher: str | None) -> TlsSession:
     """Three requests, and responses of which the second is long."""
-    talk = TlsTalk(folder, cipher)
+    talk = TlsSession(folder, cipher)
     for number, body in enumerate((b"", LONG, b"short")):
         talk.client(request(number, b"\0\0\0\0"))
         talk.server(response(number, body))
@@ -114,7 +114,7 @@ def test_a_record_that_was_changed_is_a_hole(tmp_path: Path) -> None:
 def test_without_its_secrets_a_connection_stays_closed_and_says_why(tmp_path: Path) -> None:
     """A key log of other connections is not an error."""
     (tmp_path / "other").mkdir()
-    talk, other = _talk(tmp_path, None), TlsTalk(tmp_path / "other")
+    talk, other = _talk(tmp_path, None), TlsSession(tmp_path / "other")
     frames, capture = _frames(talk.session.segments, KeyLog.read(str(other.keylog)))
     assert frames == []
     totals = Totals(captures={"a": capture.health})

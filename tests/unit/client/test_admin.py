@@ -59,9 +59,9 @@ class Quorum:
             **options,  # type: ignore[arg-type]
         )
 
-    def asked(self, number: int, kind: type[Message]) -> int:
+    def count(self, number: int, kind: type[Message]) -> int:
         """How often a node got a request."""
-        return sum(isinstance(message, kind) for message in self.nodes[number].asked)
+        return sum(isinstance(message, kind) for message in self.nodes[number].requests)
 
 
 @pytest.fixture
@@ -101,8 +101,8 @@ def test_the_active_controller_is_asked_about_the_quorum(quorum: Quorum) -> None
     info = quorum.admin().describe_quorum()
     assert (info.leader_id, info.leader_epoch, info.high_watermark) == (2, 7, 10)
     assert info.endpoints[2] == (Endpoint("CONTROLLER", "127.0.0.1", 9002),)
-    assert [quorum.asked(number, DescribeQuorumRequest) for number in (1, 2, 3)] == [0, 1, 0]
-    assert quorum.asked(1, DescribeClusterRequest) == 1
+    assert [quorum.count(number, DescribeQuorumRequest) for number in (1, 2, 3)] == [0, 1, 0]
+    assert quorum.count(1, DescribeClusterRequest) == 1
 
 
 def test_a_node_that_names_the_leader_is_followed_at_once(quorum: Quorum) -> None:
@@ -110,7 +110,7 @@ def test_a_node_that_names_the_leader_is_followed_at_once(quorum: Quorum) -> Non
     quorum.nodes[2].answers[DESCRIBE_QUORUM] = in_turn(quorum_state(3, 8, error=6))
     quorum.nodes[3].answers[DESCRIBE_QUORUM] = in_turn(quorum_state(3, 8))
     assert quorum.admin().describe_quorum().leader_id == 3
-    assert sum(quorum.asked(number, DescribeClusterRequest) for number in (1, 2, 3)) == 1
+    assert sum(quorum.count(number, DescribeClusterRequest) for number in (1, 2, 3)) == 1
 
 
 def test_a_node_that_knows_no_leader_leads_to_another_look_at_the_nodes(quorum: Quorum) -> None:
@@ -126,7 +126,7 @@ def test_a_node_that_knows_no_leader_leads_to_another_look_at_the_nodes(quorum: 
     assert quorum.admin(on_retry=retries.append).describe_quorum().leader_id == 3
     assert retries == ["NOT_LEADER_OR_FOLLOWER: another node leads, or holds the replicas"]
     # Another node is asked the second time: the first one may be the one that is wrong.
-    assert quorum.asked(2, DescribeClusterRequest) == 1
+    assert quorum.count(2, DescribeClusterRequest) == 1
 
 
 def test_two_nodes_that_name_each_other_do_not_keep_a_client_busy(quorum: Quorum) -> None:
@@ -136,7 +136,7 @@ def test_two_nodes_that_name_each_other_do_not_keep_a_client_busy(quorum: Quorum
     )
     quorum.nodes[3].answers[DESCRIBE_QUORUM] = in_turn(quorum_state(2, 8, error=6))
     assert quorum.admin().describe_quorum().leader_epoch == 9
-    assert quorum.asked(3, DescribeQuorumRequest) == 1
+    assert quorum.count(3, DescribeQuorumRequest) == 1
 
 
 def test_an_active_controller_that_is_gone_is_not_waited_for(
@@ -170,7 +170,7 @@ def test_a_node_that_never_answers_is_given_up(quorum: Quorum) -> None:
     quorum.nodes[3].answers[DESCRIBE_QUORUM] = in_turn(quorum_state(3, 2))
 
     def describe(_: Message) -> Message:
-        quorum.active = 2 if quorum.asked(2, DescribeQuorumRequest) == 0 else 3
+        quorum.active = 2 if quorum.count(2, DescribeQuorumRequest) == 0 else 3
         return controllers(quorum.nodes, quorum.active)
 
     for node in quorum.nodes.values():
@@ -209,7 +209,7 @@ def test_controllers_without_endpoint_types_end_the_call() -> None:
     with FakeNode({DESCRIBE_CLUSTER: in_turn(None)}, {DESCRIBE_CLUSTER: (0, 0)}) as node:
         with pytest.raises(ApiError, match="does not support DESCRIBE_CLUSTER"):
             Admin(bootstrap_controllers=node.address).describe_cluster()
-        assert node.asked == []
+        assert node.requests == []
 
 
 def test_another_protocol_ends_the_wait() -> None:
@@ -241,7 +241,7 @@ def test_a_broker_passes_the_question_on_and_is_asked_again_while_it_cannot() ->
         broker.answers[DESCRIBE_QUORUM] = in_turn(refused, quorum_state(1))
         admin = Admin(bootstrap_servers=broker.address, retry_backoff_s=0.001)
         assert admin.describe_quorum().leader_id == 1
-        assert sum(isinstance(message, MetadataRequest) for message in broker.asked) == 2
+        assert sum(isinstance(message, MetadataRequest) for message in broker.requests) == 2
 
 
 def test_a_cluster_without_brokers_is_waited_for() -> None:
@@ -286,7 +286,7 @@ def test_a_voter_is_added_by_the_current_leader(quorum: Quorum) -> None:
     for node in quorum.nodes.values():
         node.answers[ADD_RAFT_VOTER] = answers
     add(quorum.admin())
-    requests = [message for node in quorum.nodes.values() for message in node.asked]
+    requests = [message for node in quorum.nodes.values() for message in node.requests]
     sent = [message for message in requests if isinstance(message, AddRaftVoterRequest)]
     assert len(sent) == 2
     assert (sent[0].voter_id, sent[0].listeners[0].port) == (4, 9004)
@@ -309,7 +309,7 @@ def test_a_voter_change_that_may_have_been_done_is_not_sent_twice(
     with pytest.raises(ApiError) as raised:
         add(quorum.admin())
     assert raised.value.code == code
-    assert sum(quorum.asked(number, AddRaftVoterRequest) for number in (1, 2, 3)) == 1
+    assert sum(quorum.count(number, AddRaftVoterRequest) for number in (1, 2, 3)) == 1
 
 
 def test_topics_are_sorted_and_internal_ones_listed_on_request() -> None:

@@ -74,14 +74,14 @@ def test_a_broker_that_knows_an_old_leader_is_made_to_look_again(broker: FakeNod
     """Kafka's brokers pass voter changes to the old leader until something else fails there."""
 
     def remove(_: Message) -> Message:
-        has_looked = any(isinstance(each, DescribeQuorumRequest) for each in broker.asked)
+        has_looked = any(isinstance(each, DescribeQuorumRequest) for each in broker.requests)
         code = ErrorCode.NONE if has_looked else ErrorCode.NOT_LEADER_OR_FOLLOWER
         return RemoveRaftVoterResponse(error_code=code)
 
     broker.answers[REMOVE_RAFT_VOTER] = remove
     broker.answers[DESCRIBE_QUORUM] = lambda _: quorum_state(2)
     through_brokers(broker).remove_raft_voter(4, DIRECTORY_ID)
-    keys = [each.API_KEY for each in broker.asked if each.API_KEY != METADATA]
+    keys = [each.API_KEY for each in broker.requests if each.API_KEY != METADATA]
     assert keys == [REMOVE_RAFT_VOTER, DESCRIBE_QUORUM, REMOVE_RAFT_VOTER]
 
 
@@ -112,7 +112,7 @@ def test_a_leader_is_told_whether_to_wait_for_the_commit(
     through_controllers(controller).add_raft_voter(
         4, DIRECTORY_ID, ENDPOINTS, ack_when_committed=is_waiting
     )
-    sent = controller.asked[-1]
+    sent = controller.requests[-1]
     assert isinstance(sent, AddRaftVoterRequest)
     assert sent.ack_when_committed is is_waiting
     assert [(each.name, each.host, each.port) for each in sent.listeners] == [
@@ -130,7 +130,7 @@ def test_a_leader_that_cannot_be_told_is_not_asked() -> None:
         with pytest.raises(ApiError, match="AddRaftVoterRequest v0 ackWhenCommitted"):
             admin.add_raft_voter(4, DIRECTORY_ID, ENDPOINTS, ack_when_committed=False)
         admin.add_raft_voter(4, DIRECTORY_ID, ENDPOINTS)
-        assert sum(isinstance(each, AddRaftVoterRequest) for each in node.asked) == 1
+        assert sum(isinstance(each, AddRaftVoterRequest) for each in node.requests) == 1
 
 
 def test_a_voter_is_updated_in_the_leaders_epoch(controller: FakeNode) -> None:
@@ -139,7 +139,7 @@ def test_a_voter_is_updated_in_the_leaders_epoch(controller: FakeNode) -> None:
     through_controllers(controller).update_raft_voter(
         4, DIRECTORY_ID, ENDPOINTS, kraft_versions=(0, 2)
     )
-    sent = controller.asked[-1]
+    sent = controller.requests[-1]
     assert isinstance(sent, UpdateRaftVoterRequest)
     assert sent.current_leader_epoch == 7
     assert (sent.voter_id, sent.voter_directory_id) == (4, uuid_from_text(DIRECTORY_ID))
@@ -160,7 +160,7 @@ def test_an_answer_to_an_update_names_the_leader(controller: FakeNode) -> None:
         )
         other.answers[UPDATE_RAFT_VOTER] = lambda _: UpdateRaftVoterResponse()
         through_controllers(controller).update_raft_voter(4, DIRECTORY_ID, ENDPOINTS)
-        assert isinstance(other.asked[-1], UpdateRaftVoterRequest)
+        assert isinstance(other.requests[-1], UpdateRaftVoterRequest)
 
 
 def test_an_update_that_is_refused_has_the_errors_name(controller: FakeNode) -> None:
@@ -176,7 +176,7 @@ def test_brokers_do_not_pass_updates_on(broker: FakeNode) -> None:
     """This is reported before anything is sent."""
     with pytest.raises(UsageError, match="through controllers"):
         through_brokers(broker).update_raft_voter(4, DIRECTORY_ID, ENDPOINTS)
-    assert broker.asked == []
+    assert broker.requests == []
 
 
 def test_features_are_raised_by_the_active_controller(controller: FakeNode) -> None:
@@ -184,7 +184,7 @@ def test_features_are_raised_by_the_active_controller(controller: FakeNode) -> N
     codes = [ErrorCode.NOT_CONTROLLER, ErrorCode.NONE]
     controller.answers[UPDATE_FEATURES] = lambda _: UpdateFeaturesResponse(error_code=codes.pop(0))
     through_controllers(controller).update_features({"kraft.version": 1}, validate_only=True)
-    sent = [each for each in controller.asked if isinstance(each, UpdateFeaturesRequest)]
+    sent = [each for each in controller.requests if isinstance(each, UpdateFeaturesRequest)]
     assert len(sent) == 2
     assert sent[1].validate_only
     (update,) = sent[1].feature_updates

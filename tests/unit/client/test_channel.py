@@ -184,7 +184,7 @@ def test_the_async_client_keeps_its_connections() -> None:
         broker.answers[METADATA] = lambda _: metadata({5: broker})
         broker.answers[DESCRIBE_QUORUM] = lambda _: quorum_state(1)
         trio.run(run, broker.address)
-        assert len(broker.asked) == 1 + 3
+        assert len(broker.requests) == 1 + 3
 
 
 def test_a_name_that_no_host_can_have_is_a_network_error() -> None:

@@ -50,7 +50,7 @@ def test_rotated_files_are_read_as_one(form: str, tmp_path: Path) -> None:
     assert _without_places(found.lines) == _without_places(wanted.lines)
     assert {line["file"] for line in found.lines} == set(map(str, paths))
     assert list(found.totals.captures) == [f"{paths[0]} to {paths[-1]}"]
-    assert found.told == wanted.told == []
+    assert found.problems == wanted.problems == []
 
 
 def test_files_of_the_same_time_are_separate_captures(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def test_a_refused_snapshot_is_asked_for_again_later() -> None:
     bench = _Bench(settings=SnapshotSettings(between_bytes=1))
     bench.deliver(0, 9, batch(0, b"a"))
     bench.do(fx.SnapshotRefused(0, 1, "the log starts at 7"))
-    assert isinstance(bench.host.told[-1], fx.Note)
+    assert isinstance(bench.host.notes[-1], fx.Note)
     assert bench.deliver(1, 9, batch(1, b"a"))[0] == ev.SnapshotWanted(0, 2, 0)
 
 

@@ -224,7 +224,7 @@ def test_the_host_gets_the_effects_that_do_not_concern_files() -> None:
         fx.ShutdownFinished(True),
     ]
     bench.do(*told)
-    assert bench.host.told == told
+    assert bench.host.notes == told
 
 
 class _Watcher:
