@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from kraftwire import messages
-from kraftwire.decode.body.redact import REDACTED
+from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.text import utc_text
 from kraftwire.protocol.error_codes import error_name

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kraftwire.decode.body.redact import REDACTED
-from kraftwire.decode.body.secret_names import is_secret_config, is_secret_value
+from kraftwire.decode.body.secrets import REDACTED, is_secret_config, is_secret_value
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.text import count_text, listed, words
 from kraftwire.protocol.error_codes import error_name

@@ -12,9 +12,14 @@ import pytest
 
 from kraftwire import messages
 from kraftwire.cli.main import main
-from kraftwire.decode.body.redact import REDACTED, redact
-from kraftwire.decode.body.secret_names import is_secret_config, is_secret_value
-from kraftwire.decode.body.secret_records import is_secret_record, redact_batch
+from kraftwire.decode.body.secrets import (
+    REDACTED,
+    is_secret_config,
+    is_secret_record,
+    is_secret_value,
+    redact,
+    redact_batch,
+)
 from kraftwire.messages.config_record import ConfigRecord
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord

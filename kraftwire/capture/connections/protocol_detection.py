@@ -1,4 +1,4 @@
-"""What a connection speaks: Kafka on any port, TLS, or something of no interest.
+"""Detects the protocol of each connection: Kafka on any port, TLS or other.
 
 Owns the decision and the bytes that come before it. The first bytes of a client decide at once; of
 a connection that was open before the capture began, requests are searched for in both directions.

@@ -1,7 +1,7 @@
-"""Encrypted connections whose secrets are known: their text is read as if it had come in clear.
+"""Decrypts TLS connections whose secrets are known, and passes their text on.
 
 Owns the handshake, which names the secrets that are needed, and what becomes of the text. How
-keys follow from secrets is up to `tls.ciphers`, how they open records to `opened`.
+keys follow from secrets is up to `tls.ciphers`, how they open records to `tls_records`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One direction of an encrypted connection: from packets to records, and from records to text.
+"""Cuts one direction of a TLS connection into records and decrypts them.
 
 Owns what happens where packets are missing: where a record is lost its text is a hole of the same
 size, and a record after a hole is found by its key and number, which are right for no other bytes.

@@ -1,4 +1,4 @@
-"""Cutting one direction of a Kafka connection into frames, also across holes.
+"""Cuts one direction of a Kafka connection into frames, also across holes.
 
 Owns the length prefix and what happens when bytes are missing: inside a frame of known length the
 hole is skipped by its size and the frame is partial; anywhere else frames have to be found again.

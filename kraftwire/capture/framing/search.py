@@ -1,4 +1,4 @@
-"""Finding frames again after a loss, or at the start of a capture that came too late.
+"""Finds frames again after a loss, or where a capture began in the middle of a connection.
 
 Owns the evidence that a position is the start of a frame. A wrong start invents frames and hides
 real ones, so a position that merely looks right is believed only if something confirms it.

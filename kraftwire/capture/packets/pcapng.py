@@ -138,11 +138,9 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
                     ticks, tick = high << 32 | low, interface.tick_ns
                     plain = ticks * tick + interface.offset_ns
                     time_ns = plain if tick else interface.time_ns(ticks)
-                    start = at + _PACKET_HEADER_SIZE
+                    start, link = at + _PACKET_HEADER_SIZE, interface.link
                     health.packets += 1
-                    yield new_packet(
-                        (time_ns, interface.link, data, start, captured, wire, base, at, stop)
-                    )
+                    yield new_packet((time_ns, link, data, start, captured, wire, base, at, stop))
                 at = stop
             size = _BLOCK_SIZE_MIN
             if at + _BLOCK_SIZE_MIN > end:

@@ -21,10 +21,10 @@ from kraftwire.decode.body.lazy import lazy
 from kraftwire.decode.body.payload_view import FrameContext, PayloadView
 from kraftwire.decode.body.quick import quick_body
 from kraftwire.decode.body.records import FieldBatches, Settings
-from kraftwire.decode.body.redact import REDACTED
 from kraftwire.decode.body.response_context import ResponseContexts, needs_learning
 from kraftwire.decode.body.sasl import sasl_token
 from kraftwire.decode.body.scan import TopicUse, error_codes, groups, topics
+from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.wire.message import Message

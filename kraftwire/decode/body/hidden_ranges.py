@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from kraftwire.decode.body.findings import json_path
 from kraftwire.decode.body.payload_view import PayloadView, records_starts
 from kraftwire.decode.body.records import METADATA
-from kraftwire.decode.body.redact import holds_secrets
-from kraftwire.decode.body.secret_records import has_secret_records
+from kraftwire.decode.body.secrets import has_secret_records, holds_secrets
 from kraftwire.errors import WireError
 from kraftwire.records.decoded import family_of_topic
 from kraftwire.records.header import HEADER_SIZE

@@ -15,8 +15,8 @@ from typing import Any
 
 from kraftwire import messages
 from kraftwire.decode.body.findings import Finding, finding_of
-from kraftwire.decode.body.redact import holds_secrets
 from kraftwire.decode.body.sasl import sasl_token
+from kraftwire.decode.body.secrets import holds_secrets
 from kraftwire.errors import WireError
 from kraftwire.wire.message import Message
 from kraftwire.wire.size_estimate import decode_bounded

@@ -30,9 +30,14 @@ from kraftwire.decode.body.records import (
     json_with_batches,
     read_into,
 )
-from kraftwire.decode.body.redact import REDACTED, holds_secrets, may_carry_secrets, redact
 from kraftwire.decode.body.scan import RecordsField, error_codes, has_records
-from kraftwire.decode.body.secret_records import SECRET_HEADS
+from kraftwire.decode.body.secrets import (
+    REDACTED,
+    SECRET_HEADS,
+    holds_secrets,
+    may_carry_secrets,
+    redact,
+)
 from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.errors import WireError
 from kraftwire.wire.reader import Annotation

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftwire.decode.body.redact import REDACTED
+from kraftwire.decode.body.secrets import REDACTED
 
 __all__ = ["sasl_token"]
 

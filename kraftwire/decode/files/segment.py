@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kraftwire.capture.limits import JSON_ROW_BYTES_MIN, JSON_ROWS_FREE
-from kraftwire.decode.body.secret_records import redact_batch
+from kraftwire.decode.body.secrets import redact_batch
 from kraftwire.decode.files.findings import FindingSink
 from kraftwire.decode.files.headers import LOG_OVERHEAD, BatchHeader
 from kraftwire.decode.files.kinds import FileKind

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 
-from kraftwire.decode.body.redact import REDACTED
-from kraftwire.decode.body.secret_names import is_secret_config, is_secret_value
+from kraftwire.decode.body.secrets import REDACTED, is_secret_config, is_secret_value
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.state import QUORUM_STATE_KEYS, StateFile
 

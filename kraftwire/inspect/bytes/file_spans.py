@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from kraftwire.capture.limits import ANNOTATIONS_MAX
 from kraftwire.decode.body.findings import json_path
 from kraftwire.decode.body.layouts import Span, spans
-from kraftwire.decode.body.redact import REDACTED
-from kraftwire.decode.body.secret_records import has_secret_records
+from kraftwire.decode.body.secrets import REDACTED, has_secret_records
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileLine
 from kraftwire.errors import WireError

@@ -15,7 +15,7 @@ from kraftwire.decode.body.hidden_ranges import ByteRange
 from kraftwire.decode.body.layouts import Span, spans
 from kraftwire.decode.body.lazy import lazy
 from kraftwire.decode.body.partial_body import Part
-from kraftwire.decode.body.redact import REDACTED
+from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileLine

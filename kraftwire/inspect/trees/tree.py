@@ -14,7 +14,7 @@ from typing import Any
 
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.lazy import lazy
-from kraftwire.decode.body.redact import REDACTED
+from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import count_text, utc_text, words

@@ -9,7 +9,7 @@ import json
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from kraftwire.decode.body.redact import redact
+from kraftwire.decode.body.secrets import redact
 from kraftwire.errors import WireError
 from kraftwire.records.json_form import decode_record
 from kraftwire.records.reader import Batch

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftwire.decode.body.redact import REDACTED, redact
-from kraftwire.decode.body.secret_records import SECRET_HEADS, is_secret_record
+from kraftwire.decode.body.secrets import REDACTED, SECRET_HEADS, is_secret_record, redact
 from kraftwire.errors import WireError
 from kraftwire.records.decoded import Decoded
 from kraftwire.records.json_form import decode_record

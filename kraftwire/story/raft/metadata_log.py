@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kraftwire.decode.body.redact import REDACTED
-from kraftwire.decode.body.secret_names import is_secret_config, is_secret_value
+from kraftwire.decode.body.secrets import REDACTED, is_secret_config, is_secret_value
 from kraftwire.decode.text import count_text, listed, words
 from kraftwire.errors import WireError
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX

@@ -9,7 +9,7 @@ import pytest
 from kraftwire import messages
 from kraftwire.decode.body.hidden_ranges import hidden_ranges
 from kraftwire.decode.body.payload_view import FrameContext, PayloadView
-from kraftwire.decode.body.redact import REDACTED
+from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kraftwire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kraftwire.messages.envelope_request import EnvelopeRequest

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from kraftwire import messages
-from kraftwire.decode.body.redact import (
+from kraftwire.decode.body.sasl import sasl_token
+from kraftwire.decode.body.secrets import (
     REDACTED,
+    is_secret_config,
     redact,
+    redact_batch,
     secret_paths,
 )
-from kraftwire.decode.body.sasl import sasl_token
-from kraftwire.decode.body.secret_names import is_secret_config
-from kraftwire.decode.body.secret_records import redact_batch
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_parts_of_a_message_can_be_redacted() -> None:
 
 def test_every_rule_fits_its_schema() -> None:
     """A renamed field would silently end its protection."""
-    from kraftwire.decode.body import redact as module
+    from kraftwire.decode.body import secrets as module
 
     for name, rules in module._RULES.items():
         for path, _ in rules:

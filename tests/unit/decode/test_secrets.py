@@ -14,7 +14,7 @@ from kraftwire.cli.main import main
 from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.decode.body.payload_view import PayloadView
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.body.redact import REDACTED
+from kraftwire.decode.body.secrets import REDACTED
 from tests.support.captures import GOLDEN, decode, decoded_frames, golden, shared
 from tests.support.payloads import request, view
 

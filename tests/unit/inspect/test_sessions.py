@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kraftwire.cli.main import main
-from kraftwire.decode.body.redact import REDACTED
+from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.decode.filters.frame_filter import FilterOptions
 from kraftwire.decode.jsonl import JsonLines
 from kraftwire.decode.options import Options

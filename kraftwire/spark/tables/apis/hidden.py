@@ -6,7 +6,7 @@ import re
 from copy import deepcopy
 from typing import Any
 
-from kraftwire.decode.body.redact import (
+from kraftwire.decode.body.secrets import (
     REDACTED,
     holds_secrets,
     may_carry_secrets,
