@@ -19,7 +19,6 @@ from kraftwire.decode.body.capture_context import Memory
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.options import Options
 from kraftwire.decode.sinks import Sink
-from kraftwire.inspect.run.filter_hints import FilterHints
 from kraftwire.inspect.run.inputs import InputKind, Inputs, is_live
 from kraftwire.inspect.run.parallel import Relay
 from kraftwire.inspect.run.run import Run, Totals
@@ -90,39 +89,38 @@ def show(
     stream = text_output() if stream is None else stream
     collect_rarely(young_objects)
     if jobs > 1:
-        totals, hints = _show_in_processes(reading, make_sink, stream, jobs)
+        totals = _show_in_processes(reading, make_sink, stream, jobs)
     else:
         run = reading.start(make_sink, stream)
         with Progress(run.totals, is_wanted=not reading.is_quiet):
             reading.read(run)
-        totals, hints = run.totals, run.hints
+        totals = run.totals
     if not reading.is_quiet:
-        _report(totals, hints)
+        _report(totals)
     return int(totals.exit_code)
 
 
 def _show_in_processes(
     reading: Reading, make_sink: MakeSink, stream: IO[Any], count: int
-) -> tuple[Totals, FilterHints]:
-    def work(relay: Relay) -> tuple[Totals, FilterHints]:
+) -> Totals:
+    def work(relay: Relay) -> Totals:
         run = reading.start(make_sink, stream, relay)
         reading.read(run)
         run.finish_relay()
         run.totals.files.on_finding = None
-        return run.totals, run.hints
+        return run.totals
 
     totals = Totals()
     progress = Progress(totals, is_wanted=not reading.is_quiet)
-    found: tuple[Totals, FilterHints] = in_processes(count, work, stream, totals, progress)
+    found: Totals = in_processes(count, work, stream, totals, progress)
     return found
 
 
-def _report(totals: Totals, hints: FilterHints) -> None:
+def _report(totals: Totals) -> None:
     for line in summary(totals):
         say(f"kraftwire: {line}")
     if totals.has_more and not totals.has_shown:
-        there = "; ".join(hints.texts())
-        say(f"kraftwire: nothing passes the filters{f'; there are {there}' if there else ''}")
+        say("kraftwire: nothing passes the filters")
 
 
 def _wait() -> bool:

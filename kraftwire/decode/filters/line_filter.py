@@ -21,7 +21,7 @@ from kraftwire.records.json_form import decode_record
 from kraftwire.records.reader import Batch
 from kraftwire.records.record import Record
 
-__all__ = ["LineFilter", "key_texts"]
+__all__ = ["LineFilter"]
 
 _NS_PER_MS = 1_000_000
 _RecordTest = Callable[[Record, FileLine], bool]
@@ -150,7 +150,7 @@ class LineFilter:
         if self._first is not None or self._last is not None:
             yield lambda record, _line: self._is_in_time(record.timestamp)
         if options.key:
-            yield lambda record, _line: is_wanted(key_texts(record.key), options.key)
+            yield lambda record, _line: is_wanted(_key_texts(record.key), options.key)
         if options.group:
             yield lambda record, line: is_wanted(_groups(record, line), options.group)
 
@@ -163,7 +163,7 @@ def _is_in(number: int, ranges: list[tuple[int, int]]) -> bool:
     return any(low <= number <= high for low, high in ranges)
 
 
-def key_texts(key: bytes | memoryview | None) -> list[str]:
+def _key_texts(key: bytes | memoryview | None) -> list[str]:
     """A key as texts that match it; bytes that are not UTF-8 stand as ``\\xNN``."""
     return [] if key is None else [bytes(key).decode("utf-8", errors="backslashreplace")]
 

@@ -1,4 +1,4 @@
-"""Where a run's frames and lines come from: captures, files and folders, pipes, raw frames.
+"""Opens the inputs of a run: captures, files and folders, pipes, raw frames.
 
 Owns the order of inputs and what is done about one that cannot be read: it is reported, and the run
 continues with the next.
@@ -19,7 +19,6 @@ from kraftwire.capture.packets.series import families, recordings
 from kraftwire.decode.files.decode import decode_source
 from kraftwire.decode.files.follow import follow
 from kraftwire.decode.files.kinds import FileKind
-from kraftwire.decode.files.names import partition_of
 from kraftwire.decode.files.source import ByteSource, open_source, open_stream
 from kraftwire.decode.files.walk import walk
 from kraftwire.errors import KraftwireError, StorageError, UsageError
@@ -41,7 +40,7 @@ InputKind = Literal["auto", "capture", "file", "hex", "frames"]
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Runs the inputs of a command line.
+    """Reads the inputs of a command line, one after the other.
 
     `report` takes a line about what cannot be read. `api` are key and version of the requests
     that raw frames answer, None if these are requests. If it `is_merging`, captures that were
@@ -201,9 +200,6 @@ class Inputs:
             self.run.file_lines(decode_source(source, self.run.options.files(), report))
         else:
             self.run.totals.passed_over += 1
-            partition = partition_of(source.path)
-            if partition is not None:
-                self.run.hints.add_partition(partition.topic, partition.index)
 
     def _read_raw(self, path: str) -> None:
         self.run.line_filter.ensure_for_captures(path)
@@ -217,7 +213,7 @@ class Inputs:
 
 
 class Rotated:
-    """Which files under some paths are one recording that was rotated."""
+    """Finds the files that are one rotated recording."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._series: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""A run of the decode tool: frames and file lines pass the filter, go to a sink, and are counted.
+"""Passes the frames and file lines of a run through the filters to a sink, and counts them.
 
 Owns the totals that set the exit code. Where frames and lines come from is
 up to `inputs`.
@@ -24,7 +24,6 @@ from kraftwire.decode.filters.line_filter import LineFilter
 from kraftwire.decode.options import Options
 from kraftwire.decode.sinks import Sink
 from kraftwire.errors import StorageError, UsageError
-from kraftwire.inspect.run.filter_hints import FilterHints
 from kraftwire.inspect.run.parallel import Relay
 from kraftwire.inspect.run.pending_filter import PendingExchanges, PendingInOrder
 
@@ -80,8 +79,8 @@ class Totals:
         return ExitCode.PARTIAL if self.has_losses else ExitCode.CLEAN
 
 
-# Frames that were shown, findings in them by id, and the values that filters test.
-Counts = tuple[int, Counter[str], FilterHints]
+# The number of frames that were shown, and the findings in them by id.
+Counts = tuple[int, Counter[str]]
 
 
 class Run:
@@ -97,7 +96,7 @@ class Run:
     ) -> None:
         """Begin a run.
 
-        `memory` is what it starts from, and what it learns more in. With a `relay` several
+        `memory` holds what is known at the start and what the run learns. With a `relay` several
         processes show the frames; the sink writes to the relay's stream.
 
         Raises: UsageError for filters that make no sense.
@@ -108,7 +107,6 @@ class Run:
         self._decoder = FrameDecoder(options.settings(self.memory), self.memory)
         self._filter = options.frame_filter()
         self.line_filter = LineFilter(options.filters)
-        self.hints = FilterHints(options.filters)
         self._sink = sink
         self._in_order: PendingInOrder | None = None
         self._is_refused = False
@@ -178,7 +176,7 @@ class Run:
 
     def _show_list(self, frames: Sequence[Frame]) -> None:
         totals, decode, quickly = self.totals, self._decoder.decode, self._sink.quickly
-        # Not strict: whether a frame was shown is asked when it is its turn.
+        # Not strict: `quickly` yields lazily, when it is the turn of a frame.
         for frame, is_shown in zip(frames, quickly(frames, totals.frames)):  # noqa: B905
             number = totals.frames
             totals.frames = number + 1
@@ -231,9 +229,8 @@ class Run:
 
     def _take_counts(self) -> Counts:
         """Return what was counted of the frames that were shown since the last time."""
-        totals, counts = self.totals, (self.totals.shown, self.totals.findings, self.hints)
+        totals, counts = self.totals, (self.totals.shown, self.totals.findings)
         totals.shown, totals.findings = 0, Counter()
-        self.hints = FilterHints(self.options.filters)
         return counts
 
     def _show_exchanges(self, frames: Iterable[Frame]) -> None:
@@ -250,10 +247,7 @@ class Run:
     def _decode(self, frame: Frame) -> DecodedFrame:
         number = self.totals.frames
         self.totals.frames = number + 1
-        decoded = self._decoder.decode(frame, number)
-        if not self.totals.shown:
-            self.hints.add_frame(decoded)
-        return decoded
+        return self._decoder.decode(frame, number)
 
     def _show_alone(self, decoded: DecodedFrame) -> None:
         if self._filter.passes(decoded):
@@ -271,9 +265,7 @@ class Run:
         keep = self.line_filter.apply
         for line in lines:
             kept = keep(line)
-            if kept is None:
-                self.hints.add_line(line)
-            else:
+            if kept is not None:
                 self.totals.lines_shown += 1
                 show(kept)
 
@@ -286,7 +278,6 @@ class Run:
         """Wait for the processes of a relay, and add what they counted. Order: after `finish`."""
         if self._relay is None:
             return
-        for shown, findings, hints in self._relay.finish():
+        for shown, findings in self._relay.finish():
             self.totals.shown += shown
             self.totals.findings.update(findings)
-            self.hints.merge(hints)

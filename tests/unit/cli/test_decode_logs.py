@@ -209,45 +209,29 @@ def test_what_only_records_have_is_refused_for_captures(capsys: Captured) -> Non
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    "arguments",
     [
-        ((golden("clients"), "--api", "Vote"), "there are APIs: ApiVersions (22), "),
-        ((golden("clients"), "--group", "nobody"), "groups: "),
-        ((golden("clients"), "--topic", "nothing"), "topics: "),
-        ((golden("clients"), "--partition", "77"), "partitions: txn-out-0 ("),
-        ((golden("clients"), "--api-version", "99"), "versions: Metadata v13 ("),
-        ((golden("clients"), "--api-version", "99", "--api", "Produce"), "versions: Produce v"),
-        ((golden("clients"), "--min-latency", "100000"), "latencies: 0."),
-        ((BROKER, "--topic", "nothing"), "there are topics: "),
-        ((BROKER, "--partition", "77"), "there are partitions: "),
-        ((BROKER, "--topic", "tombs", "--partition", "77"), "; partitions: tombs-0 ("),
-        ((TOMBS, "--key", "nosuch"), "there are keys: k"),
-        ((TOMBS, "--offset", "5000+"), "there are offsets: 0 to "),
-        ((TOMBS, "--since", "2030-01-01"), "times: 2026-11-20T"),
+        (golden("clients"), "--api", "Vote"),
+        (golden("clients"), "--group", "nobody"),
+        (golden("clients"), "--topic", "nothing"),
+        (golden("clients"), "--partition", "77"),
+        (golden("clients"), "--api-version", "99"),
+        (golden("clients"), "--min-latency", "100000"),
+        (BROKER, "--topic", "nothing"),
+        (BROKER, "--topic", "tombs", "--partition", "77"),
+        (TOMBS, "--key", "nosuch"),
+        (TOMBS, "--offset", "5000+"),
+        (TOMBS, "--since", "2030-01-01"),
     ],
 )
-def test_filters_that_match_nothing_say_what_there_would_be(
-    arguments: tuple[str | Path, ...], told: str, capsys: Captured
+def test_filters_that_match_nothing_are_reported(
+    arguments: tuple[str | Path, ...], capsys: Captured
 ) -> None:
     """No output at all could also mean that the file is empty."""
     assert main(["decode", *map(str, arguments)]) == CLEAN
     shown = capsys.readouterr()
     assert not [line for line in shown.out.splitlines() if not line.startswith("#")]
-    last = shown.err.splitlines()[-1]
-    assert last.startswith("kraftwire: nothing passes the filters; there are ")
-    assert told in last
-
-
-def test_a_long_key_is_cut_short_and_a_missing_one_has_a_name(
-    tmp_path: Path, capsys: Captured
-) -> None:
-    """The line is to give an idea of the keys."""
-    path = tmp_path / "00000000000000000000.log"
-    records = [Record(0, 1, b"k" * 99, b"v"), Record(1, 1, None, b"v"), Record(2, 1, None, b"v")]
-    path.write_bytes(build_batch(records))
-    assert main(["decode", str(path), "--key", "nosuch"]) == CLEAN
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert last.endswith(f"there are keys: (no key) (2), {'k' * 40}... (1)")
+    assert shown.err.splitlines()[-1] == "kraftwire: nothing passes the filters"
 
 
 def test_filters_that_match_something_say_no_more(capsys: Captured) -> None:
