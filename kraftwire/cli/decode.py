@@ -217,7 +217,8 @@ def _sink(
         from kraftwire.inspect.trees.tree import TreeWriter as writer
     else:
         from kraftwire.inspect.bytes.hexdump import BytesWriter as writer
-    is_full = options["verbose"] > (output is Output.BYTES)
+    # The first -v chooses the tree; the next one, and any with --bytes, cuts nothing.
+    is_full = options["verbose"] > (output is Output.TREE)
     return writer(
         stream, topics=topics, is_coloured=has_colour, is_full=is_full, is_live=is_live,
         records=settings.records,

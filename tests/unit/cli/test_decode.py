@@ -133,6 +133,17 @@ def test_wrong_usage_is_reported_in_one_line(arguments: tuple[str, ...], capsys:
     assert len(captured.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize("short", [("-v",), ("--bytes",)], ids=" ".join)
+def test_one_more_v_cuts_nothing(short: tuple[str, ...], capsys: Captured) -> None:
+    """The first -v chooses the tree; --bytes needs none to be chosen."""
+    assert _run(golden("quorum"), *short) == CLEAN
+    cut = capsys.readouterr().out
+    assert _run(golden("quorum"), *short, "-v") == CLEAN
+    full = capsys.readouterr().out
+    assert " more, -v" in cut
+    assert " more, -v" not in full
+
+
 def test_a_wrong_api_name_comes_with_a_suggestion(capsys: Captured) -> None:
     """Most wrong names are typing errors."""
     _run("x.pcap", "--api", "Fetsch")
