@@ -1,4 +1,4 @@
-"""The common base of writers that show a request together with its response: tree and byte view.
+"""The base class of the tree and the byte view: a block for each request with its response.
 
 Owns the block of an exchange; subclasses make the text of each frame.
 """
@@ -6,7 +6,7 @@ Owns the block of an exchange; subclasses make the text of each frame.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import TextIO
 
 from kraftwire import messages
@@ -84,8 +84,8 @@ class ExchangeWriter(WholePaired):
         super().finish()
         self._flush()
 
-    def frame_lines(self, decoded: DecodedFrame) -> list[str] | Iterator[str]:
-        """Return the lines of a frame that a subclass shows; as a list only if it is short."""
+    def frame_lines(self, decoded: DecodedFrame) -> Iterator[str]:
+        """Return the lines of a frame that a subclass shows."""
         raise NotImplementedError
 
     def file_lines(self, line: FileLine) -> Iterator[str]:
@@ -95,13 +95,7 @@ class ExchangeWriter(WholePaired):
     # -- blocks --------------------------------------------------------------------------------
 
     def _write_decoded(self, decoded: DecodedFrame) -> None:
-        lines = self.frame_lines(decoded)
-        side = self._decoded_side(decoded)
-        if isinstance(lines, list):
-            self._put(iter([side, *lines]))
-        else:
-            self._put(iter([side]))
-            self._put(lines)
+        self._put(chain((self._decoded_side(decoded),), self.frame_lines(decoded)))
         if decoded.findings:
             self._put(self._findings(decoded))
 

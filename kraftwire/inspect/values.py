@@ -1,4 +1,4 @@
-"""Values of fields for people: codes with names, times as dates, bytes as hex.
+"""Formats values of fields for people: codes with names, times as dates, bytes as hex.
 
 Works on the JSON form of a value and the facts of its field.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import binascii
 import json
 from base64 import b64decode
-from functools import lru_cache
 from typing import Any
 
 from kraftwire import messages
@@ -24,10 +23,7 @@ from kraftwire.wire.json_form import float_to_json, uuid_from_text, uuid_to_text
 __all__ = [
     "bytes_text",
     "cut",
-    "is_plain_number",
-    "plain_value_text",
     "raw_value_text",
-    "uuid_text",
     "value_text",
 ]
 
@@ -35,7 +31,6 @@ __all__ = [
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 _ERROR_SUFFIX = "rrorCode"
-_NUMBERS = frozenset({"int8", "int16", "int32", "int64", "uint16", "uint32"})
 _API_KEYS = frozenset({"apiKey", "requestApiKey"})
 # Smaller numbers of milliseconds (before 1973) are taken not to be times.
 _TIMES_MIN = 10**11
@@ -51,7 +46,7 @@ _ATTRIBUTES = {
     DELETE_HORIZON: "delete horizon",
 }
 
-_WORDS: dict[str, dict[int, str]] = {
+_CODE_NAMES: dict[str, dict[int, str]] = {
     "isolationLevel": {0: "read uncommitted", 1: "read committed"},
     "keyType": {0: "group", 1: "transaction", 2: "share"},
     "endpointType": {1: "brokers", 2: "controllers"},
@@ -67,15 +62,8 @@ def value_text(facts: FieldFacts, value: Any, topics: TopicNames) -> str:
         if facts.type == "uuid":
             name = topics.name(None, uuid_from_text(value)) if facts.name == "topicId" else None
             return f"{value} ({name})" if name else value
-    return plain_value_text(facts, value)
-
-
-def plain_value_text(facts: FieldFacts, value: Any) -> str:
-    """Return the text of a message's value that is no array, no struct and no uuid."""
     if value is None:
         return "null"
-    if isinstance(value, bytes | memoryview):
-        return bytes_text(value)
     if isinstance(value, float):
         value = float_to_json(value)
     if value == REDACTED:
@@ -104,20 +92,6 @@ def raw_value_text(name: str, type_name: str, value: Any, topics: TopicNames) ->
     return f"{value} {remark}" if remark else str(value)
 
 
-def is_plain_number(facts: FieldFacts) -> bool:
-    """Return whether the values of a field are plain numbers, never codes or times."""
-    name, type_name = facts.name, facts.type
-    is_number = type_name in _NUMBERS and not facts.is_array
-    has_remark = (
-        name.endswith(_ERROR_SUFFIX)
-        or name in _API_KEYS
-        or (type_name == "int64" and "time" in name.lower())
-        or name == "attributes"
-        or name in _WORDS
-    )
-    return is_number and not has_remark
-
-
 def _remark(name: str, type_name: str, value: Any) -> str:
     """Return the meaning of a number; empty if it is a plain number."""
     if not isinstance(value, int):
@@ -130,7 +104,7 @@ def _remark(name: str, type_name: str, value: Any) -> str:
         return f"({utc_text(value)})"
     if name == "attributes":
         return _attributes(value)
-    known = _WORDS.get(name)
+    known = _CODE_NAMES.get(name)
     return f"({known[value]})" if known and value in known else ""
 
 
@@ -162,12 +136,6 @@ def bytes_text(data: bytes | memoryview) -> str:
 
 def _is_text(data: bytes) -> bool:
     return all(0x20 <= each < 0x7F for each in data)
-
-
-@lru_cache(1000)
-def uuid_text(value: bytes) -> str:
-    """Return an id as Kafka writes it; results are kept, as a capture has few ids."""
-    return uuid_to_text(value)
 
 
 def cut(text: str, size: int = _TEXT_SHOWN) -> str:

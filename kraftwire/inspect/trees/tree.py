@@ -1,4 +1,4 @@
-"""The fields of a message as an indented tree, in the order and with the names of its schema.
+"""Prints the fields of messages as indented trees, with the names and order of the schema.
 
 Works on the JSON form that the decoder has made, so everything that is redacted in it is also
 redacted in the tree. Records and nested payloads are shown at the places of their fields. Long
@@ -13,19 +13,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from kraftwire.decode.body.frame import DecodedFrame
-from kraftwire.decode.body.lazy import lazy
 from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import count_text, utc_text, words
 from kraftwire.inspect.exchange_blocks import ExchangeWriter
 from kraftwire.inspect.payload import payload_of
-from kraftwire.inspect.trees.fields import NUMBERS_SHOWN, STEP, STRUCTS_SHOWN, FieldLines
 from kraftwire.inspect.values import cut, value_text
 from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
 
 __all__ = ["Tree", "TreeWriter", "batch_text", "json_lines"]
 
+_STEP = "  "
+_STRUCTS_SHOWN = 5
+_NUMBERS_SHOWN = 12
 _RECORDS_SHOWN = 5
 
 # Made once, because `json.dumps` makes an encoder for each value.
@@ -68,36 +69,36 @@ class Tree:
         if facts.type == "records" and isinstance(value, list):
             yield f"{indent}{facts.name}: {count_text(len(value), 'batch')}"
             for batch in value:
-                yield from self.batch(batch, indent + STEP)
+                yield from self.batch(batch, indent + _STEP)
         elif facts.is_array and isinstance(value, list):
             yield from self._array(facts, value, indent, path)
         elif facts.struct and isinstance(value, dict):
             yield f"{indent}{facts.name}"
-            yield from self._struct(facts.struct, value, indent + STEP, path)
+            yield from self._struct(facts.struct, value, indent + _STEP, path)
         else:
             yield f"{indent}{facts.name}: {value_text(facts, value, self._topics)}"
             inside = self._nested.get(path)
             if inside is not None:
-                yield from json_lines("inside", inside, indent + STEP, is_full=self._is_full)
+                yield from json_lines("inside", inside, indent + _STEP, is_full=self._is_full)
 
     def _array(
         self, facts: FieldFacts, values: list[Any], indent: str, path: str
     ) -> Iterator[str]:
         if facts.struct is None:
-            shown = values if self._is_full else values[:NUMBERS_SHOWN]
+            shown = values if self._is_full else values[:_NUMBERS_SHOWN]
             texts = ", ".join(value_text(facts, each, self._topics) for each in shown)
             rest = f", ... {len(values) - len(shown)} more" if len(shown) < len(values) else ""
             yield f"{indent}{facts.name}: [{texts}{rest}]"
             return
         yield f"{indent}{facts.name}: {len(values)}"
-        shown = values if self._is_full else values[:STRUCTS_SHOWN]
+        shown = values if self._is_full else values[:_STRUCTS_SHOWN]
         for index, each in enumerate(shown):
-            yield f"{indent}{STEP}[{index}]"
+            yield f"{indent}{_STEP}[{index}]"
             if isinstance(each, dict):
-                deeper = indent + STEP + STEP
+                deeper = indent + _STEP + _STEP
                 yield from self._struct(facts.struct, each, deeper, f"{path}[{index}]")
         if len(shown) < len(values):
-            yield f"{indent}{STEP}... {len(values) - len(shown)} more, -vv shows all"
+            yield f"{indent}{_STEP}... {len(values) - len(shown)} more, -vv shows all"
 
     # -- records -------------------------------------------------------------------------------
 
@@ -107,9 +108,9 @@ class Tree:
         records = batch.get("records") or ()
         shown = records if self._is_full else records[:_RECORDS_SHOWN]
         for record in shown:
-            yield from self._record(record, indent + STEP)
+            yield from self._record(record, indent + _STEP)
         if len(shown) < len(records):
-            yield f"{indent}{STEP}... {len(records) - len(shown)} more, -vv shows all"
+            yield f"{indent}{_STEP}... {len(records) - len(shown)} more, -vv shows all"
 
     def _record(self, record: dict[str, Any], indent: str) -> Iterator[str]:
         decoded = record.get("decoded")
@@ -118,12 +119,12 @@ class Tree:
             version = "" if decoded["version"] is None else f" v{decoded['version']}"
             yield f"{head} {decoded['type']}{version}"
             if decoded["data"] is not None:
-                deeper = indent + STEP
+                deeper = indent + _STEP
                 yield from json_lines("", decoded["data"], deeper, is_full=self._is_full)
             for path, inside in decoded.get("nested", {}).items():
                 yield f"{deeper}{path}: {inside['type']} v{inside['version']}"
                 data = inside["data"]
-                yield from json_lines("", data, f"{deeper}{STEP}", is_full=self._is_full)
+                yield from json_lines("", data, f"{deeper}{_STEP}", is_full=self._is_full)
             return
         if "keySize" in record:
             sizes = f"key {_size(record['keySize'])}, value {_size(record['valueSize'])}"
@@ -182,12 +183,12 @@ def json_lines(name: str, value: Any, indent: str, *, is_full: bool) -> Iterator
         return
     if name:
         yield head.rstrip(" ")
-        indent += STEP
+        indent += _STEP
     if isinstance(value, dict):
         for key, each in value.items():
             yield from json_lines(key, each, indent, is_full=is_full)
         return
-    shown = value if is_full else value[:STRUCTS_SHOWN]
+    shown = value if is_full else value[:_STRUCTS_SHOWN]
     for index, each in enumerate(shown):
         yield from json_lines(f"[{index}]", each, indent, is_full=is_full)
     if len(shown) < len(value):
@@ -197,22 +198,8 @@ def json_lines(name: str, value: Any, indent: str, *, is_full: bool) -> Iterator
 class TreeWriter(ExchangeWriter):
     """Writes the fields of requests and responses, and the content of files."""
 
-    @lazy
-    def _tree(self) -> Tree:
-        return Tree(self._topics)
-
-    @lazy
-    def _fields(self) -> FieldLines:
-        return FieldLines(self._topics, self._tree.batch)
-
-    def frame_lines(self, decoded: DecodedFrame) -> list[str] | Iterator[str]:
-        """Return the lines of the body; ordinary ones take the fast path, which cuts long lists."""
-        lines = None
-        if not self._is_full and not decoded.is_token:
-            lines = self._fields.lines(decoded, "    ")
-        return self._long_way(decoded) if lines is None else lines
-
-    def _long_way(self, decoded: DecodedFrame) -> Iterator[str]:
+    def frame_lines(self, decoded: DecodedFrame) -> Iterator[str]:
+        """Yield the lines of the body."""
         if decoded.is_token:
             yield from json_lines("token", decoded.nested["token"], "    ", is_full=self._is_full)
             return

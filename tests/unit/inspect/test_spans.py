@@ -1,4 +1,4 @@
-"""The bytes of a line, field by field."""
+"""The bytes of frames and of lines of files, field by field."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 from kraftwire.decode.files import FileLine, FileOptions, FileReport, decode_file, walk
 from kraftwire.errors import StorageError
 from kraftwire.inspect.bytes.file_spans import line_spans
+from kraftwire.inspect.bytes.frame_spans import frame_spans
+from tests.support.captures import decoded_frames, golden
 from tests.support.log_bytes import legacy_message
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "logs"
@@ -91,3 +93,14 @@ def test_records_with_secrets_are_hidden() -> None:
         *_, last = line_spans(line)
         assert (last.value, last.end) == ("[redacted]", line.position + len(line.data))
         assert "UserScramCredentialRecord" in str(line.json)
+
+
+def test_a_field_called_size_is_named_as_itself() -> None:
+    """The sizes of tagged fields have the same name."""
+    frames = decoded_frames(golden("quorum"))
+    (frame, *_) = [
+        each for each in frames if each.api_name == "FetchSnapshot" and not each.frame.is_request
+    ]
+    paths = [each.path for each in frame_spans(frame, frame.settings.topics)]
+    assert "topics[0].partitions[0].size" in paths
+    assert not [path for path in paths if path.endswith("size.size")]
