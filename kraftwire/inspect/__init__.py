@@ -1,1 +1,1 @@
-"""What people see of captures and logs: lines, trees, bytes, statistics, stories, comparisons."""
+"""Prints captures and logs: lines, trees, bytes, statistics, stories, comparisons."""

@@ -1,4 +1,4 @@
-"""Where two captures of the same traffic, or two log directories, begin to differ."""
+"""Compares two captures of the same traffic, or two log directories, and reports differences."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ _Key = int | None | tuple[int | None, int]
 
 
 @dataclass(slots=True)
-class _Line:
+class _Direction:
     """The frames of one direction of a connection, by correlation id.
 
     `times` counts those whose id has come before.
@@ -111,7 +111,7 @@ class _Line:
         self.frames[key] = _FACTS.pack(digest, api, frame.api_version or 0, frame.size)
 
 
-def _words(subject: str, key: _Key, facts: bytes) -> str:
+def _frame_text(subject: str, key: _Key, facts: bytes) -> str:
     """Describe a frame in words."""
     _, api, version, size = _FACTS.unpack(facts)
     name = "token" if api == _TOKEN else f"{messages.API_NAMES.get(api, api)} v{version}"
@@ -128,7 +128,7 @@ def compare_captures(first: Path, second: Path, keys: KeyLog | None = None) -> C
         one, other = sides[0].get(connection), sides[1].get(connection)
         if one is None or other is None:
             which = "first" if other is None else "second"
-            count = len((one or other or _Line()).frames)
+            count = len((one or other or _Direction()).frames)
             text = f"only in the {which}, {count_text(count, 'frame')}"
             details = {"onlyIn": which, "frames": count}
             made.differences.append(Difference(connection, "onlyIn", text, details))
@@ -137,18 +137,18 @@ def compare_captures(first: Path, second: Path, keys: KeyLog | None = None) -> C
     return made
 
 
-def _read(path: Path, keys: KeyLog | None, tell: Callable[[str], None]) -> dict[str, _Line]:
+def _read(path: Path, keys: KeyLog | None, tell: Callable[[str], None]) -> dict[str, _Direction]:
     """The frames of a capture by connection and direction."""
-    found: dict[str, _Line] = {}
+    found: dict[str, _Direction] = {}
     capture = Capture(str(path), keys=keys)
     room = COMPARED_BYTES_FREE + COMPARED_BYTES_RATIO * path.stat().st_size
     for frame in capture:
         subject = f"{frame.connection} {frame.direction}s"
-        line = found.get(subject)
-        if line is None:
-            line = found[subject] = _Line()
+        direction = found.get(subject)
+        if direction is None:
+            direction = found[subject] = _Direction()
             room -= _LINE_BYTES
-        line.add(frame)
+        direction.add(frame)
         room -= _FRAME_BYTES
         if room < 0:
             tell(f"{path}: too many frames for so small a file, the rest is not compared")
@@ -159,7 +159,7 @@ def _read(path: Path, keys: KeyLog | None, tell: Callable[[str], None]) -> dict[
     return found
 
 
-def _compare(subject: str, one: _Line, other: _Line, into: Comparison) -> None:
+def _compare(subject: str, one: _Direction, other: _Direction, into: Comparison) -> None:
     changed = []
     for key, facts in one.frames.items():
         others_facts = other.frames.get(key)
@@ -175,18 +175,20 @@ def _compare(subject: str, one: _Line, other: _Line, into: Comparison) -> None:
             changed.append(key)
     if changed:
         key = changed[0]
-        words, others = (_words(subject, key, each.frames[key]) for each in (one, other))
-        text = f"{words}: the first frame that differs"
-        if words != others:
-            text += f"; in the second {others}"
+        first_text, second_text = (
+            _frame_text(subject, key, each.frames[key]) for each in (one, other)
+        )
+        text = f"{first_text}: the first frame that differs"
+        if first_text != second_text:
+            text += f"; in the second {second_text}"
         if len(changed) > 1:
             text += f"; {len(changed) - 1:,} more differ"
-        details = {"first": words, "second": others, "count": len(changed)}
+        details = {"first": first_text, "second": second_text, "count": len(changed)}
         into.differences.append(Difference(subject, "frame", text, details))
     for which, mine, theirs in (("first", one, other), ("second", other, one)):
         lone = [key for key in mine.frames if key not in theirs.frames]
         if lone:
-            first = [_words(subject, key, mine.frames[key]) for key in lone[:_SHOWN_MAX]]
+            first = [_frame_text(subject, key, mine.frames[key]) for key in lone[:_SHOWN_MAX]]
             shown = "; ".join(first)
             more = f"; {len(lone) - _SHOWN_MAX:,} more" if len(lone) > _SHOWN_MAX else ""
             text = f"{count_text(len(lone), 'frame')} only in the {which}: {shown}{more}"
@@ -198,7 +200,7 @@ def _compare(subject: str, one: _Line, other: _Line, into: Comparison) -> None:
 _Logs = dict[str, list[Path]]
 
 # How many differences of one partition are reported one by one.
-_TOLD_MAX = 10
+_DIFFERENCES_SHOWN = 10
 _LOG, _CHECKPOINT = "log", "checkpoint"
 
 
@@ -216,7 +218,7 @@ def compare_logs(first: Path, second: Path) -> Comparison:
             text = f"only in the {which}"
             made.differences.append(Difference(name, "onlyIn", text, {"onlyIn": which}))
         else:
-            _Walk(name, made, sides[0], sides[1]).run()
+            _LogComparison(name, made, sides[0], sides[1]).run()
     return made
 
 
@@ -287,8 +289,8 @@ class _Missing:
     records: int = 0
 
 
-class _Walk:
-    """Walks along both logs of a partition."""
+class _LogComparison:
+    """Compares both logs of a partition, batch by batch."""
 
     def __init__(
         self, subject: str, into: Comparison, first: list[Path], second: list[Path]
@@ -297,7 +299,7 @@ class _Walk:
         self._into = into
         self._first, self._second = _Side(first, into), _Side(second, into)
         self._missing = _Missing()
-        self._told = 0
+        self._difference_count = 0
 
     def run(self) -> None:
         """Compare batch by batch."""
@@ -315,20 +317,22 @@ class _Walk:
                     one.step()
                 if ends[1] <= ends[0]:
                     other.step()
-        self._tell_missing()
-        if self._told > _TOLD_MAX:
-            more = self._told - _TOLD_MAX
+        self._report_missing()
+        if self._difference_count > _DIFFERENCES_SHOWN:
+            more = self._difference_count - _DIFFERENCES_SHOWN
             self._add("more", f"{more:,} more differences", {"count": more})
 
     def _both(self, one: LogBatch, other: LogBatch) -> None:
         self._into.compared += 1
-        self._tell_missing()
+        self._report_missing()
         words = _differing(one, other)
         if not words:
             return
-        self._told += 1
-        if self._told <= _TOLD_MAX:
-            which = "the first batch that differs" if self._told == 1 else "also differs"
+        self._difference_count += 1
+        if self._difference_count <= _DIFFERENCES_SHOWN:
+            which = (
+                "the first batch that differs" if self._difference_count == 1 else "also differs"
+            )
             offset = max(one.batch.base_offset, other.batch.base_offset)
             places = f"{one.file} at {one.position}, {other.file} at {other.position}"
             details = {"offset": offset, "first": _facts(one), "second": _facts(other)}
@@ -339,18 +343,18 @@ class _Walk:
         assert side.batch is not None
         missing = self._missing
         if missing.which != which:
-            self._tell_missing()
+            self._report_missing()
             self._missing = missing = _Missing(which, side.base)
         missing.end = side.last
         missing.records += side.batch.batch.count
         side.step()
 
-    def _tell_missing(self) -> None:
+    def _report_missing(self) -> None:
         missing, self._missing = self._missing, _Missing()
         if not missing.which:
             return
-        self._told += 1
-        if self._told > _TOLD_MAX:
+        self._difference_count += 1
+        if self._difference_count > _DIFFERENCES_SHOWN:
             return
         other = self._second if missing.which == "first" else self._first
         name = "second" if missing.which == "first" else "first"
@@ -374,15 +378,15 @@ class _Walk:
 
 def _facts(batch: LogBatch) -> dict[str, object]:
     """Return where a batch is, and what distinguishes it from other batches."""
-    held = batch.batch
+    content = batch.batch
     return {
         "file": batch.file,
         "position": batch.position,
-        "baseOffset": held.base_offset,
-        "lastOffset": held.last_offset,
-        "partitionLeaderEpoch": held.partition_leader_epoch,
-        "crc": held.crc,
-        "size": held.size,
+        "baseOffset": content.base_offset,
+        "lastOffset": content.last_offset,
+        "partitionLeaderEpoch": content.partition_leader_epoch,
+        "crc": content.crc,
+        "size": content.size,
     }
 
 

@@ -1,4 +1,4 @@
-"""Tables: aligned columns of plain text, or drawn by rich on a terminal.
+"""Prints tables: aligned columns of plain text, or drawn by rich on a terminal.
 
 Owns the layout; without a terminal nothing is wrapped, cut or coloured, so that other programs can
 read it line by line.

@@ -1,1 +1,1 @@
-"""What is concluded from evidence: timelines of quorums, groups, transactions and topics."""
+"""Derives the histories of quorums, groups, transactions and topics from captures and logs."""

@@ -1,4 +1,4 @@
-"""The events of a story: limited in number, with repetitions folded, in order of time."""
+"""The events of a story, in order of time, limited in number; repeated remarks are one event."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REMARKS = frozenset({"error", "status"})
 
 @dataclass(slots=True)
 class Event:
-    """An event: a line of a story.
+    """An event of a story, which is one line in print.
 
     `kind` is a stable word for programs; `text` describes the event for people; `subject` is the
     group, transactional id or topic; `who` is the member or client; `number` is the generation or
@@ -39,7 +39,7 @@ class Events:
 
     def __init__(self) -> None:
         self._all: list[Event] = []
-        # Subject and member -> remarks since its last event of another kind.
+        # Subject and member -> remarks since its last event of another kind, which may repeat.
         self._repeatable: dict[tuple[str, str], dict[tuple[str, str], Event]] = {}
         self.overflow = 0
 

@@ -52,7 +52,7 @@ class ObservedExchange:
 Api = tuple[int, int]
 
 
-class Inside(NamedTuple):
+class InnerRequest(NamedTuple):
     """The request in an envelope; its client is the one that the broker has it from."""
 
     body: Message
@@ -60,7 +60,7 @@ class Inside(NamedTuple):
     client_id: str | None
 
 
-def request_inside(envelope: EnvelopeRequest, keys: Container[int]) -> Inside | None:
+def request_inside(envelope: EnvelopeRequest, keys: Container[int]) -> InnerRequest | None:
     """Return the request in an envelope; None if it is damaged or of another API than `keys`."""
     data = envelope.request_data
     if int.from_bytes(data[:2], "big", signed=True) not in keys:
@@ -70,7 +70,7 @@ def request_inside(envelope: EnvelopeRequest, keys: Container[int]) -> Inside | 
     if found.body is None or not isinstance(header, RequestHeader):
         return None
     api = header.request_api_key, header.request_api_version
-    return Inside(found.body, api, header.client_id)
+    return InnerRequest(found.body, api, header.client_id)
 
 
 def response_inside(envelope: EnvelopeResponse, api: Api) -> Message | None:
@@ -81,7 +81,7 @@ def response_inside(envelope: EnvelopeResponse, api: Api) -> Message | None:
 
 
 @dataclass(slots=True)
-class Carried:
+class PartitionRecords:
     """Number and size of the records of a partition in a body. Units: `size` bytes."""
 
     topic: str
@@ -92,17 +92,19 @@ class Carried:
     compression: Counter[str] = field(default_factory=Counter)
 
 
-def produced_in(body: Any, names: TopicNames) -> Iterator[Carried]:
+def produced_records(body: Any, names: TopicNames) -> Iterator[PartitionRecords]:
     """Yield the records of a Produce request by partition."""
     for topic in body.topic_data:
         name = topic_name(topic.name, topic.topic_id, names)
         for each in topic.partition_data:
-            yield carried(name, each.index, each.records)
+            yield count_records(name, each.index, each.records)
 
 
-def carried(topic: str, partition: int, records: bytes | memoryview | None) -> Carried:
+def count_records(
+    topic: str, partition: int, records: bytes | memoryview | None
+) -> PartitionRecords:
     """Count the records in a field, up to the first batch that is cut off or damaged."""
-    found = Carried(topic, partition)
+    found = PartitionRecords(topic, partition)
     try:
         for batch in read_batches(records or b""):
             is_current = isinstance(batch, RecordBatch)

@@ -12,7 +12,12 @@ from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.text import count_text, listed, words
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.events import Event, Events
-from kraftwire.story.observed_exchange import ObservedExchange, carried, produced_in, topic_name
+from kraftwire.story.observed_exchange import (
+    ObservedExchange,
+    count_records,
+    produced_records,
+    topic_name,
+)
 
 # Topics, their partitions, and the clients of each; further clients share one row.
 TOPICS_MAX = 20_000
@@ -123,7 +128,7 @@ class TopicStory:
 
     def on_produce(self, exchange: ObservedExchange) -> None:
         """Count the records of a Produce request."""
-        parts = produced_in(exchange.request, self._names)
+        parts = produced_records(exchange.request, self._names)
         sent = {(each.topic, each.partition): each for each in parts}
         for topic in exchange.response.responses:
             name = topic_name(topic.name, topic.topic_id, self._names)
@@ -158,7 +163,7 @@ class TopicStory:
                 if each.error_code:
                     self._refuse(found, exchange, each.error_code, each.partition_index)
                     continue
-                part = carried(name, each.partition_index, each.records)
+                part = count_records(name, each.partition_index, each.records)
                 found.fetched_records += part.records
                 found.fetched_size += part.size
                 if part.size:

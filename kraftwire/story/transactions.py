@@ -1,4 +1,4 @@
-"""The story of transactions: where each begins, what it holds, how it ends and who ended it."""
+"""The story of transactions: begin, content and end of each, and who ended it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.text import count_text, duration_text, listed, size_text, words
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.events import Event, Events
-from kraftwire.story.observed_exchange import ObservedExchange, produced_in
+from kraftwire.story.observed_exchange import ObservedExchange, produced_records
 
 # Transactional ids and producers, the transactions that are listed, and the partitions of these.
 TRANSACTIONAL_IDS_MAX = 20_000
@@ -186,7 +186,7 @@ class TransactionStory:
         if codes:
             return
         current = self._begin(known, exchange)
-        for each in produced_in(request, self._names):
+        for each in produced_records(request, self._names):
             current.records += each.records
             current.size += each.size
             self._add_partition(current, each.topic, each.partition)

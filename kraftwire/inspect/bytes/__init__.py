@@ -1,1 +1,1 @@
-"""Every byte with its range, its field and its value."""
+"""Annotated hex dumps: every byte with its range, field and value."""

@@ -1,4 +1,4 @@
-"""The bytes of a line, field by field: what a byte view of files prints.
+"""Divides a batch, an index entry or a state file into the byte ranges of its fields.
 
 Goes down into the messages inside control, metadata and coordinator records. Compressed records
 are one field: their bytes in the file are not those of the records.

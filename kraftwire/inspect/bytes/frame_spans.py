@@ -1,4 +1,4 @@
-"""The bytes of a frame, field by field: header, body, the batches in it and their records.
+"""Divides a frame into the byte ranges of its fields: header, body, batches and records.
 
 Owns the spans that the byte view of captures prints: they follow each other and cover the frame.
 Bytes that cannot be decoded are one span, and so are bytes that must not be shown.

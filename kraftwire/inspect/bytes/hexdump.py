@@ -1,4 +1,4 @@
-"""The byte view: every field with its range, its bytes, its path and its value."""
+"""An annotated hex dump: every field with its range, bytes, path and value."""
 
 from __future__ import annotations
 

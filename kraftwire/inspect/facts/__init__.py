@@ -1,7 +1,7 @@
-"""The essentials of a request or response in a few words; see README.md."""
+"""Summarizes requests and responses in a few words, for the last column of lines."""
 
 from __future__ import annotations
 
-from kraftwire.inspect.facts.table import request_facts, response_facts
+from kraftwire.inspect.facts.registry import request_facts, response_facts
 
 __all__ = ["request_facts", "response_facts"]

@@ -1,4 +1,4 @@
-"""Facts of what administrators ask for: clusters, topics, partitions, configuration, ACLs."""
+"""Facts of administrative APIs: clusters, topics, partitions, configurations, ACLs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.inspect.facts.words import counted, named, partitions_text, some, topics_text
+from kraftwire.inspect.facts.phrases import counted, named, partitions_text, some, topics_text
 
 _RESOURCES = (
     "UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.inspect.facts.words import bytes_text, counted, id_text, partitions_text
+from kraftwire.inspect.facts.phrases import bytes_text, counted, id_text, partitions_text
 
 __all__ = [
     "fetch_request",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.inspect.facts.words import (
+from kraftwire.inspect.facts.phrases import (
     MORE_THAN,
     bytes_text,
     counted,

@@ -7,7 +7,7 @@ from typing import Any
 
 from kraftwire import messages
 from kraftwire.decode.body.topics import TopicNames
-from kraftwire.inspect.facts.words import (
+from kraftwire.inspect.facts.phrases import (
     bytes_text,
     partitions_text,
     place_text,

@@ -1,4 +1,4 @@
-"""Lines with the columns, and the form of time, that the user chooses."""
+"""Lines with selected columns, or with the time in another form."""
 
 from __future__ import annotations
 

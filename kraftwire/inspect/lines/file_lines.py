@@ -26,7 +26,7 @@ _SEGMENT_STATES = {
 
 
 class FileLines:
-    """Makes the lines; the first one of a file comes after its name and the heads of columns."""
+    """Makes the lines of files; a heading with the name and the columns precedes each file."""
 
     def __init__(self) -> None:
         self._file = ""

@@ -38,7 +38,7 @@ _NS = 1_000_000_000
 _DAY_S = 86_400
 _DAY_NS = _DAY_S * _NS
 _CACHE_MAX = 20_000
-# The columns of so many connections, each with an API and a version, are kept.
+# Size of the column cache, per connection, API and version.
 _PLACES_MAX = 20_000
 # Lines are written in groups of this size, unless the output is live.
 _LINES_TOGETHER = 256
@@ -46,10 +46,10 @@ _LINES_TOGETHER = 256
 
 # The kept part of a request: time, the columns from connection to correlation id, size, facts with
 # findings, connection. A plain tuple, as every other frame needs one.
-_Asked = tuple[int, str, int, str, str]
+_KeptRequest = tuple[int, str, int, str, str]
 
 
-class LineWriter(QuickPaired[_Asked]):
+class LineWriter(QuickPaired[_KeptRequest]):
     """Writes a line per exchange to a stream; a request waits for its response."""
 
     def __init__(
@@ -82,7 +82,7 @@ class LineWriter(QuickPaired[_Asked]):
 
     def ask(
         self, frame: Frame, body: Message | None, decoded: DecodedFrame | None, /
-    ) -> _Asked:
+    ) -> _KeptRequest:
         """Return what the line of an exchange needs of its request."""
         findings = "" if decoded is None else self._findings(decoded)
         facts = findings
@@ -92,7 +92,7 @@ class LineWriter(QuickPaired[_Asked]):
 
     def answer(
         self,
-        asked: _Asked | None,
+        request: _KeptRequest | None,
         frame: Frame,
         body: Message | None,
         decoded: DecodedFrame | None,
@@ -106,10 +106,10 @@ class LineWriter(QuickPaired[_Asked]):
         facts = findings
         if body is not None:
             facts = self._facts(self._response_text(body, decoded)) + findings
-        if asked is None:
+        if request is None:
             place, sizes = self._place(frame), f"-/{frame.size}"
         else:
-            _, place, size, before, _ = asked
+            _, place, size, before, _ = request
             sizes = f"{size}/{frame.size}"
             if before:
                 facts = f"{before}; {facts}" if facts else before
@@ -118,12 +118,12 @@ class LineWriter(QuickPaired[_Asked]):
         error = self._error(codes) if codes else "-"
         self._put(self._line(frame.time_ns, place, (sizes, latency_text, error, facts)))
 
-    def unanswered(self, asked: _Asked, is_awaited: bool, /) -> None:
+    def unanswered(self, request: _KeptRequest, is_awaited: bool, /) -> None:
         """Write the line of a request that gets no response."""
-        self._write_request(asked, " [no response]" if is_awaited and asked[-1] else "")
+        self._write_request(request, " [no response]" if is_awaited and request[-1] else "")
 
-    def _write_request(self, asked: _Asked, remark: str) -> None:
-        time_ns, place, size, facts, _ = asked
+    def _write_request(self, request: _KeptRequest, remark: str) -> None:
+        time_ns, place, size, facts, _ = request
         remark = paint(remark, YELLOW, is_wanted=self._is_coloured and bool(remark))
         line = self._line(time_ns, place, (f"{size}/-", _NO_LATENCY, "-", facts + remark))
         self._put(line.rstrip())
@@ -136,9 +136,9 @@ class LineWriter(QuickPaired[_Asked]):
 
     # -- what other processes show ---------------------------------------------------------------
 
-    def time_of(self, asked: _Asked, /) -> int:
+    def time_of(self, request: _KeptRequest, /) -> int:
         """Return the time of a request. Units: nanoseconds since the epoch."""
-        return asked[0]
+        return request[0]
 
     def note_connection(self, frame: Frame, /) -> None:
         """Note a connection; it may widen the column for the lines that follow."""

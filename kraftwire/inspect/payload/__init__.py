@@ -1,4 +1,4 @@
-"""Keys, values and headers of records as text; see README.md."""
+"""Prints keys, values and headers of records as text."""
 
 from __future__ import annotations
 

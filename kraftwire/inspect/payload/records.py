@@ -1,4 +1,4 @@
-"""Records of frames and files, one by one, with topic, partition and offset.
+"""Extracts records from frames and files, with topic, partition and offset.
 
 Owns the search for these three: a Produce request, for example, lacks offsets, which its response
 brings.
@@ -19,7 +19,7 @@ from kraftwire.decode.files.names import partition_of
 from kraftwire.decode.files.report import FileLine
 from kraftwire.protocol.error_codes import error_name
 
-__all__ = ["Row", "TopicTest", "rows_of_exchange", "rows_of_line"]
+__all__ = ["RecordRow", "TopicTest", "rows_of_exchange", "rows_of_line"]
 
 # Returns whether the records of a topic and partition are wanted; either is None where unknown.
 TopicTest = Callable[[str | None, int | None], bool]
@@ -28,8 +28,8 @@ _PRODUCE = "Produce"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A record.
+class RecordRow:
+    """A record with its place and the exchange that it was in.
 
     `offset` is None where the capture does not show it. `key`, `value` and the values of `headers`
     are bytes, None for null, or the word that stands for a secret. `decoded` is the JSON form of a
@@ -62,19 +62,19 @@ class _Place:
 
 
 def rows_of_exchange(
-    asked: DecodedFrame | None, answered: DecodedFrame | None, is_wanted: TopicTest
-) -> Iterator[Row]:
+    request: DecodedFrame | None, response: DecodedFrame | None, is_wanted: TopicTest
+) -> Iterator[RecordRow]:
     """Yield the records of a request and its response, either of which may be missing."""
-    for decoded in (asked, answered):
+    for decoded in (request, response):
         if decoded is None or decoded.is_token:
             continue
         for field in decoded.batches:
-            place = _place(decoded, field, answered)
+            place = _place(decoded, field, response)
             if is_wanted(place.topic, place.partition):
                 yield from _rows(field.batches or (), place)
 
 
-def rows_of_line(line: FileLine, is_wanted: TopicTest) -> Iterator[Row]:
+def rows_of_line(line: FileLine, is_wanted: TopicTest) -> Iterator[RecordRow]:
     """Yield the records of a batch of a file; none for other lines."""
     if line.batch is None:
         return
@@ -84,23 +84,25 @@ def rows_of_line(line: FileLine, is_wanted: TopicTest) -> Iterator[Row]:
         yield from _rows([line.json], _Place(topic, partition))
 
 
-def _place(decoded: DecodedFrame, field: FieldBatches, answered: DecodedFrame | None) -> _Place:
+def _place(decoded: DecodedFrame, field: FieldBatches, response: DecodedFrame | None) -> _Place:
     holder = field.where.holder
     partition = getattr(holder, "partition_index", getattr(holder, "index", None))
     api = decoded.api_name or ""
     if api != _PRODUCE:
         return _Place(field.topic, partition, api)
-    told = _told(field, partition, answered)
-    if told is None:
+    result = _partition_response(field, partition, response)
+    if result is None:
         return _Place(field.topic, partition, api, None)
-    base = told.base_offset if told.base_offset >= 0 and not told.error_code else None
-    error = error_name(told.error_code) if told.error_code else ""
+    base = result.base_offset if result.base_offset >= 0 and not result.error_code else None
+    error = error_name(result.error_code) if result.error_code else ""
     return _Place(field.topic, partition, api, base, error)
 
 
-def _told(field: FieldBatches, partition: int | None, answered: DecodedFrame | None) -> Any:
+def _partition_response(
+    field: FieldBatches, partition: int | None, response: DecodedFrame | None
+) -> Any:
     """Return the part of a Produce response about a partition; None if there is none."""
-    body: Any = None if answered is None else answered.body
+    body: Any = None if response is None else response.body
     if body is None:
         return None
     for topic in body.responses:
@@ -114,7 +116,7 @@ def _told(field: FieldBatches, partition: int | None, answered: DecodedFrame | N
     return None
 
 
-def _rows(batches: Any, place: _Place) -> Iterator[Row]:
+def _rows(batches: Any, place: _Place) -> Iterator[RecordRow]:
     """Yield the records of batches in their JSON form, in which secrets are hidden."""
     base = place.base
     for batch in batches:
@@ -123,7 +125,7 @@ def _rows(batches: Any, place: _Place) -> Iterator[Row]:
             offset = record["offset"]
             if place.api == _PRODUCE:
                 offset = None if base is None else base + count - 1
-            yield Row(
+            yield RecordRow(
                 place.topic, place.partition, offset, record["timestamp"],
                 _bytes(record["key"]), _bytes(record["value"]),
                 tuple((each["key"], _bytes(each["value"])) for each in record["headers"]),

@@ -1,4 +1,4 @@
-"""The content of a key, a value or a header: JSON, text, bytes after a schema id, or bytes.
+"""Recognizes a key, value or header as JSON, text, bytes after a schema id, or bytes.
 
 Owns the distinction. Nothing else is guessed: without its schema, Avro or Protobuf is bytes.
 

@@ -1,4 +1,4 @@
-"""Captures of several nodes as one: their frames in the order of time, each shown once.
+"""Merges captures of several nodes by time; a frame in several captures is shown once.
 
 Owns which of some captures were taken at the same time, by how much their clocks differ, and which
 of two captures shows a connection that both have recorded.
@@ -119,14 +119,14 @@ def _offset(
 
     Notes the connections that both have.
     """
-    ways: tuple[list[int], list[int]] = [], []
+    directions: tuple[list[int], list[int]] = [], []
     for key, place in new.frames.items():
         other = old.frames.get(key)
         if place is not None and other is not None:
             time_ns, is_request, connection = place
-            ways[is_request].append(other[0] - time_ns)
+            directions[is_request].append(other[0] - time_ns)
             shared[connection].update(places)
-    middles = [_middle(way) for way in ways if way]
+    middles = [_middle(direction) for direction in directions if direction]
     return round(sum(middles) / len(middles)) if middles else None
 
 
@@ -174,8 +174,8 @@ def merged(
 
     `endings` are those of the captures, and are passed on in between.
     """
-    ways = (_moved(each, at, clocks) for at, each in enumerate(captures))
-    for latest, _, _, frame in merge(*ways):
+    directions = (_moved(each, at, clocks) for at, each in enumerate(captures))
+    for latest, _, _, frame in merge(*directions):
         if endings is not None:
             endings.pass_until(latest)
         yield frame

@@ -1,4 +1,4 @@
-"""Forked workers show chunks of a run's frames while the parent reads on.
+"""Forked workers render chunks of frames while the parent keeps reading.
 
 A worker is forked where a chunk begins, so it knows all that the run knows by then; it shows the
 chunk and ends. The parent passes over the frames of the chunk: it reads them, and learns from them
@@ -152,7 +152,7 @@ def is_ready(descriptor: int) -> bool:
 
 
 class OrderedOutput:
-    """A stream onto another one that several processes share, each writing after the one before.
+    """Serializes the output of workers, in the order of their chunks.
 
     What is written too early is held back, up to a limit at which the process waits. It takes text
     or bytes, whichever the other stream takes.
@@ -165,13 +165,13 @@ class OrderedOutput:
         self._before: int | None = None
         # Where the process after this one waits for the same.
         self._after: int | None = None
-        self._held: list[Any] = []
+        self._waiting: list[Any] = []
         self._size = 0
 
     def write(self, data: Any) -> int:
         """Write, or hold back until the process before has finished."""
         if self._before is not None:
-            self._held.append(data)
+            self._waiting.append(data)
             self._size += len(data)
             if self._size > _HELD_MAX or is_ready(self._before):
                 self._await_turn()
@@ -207,7 +207,7 @@ class OrderedOutput:
             os.close(self._before)
         self._before, writing = ends
         os.close(writing)
-        self._held, self._size = [], 0
+        self._waiting, self._size = [], 0
 
     def after_fork_in_worker(self, ends: tuple[int, int]) -> None:
         """Write before the parent."""
@@ -221,13 +221,13 @@ class OrderedOutput:
         self._before = None
         if signalled != _DONE:
             raise KraftwireError(ENDED_EARLY)
-        held, self._held, self._size = self._held, [], 0
-        for data in held:
+        waiting, self._waiting, self._size = self._waiting, [], 0
+        for data in waiting:
             self._pass_on(data)
 
 
 class ChunkSize:
-    """Sizes chunks so that forking pays off, by the time that frames have taken.
+    """Sizes chunks so that forking pays off, by the measured time per frame.
 
     `part_read` is the part of the input that was read, from 0 to 1, and `first` the number of
     its first frame; `count` processes share the work. It decides who shows a frame, and never what
@@ -268,7 +268,7 @@ class ChunkSize:
 
 @dataclass(slots=True)
 class Relay:
-    """Shares the frames of a run among `count` processes.
+    """Divides the frames of a run among `count` processes.
 
     `out` is where the run writes to, and `progress` gets the number of frames now and then.
     `hand_over` has to put all that the run holds back into `out`, and `take` to return what

@@ -1,4 +1,4 @@
-"""Frames that wait until it is clear whether they are shown, which a response may decide.
+"""Holds frames until the filter is decided, which may depend on the response.
 
 Owns when they are shown: with their responses, or, for sinks that take frames in order, where they
 stood.
@@ -26,7 +26,7 @@ _Show = Callable[[DecodedFrame], None]
 
 
 class PendingExchanges(WholePaired):
-    """Requests that wait for their responses, and are shown together with them."""
+    """Holds each request until its response, and shows both together."""
 
     def __init__(self, filter: FrameFilter, show: _Show) -> None:
         super().__init__()
@@ -34,11 +34,11 @@ class PendingExchanges(WholePaired):
         self._show = show
 
     def exchange(
-        self, asked: DecodedFrame | None, answered: DecodedFrame | None, _is_awaited: bool, /
+        self, request: DecodedFrame | None, response: DecodedFrame | None, _is_awaited: bool, /
     ) -> None:
         """Show a request and its response, or one of them alone, if they pass."""
-        if _passes(self._filter, asked, answered):
-            for each in (asked, answered):
+        if _passes(self._filter, request, response):
+            for each in (request, response):
                 if each is not None:
                     self._show(each)
 
@@ -53,7 +53,7 @@ class _Place:
 
 
 class PendingInOrder(WholePaired):
-    """Frames and ends of connections that stay in their order.
+    """Holds frames and ends of connections, and passes them on in their order.
 
     What follows a request waits with it. If too much waits, the first frame is judged alone.
     """
@@ -84,16 +84,16 @@ class PendingInOrder(WholePaired):
         self._release()
 
     def exchange(
-        self, asked: DecodedFrame | None, answered: DecodedFrame | None, _is_awaited: bool, /
+        self, request: DecodedFrame | None, response: DecodedFrame | None, _is_awaited: bool, /
     ) -> None:
         """Decide about a request and its response, or one of them alone."""
-        is_shown = _passes(self._filter, asked, answered)
-        for each in (asked, answered):
+        is_shown = _passes(self._filter, request, response)
+        for each in (request, response):
             place = None if each is None else self._undecided.pop(each.number, None)
             if place is not None:
                 place.is_shown = is_shown
-        if asked is not None and self._queue and asked is not self._queue[0].what:
-            asked.release_objects()
+        if request is not None and self._queue and request is not self._queue[0].what:
+            request.release_objects()
 
     def finish(self) -> None:
         """Show the rest: no more responses come."""
@@ -132,10 +132,10 @@ class PendingInOrder(WholePaired):
 
 
 def _passes(
-    filter: FrameFilter, asked: DecodedFrame | None, answered: DecodedFrame | None
+    filter: FrameFilter, request: DecodedFrame | None, response: DecodedFrame | None
 ) -> bool:
     """Whether a request and its response are wanted together, or one of them alone."""
-    if asked is not None and answered is not None:
-        return filter.passes_exchange(asked, answered)
-    one = asked or answered
+    if request is not None and response is not None:
+        return filter.passes_exchange(request, response)
+    one = request or response
     return one is not None and filter.passes(one)

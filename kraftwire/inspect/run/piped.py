@@ -1,4 +1,4 @@
-"""Standard input that is a pipe: its first bytes show what it holds, and are then read again.
+"""Recognizes what a pipe on standard input holds, from its first bytes.
 
 Owns how many bytes are waited for: no more than a packet's worth of a capture, which may be live.
 """
@@ -22,7 +22,7 @@ _PACKED_SIZE = 1 << 18
 
 
 class Piped:
-    """A stream that can be read once, but for its first bytes."""
+    """A stream that can be read once, of which the first bytes are read ahead."""
 
     name = "-"
 

@@ -1,4 +1,4 @@
-"""Frames that come without packets: as hex, one per line, or as a stream with length prefixes.
+"""Reads frames without packets: one per line as hex, or a stream with length prefixes.
 
 Nothing but the bytes is known, so there is no time and no connection; what a response
 answers has to be said.
@@ -30,7 +30,7 @@ _CUT = "cut-by-capture-end"
 
 @dataclass(slots=True)
 class RawFrames:
-    """Makes frames of bytes.
+    """Makes frames from bytes without packets.
 
     `on_error` is called for what is not a frame. `api` are key and version of the requests that the
     frames answer; None if the frames are requests, whose headers have them.

@@ -1,4 +1,4 @@
-"""Counts frames and lines of files."""
+"""Collects statistics from frames and from lines of files."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from kraftwire.decode.body.scan import error_codes
 from kraftwire.decode.exchange.paired import QuickPaired
 from kraftwire.decode.exchange.wait import FETCH_APIS, is_held_for_members, wait_ms
 from kraftwire.decode.files.report import FileLine
-from kraftwire.inspect.stats.exchanges import Exchanges, Row
-from kraftwire.inspect.stats.logs import Logs
+from kraftwire.inspect.stats.exchanges import ExchangeCounts, ExchangeTable
+from kraftwire.inspect.stats.logs import PartitionTable
 from kraftwire.limits import STATS_ROWS_MAX
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.protocol.versions import API_VERSIONS_KEY
 from kraftwire.wire.message import Message
 
-__all__ = ["Collector"]
+__all__ = ["StatsCollector"]
 
 _NO_CLIENT = "(no client id)"
 _UNKNOWN = "(unknown)"
@@ -29,24 +29,24 @@ _NS_PER_MS = 1_000_000
 
 
 @dataclass(slots=True)
-class _Asked:
+class _KeptRequest:
     """The kept part of a request: its row, the body of a Fetch, and whether it is held."""
 
-    row: Row
+    row: ExchangeCounts
     time_ns: int
     fetch: Message | None
     is_held: bool
 
 
-class Collector(QuickPaired[_Asked]):
-    """Gathers all statistics, and the times of the first and the last frame."""
+class StatsCollector(QuickPaired[_KeptRequest]):
+    """Collects all statistics, and the times of the first and the last frame."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.exchanges = Exchanges()
-        self.logs = Logs()
-        # Connection -> time of its last answer.
-        self._answered: dict[str, int] = {}
+        self.exchanges = ExchangeTable()
+        self.logs = PartitionTable()
+        # Connection -> time of its last response.
+        self._last_response_ns: dict[str, int] = {}
         self.first_ns: int | None = None
         self.last_ns = 0
 
@@ -59,7 +59,7 @@ class Collector(QuickPaired[_Asked]):
             self.first_ns = frame.time_ns
         self.last_ns = max(self.last_ns, frame.time_ns)
 
-    def _row(self, frame: Frame) -> Row:
+    def _row(self, frame: Frame) -> ExchangeCounts:
         client_id = frame.request.client_id if frame.request is not None else _UNKNOWN
         key = frame.api_key
         if frame.kind != "rpc":
@@ -71,7 +71,7 @@ class Collector(QuickPaired[_Asked]):
 
     def ask(
         self, frame: Frame, body: Message | None, _decoded: DecodedFrame | None, /
-    ) -> _Asked | None:
+    ) -> _KeptRequest | None:
         """Count a request; return what its response needs of it."""
         self._note_time(frame)
         row = self._row(frame)
@@ -86,15 +86,15 @@ class Collector(QuickPaired[_Asked]):
             client.note_software(body)
         fetch = body if frame.api_key in FETCH_APIS else None
         is_held = body is not None and is_held_for_members(frame.api_key, body)
-        return _Asked(row, frame.time_ns, fetch, is_held)
+        return _KeptRequest(row, frame.time_ns, fetch, is_held)
 
-    def unanswered(self, asked: _Asked, _is_awaited: bool, /) -> None:
+    def unanswered(self, request: _KeptRequest, _is_awaited: bool, /) -> None:
         """Count a request that gets no response."""
-        asked.row.without_response += 1
+        request.row.without_response += 1
 
     def answer(
         self,
-        asked: _Asked | None,
+        request: _KeptRequest | None,
         frame: Frame,
         body: Message | None,
         decoded: DecodedFrame | None,
@@ -106,18 +106,18 @@ class Collector(QuickPaired[_Asked]):
             codes = error_codes(body, frame.api_version or 0) if body else []
         else:
             codes = decoded.error_codes
-        row = asked.row if asked is not None else self._row(frame)
+        row = request.row if request is not None else self._row(frame)
         row.responses += 1
         row.response_sizes.add(frame.size)
         for code in codes:
             row.errors[error_name(code)] += 1
         if frame.latency_ms is not None:
-            self._add_times(row, asked, frame, body, codes)
+            self._add_times(row, request, frame, body, codes)
 
     def _add_times(
         self,
-        row: Row,
-        asked: _Asked | None,
+        row: ExchangeCounts,
+        request: _KeptRequest | None,
         frame: Frame,
         body: Message | None,
         codes: Sequence[int],
@@ -125,51 +125,51 @@ class Collector(QuickPaired[_Asked]):
         """Split a latency into the wait behind earlier requests, other waits, and service."""
         latency = max(frame.latency_ms or 0.0, 0.0)
         row.latency.add(latency)
-        queued = min(self._queued_ms(asked, frame), latency)
-        if asked is not None and asked.is_held and not codes:
+        queued = min(self._queued_ms(request, frame), latency)
+        if request is not None and request.is_held and not codes:
             row.wait.add(latency)
             return
-        wait, is_known = self._wait_ms(asked, body, queued, latency)
+        wait, is_known = self._wait_ms(request, body, queued, latency)
         if wait > 0:
             row.wait.add(wait)
         if is_known:
             row.service.add(latency - wait)
-            if wait <= queued and _may_have_waited(asked, body):
+            if wait <= queued and _may_have_waited(request, body):
                 row.unclear.add(latency - wait)
 
-    def _queued_ms(self, asked: _Asked | None, frame: Frame) -> float:
+    def _queued_ms(self, request: _KeptRequest | None, frame: Frame) -> float:
         """Return how long a request waited for the answer to an earlier one on its connection.
 
         Call it once for each answer, as it also notes the time of this one.
         """
-        before = self._answered.pop(frame.connection, None)
-        self._answered[frame.connection] = frame.time_ns
-        if len(self._answered) > STATS_ROWS_MAX:
-            del self._answered[next(iter(self._answered))]
-        if asked is None or before is None:
+        before = self._last_response_ns.pop(frame.connection, None)
+        self._last_response_ns[frame.connection] = frame.time_ns
+        if len(self._last_response_ns) > STATS_ROWS_MAX:
+            del self._last_response_ns[next(iter(self._last_response_ns))]
+        if request is None or before is None:
             return 0.0
-        return max(0.0, (before - asked.time_ns) / _NS_PER_MS)
+        return max(0.0, (before - request.time_ns) / _NS_PER_MS)
 
     def _wait_ms(
-        self, asked: _Asked | None, body: Message | None, queued: float, latency: float
+        self, request: _KeptRequest | None, body: Message | None, queued: float, latency: float
     ) -> tuple[float, bool]:
         """Return the wait in a latency, and whether the rest is known to be service."""
-        if asked is None or asked.fetch is None or body is None:
+        if request is None or request.fetch is None or body is None:
             return queued, True
-        asked_ms = asked.time_ns / _NS_PER_MS + queued
+        request_ms = request.time_ns / _NS_PER_MS + queued
         wait, is_known = wait_ms(
-            asked.fetch, body, asked_ms=asked_ms, latency_ms=latency - queued
+            request.fetch, body, asked_ms=request_ms, latency_ms=latency - queued
         )
         return queued + wait, is_known
 
 
-def _may_have_waited(asked: _Asked | None, body: Any) -> bool:
+def _may_have_waited(request: _KeptRequest | None, body: Any) -> bool:
     """Whether a Fetch without a visible wait may have been parked.
 
     Its records are older than it. They can have come late all the same, as those of a changelog
     of Kafka Streams do, whose timestamps are those of the stream.
     """
-    fetch: Any = None if asked is None else asked.fetch
+    fetch: Any = None if request is None else request.fetch
     if fetch is None or body is None or body.error_code or fetch.max_wait_ms <= 0:
         return False
     return any(each.records for topic in body.responses for each in topic.partitions)

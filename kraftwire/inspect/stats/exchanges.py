@@ -140,8 +140,8 @@ _SOFTWARE_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
-class RowKey:
-    """The API, version and client that a row counts."""
+class ExchangeKey:
+    """The API, version and client of a row of counts."""
 
     api: str
     version: int
@@ -149,8 +149,8 @@ class RowKey:
 
 
 @dataclass(slots=True)
-class Row:
-    """The counts of a row.
+class ExchangeCounts:
+    """Counts, latencies and sizes of exchanges with one API, version and client.
 
     `latency` is of all answered requests. `service` leaves out requests whose service time is not
     known: Fetches without records, and requests that are held until other members of a group have
@@ -186,7 +186,7 @@ class Row:
         """The service of requests that surely did not wait meanwhile."""
         return self.service.without(self.unclear) if self.unclear.count else self.service
 
-    def merge(self, other: Row) -> None:
+    def merge(self, other: ExchangeCounts) -> None:
         """Add the counts of another row."""
         self.requests += other.requests
         self.responses += other.responses
@@ -219,21 +219,21 @@ class Client:
             self.software.add(text)
 
 
-class Exchanges:
-    """All rows; beyond a limit, further clients share one."""
+class ExchangeTable:
+    """Counts by API, version and client; beyond a limit, further clients share a row."""
 
     def __init__(self) -> None:
-        self.rows: dict[RowKey, Row] = {}
+        self.rows: dict[ExchangeKey, ExchangeCounts] = {}
         self.clients: dict[str, Client] = {}
 
-    def row(self, api: str, version: int, client_id: str) -> Row:
+    def row(self, api: str, version: int, client_id: str) -> ExchangeCounts:
         """Return the row of an exchange, which is added if it is new."""
-        key = RowKey(api, version, client_id)
+        key = ExchangeKey(api, version, client_id)
         row = self.rows.get(key)
         if row is None:
             if len(self.rows) >= STATS_ROWS_MAX:
-                key = RowKey(api, version, OTHERS)
-            row = self.rows.setdefault(key, Row())
+                key = ExchangeKey(api, version, OTHERS)
+            row = self.rows.setdefault(key, ExchangeCounts())
         return row
 
     def client(self, client_id: str) -> Client:
@@ -245,16 +245,16 @@ class Exchanges:
             client = self.clients.setdefault(client_id, Client())
         return client
 
-    def by_api(self) -> dict[tuple[str, int], Row]:
+    def by_api(self) -> dict[tuple[str, int], ExchangeCounts]:
         """Return a row for each API and version, which counts all clients."""
-        merged: dict[tuple[str, int], Row] = {}
+        merged: dict[tuple[str, int], ExchangeCounts] = {}
         for key, row in self.rows.items():
-            merged.setdefault((key.api, key.version), Row()).merge(row)
+            merged.setdefault((key.api, key.version), ExchangeCounts()).merge(row)
         return merged
 
-    def by_client(self) -> dict[str, Row]:
+    def by_client(self) -> dict[str, ExchangeCounts]:
         """Return a row for each client, which counts all APIs."""
-        merged: dict[str, Row] = {}
+        merged: dict[str, ExchangeCounts] = {}
         for key, row in self.rows.items():
-            merged.setdefault(key.client_id, Row()).merge(row)
+            merged.setdefault(key.client_id, ExchangeCounts()).merge(row)
         return merged

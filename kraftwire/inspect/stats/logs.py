@@ -18,7 +18,7 @@ OTHERS = "(others)"
 
 
 @dataclass(slots=True)
-class PartitionRow:
+class PartitionCounts:
     """The counts of a partition or snapshot.
 
     Units: timestamps in milliseconds since the epoch. `compression` counts batches; `other_lines`
@@ -39,11 +39,11 @@ class PartitionRow:
     other_lines: int = 0
 
 
-class Logs:
-    """All rows; beyond a limit, further files share one."""
+class PartitionTable:
+    """Counts by partition and snapshot; beyond a limit, further files share a row."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, PartitionRow] = {}
+        self.rows: dict[str, PartitionCounts] = {}
         self._names: dict[str, str] = {}
 
     def add(self, line: FileLine) -> None:
@@ -57,7 +57,7 @@ class Logs:
             self._names[file] = name
         if name not in self.rows and len(self.rows) >= STATS_ROWS_MAX:
             name = OTHERS
-        row = self.rows.setdefault(name, PartitionRow())
+        row = self.rows.setdefault(name, PartitionCounts())
         if len(row.files) < STATS_ROWS_MAX:
             row.files.add(file)
         if line.batch is None:
@@ -74,7 +74,7 @@ def _name(file: str, kind: FileKind) -> str:
     return str(Path(path.parent.parent.name) / path.parent.name)
 
 
-def _add_batch(row: PartitionRow, batch: Batch, line: FileLine) -> None:
+def _add_batch(row: PartitionCounts, batch: Batch, line: FileLine) -> None:
     json = line.json
     row.batches += 1
     row.records += json["count"] or 0
@@ -97,7 +97,7 @@ _HEAD = ("log", "batches", "records", "bytes", "offsets", "compression", "time",
 _SECONDS = len("2026-11-20T20:22:23")
 
 
-def partitions_table(logs: Logs) -> Table:
+def partitions_table(logs: PartitionTable) -> Table:
     """Return a table with a row for each partition or snapshot."""
     table = Table("By partition", _HEAD, right=(1, 2, 3), optional=(0, 4, 5, 6, 7))
     for name, row in sorted(logs.rows.items()):

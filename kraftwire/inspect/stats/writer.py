@@ -15,9 +15,16 @@ from kraftwire.decode.text import (
     size_text,
     utc_text,
 )
-from kraftwire.inspect.stats.collect import Collector
-from kraftwire.inspect.stats.exchanges import ERROR, LEGEND, Histogram, Row, RowKey, Sizes
-from kraftwire.inspect.stats.logs import PartitionRow, partitions_table
+from kraftwire.inspect.stats.collect import StatsCollector
+from kraftwire.inspect.stats.exchanges import (
+    ERROR,
+    LEGEND,
+    ExchangeCounts,
+    ExchangeKey,
+    Histogram,
+    Sizes,
+)
+from kraftwire.inspect.stats.logs import PartitionCounts, partitions_table
 from kraftwire.inspect.stories.text import width_of, write_fitted
 from kraftwire.inspect.tables import Table
 from kraftwire.printable import printable, printable_lines
@@ -29,14 +36,16 @@ Name = TypeVar("Name")
 # Rows without a value come last.
 _NOTHING = -1.0
 
-_KEYS: dict[str, Callable[[Row], float]] = {
+_KEYS: dict[str, Callable[[ExchangeCounts], float]] = {
     "p99": lambda row: _p99(row.service),
     "requests": lambda row: row.requests,
     "errors": lambda row: sum(row.errors.values()),
 }
 
 
-def in_order(rows: Iterable[tuple[Name, Row]], sort: Sort) -> list[tuple[Name, Row]]:
+def in_order(
+    rows: Iterable[tuple[Name, ExchangeCounts]], sort: Sort
+) -> list[tuple[Name, ExchangeCounts]]:
     """Return the rows with their names, the largest values first, or names from A to Z."""
     by_name = sorted(rows, key=lambda each: str(each[0]))
     if sort == "name":
@@ -45,7 +54,7 @@ def in_order(rows: Iterable[tuple[Name, Row]], sort: Sort) -> list[tuple[Name, R
     return sorted(by_name, key=lambda each: -key(each[1]))
 
 
-def slowest_first(rows: Iterable[tuple[Name, Row]]) -> list[tuple[Name, Row]]:
+def slowest_first(rows: Iterable[tuple[Name, ExchangeCounts]]) -> list[tuple[Name, ExchangeCounts]]:
     """Return the rows with their names by the p99 of what surely is service."""
     by_name = sorted(rows, key=lambda each: str(each[0]))
     return sorted(by_name, key=lambda each: -_p99(each[1].clear_service))
@@ -75,7 +84,7 @@ _NUMBER_HEADS = ("requests", "errors", "p50", "p99", "max", "waited")
 
 
 def write_stats(
-    found: Collector, stream: TextIO, sort: Sort = "p99", *, top: int | None = None
+    found: StatsCollector, stream: TextIO, sort: Sort = "p99", *, top: int | None = None
 ) -> None:
     """Write all tables that have rows, each with at most `top` rows."""
     width = width_of(stream)
@@ -99,7 +108,7 @@ def write_stats(
             write_fitted(table, stream, width, rows_max=top or rows_max, legend=legend)
 
 
-def _head(found: Collector) -> list[str]:
+def _head(found: StatsCollector) -> list[str]:
     first = found.first_ns or 0
     span = (found.last_ns - first) / _NS
     total = sum(row.requests for row in found.exchanges.rows.values())
@@ -114,7 +123,7 @@ def _head(found: Collector) -> list[str]:
     return lines + _slowest(found)
 
 
-def _slowest(found: Collector) -> list[str]:
+def _slowest(found: StatsCollector) -> list[str]:
     """Describe which client waits longest for its answers, and for which API."""
     clients = slowest_first(found.exchanges.by_client().items())
     name, row = clients[0]
@@ -142,11 +151,11 @@ def _ms(histogram: Histogram, share: float | None = None) -> str:
     return f"{value:,.1f}" if value >= 100 else f"{value:.3g}"
 
 
-def _api(key: RowKey) -> str:
+def _api(key: ExchangeKey) -> str:
     return key.api if key.version < 0 else f"{key.api} v{key.version}"
 
 
-def _numbers(row: Row) -> tuple[str, ...]:
+def _numbers(row: ExchangeCounts) -> tuple[str, ...]:
     """Return the columns that all tables of exchanges have."""
     errors = sum(row.errors.values())
     return (
@@ -159,7 +168,7 @@ def _numbers(row: Row) -> tuple[str, ...]:
     )
 
 
-def _clients(found: Collector, sort: Sort) -> Table:
+def _clients(found: StatsCollector, sort: Sort) -> Table:
     head = ("client id", *_NUMBER_HEADS)
     table = Table(_title("By client", sort), head, right=range(1, 7), optional=(0,))
     for client_id, row in in_order(found.exchanges.by_client().items(), sort):
@@ -167,7 +176,7 @@ def _clients(found: Collector, sort: Sort) -> Table:
     return table
 
 
-def _pairs(found: Collector, sort: Sort) -> Table:
+def _pairs(found: StatsCollector, sort: Sort) -> Table:
     head = ("client id", "API", *_NUMBER_HEADS)
     title = _title("By client and API", sort)
     table = Table(title, head, right=range(2, 8), optional=(0, 1))
@@ -177,7 +186,7 @@ def _pairs(found: Collector, sort: Sort) -> Table:
     return table
 
 
-def _apis(found: Collector, sort: Sort) -> Table:
+def _apis(found: StatsCollector, sort: Sort) -> Table:
     head = ("API", *_NUMBER_HEADS)
     table = Table(_title("By API", sort), head, right=range(1, 7), optional=(0,))
     for name, row in in_order(_by_api(found), sort):
@@ -185,16 +194,16 @@ def _apis(found: Collector, sort: Sort) -> Table:
     return table
 
 
-def _by_api(found: Collector) -> list[tuple[str, Row]]:
+def _by_api(found: StatsCollector) -> list[tuple[str, ExchangeCounts]]:
     merged = found.exchanges.by_api().items()
-    return [(_api(RowKey(api, version, "")), row) for (api, version), row in merged]
+    return [(_api(ExchangeKey(api, version, "")), row) for (api, version), row in merged]
 
 
 def _title(text: str, sort: Sort) -> str:
     return f"{text}, {_ORDERS[sort]}"
 
 
-def _errors(found: Collector) -> Table:
+def _errors(found: StatsCollector) -> Table:
     head = ("error", "API", "client id", "count")
     title = "Errors, and requests without an answer"
     table = Table(title, head, right=(3,), optional=(0, 1, 2))
@@ -208,7 +217,7 @@ def _errors(found: Collector) -> Table:
     return table
 
 
-def _sizes(found: Collector, which: str) -> Table:
+def _sizes(found: StatsCollector, which: str) -> Table:
     head = ("API", "total", "p50", "p99", "max", "sizes")
     title = f"Sizes of {which}, most bytes first"
     table = Table(title, head, right=(1, 2, 3, 4), optional=(0,))
@@ -228,7 +237,7 @@ def _size_cells(sizes: Sizes) -> Sequence[str]:
     return (size_text(sizes.total), *texts, sizes.bars())
 
 
-def _software(found: Collector) -> Table:
+def _software(found: StatsCollector) -> Table:
     head = ("client id", "connections", "software", "APIs")
     table = Table("Clients", head, right=(1,), optional=(0, 2, 3))
     apis: dict[str, Counter[str]] = {}
@@ -246,7 +255,7 @@ def _software(found: Collector) -> Table:
 
 
 
-def stats_to_json(found: Collector) -> dict[str, Any]:
+def stats_to_json(found: StatsCollector) -> dict[str, Any]:
     """Return all rows, without sums, as a JSON object."""
     has_frames = found.first_ns is not None
     return {
@@ -265,7 +274,7 @@ def stats_to_json(found: Collector) -> dict[str, Any]:
     }
 
 
-def _row(key: RowKey, row: Row) -> dict[str, Any]:
+def _row(key: ExchangeKey, row: ExchangeCounts) -> dict[str, Any]:
     return {
         "api": key.api,
         "version": key.version if key.version >= 0 else None,
@@ -284,7 +293,7 @@ def _row(key: RowKey, row: Row) -> dict[str, Any]:
     }
 
 
-def _partition(name: str, row: PartitionRow) -> dict[str, Any]:
+def _partition(name: str, row: PartitionCounts) -> dict[str, Any]:
     return {
         "log": name,
         "files": len(row.files),
@@ -302,7 +311,7 @@ def _partition(name: str, row: PartitionRow) -> dict[str, Any]:
     }
 
 
-class StatsWriter(Collector):
+class StatsWriter(StatsCollector):
     """Counts everything and writes tables at the end."""
 
     def __init__(
@@ -330,6 +339,6 @@ class StatsJsonWriter(StatsWriter):
 
     def finish(self) -> None:
         """Write the statistics as JSON."""
-        Collector.finish(self)
+        StatsCollector.finish(self)
         self._stream.write(printable(json.dumps(stats_to_json(self))) + "\n")
         self._stream.flush()

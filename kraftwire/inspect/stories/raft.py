@@ -362,7 +362,7 @@ _METADATA = "metadata"
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _KeptRequest:
     """A request that awaits its response; `api` is the API of the request in an envelope."""
 
     body: Message
@@ -370,7 +370,7 @@ class _Asked:
     api: Api | None
 
 
-class RaftWriter(Paired[_Asked]):
+class RaftWriter(Paired[_KeptRequest]):
     """Writes the story of each quorum as text."""
 
     needs_order = True
@@ -401,16 +401,16 @@ class RaftWriter(Paired[_Asked]):
 
     def ask(
         self, frame: Frame, body: Message | None, _decoded: DecodedFrame | None, /
-    ) -> _Asked | None:
+    ) -> _KeptRequest | None:
         """Add a request to the story; return what its response needs of it."""
         observed = _observed_frame(frame, body)
         api = self._unwrap(observed)
         self._clusters.on_frame(observed)
-        return None if observed.body is None else _Asked(observed.body, frame.time, api)
+        return None if observed.body is None else _KeptRequest(observed.body, frame.time, api)
 
     def answer(
         self,
-        asked: _Asked | None,
+        kept: _KeptRequest | None,
         frame: Frame,
         body: Message | None,
         _decoded: DecodedFrame | None,
@@ -419,13 +419,13 @@ class RaftWriter(Paired[_Asked]):
         """Add a response to the story, together with its request."""
         observed = _observed_frame(frame, body)
         self._unwrap(observed)
-        if asked is not None:
-            observed.request, observed.request_time = asked.body, asked.time
-            if isinstance(body, EnvelopeResponse) and asked.api is not None:
-                observed.body = response_inside(body, asked.api)
+        if kept is not None:
+            observed.request, observed.request_time = kept.body, kept.time
+            if isinstance(body, EnvelopeResponse) and kept.api is not None:
+                observed.body = response_inside(body, kept.api)
         self._clusters.on_frame(observed)
 
-    def unanswered(self, asked: _Asked, _is_awaited: bool, /) -> None:
+    def unanswered(self, kept: _KeptRequest, _is_awaited: bool, /) -> None:
         """Do nothing: the request was added when it was sent."""
 
     def _unwrap(self, observed: ObservedFrame) -> Api | None:

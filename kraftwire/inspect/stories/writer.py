@@ -1,4 +1,4 @@
-"""The base class of writers of stories: pairs requests with responses and finds the time span."""
+"""The base class of the printed stories: feeds exchanges to a story, prints it at the end."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ class StoryWriter(QuickPaired[ObservedExchange]):
 
     def answer(
         self,
-        asked: ObservedExchange | None,
+        kept: ObservedExchange | None,
         frame: Frame,
         body: Message | None,
         _decoded: DecodedFrame | None,
         /,
     ) -> None:
         """Add a response."""
-        exchange = asked or self._observed(frame)
+        exchange = kept or self._observed(frame)
         if isinstance(body, EnvelopeResponse):
             api = None if exchange is None else exchange.inner_api
             body = None if api is None else response_inside(body, api)
@@ -101,9 +101,9 @@ class StoryWriter(QuickPaired[ObservedExchange]):
         own = super().weight(frame, kept)
         return own if kept is None or kept.request is None else own + objects_of(kept.request)
 
-    def unanswered(self, asked: ObservedExchange, _is_awaited: bool, /) -> None:
+    def unanswered(self, kept: ObservedExchange, _is_awaited: bool, /) -> None:
         """Add a request that gets no response."""
-        self.on_unanswered(asked)
+        self.on_unanswered(kept)
 
     def finish(self) -> None:
         """Write the story."""

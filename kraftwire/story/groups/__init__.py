@@ -1,1 +1,1 @@
-"""The story of groups: members, generations, assignments and lag; see README.md."""
+"""The story of groups: members, generations, assignments and lag."""

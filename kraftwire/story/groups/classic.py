@@ -22,7 +22,7 @@ from kraftwire.story.groups.model import (
 )
 from kraftwire.story.observed_exchange import ObservedExchange
 
-__all__ = ["Classic"]
+__all__ = ["ClassicGroups"]
 
 # Answers that are steps of the protocol, not refusals.
 _STEPS = frozenset({ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.REBALANCE_IN_PROGRESS})
@@ -37,7 +37,7 @@ class _Rebalance:
     reasons: list[str] = field(default_factory=list)
 
 
-class Classic:
+class ClassicGroups:
     """Gathers the members and generations of classic groups."""
 
     def __init__(self, groups: Groups) -> None:

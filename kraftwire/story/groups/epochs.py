@@ -1,8 +1,8 @@
-"""Groups that the broker leads: consumer (KIP-848), share (KIP-932) and streams (KIP-1071) groups.
+"""Groups whose assignments the broker computes: consumer, share and streams groups.
 
-All three work by heartbeats. A request has the member's epoch: 0 to join, -1 to leave, -2 for a
-static member that may come back. An answer has the epoch of the group that the member has reached,
-and its assignment if that has changed.
+KIP-848, KIP-932 and KIP-1071: all three work by heartbeats. A request has the member's epoch: 0 to
+join, -1 to leave, -2 for a static member that may come back. A response has the epoch of the group
+that the member has reached, and its assignment if that has changed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kraftwire.story.groups.model import (
 )
 from kraftwire.story.observed_exchange import ObservedExchange
 
-__all__ = ["HEARTBEATS", "Epochs"]
+__all__ = ["HEARTBEATS", "HeartbeatGroups"]
 
 HEARTBEATS: dict[str, Kind] = {
     "ConsumerGroupHeartbeat": "consumer",
@@ -41,7 +41,7 @@ _INTERVALS = 2.5
 _MS = 1000
 
 
-class Epochs:
+class HeartbeatGroups:
     """Gathers the members and epochs of groups of the three kinds."""
 
     def __init__(self, groups: Groups, names: TopicNames) -> None:

@@ -1,4 +1,4 @@
-"""The values that the story of groups consists of: members, generations, assignments, offsets."""
+"""The values of the story of groups: members, generations, assignments, offsets."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from kraftwire.decode.body.topics import TopicNames
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.groups.members import Groups
 from kraftwire.story.groups.model import Group, Member, Offsets, Place
-from kraftwire.story.observed_exchange import ObservedExchange, carried
+from kraftwire.story.observed_exchange import ObservedExchange, count_records
 
 # The partitions that groups commit, over all of a story; further ones are only counted.
 GROUP_OFFSETS_MAX = 100_000
@@ -138,7 +138,7 @@ class Lag:
     def on_produce(self, exchange: ObservedExchange) -> None:
         """Add the ends of acknowledged batches."""
         counts = {
-            (_key(topic), part.index): carried("", part.index, part.records).records
+            (_key(topic), part.index): count_records("", part.index, part.records).records
             for topic in exchange.request.topic_data
             for part in topic.partition_data
         }
@@ -203,7 +203,7 @@ def _errors(body: Any) -> dict[tuple[Any, int], int]:
 _TYPES = {0: "gap", 1: "accepted", 2: "released", 3: "rejected", 4: "renewed"}
 
 
-class Shares:
+class ShareProgress:
     """Counts records by member."""
 
     def __init__(self, groups: Groups) -> None:

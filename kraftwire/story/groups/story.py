@@ -1,15 +1,15 @@
-"""The story of groups: passes requests, responses and records to the parts that gather them."""
+"""Dispatches requests, responses and records to the parts of the story of groups."""
 
 from __future__ import annotations
 
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.records.decoded import Decoded
 from kraftwire.story.events import Events
-from kraftwire.story.groups.classic import Classic
+from kraftwire.story.groups.classic import ClassicGroups
 from kraftwire.story.groups.coordinator_log import CoordinatorLog
-from kraftwire.story.groups.epochs import HEARTBEATS, Epochs
+from kraftwire.story.groups.epochs import HEARTBEATS, HeartbeatGroups
 from kraftwire.story.groups.members import Groups
-from kraftwire.story.groups.offsets import Lag, Shares
+from kraftwire.story.groups.offsets import Lag, ShareProgress
 from kraftwire.story.observed_exchange import ObservedExchange
 
 __all__ = ["APIS", "ENDS", "GroupStory"]
@@ -33,9 +33,9 @@ class GroupStory:
         self.events = Events()
         self.groups = Groups(self.events)
         self.lag = Lag(self.groups, names)
-        self._classic = Classic(self.groups)
-        self._epochs = Epochs(self.groups, names)
-        self._shares = Shares(self.groups)
+        self._classic = ClassicGroups(self.groups)
+        self._epochs = HeartbeatGroups(self.groups, names)
+        self._shares = ShareProgress(self.groups)
         self._log = CoordinatorLog(self.groups, self.lag, names)
 
     def on_request(self, exchange: ObservedExchange) -> None:

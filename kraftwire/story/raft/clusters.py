@@ -1,4 +1,4 @@
-"""Which cluster a frame or a file belongs to, and one story for each cluster of a capture.
+"""Assigns frames and files to clusters, and makes one story for each cluster.
 
 Owns only this choice. The requests of KRaft carry the cluster's id; other frames to the same server
 belong to the same cluster. While only one cluster is known, all frames belong to it.

@@ -1,4 +1,4 @@
-"""Observed frames, and the finished story of a quorum: events, leaders by epoch, replicas."""
+"""The input and the result of a timeline: frames; events, leaders by epoch, replicas."""
 
 from __future__ import annotations
 

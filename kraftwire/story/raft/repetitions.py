@@ -1,4 +1,4 @@
-"""Folding of repetitions: events that are repeated many times become one line.
+"""Replaces events that repeat many times by one event with their count.
 
 Owns the rules by which events count as repetitions. Only repeated lines are left out; the events
 themselves are unchanged.

@@ -1,4 +1,4 @@
-"""Snapshots: files in log directories, replicas that must load one, and their downloads."""
+"""Snapshots in the story of a quorum: files, replicas that must load one, downloads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The story of a quorum from rows of a table instead of frames of a capture that is being decoded.
+"""Makes the story of a quorum from rows of tables instead of captured frames.
 
 Owns the order of requests and responses, which share a row but not a time, and the places where
 events were seen. Decodes the bytes of a row itself, so rows can come from another process.

@@ -1,4 +1,4 @@
-"""Turns the frames of a capture, or the batches of a metadata log, into the story of a quorum.
+"""Makes the story of a quorum from the frames of a capture, or the batches of a metadata log.
 
 Passes each frame to the parts that gather the story, and owns the order of the finished events.
 Makes no decisions about the protocol and keeps no frames.
@@ -40,7 +40,7 @@ from kraftwire.story.raft.model import Event, NodeId, ObservedFrame, Silence, St
 from kraftwire.story.raft.nodes import Endings, Nodes
 from kraftwire.story.raft.progress import Progress
 from kraftwire.story.raft.snapshots import Downloads, SnapshotFiles, SnapshotId
-from kraftwire.story.raft.voters import CHANGES, Members
+from kraftwire.story.raft.voters import CHANGES, Voters
 
 __all__ = ["Timeline"]
 
@@ -62,10 +62,10 @@ class Timeline:
 
     def __init__(self, *, show_secrets: bool = False) -> None:
         self._nodes = Nodes()
-        self._members = Members(self._nodes)
+        self._voters = Voters(self._nodes)
         self._downloads = Downloads(self._nodes)
         self._log = MetadataLog(
-            self._on_control, self._members.note_truncation, show_secrets=show_secrets
+            self._on_control, self._voters.note_truncation, show_secrets=show_secrets
         )
         self._snapshots = SnapshotFiles(show_secrets=show_secrets)
         self._elections = Elections(self._nodes)
@@ -144,7 +144,7 @@ class Timeline:
                 | UpdateRaftVoterRequest()
                 | UpdateFeaturesRequest()
             ):
-                self._members.changes.on_request(frame, body)
+                self._voters.changes.on_request(frame, body)
             case _ if body.NAME in _REGISTRATIONS:
                 attribute, kind = _REGISTRATIONS[body.NAME]
                 node = getattr(body, attribute)
@@ -176,7 +176,7 @@ class Timeline:
             case DescribeQuorumResponse():
                 self._on_described(frame, body)
             case _ if body.NAME.removesuffix("Response") in CHANGES:
-                self._members.changes.on_response(frame, body)
+                self._voters.changes.on_response(frame, body)
         endpoints = getattr(body, "node_endpoints", None)
         if endpoints:
             self._nodes.learn_endpoints((e.node_id, e.host, e.port) for e in endpoints)
@@ -200,7 +200,7 @@ class Timeline:
         server = self._nodes.server(frame)
         self._elections.note_fetched(_replica_id(request), server, frame.time)
         self._progress.on_leader(server, partition.high_watermark, frame.time, epoch)
-        self._members.note_high_watermark(partition.high_watermark, frame.time)
+        self._voters.note_high_watermark(partition.high_watermark, frame.time)
         self._downloads.on_log_start(
             server, partition.log_start_offset, time=frame.time, epoch=epoch
         )
@@ -244,7 +244,7 @@ class Timeline:
                 self._leaders.note(
                     partition.leader_epoch, partition.leader_id, frame.time, "DescribeQuorum"
                 )
-                self._members.note_described(partition.current_voters, frame.time)
+                self._voters.note_described(partition.current_voters, frame.time)
         listeners = ((n.node_id, each) for n in body.nodes or () for each in n.listeners)
         self._nodes.learn_endpoints((node, each.host, each.port) for node, each in listeners)
 
@@ -255,10 +255,10 @@ class Timeline:
                 message, epoch=place.epoch, offset=place.offset, time=place.time
             )
         elif isinstance(message, VotersRecord):
-            self._members.note_record(message, offset=place.offset, time=place.time)
+            self._voters.note_record(message, offset=place.offset, time=place.time)
         elif isinstance(message, KRaftVersionRecord):
             level = message.kraft_version
-            self._members.note_version(level, offset=place.offset, time=place.time)
+            self._voters.note_version(level, offset=place.offset, time=place.time)
 
     # -- the end -------------------------------------------------------------------------------
 
@@ -273,7 +273,7 @@ class Timeline:
             *self._events,
             *self._elections.events(),
             *self._leaders.events(self._elections.rounds),
-            *self._members.events(),
+            *self._voters.events(),
             *self._downloads.events(self._end),
             *self._progress.events(),
             *self._log.events,
@@ -294,23 +294,23 @@ class Timeline:
             rounds=self._elections.rounds,
             silences=self._nodes.silences,
             replicas=sorted(self._progress.replicas.values(), key=lambda each: str(each.node)),
-            voters=self._members.voter_sets,
+            voters=self._voters.voter_sets,
             log=log.summary(),
             labels=labels,
             event_overflow=max(0, len(events) - RAFT_EVENT_COUNT_MAX),
         )
 
     def _labels(self) -> dict[NodeId, str]:
-        voters = {node for each in self._members.voter_sets for node in each.voters}
+        voters = {node for each in self._voters.voter_sets for node in each.voters}
         labels: dict[NodeId, str] = dict.fromkeys(self._progress.replicas, "observer")
         labels |= self._nodes.kinds
         labels |= dict.fromkeys(voters, "former voter")
-        return labels | dict.fromkeys(self._members.voters, "voter")
+        return labels | dict.fromkeys(self._voters.voters, "voter")
 
     def _arrivals(self) -> Iterator[Event]:
         for each in self._progress.replicas.values():
             kind = "broker" if self._nodes.kinds.get(each.node) == "broker" else "observer"
-            if each.node in self._members.voters_at(each.first_fetch):
+            if each.node in self._voters.voters_at(each.first_fetch):
                 kind = "voter"
             text = words(f"begins to fetch at offset {each.first_offset}", [kind])
             details = {"offset": each.first_offset, "kind": kind}

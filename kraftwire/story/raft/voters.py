@@ -1,4 +1,4 @@
-"""The voters: voter sets and levels of kraft.version in the log, and requests to change them."""
+"""Voter sets and levels of kraft.version in the log, and requests to change them."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class _Version:
     is_undone: bool = False
 
 
-class Members:
+class Voters:
     """Gathers voter sets, levels of kraft.version, and the requests that changed them."""
 
     def __init__(self, nodes: Nodes) -> None:
         self.voter_sets: list[VoterSet] = []
-        self.changes = Changes(nodes)
+        self.changes = VoterChanges(nodes)
         self._nodes = nodes
         self._versions: list[_Version] = []
         # Records at or above the high watermark, which are not committed.
@@ -243,7 +243,7 @@ class _Change:
     last_start: float = 0.0
 
 
-class Changes:
+class VoterChanges:
     """Gathers requests for changes and their answers."""
 
     def __init__(self, nodes: Nodes) -> None:

@@ -88,7 +88,7 @@ def test_columns_come_in_the_order_of_their_names(tmp_path: Path) -> None:
         (["--since", "+soon"], "'+soon' is not a time"),
     ],
 )
-def test_what_makes_no_sense_is_refused(tmp_path: Path, options: list[str], words: str) -> None:
+def test_meaningless_options_are_refused(tmp_path: Path, options: list[str], words: str) -> None:
     """The error names what is allowed."""
     done = run_decode(_capture(tmp_path), *options)
     assert done.code == 2

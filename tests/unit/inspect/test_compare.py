@@ -168,7 +168,7 @@ def test_a_capture_is_the_same_as_itself(name: str) -> None:
     assert "no difference" in done.err
 
 
-def test_what_cannot_be_compared_is_trouble(tmp_path: Path) -> None:
+def test_unreadable_inputs_are_problems(tmp_path: Path) -> None:
     """A capture and a log, a folder with nothing in it, a name that does not exist."""
     capture, log = str(GOLDEN / "captures" / "quorum.pcap.xz"), str(LOG)
     for pair, words in (

@@ -148,7 +148,7 @@ def test_findings_are_at_the_end() -> None:
 
 
 @pytest.mark.parametrize("change", ["none", "trailing", "cut", "unknown version", "unknown key"])
-def test_the_quick_way_and_the_slow_one_write_the_same(change: str) -> None:
+def test_fast_and_slow_path_write_the_same(change: str) -> None:
     """Speed must not change what is printed; anything unusual takes the slow path."""
     maker = FrameMaker()
     request, response = _fetch(maker)

@@ -101,7 +101,7 @@ def test_captures_of_other_times_are_not_a_pair(tmp_path: Path) -> None:
     assert overlapping([str(first), str(late)]) == []
 
 
-def test_the_command_line_merges_and_tells_of_clocks(tmp_path: Path) -> None:
+def test_the_command_line_merges_and_reports_clocks(tmp_path: Path) -> None:
     """Lines are in order of time, and standard error reports how far a clock was off."""
     paths = _files(tmp_path, 250 * MILLISECOND)
     done = run_decode(*paths)

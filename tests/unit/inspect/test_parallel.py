@@ -28,7 +28,7 @@ def _worker(work: object) -> Worker:
     return other
 
 
-def test_a_worker_sends_what_it_has_done_or_why_not() -> None:
+def test_a_worker_sends_its_result_or_its_error() -> None:
     """Errors arrive as what they are; a worker that just ends is one."""
 
     def fail() -> object:
@@ -65,7 +65,7 @@ def _turns() -> tuple[OrderedOutput, OrderedOutput, StringIO]:
     return before, after, text
 
 
-def test_what_is_written_out_of_turn_is_held_back() -> None:
+def test_output_out_of_turn_is_buffered() -> None:
     """Until the process before says that it has written everything."""
     before, after, text = _turns()
     after.write("third ")

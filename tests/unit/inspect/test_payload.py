@@ -17,7 +17,7 @@ from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.filters.frame_filter import FilterOptions, topic_test
 from kraftwire.errors import UsageError
 from kraftwire.inspect.payload import payload_of
-from kraftwire.inspect.payload.records import Row
+from kraftwire.inspect.payload.records import RecordRow
 from kraftwire.inspect.payload.writer import DataJsonWriter, DataWriter, Template, TemplateWriter
 from kraftwire.messages.produce_request import (
     PartitionProduceData,
@@ -66,19 +66,19 @@ def _run(capsys: pytest.CaptureFixture[str], path: Path, *options: str) -> list[
         (b"\x00\x00\x00\x00\x07", "5 bytes 00 00 00 00 07", "00 00 00 00 07"),
     ],
 )
-def test_what_a_payload_is_taken_for(data: bytes | None, quoted: str, plain: str) -> None:
+def test_payloads_are_recognized(data: bytes | None, quoted: str, plain: str) -> None:
     """JSON, text, a schema's id and bytes are distinguished, and nothing else is guessed."""
     payload = payload_of(data)
     assert payload.quoted() == quoted
     assert payload.plain() == plain
 
 
-def _row(**changed: Any) -> Row:
+def _row(**changed: Any) -> RecordRow:
     fields: dict[str, Any] = {
         "topic": "orders", "partition": 3, "offset": 12, "timestamp": 1_000,
         "key": b"k", "value": b"v", "headers": (("a", b"1"), ("b", None)),
     }
-    return Row(**(fields | changed))
+    return RecordRow(**(fields | changed))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def _row(**changed: Any) -> Row:
         ("%s", _row(is_control=True), ""),
     ],
 )
-def test_templates_have_the_letters_of_kcat(template: str, row: Row, line: str) -> None:
+def test_templates_have_the_letters_of_kcat(template: str, row: RecordRow, line: str) -> None:
     """Scripts made for kcat keep their templates; what is in records never breaks a line."""
     writer = TemplateWriter(io.StringIO(), template=template)
     assert printable_pieces(writer.pieces(row)) == line

@@ -96,7 +96,7 @@ def _held(sink: _Order, **options: tuple[str, ...]) -> PendingInOrder:
         ("blue", ["-0", "1", "2", "end", "-3"]),
     ],
 )
-def test_what_follows_a_request_waits_with_it(group: str, came: list[str]) -> None:
+def test_frames_after_a_request_wait_with_it(group: str, came: list[str]) -> None:
     """So do ends of connections."""
     sink, decoder = _Order(), FrameDecoder(Settings())
     held = _held(sink, group=(group,))

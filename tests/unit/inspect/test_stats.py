@@ -16,8 +16,8 @@ from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.exchange.wait import wait_ms
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
-from kraftwire.inspect.stats.collect import Collector
-from kraftwire.inspect.stats.exchanges import ERROR, Histogram, Row, RowKey, Sizes
+from kraftwire.inspect.stats.collect import StatsCollector
+from kraftwire.inspect.stats.exchanges import ERROR, ExchangeCounts, ExchangeKey, Histogram, Sizes
 from kraftwire.inspect.stats.writer import Sort, StatsJsonWriter, StatsWriter
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
@@ -42,8 +42,8 @@ LOGS = Path(__file__).resolve().parents[2] / "golden" / "logs"
 MS = 1_000_000
 
 
-def _collected(frames: list[Frame], *, is_quick: bool = False) -> Collector:
-    found, decoder = Collector(), FrameDecoder(Settings())
+def _collected(frames: list[Frame], *, is_quick: bool = False) -> StatsCollector:
+    found, decoder = StatsCollector(), FrameDecoder(Settings())
     for frame in frames:
         if not (is_quick and all(found.quickly([frame]))):
             found.frame(decoder.decode(frame))
@@ -51,7 +51,7 @@ def _collected(frames: list[Frame], *, is_quick: bool = False) -> Collector:
     return found
 
 
-def _row(found: Collector, api: str = "Fetch") -> Row:
+def _row(found: StatsCollector, api: str = "Fetch") -> ExchangeCounts:
     (row,) = [row for key, row in found.exchanges.rows.items() if key.api == api]
     return row
 
@@ -184,7 +184,7 @@ def test_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     found = _collected(frames)
     assert len(found.exchanges.rows) == 4
-    assert found.exchanges.rows[RowKey("Heartbeat", 3, "(others)")].requests == 17
+    assert found.exchanges.rows[ExchangeKey("Heartbeat", 3, "(others)")].requests == 17
     assert len(found.exchanges.clients) == 4
 
 
@@ -346,7 +346,7 @@ def test_the_json_form_has_every_row() -> None:
 
 def test_log_directories_are_counted_by_partition() -> None:
     """How much is in a partition, how it is compressed, and from when to when."""
-    found = Collector()
+    found = StatsCollector()
     for path in walk([LOGS], print):
         for line in decode_file(path, FileOptions(records="none"), FileReport()):
             found.file_line(line)

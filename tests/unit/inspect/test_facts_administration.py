@@ -203,12 +203,12 @@ _RESPONSES: list[tuple[Message, str]] = [
 
 
 @pytest.mark.parametrize(("body", "facts"), _REQUESTS, ids=lambda each: type(each).__name__)
-def test_requests_say_what_is_to_be_done_to_what(body: Message, facts: str) -> None:
+def test_facts_of_requests(body: Message, facts: str) -> None:
     """Names stand for Kafka's numbers; a number without a name is shown itself."""
     assert request_facts(body.API_KEY or 0, body, TopicNames()) == facts
 
 
 @pytest.mark.parametrize(("body", "facts"), _RESPONSES, ids=lambda each: type(each).__name__)
-def test_responses_say_what_came_of_it(body: Message, facts: str) -> None:
+def test_facts_of_responses(body: Message, facts: str) -> None:
     """What was refused has an error in its own column, and no values."""
     assert response_facts(body.API_KEY or 0, body, TopicNames()) == facts

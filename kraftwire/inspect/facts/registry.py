@@ -1,4 +1,4 @@
-"""The functions that describe messages, by API, and the facts of all other messages."""
+"""The functions that summarize messages, by API, and one for messages without their own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kraftwire import messages
 from kraftwire.decode.body.topics import TopicNames
 from kraftwire.inspect.facts import administration as admin
 from kraftwire.inspect.facts import data, groups, quorum
-from kraftwire.inspect.facts.words import MORE_THAN, bytes_text, counted, some
+from kraftwire.inspect.facts.phrases import MORE_THAN, bytes_text, counted, some
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.message import Message
@@ -23,21 +23,21 @@ _SKIPPED = frozenset({"throttleTimeMs", "errorCode", "errorMessage", "timeoutMs"
 
 _NAMES = ("string", "int32")
 
-_plans: dict[type[Message], tuple[tuple[str, Callable[[Any], str]], ...]] = {}
+_generic_fields: dict[type[Message], tuple[tuple[str, Callable[[Any], str]], ...]] = {}
 
 
 def generic(body: Message, _names: TopicNames) -> str:
     """Give the first informative fields."""
-    plan = _plans.get(type(body))
-    if plan is None:
-        plan = _plans[type(body)] = tuple(_plan(body.facts().root))
+    fields = _generic_fields.get(type(body))
+    if fields is None:
+        fields = _generic_fields[type(body)] = tuple(_shown_fields(body.facts().root))
     parts: list[str] = []
     lists = 0
-    for attribute, show in plan:
+    for attribute, format_value in fields:
         value = getattr(body, attribute)
         if value is None or value == "" or value == b"" or value == [] or value is False:
             continue
-        text = show(value)
+        text = format_value(value)
         if text:
             parts.append(text)
             lists += value.__class__ is list
@@ -51,40 +51,40 @@ def generic(body: Message, _names: TopicNames) -> str:
 def _nothing(body: Message) -> str:
     """Describe a message whose first list is empty, or null, which stands for all."""
     for each in body.facts().root.fields:
-        words = _words(each)
+        name = _field_name(each)
         # A filter that is absent lets everything pass; tagged fields are optional extras.
-        if not each.is_array or each.tag >= 0 or words.endswith(("filter", "filters")):
+        if not each.is_array or each.tag >= 0 or name.endswith(("filter", "filters")):
             continue
         value = getattr(body, each.attribute)
         if value is None:
-            return f"all {words}" if body.KIND == "request" else ""
-        return "" if value else f"no {words}"
+            return f"all {name}" if body.KIND == "request" else ""
+        return "" if value else f"no {name}"
     return ""
 
 
-def _plan(struct: StructFacts) -> Iterator[tuple[str, Callable[[Any], str]]]:
+def _shown_fields(struct: StructFacts) -> Iterator[tuple[str, Callable[[Any], str]]]:
     for each in struct.fields:
         if each.name not in _SKIPPED:
-            yield each.attribute, _shower(each)
+            yield each.attribute, _formatter(each)
 
 
-def _shower(facts: FieldFacts) -> Callable[[Any], str]:
-    words = _words(facts)
+def _formatter(facts: FieldFacts) -> Callable[[Any], str]:
+    name = _field_name(facts)
     if facts.is_array and facts.struct:
-        return _structs(words, facts.struct)
+        return _structs(name, facts.struct)
     if facts.is_array:
-        return lambda value: f"{words} {some([_value(facts, each) for each in value])}"
+        return lambda value: f"{name} {some([_value(facts, each) for each in value])}"
     if facts.struct:
         return lambda _value: ""
     default = facts.default
-    return lambda value: "" if value == default else f"{words} {_value(facts, value)}"
+    return lambda value: "" if value == default else f"{name} {_value(facts, value)}"
 
 
-def _words(facts: FieldFacts) -> str:
+def _field_name(facts: FieldFacts) -> str:
     return " ".join(facts.attribute.split("_"))
 
 
-def _structs(words: str, struct: StructFacts) -> Callable[[Any], str]:
+def _structs(plural: str, struct: StructFacts) -> Callable[[Any], str]:
     """Return a function that names the first few structs of an array, or counts nameless ones."""
     names = [
         (attrgetter(each.attribute), each)
@@ -92,19 +92,19 @@ def _structs(words: str, struct: StructFacts) -> Callable[[Any], str]:
         if each.type in _NAMES and not each.is_array and each.name not in _SKIPPED
     ]
 
-    def name(each: Any) -> str:
+    def name_of(each: Any) -> str:
         for get, facts in names:
             if (value := get(each)) is not None and value not in ("", facts.default):
                 return _value(facts, value)
         return ""
 
-    def show(value: Any) -> str:
-        shown = [name(each) for each in value[: MORE_THAN + 1]]
+    def format_value(value: Any) -> str:
+        shown = [name_of(each) for each in value[: MORE_THAN + 1]]
         if not all(shown):
-            return counted(value, words)
-        return f"{words} {some([*shown, *value[MORE_THAN + 1 :]])}"
+            return counted(value, plural)
+        return f"{plural} {some([*shown, *value[MORE_THAN + 1 :]])}"
 
-    return show
+    return format_value
 
 
 def _value(facts: FieldFacts, value: Any) -> str:
@@ -121,7 +121,7 @@ def _value(facts: FieldFacts, value: Any) -> str:
 Facts = Callable[[Any, TopicNames], str]
 
 # API -> functions for request and response; None stands for the generic one.
-_WORDS: dict[str, tuple[Facts | None, Facts | None]] = {
+_FUNCTIONS: dict[str, tuple[Facts | None, Facts | None]] = {
     "AddOffsetsToTxn": (groups.add_offsets_to_txn_request, None),
     "AddPartitionsToTxn": (groups.add_partitions_to_txn_request, lambda _body, _names: ""),
     "AddRaftVoter": (quorum.raft_voter_request, None),
@@ -203,7 +203,7 @@ _WORDS: dict[str, tuple[Facts | None, Facts | None]] = {
     "WriteTxnMarkers": (groups.write_txn_markers_request, lambda _body, _names: ""),
 }
 
-_BY_KEY = {key: _WORDS.get(name, (None, None)) for key, name in messages.API_NAMES.items()}
+_BY_KEY = {key: _FUNCTIONS.get(name, (None, None)) for key, name in messages.API_NAMES.items()}
 _REQUESTS = {key: request or generic for key, (request, _) in _BY_KEY.items()}
 _RESPONSES = {key: response or generic for key, (_, response) in _BY_KEY.items()}
 

@@ -1,4 +1,4 @@
-"""Conversations made for a test: what one frame tells about the next."""
+"""Bodies whose meaning depends on an earlier frame of their connection or capture."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_no_output_shows_a_bare_token(
         assert form not in out + err
 
 
-def test_a_topics_id_stands_for_the_name_that_was_told_before(tmp_path: Path) -> None:
+def test_a_topics_id_stands_for_the_name_in_an_earlier_frame(tmp_path: Path) -> None:
     """Without it records of internal topics would be bytes in every newer Fetch."""
     key = OffsetCommitKey(group="g", topic="t", partition=3)
     value = OffsetCommitValue(offset=42)

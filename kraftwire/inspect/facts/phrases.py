@@ -1,4 +1,4 @@
-"""Words that many facts share: partitions, topics, sizes."""
+"""Phrases that many facts share: partitions, topics, counts and sizes."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ def place_text(topic: Any, partition: Any, names: TopicNames) -> str:
     return f"{topic_text(topic, names)}-{_index(partition)}"
 
 
-def counted(values: Sequence[object], words: str) -> str:
-    """Return a count and its noun; `words` is the plural of the noun."""
+def counted(values: Sequence[object], plural: str) -> str:
+    """Return a count and its noun; `plural` is the plural of the noun."""
     if len(values) != 1:
-        return f"{len(values) or 'no'} {words}"
-    if words.endswith("ies"):
-        return f"1 {words[:-3]}y"
-    if words.endswith("ches"):
-        return f"1 {words[:-2]}"
-    return f"1 {words.removesuffix('s')}"
+        return f"{len(values) or 'no'} {plural}"
+    if plural.endswith("ies"):
+        return f"1 {plural[:-3]}y"
+    if plural.endswith("ches"):
+        return f"1 {plural[:-2]}"
+    return f"1 {plural.removesuffix('s')}"
 
 
 def some(values: Sequence[object]) -> str:
