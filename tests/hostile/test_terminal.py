@@ -108,15 +108,26 @@ def test_no_name_of_a_peer_or_a_file_reaches_a_terminal(
 
 
 @pytest.mark.parametrize(
-    "writer", [LineWriter, TreeWriter, BytesWriter, StatsWriter, RaftWriter], ids=str
+    ("writer", "choices"),
+    [
+        (LineWriter, ("topics", "is_coloured")),
+        (TreeWriter, ("topics", "is_coloured", "is_full")),
+        (BytesWriter, ("topics", "is_coloured", "is_full")),
+        (StatsWriter, ()),
+        (RaftWriter, ()),
+    ],
+    ids=str,
 )
-def test_colours_of_a_terminal_are_the_only_escapes(writer: Any, tmp_path: Path) -> None:
+def test_colours_of_a_terminal_are_the_only_escapes(
+    writer: Any, choices: tuple[str, ...], tmp_path: Path
+) -> None:
     """With colour, escape sequences are written on purpose, and no others."""
     memory, options = Memory(), Options()
     stream = io.StringIO()
     stream.isatty = lambda: True  # type: ignore[method-assign]
-    settings = options.settings(memory)
-    sink = writer(stream, topics=settings.topics, is_coloured=True, is_full=True)
+    topics = options.settings(memory).topics
+    every = {"topics": topics, "is_coloured": True, "is_full": True}
+    sink = writer(stream, **{name: every[name] for name in choices})
     run = Run(options, sink, memory)
     paths = [capture(tmp_path / "a.pcap"), log_folder(tmp_path)]
     Inputs(run, lambda _: None, "auto", None).read(tuple(map(str, paths)))
