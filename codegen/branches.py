@@ -42,7 +42,7 @@ class Branch:
 
 @dataclass
 class Block:
-    """Branches of which at most one is taken."""
+    """Alternative branches: at most one is taken."""
 
     branches: list[Branch] = field(default_factory=list)
 

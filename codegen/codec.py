@@ -154,7 +154,7 @@ class _Planner:
             forms = {version: self._form(each, version) for version in self._versions}
             rows.append({some: steps_of([each], some[0]) for some in groups(self._versions, forms)})
         rows += self._run_rows(run, steps_of)
-        # What is never there but as a tagged field.
+        # Fields that are tagged in every version that has them.
         version = self._versions[-1]
         rows.append({tuple(self._versions): steps_of(absent, version)})
         return rows

@@ -1,6 +1,6 @@
 """`kraftwire diff`: where two log directories, or two captures of the same traffic, diverge.
 
-Owns the command's arguments and its output; what is compared is up to `kraftwire.inspect.compare`.
+Owns the command's arguments and its output; `kraftwire.inspect.compare` does the work.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ def _run_click(command: object, program: str, arguments: list[str]) -> int:
 
 
 def _say(text: str, program: str = "kraftwire") -> None:
-    """Print one line on standard error, whatever characters the text has."""
+    """Print one line on standard error; unsafe characters are escaped."""
     say(f"{program}: {' '.join(text.split())}")
 
 

@@ -65,7 +65,7 @@ Example:
 _EXIT_SOME_FAILED = 3
 _NAME_SIZE_MAX = 200
 
-# Shorter lines and messages need little memory whatever they hold.
+# Shorter lines and messages need little memory in any case.
 _LIGHT_BYTES = 128 * 1024
 # The most memory that JSON needs as objects, by the characters that begin or end them.
 _JSON_COSTS = {b"{": 232, b"[": 88, b",": 40, b'"': 25}

@@ -1,7 +1,7 @@
 """What commands print: lines that are safe to show, on standard output or standard error.
 
-Owns printing. No other module of the command line prints text, so that no name of a peer or a file
-reaches a terminal as it stands.
+No other module of the command line prints text, so that no name of a peer or a file reaches a
+terminal without its control characters escaped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def put_columns(*lines: str) -> None:
 
 
 def put_painted(*lines: str) -> None:
-    """Print lines that have colours of ours; see `printable_painted`."""
+    """Print lines with this program's colours; see `printable_painted`."""
     _write(sys.stdout, [printable_painted(line) for line in lines])
 
 

@@ -41,8 +41,8 @@ def records(as_json: bool, template: str | None, **options: Any) -> int:
       kraftwire records trace.pcapng --template '%t %p %o %k %s\\n'
       kraftwire records orders-0/ --offset 100-200 --json
 
-    Keys, values and headers are shown whatever applications wrote into them,
-    such as personal data. Secrets of Kafka's own records are hidden.
+    Keys, values and headers are shown as applications wrote them, personal
+    data included. Secrets of Kafka's own records are hidden.
     """
     if as_json and template is not None:
         raise UsageError("--json and --template exclude each other")

@@ -1,7 +1,7 @@
-"""The standard streams, some of which may be closed when the program starts.
+"""Replaces standard streams that are closed when the program starts.
 
-Owns what stands in for a closed one: a stream that fails when it is used, as the closed one would,
-and that keeps its descriptor from being taken by the next file that is opened.
+The replacement fails when it is used, as the closed stream would, and keeps the next file that is
+opened from getting the stream's descriptor.
 """
 
 from __future__ import annotations

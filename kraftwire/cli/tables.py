@@ -1,7 +1,6 @@
-"""Aligned text: tables whose last column wraps to the terminal, headings, colour where wanted.
+"""Lays out text: tables whose last column wraps to the terminal's width, headings, colours.
 
-Owns how text looks, not what it says. Without a terminal nothing is wrapped or coloured, so that
-other programs can read it line by line.
+Without a terminal nothing is wrapped or coloured, so that other programs can read it line by line.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _REPEATABLE = "Repeatable, comma lists; !VALUE or ^VALUE excludes."
 
 
 def listed(context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> Any:  # noqa: ARG001
-    """Return the values of a repeatable option, each of which may be a comma-separated list."""
+    """Return the values of a repeatable option that accepts comma-separated lists."""
     parts = tuple(part.strip() for each in value for part in each.split(",") if part.strip())
     if value and not parts:
         raise UsageError(f"{option.opts[-1]} names nothing")

@@ -1,6 +1,6 @@
 """Reports problems of inputs on standard error: the first few of each kind, and how many more.
 
-Damage inside a file of Kafka's is always reported; unreadable files of a folder are summed up.
+Damage inside a file of Kafka is always reported; unreadable files of a folder are summarized.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _KINDS = {
 
 
 class Problems:
-    """Reports problems, and at the end how many were left out."""
+    """Reports problems; `finish` adds the number of those left out."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()

@@ -16,8 +16,8 @@ _EXIT_TERMINATED = 143
 class Ending:
     """A context of a run that a signal or an error may end early.
 
-    A signal raises KeyboardInterrupt, or SystemExit for SIGTERM, whatever else the interrupted call
-    to Java brings about.
+    A signal raises KeyboardInterrupt, or SystemExit for SIGTERM, in place of the errors that the
+    interrupted call to Java raises.
     """
 
     def __init__(self) -> None:
