@@ -1,4 +1,4 @@
-"""Who asked for which vote, and the answer: `python -m examples.votes CAPTURE`."""
+"""The votes in a capture, requests with their answers: `python -m examples.votes CAPTURE`."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def show_vote(capture: Path) -> int:
     if vote is None:
         print(f"no vote was granted in {capture}", file=sys.stderr)
         return 1
-    print(f"Node {vote.candidate} asked to lead epoch {vote.epoch}. This answer lets it:\n")
+    print(f"Node {vote.candidate} requested votes for epoch {vote.epoch}. This one was granted:\n")
     from kraftwire.cli.main import main as kraftwire
 
     answer = capture.with_name("vote.hex")

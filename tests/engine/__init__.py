@@ -1,1 +1,1 @@
-"""The engine in C against the Python that it stands in for."""
+"""The engine in C against the Python code that it replaces."""

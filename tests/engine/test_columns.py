@@ -101,7 +101,7 @@ def test_a_header_that_cannot_be_right_is_left_to_python(at: int, value: bytes) 
 
 
 def test_a_count_of_zero_gives_no_rows() -> None:
-    """As in Python, whatever follows the header."""
+    """As in Python, even if bytes follow the header."""
     changed = bytearray(BATCH)
     changed[COUNT_FIELD : COUNT_FIELD + 4] = bytes(4)
     assert columns_of(bytes(changed), [0], [None]) == ((1, 0, 0), False, [])

@@ -63,7 +63,7 @@ def test_damaged_golden_messages_are_written_as_they_are_decoded() -> None:
 
 
 def test_no_beginning_of_a_golden_message_is_written() -> None:
-    """Whatever the place at which it was cut."""
+    """A message that was cut anywhere is left to Python."""
     for vector in _golden():
         cls = find(vector.name)
         plan = json_plan(cls.facts(), vector.version)

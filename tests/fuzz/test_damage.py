@@ -44,7 +44,7 @@ def test_cut_messages_are_refused_or_still_a_message() -> None:
 
 
 def test_changed_messages_are_refused_or_still_a_message() -> None:
-    """Whatever a peer sends, the answer is an error that names a place, or a message."""
+    """Any bytes of a peer give an error that names a place, or a message."""
     source = random.Random(seed())
     for cls, version, data in samples():
         for _ in range(MUTATIONS):

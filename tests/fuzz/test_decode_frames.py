@@ -1,4 +1,4 @@
-"""Damaged frames: whatever the bytes are, the decode tool prints a line and no traceback."""
+"""Damaged frames: for any bytes the decode tool prints a line and no traceback."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def ask(port: int, data: bytes) -> bool:
 
 @pytest.mark.parametrize("keys", ["raft", "all"])
 def test_no_request_ends_a_node_or_waits_for_ever(tmp_path: Path, keys: str) -> None:
-    """No peer and no client, whatever it sends, may take a voter out of the quorum."""
+    """No bytes of a peer or a client may take a voter out of the quorum."""
     source = seeded()
     with NodeQuorum(tmp_path, 1) as quorum:
         node = quorum.start(1)
@@ -147,7 +147,7 @@ class HostileVoter:
 
     def _serve(self, connection: socket.socket) -> None:
         frames = FrameBuffer()
-        # The node gives up connections whose answers it cannot use.
+        # The node closes connections whose answers it cannot use.
         with connection, contextlib.suppress(OSError):
             while data := connection.recv(65536):
                 for payload in frames.feed(data):

@@ -1,4 +1,4 @@
-"""No peer ends a Raft core, makes it spin, or makes it break an invariant, whatever it sends."""
+"""No message of a peer ends a Raft core, makes it spin, or makes it break an invariant."""
 
 from __future__ import annotations
 

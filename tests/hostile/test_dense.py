@@ -188,7 +188,7 @@ def test_a_dense_message_is_refused_by_itself(
 
 
 def test_messages_of_megabytes_are_translated(tmp_path: Path) -> None:
-    """Metadata of 20,000 partitions, and blobs, both ways."""
+    """Metadata of 20,000 partitions, and blobs, decoded and encoded."""
     partition = MetadataResponsePartition(
         leader_id=1001, leader_epoch=700, replica_nodes=[1001, 1002, 1003]
     )

@@ -67,7 +67,7 @@ def test_a_voter_is_believed_as_far_as_the_allowance_goes() -> None:
 
 
 def test_a_stranger_cannot_advance_the_epoch_of_a_node_that_hears_a_leader() -> None:
-    """This holds whatever log it claims, and whether it claims to be a voter or a leader."""
+    """This holds for any log that it claims, and if it claims to be a voter or a leader."""
     lone = follower(has_fetched=True)
     for message in (vote(STRANGER, 4, AHEAD), begin(STRANGER, 4), end(STRANGER, 4)):
         assert code(lone, message) == ErrorCode.BROKER_NOT_AVAILABLE

@@ -112,7 +112,7 @@ def test_other_bytes_are_reported_before_a_hole_is_filled(tmp_path: Path) -> Non
 
 
 def test_the_exit_code_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever the output, not all that was sent has been shown."""
+    """In every output, a part of the sent bytes is missing."""
     segments, at = _two_requests()
     segments.insert(at + 1, _again(segments[at], bytes(len(segments[at].payload))))
     path = tmp_path / "a.pcap"

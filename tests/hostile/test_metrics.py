@@ -65,13 +65,13 @@ def test_the_endpoint_shows_what_connections_hold(tmp_path: Path) -> None:
         address = "localhost", quorum.ports[1]
         while describe(quorum.ports[1]).topics[0].partitions[0].leader_id != 1:
             pass
-        calm = _until(metrics, lambda _: True)
+        idle = _until(metrics, lambda _: True)
         count = 0
 
         def are_parked(now: int) -> bool:
             """Send another one if any of them was answered because the log was still growing."""
             nonlocal count
-            least = calm + count * OPEN_CONNECTION_BYTES + _PARKED * OPEN_REQUEST_BYTES
+            least = idle + count * OPEN_CONNECTION_BYTES + _PARKED * OPEN_REQUEST_BYTES
             if count >= _PARKED and now >= least:
                 return True
             assert count < _PARKED_MAX, f"{now} bytes held"

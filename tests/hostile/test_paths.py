@@ -58,7 +58,7 @@ def test_a_deep_folder_is_walked(tmp_path: Path, name: str) -> None:
 
 
 def test_an_empty_name_is_not_the_current_folder() -> None:
-    """`decode ""` read whatever lay around."""
+    """`decode ""` read all files of the current folder."""
     for options in ((), ("--follow",), ("--input", "hex")):
         found = run(CLI, "decode", *options, "")
         assert found.code == 2

@@ -116,7 +116,7 @@ def test_names_that_only_look_like_it_are_shown(name: str) -> None:
     ],
 )
 def test_values_that_are_secret_by_their_shape(value: str | None, is_secret: bool) -> None:
-    """Whatever the key is called."""
+    """Their keys may have any name."""
     assert is_secret_value(value) == is_secret
     data = {"resources": [{"configs": [{"name": "x", "configOperation": 0, "value": value}]}]}
     assert bool(redact("IncrementalAlterConfigsRequest", data)) == is_secret

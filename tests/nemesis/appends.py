@@ -48,7 +48,7 @@ _UNREGISTER = 0.9
 
 _VERSIONS = {BrokerRegistrationRequest: 3, UnregisterBrokerRequest: 0, DescribeQuorumRequest: 1}
 
-# All features of Kafka 4.3 with all their levels: whatever is finalized, this broker has it.
+# All features of Kafka 4.3 with all their levels: this broker supports every finalized level.
 _FEATURES = {
     "metadata.version": (1, 30),
     "kraft.version": (0, 1),

@@ -1,4 +1,4 @@
-"""What clients did and were told, and when: the input of the checker."""
+"""The calls of clients with their results and times: the input of the checker."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 
 # What is done to a node; each ends after a while. `mute`: nothing that it sends arrives. `deafen`:
-# nothing that is sent to it does. `split`: the link to one other node is cut, both ways.
+# nothing that is sent to it does. `split`: the link to one other node is cut in both directions.
 ACTIONS = ("kill", "stop", "pause", "isolate", "mute", "deafen", "split")
 
 # A voter loses its disk, is removed and added again; only where voters are in the log.
@@ -15,7 +15,7 @@ REPLACE = "replace"
 # The target. The leader is the best one: most bugs need a change of leader.
 _VICTIMS = ("leader", "leader", "follower", "ours", "java", "any")
 
-# Time for the first election, and the calm at the end in which all nodes catch up.
+# Time for the first election, and for all nodes to catch up after the last fault.
 _FIRST_SECONDS = 1.0
 
 

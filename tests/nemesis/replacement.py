@@ -55,7 +55,7 @@ class Replacement:
             self._is_back(self._member.node_id)
 
     def _try(self) -> bool:
-        """Take the next step, whatever an unanswered earlier attempt may have done."""
+        """Take the next step; an unanswered earlier attempt may have succeeded."""
         node_id, member = self._member.node_id, self._member
         if member.is_java and member.ended():
             # A Java node ends on an answer that names it as leader of an epoch that its new disk

@@ -185,7 +185,7 @@ def decode(path: Path, content: bytes) -> tuple[list[Frame], Capture]:
     path.write_bytes(content)
     capture = Capture(str(path))
     frames = list(capture)
-    # Whatever a test is about, no byte may be dropped silently.
+    # In every test: no byte may be dropped silently.
     assert capture.health.bytes.unaccounted == 0
     return frames, capture
 

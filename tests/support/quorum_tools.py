@@ -27,7 +27,7 @@ def reason(result: subprocess.CompletedProcess[str]) -> str:
 
 
 def masked(output: str) -> str:
-    """An output without what changes from moment to moment."""
+    """An output with times replaced, so that two runs can be compared."""
     output = re.sub(r"\b\d{13}\b", "<timestamp>", output)
     output = re.sub(r"\d+ ms ago *", "<ms ago>", output)
     return re.sub(r"(MaxFollowerLagTimeMs: +)\d+", r"\1<ms>", output)

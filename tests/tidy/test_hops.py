@@ -117,7 +117,7 @@ async def _serve_a_fetch(folder: Path) -> list[str]:
 def test_a_fetch_goes_through_a_node_as_the_readme_says(tmp_path: Path) -> None:
     """A newcomer follows the list; a wrong hop costs an hour."""
     text = section("A Fetch through a node, in six hops")
-    hops, others = text.split("Asked on the way")
+    hops, others = text.split("Called on the way")
     found = trio.run(_serve_a_fetch, tmp_path)
     assert follows(modules(hops), found) == ""
     folders = tuple(re.findall(r"`([a-z]+/)`", others))

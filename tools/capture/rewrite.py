@@ -36,9 +36,9 @@ _NAMING = {
 
 
 class Rewriter:
-    """One connection's answers.
+    """Rewrites the answers of one connection.
 
-    Order: `on_request` gets what the client sent before `answer` gets what the server did.
+    Order: a request goes through `on_request` before its answer goes through `answer`.
     Raises: WireError if the bytes are not Kafka's frames; the connection is then unusable.
     """
 

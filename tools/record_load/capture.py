@@ -58,7 +58,7 @@ class CaptureFile:
             self.packet_count += len(packets)
 
     def close(self) -> None:
-        """Write what is left in the buffer and close the file."""
+        """Write the rest of the buffer and close the file."""
         with self._lock:
             self._file.close()
 

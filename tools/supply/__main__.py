@@ -65,7 +65,8 @@ def find_vulnerabilities(
 ) -> int:
     """Return 0 if none is known, 1 with a list of them, 2 if not everything could be checked.
 
-    The package index is asked first, then OSV for what it does not know. `tools` holds pip-audit.
+    The package index is queried first, then OSV for packages that the index does not know. `tools`
+    holds pip-audit.
     """
     services = [["pypi"], ["osv"]] if osv_url is None else [["osv", "--osv-url", osv_url]]
     return max(_ask(path, services, tools) for path in paths)

@@ -23,7 +23,7 @@ from tests.support.node_process import SECONDS_MAX, NodeProcess, describe
 class Member:
     """One node, which may return as another kind on the same directory.
 
-    `java` owns its files, whatever its kind; `ours` is the process while it is one of ours.
+    `java` owns its files, for either kind; `ours` is the process while it is one of ours.
     """
 
     def __init__(self, kind: str, node: KafkaNode) -> None:
