@@ -42,7 +42,7 @@ def _pattern(size: int) -> bytes:
 def test_a_long_value_stands_where_it_belongs(
     holder: Callable[[bytes], object], size: int
 ) -> None:
-    """Bytes, bytearrays and views of any width."""
+    """Bytes, bytearrays and memoryviews."""
     records = holder(_pattern(size))
     message = _response(PartitionData(records=records, high_watermark=7))  # type: ignore[arg-type]
     assert compare_encoding(message, VERSION) is not None

@@ -31,7 +31,7 @@ def test_a_vote_that_was_granted_for_a_new_epoch_is_shown(
     capture.write_bytes(lzma.decompress((ROOT / _QUORUM).read_bytes()))
     assert show_vote(capture) == 0
     text = capfd.readouterr().out
-    assert "Node 3 asked to lead epoch 2." in text
+    assert "Node 3 requested votes for epoch 2." in text
     assert "topics[0].partitions[0].leaderEpoch = 2" in text
     assert "topics[0].partitions[0].voteGranted = true" in text
     empty = tmp_path / "empty.pcap"
