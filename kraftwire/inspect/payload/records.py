@@ -19,7 +19,7 @@ from kraftwire.decode.files.names import partition_of
 from kraftwire.decode.files.report import FileLine
 from kraftwire.protocol.error_codes import error_name
 
-__all__ = ["RecordRow", "TopicTest", "rows_of_exchange", "rows_of_line"]
+__all__ = ["PlacedRecord", "TopicTest", "records_of_exchange", "records_of_line"]
 
 # Returns whether the records of a topic and partition are wanted; either is None where unknown.
 TopicTest = Callable[[str | None, int | None], bool]
@@ -28,7 +28,7 @@ _PRODUCE = "Produce"
 
 
 @dataclass(frozen=True, slots=True)
-class RecordRow:
+class PlacedRecord:
     """A record with its place and the exchange that it was in.
 
     `offset` is None where the capture does not show it. `key`, `value` and the values of `headers`
@@ -61,9 +61,9 @@ class _Place:
     error: str = ""
 
 
-def rows_of_exchange(
+def records_of_exchange(
     request: DecodedFrame | None, response: DecodedFrame | None, is_wanted: TopicTest
-) -> Iterator[RecordRow]:
+) -> Iterator[PlacedRecord]:
     """Yield the records of a request and its response, either of which may be missing."""
     for decoded in (request, response):
         if decoded is None or decoded.is_token:
@@ -71,17 +71,17 @@ def rows_of_exchange(
         for field in decoded.batches:
             place = _place(decoded, field, response)
             if is_wanted(place.topic, place.partition):
-                yield from _rows(field.batches or (), place)
+                yield from _records(field.batches or (), place)
 
 
-def rows_of_line(line: FileLine, is_wanted: TopicTest) -> Iterator[RecordRow]:
+def records_of_line(line: FileLine, is_wanted: TopicTest) -> Iterator[PlacedRecord]:
     """Yield the records of a batch of a file; none for other lines."""
     if line.batch is None:
         return
     found = partition_of(Path(line.json["file"]))
     topic, partition = (found.topic, found.index) if found else (None, None)
     if is_wanted(topic, partition):
-        yield from _rows([line.json], _Place(topic, partition))
+        yield from _records([line.json], _Place(topic, partition))
 
 
 def _place(decoded: DecodedFrame, field: FieldBatches, response: DecodedFrame | None) -> _Place:
@@ -116,7 +116,7 @@ def _partition_response(
     return None
 
 
-def _rows(batches: Any, place: _Place) -> Iterator[RecordRow]:
+def _records(batches: Any, place: _Place) -> Iterator[PlacedRecord]:
     """Yield the records of batches in their JSON form, in which secrets are hidden."""
     base = place.base
     for batch in batches:
@@ -125,7 +125,7 @@ def _rows(batches: Any, place: _Place) -> Iterator[RecordRow]:
             offset = record["offset"]
             if place.api == _PRODUCE:
                 offset = None if base is None else base + count - 1
-            yield RecordRow(
+            yield PlacedRecord(
                 place.topic, place.partition, offset, record["timestamp"],
                 _bytes(record["key"]), _bytes(record["value"]),
                 tuple((each["key"], _bytes(each["value"])) for each in record["headers"]),

@@ -14,10 +14,10 @@ from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import utc_text
 from kraftwire.errors import UsageError
 from kraftwire.inspect.payload.records import (
-    RecordRow,
+    PlacedRecord,
     TopicTest,
-    rows_of_exchange,
-    rows_of_line,
+    records_of_exchange,
+    records_of_line,
 )
 from kraftwire.inspect.payload.text import payload_of
 from kraftwire.printable import printable_pieces
@@ -64,12 +64,12 @@ def _opened(value: dict[str, Any], nested: dict[str, Any]) -> dict[str, Any]:
     return opened
 
 
-def place_text(row: RecordRow) -> str:
+def place_text(row: PlacedRecord) -> str:
     """Return topic and partition, with a dash for unknown ones."""
     return f"{row.topic or '-'}-{'-' if row.partition is None else row.partition}"
 
 
-def row_line(row: RecordRow) -> str:
+def record_line(row: PlacedRecord) -> str:
     """Return a record's line for people: direction, place, time and content."""
     parts = [_VERBS.get(row.api, row.api)] if row.api else []
     parts += [place_text(row), "offset", "-" if row.offset is None else str(row.offset)]
@@ -85,7 +85,7 @@ def row_line(row: RecordRow) -> str:
     return " ".join(parts)
 
 
-def json_line(row: RecordRow) -> str:
+def json_line(row: PlacedRecord) -> str:
     """Return a record as a JSON object."""
     data: dict[str, Any] = {
         "topic": row.topic,
@@ -115,13 +115,13 @@ def _json(value: Value) -> dict[str, Any]:
     return found
 
 
-Part = Callable[[RecordRow], str]
+Part = Callable[[PlacedRecord], str]
 
 _TOKEN = re.compile(r"%(?P<letter>.)|\\(?:x(?P<hex>[0-9a-fA-F]{2})|(?P<escape>.))", re.DOTALL)
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", "0": "\0"}
 
 
-def _headers(row: RecordRow) -> str:
+def _headers(row: PlacedRecord) -> str:
     return ",".join(
         f"{name}={'NULL' if value is None else plain_text(value)}" for name, value in row.headers
     )
@@ -168,7 +168,7 @@ class Template:
         if text:
             self._parts.append(text)
 
-    def pieces(self, row: RecordRow) -> list[tuple[str, bool]]:
+    def pieces(self, row: PlacedRecord) -> list[tuple[str, bool]]:
         """Return the pieces of a record's text, each with whether it is text of the template."""
         return [
             (part, True) if isinstance(part, str) else (part(row), False) for part in self._parts
@@ -226,22 +226,22 @@ class DataWriter(WholePaired):
         self, request: DecodedFrame | None, response: DecodedFrame | None, _is_awaited: bool, /
     ) -> None:
         """Write the records of an exchange."""
-        self._put(rows_of_exchange(request, response, self._is_wanted))
+        self._put(records_of_exchange(request, response, self._is_wanted))
 
     def file_line(self, line: FileLine) -> None:
         """Write the records of a batch."""
-        self._put(rows_of_line(line, self._is_wanted))
+        self._put(records_of_line(line, self._is_wanted))
 
     def finish(self) -> None:
         """Write the records of requests that never got an answer."""
         super().finish()
         self._stream.flush()
 
-    def pieces(self, row: RecordRow) -> list[Piece]:
+    def pieces(self, row: PlacedRecord) -> list[Piece]:
         """Return a record's line with its line end; empty if the record is left out."""
-        return [(row_line(row), False), ("\n", True)]
+        return [(record_line(row), False), ("\n", True)]
 
-    def _put(self, rows: Iterable[RecordRow]) -> None:
+    def _put(self, rows: Iterable[PlacedRecord]) -> None:
         has_any = False
         pieces: list[Piece] = []
         size = 0
@@ -261,7 +261,7 @@ class DataWriter(WholePaired):
 class DataJsonWriter(DataWriter):
     """Writes a JSON object for each record."""
 
-    def pieces(self, row: RecordRow) -> list[Piece]:
+    def pieces(self, row: PlacedRecord) -> list[Piece]:
         """Return the JSON object of a record."""
         return [(json_line(row), False), ("\n", True)]
 
@@ -281,7 +281,7 @@ class TemplateWriter(DataWriter):
         super().__init__(stream, is_live=is_live, is_wanted_topic=is_wanted_topic)
         self._template = Template(template)
 
-    def pieces(self, row: RecordRow) -> list[Piece]:
+    def pieces(self, row: PlacedRecord) -> list[Piece]:
         """Return a record in the form of the template, whose own line ends and tabs stay.
 
         As in kcat, transaction markers are left out.

@@ -188,7 +188,7 @@ def _moved(
 ) -> Iterator[tuple[int, int, int, Frame]]:
     """The frames that a capture shows, with their times by the common clock, to be merged.
 
-    A frame that was held back does not hold back those of other captures.
+    A delayed frame does not delay those of other captures.
     """
     offset, owner, latest = clocks.offsets_ns[at], clocks.owner, 0
     for number, frame in enumerate(frames):

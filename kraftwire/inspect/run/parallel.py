@@ -49,7 +49,7 @@ _HELD_MAX = 16 * 1024 * 1024
 CHECKED_FRAMES = 128
 
 # How long a worker takes for its chunk: long compared with the milliseconds that forking costs,
-# short enough for what is held back meanwhile. Units: seconds.
+# short enough for the output buffered meanwhile. Units: seconds.
 _CHUNK_S = 0.6
 _CHUNK_MIN_S = 0.03
 
@@ -154,7 +154,7 @@ def is_ready(descriptor: int) -> bool:
 class OrderedOutput:
     """Serializes the output of workers, in the order of their chunks.
 
-    What is written too early is held back, up to a limit at which the process waits. It takes text
+    Early output is buffered, up to a limit at which the process waits. It takes text
     or bytes, whichever the other stream takes.
     """
 
@@ -180,7 +180,7 @@ class OrderedOutput:
         return len(data)
 
     def flush(self) -> None:
-        """Flush what is not held back."""
+        """Flush what is not buffered."""
         if self._before is None:
             self._stream.flush()
 
@@ -202,7 +202,7 @@ class OrderedOutput:
         return os.pipe()
 
     def after_fork_in_parent(self, ends: tuple[int, int]) -> None:
-        """Write after the worker, which writes what was held back."""
+        """Write after the worker, which writes the buffered output."""
         if self._before is not None:
             os.close(self._before)
         self._before, writing = ends

@@ -17,18 +17,18 @@ _KEYLOG_HINT = (
     "for SSLKEYLOGFILE"
 )
 
-# Attribute of a capture's health -> words for it; only what is not zero is shown.
+# Attribute of a capture's health -> its noun; zeros are not shown.
 _HEALTH = (
     ("midstream_connections", "connections open before the capture began"),
-    ("relieved_connections", "times that connections gave up what they held, to save memory"),
-    ("other_connections", "connections of something else"),
+    ("relieved_connections", "buffers dropped to save memory"),
+    ("other_connections", "connections of other protocols"),
     ("partial_frames", "frames with missing bytes"),
     ("early_responses", "responses to requests from before the capture"),
     ("unmatched_responses", "responses without request"),
     ("unanswered_requests", "requests without response"),
     ("gaps", "gaps"),
     ("missing_bytes", "bytes missing"),
-    ("skipped_bytes", "bytes passed over"),
+    ("skipped_bytes", "bytes skipped"),
     ("resyncs", "resynchronizations"),
     ("truncated_packets", "truncated packets"),
     ("retransmissions", "retransmissions"),
@@ -56,7 +56,7 @@ def summary(totals: Totals) -> Iterator[str]:
         if totals.lines_shown != files.line_count:
             lines += f", {totals.lines_shown:,} of them shown"
         if totals.passed_over:
-            lines += f", {_count(totals.passed_over, 'file')} of other partitions passed over"
+            lines += f", {_count(totals.passed_over, 'file')} of other partitions skipped"
         yield f"{count}, {lines}{_found(files.findings)}"
 
 
@@ -65,9 +65,9 @@ def _capture(name: str, health: Health) -> Iterator[str]:
         _count(health.packets, "packet"),
         _count(health.kafka_connections, "connection") + " of Kafka",
     ]
-    for attribute, words in _HEALTH:
+    for attribute, noun in _HEALTH:
         if number := getattr(health, attribute):
-            parts.append(f"{words} {number:,}")
+            parts.append(f"{noun} {number:,}")
     for link, number in health.unsupported_links.items():
         parts.append(f"{number:,} packets of the unsupported link type {link}")
     yield f"{name}: {', '.join(parts)}"

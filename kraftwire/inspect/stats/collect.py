@@ -30,7 +30,7 @@ _NS_PER_MS = 1_000_000
 
 @dataclass(slots=True)
 class _KeptRequest:
-    """The kept part of a request: its row, the body of a Fetch, and whether it is held."""
+    """The part of a request that is kept until its response: counts, body of a Fetch, times."""
 
     row: ExchangeCounts
     time_ns: int

@@ -17,7 +17,7 @@ from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.filters.frame_filter import FilterOptions, topic_test
 from kraftwire.errors import UsageError
 from kraftwire.inspect.payload import payload_of
-from kraftwire.inspect.payload.records import RecordRow
+from kraftwire.inspect.payload.records import PlacedRecord
 from kraftwire.inspect.payload.writer import DataJsonWriter, DataWriter, Template, TemplateWriter
 from kraftwire.messages.produce_request import (
     PartitionProduceData,
@@ -73,12 +73,12 @@ def test_payloads_are_recognized(data: bytes | None, quoted: str, plain: str) ->
     assert payload.plain() == plain
 
 
-def _row(**changed: Any) -> RecordRow:
+def _row(**changed: Any) -> PlacedRecord:
     fields: dict[str, Any] = {
         "topic": "orders", "partition": 3, "offset": 12, "timestamp": 1_000,
         "key": b"k", "value": b"v", "headers": (("a", b"1"), ("b", None)),
     }
-    return RecordRow(**(fields | changed))
+    return PlacedRecord(**(fields | changed))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def _row(**changed: Any) -> RecordRow:
         ("%s", _row(is_control=True), ""),
     ],
 )
-def test_templates_have_the_letters_of_kcat(template: str, row: RecordRow, line: str) -> None:
+def test_templates_have_the_letters_of_kcat(template: str, row: PlacedRecord, line: str) -> None:
     """Scripts made for kcat keep their templates; what is in records never breaks a line."""
     writer = TemplateWriter(io.StringIO(), template=template)
     assert printable_pieces(writer.pieces(row)) == line
