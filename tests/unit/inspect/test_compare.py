@@ -137,9 +137,9 @@ def test_the_first_frame_that_differs(tmp_path: Path) -> None:
     other.write_bytes(pcap_of(changed))
     done = run_kraftwire("diff", str(one), str(other), "--json")
     assert done.code == 1
-    told = json.loads(done.out)
-    assert (told["difference"], told["count"]) == ("frame", 2)
-    assert told["first"] == "Metadata v1 response 2, 13 bytes"
+    difference = json.loads(done.out)
+    assert (difference["difference"], difference["count"]) == ("frame", 2)
+    assert difference["first"] == "Metadata v1 response 2, 13 bytes"
 
 
 def test_frames_with_missing_bytes_leave_the_answer_open(tmp_path: Path) -> None:

@@ -23,13 +23,13 @@ def test_a_topic_id_is_shown_by_its_name_once_that_is_known() -> None:
     """Since version 13 a Fetch has only ids, which nobody remembers."""
     names = TopicNames()
     topic_id = bytes(range(16))
-    asked = FetchRequest(
+    fetch = FetchRequest(
         topics=[FetchTopic(topic_id=topic_id, partitions=[FetchPartition(fetch_offset=1)])]
     )
-    assert request_facts(1, asked, names).startswith("AAECAwQFBgcICQoLDA0ODw-0 @1")
+    assert request_facts(1, fetch, names).startswith("AAECAwQFBgcICQoLDA0ODw-0 @1")
     topic = MetadataResponseTopic(name="orders", topic_id=topic_id)
     names.learn(MetadataResponse(topics=[topic]), 12)
-    assert request_facts(1, asked, names).startswith("orders-0 @1")
+    assert request_facts(1, fetch, names).startswith("orders-0 @1")
 
 
 def _rpc_vectors() -> list[str]:

@@ -45,8 +45,8 @@ def _lines(frames: list[Frame], *, is_quick: bool = False) -> list[str]:
 
 
 def _fetch(maker: FrameMaker, *, error: int = 0, records: bytes | None = b"") -> list[Frame]:
-    asked = FetchPartition(partition=3, fetch_offset=42, current_leader_epoch=5)
-    told = PartitionData(
+    requested = FetchPartition(partition=3, fetch_offset=42, current_leader_epoch=5)
+    returned = PartitionData(
         partition_index=3, high_watermark=50, error_code=error,
         records=None if records is None else memoryview(records),
     )
@@ -55,13 +55,13 @@ def _fetch(maker: FrameMaker, *, error: int = 0, records: bytes | None = b"") ->
             FetchRequest(
                 replica_id=-1,
                 max_wait_ms=500,
-                topics=[FetchTopic(topic="orders", partitions=[asked])],
+                topics=[FetchTopic(topic="orders", partitions=[requested])],
             ),
             12,
         ),
         maker.response(
             FetchResponse(
-                responses=[FetchableTopicResponse(topic="orders", partitions=[told])]
+                responses=[FetchableTopicResponse(topic="orders", partitions=[returned])]
             )
         ),
     ]
@@ -110,9 +110,9 @@ def test_requests_without_a_response_have_separate_lines() -> None:
     """People look for lost responses; the tool must not lose them as well."""
     maker = FrameMaker()
     first, _ = _fetch(maker)
-    answered = _fetch(maker)
+    exchange = _fetch(maker)
     last, _ = _fetch(maker)
-    lines = _lines([first, *answered, last])
+    lines = _lines([first, *exchange, last])
     assert len(lines) == 3
     assert [line.endswith("[no response]") for line in lines] == [True, False, True]
 
@@ -177,10 +177,10 @@ def test_bare_frames_have_neither_time_nor_connection() -> None:
 def test_an_envelope_shows_what_is_in_it() -> None:
     """The forwarding broker does not matter: the request and its error do."""
     maker = FrameMaker()
-    asked = CreateTopicsRequest(topics=[CreatableTopic(name="orders", num_partitions=3)])
-    told = CreatableTopicResult(name="orders", error_code=ErrorCode.TOPIC_ALREADY_EXISTS)
-    answer = response("CreateTopics", 7, CreateTopicsResponse(topics=[told]))
-    inside = request("CreateTopics", 7, asked)
+    requested = CreateTopicsRequest(topics=[CreatableTopic(name="orders", num_partitions=3)])
+    returned = CreatableTopicResult(name="orders", error_code=ErrorCode.TOPIC_ALREADY_EXISTS)
+    answer = response("CreateTopics", 7, CreateTopicsResponse(topics=[returned]))
+    inside = request("CreateTopics", 7, requested)
     frames = [
         maker.request(EnvelopeRequest(request_data=inside, client_host_address=b"\0" * 4), 0),
         maker.response(EnvelopeResponse(response_data=answer)),

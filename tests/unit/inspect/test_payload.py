@@ -110,11 +110,11 @@ def _produce(error: int = 0) -> list[Frame]:
     maker = FrameMaker()
     rows = [Record(n, 1_000 + n, b"k", b"v%d" % n) for n in range(2)]
     batch = build_batch(rows, BatchHeader())
-    asked = [
+    requested = [
         TopicProduceData(name=name, partition_data=[PartitionProduceData(index=1, records=batch)])
         for name in ("orders", "other")
     ]
-    told = [
+    returned = [
         TopicProduceResponse(
             name=name,
             partition_responses=[
@@ -124,8 +124,8 @@ def _produce(error: int = 0) -> list[Frame]:
         for name, base in (("orders", 70), ("other", 0))
     ]
     return [
-        maker.request(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=asked), 9),
-        maker.response(ProduceResponse(responses=told)),
+        maker.request(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=requested), 9),
+        maker.response(ProduceResponse(responses=returned)),
     ]
 
 

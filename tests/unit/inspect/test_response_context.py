@@ -97,13 +97,13 @@ def test_a_topics_id_stands_for_the_name_in_an_earlier_frame(tmp_path: Path) -> 
     fetched = FetchResponse(
         responses=[FetchableTopicResponse(topic_id=TOPIC_ID, partitions=[partition])]
     )
-    told = MetadataResponse(
+    returned = MetadataResponse(
         topics=[MetadataResponseTopic(name="__consumer_offsets", topic_id=TOPIC_ID)]
     )
-    asked = {"topics": [], "allowAutoTopicCreation": False}
-    asked["includeTopicAuthorizedOperations"] = False
+    requested = {"topics": [], "allowAutoTopicCreation": False}
+    requested["includeTopicAuthorizedOperations"] = False
     session = Session().open()
-    _ask(session, "Metadata", 12, asked, told, id=1)
+    _ask(session, "Metadata", 12, requested, returned, id=1)
     session.client(frame(request("Fetch", 13, _fetch(), 2)))
     session.server(frame(response("Fetch", 13, fetched, 2)))
     path = _capture(tmp_path, session)
@@ -134,8 +134,8 @@ def _fetch() -> dict[str, Any]:
 def test_an_answer_in_version_0_is_read_in_a_capture(tmp_path: Path) -> None:
     """A newer client gets this from an older server, before it asks again."""
     session = Session().open()
-    asked = {"clientSoftwareName": "x", "clientSoftwareVersion": "1"}
-    session.client(frame(request("ApiVersions", 4, asked, 1)))
+    requested = {"clientSoftwareName": "x", "clientSoftwareVersion": "1"}
+    session.client(frame(request("ApiVersions", 4, requested, 1)))
     answer = {"errorCode": 35, "apiKeys": [{"apiKey": 18, "minVersion": 0, "maxVersion": 3}]}
     session.server(frame(response("ApiVersions", 0, answer, 1)))
     decoded = decode(_capture(tmp_path, session))
@@ -148,15 +148,15 @@ def test_an_answer_in_version_0_is_read_in_a_capture(tmp_path: Path) -> None:
 def test_a_client_newer_than_the_schemas_is_read_in_a_capture(tmp_path: Path) -> None:
     """It begins with a version that the server lacks as well, and continues with an older one."""
     session = Session().open()
-    asked = {"clientSoftwareName": "x", "clientSoftwareVersion": "1"}
-    newer = bytearray(request("ApiVersions", 4, asked, 1))
+    requested = {"clientSoftwareName": "x", "clientSoftwareVersion": "1"}
+    newer = bytearray(request("ApiVersions", 4, requested, 1))
     newer[3] = 5
     session.client(frame(bytes(newer[:-1]) + b"\x03id\x00\x00\x00\x01\x00"))
     answer = {"errorCode": 35, "apiKeys": [{"apiKey": 18, "minVersion": 0, "maxVersion": 3}]}
     session.server(frame(response("ApiVersions", 0, answer, 1)))
-    session.client(frame(request("ApiVersions", 3, asked, 2)))
+    session.client(frame(request("ApiVersions", 3, requested, 2)))
     decoded = decode(_capture(tmp_path, session))
-    assert [line["body"] for line in decoded.lines] == [asked, answer, asked]
+    assert [line["body"] for line in decoded.lines] == [requested, answer, requested]
     assert [line["apiVersion"] for line in decoded.lines] == [5, 5, 3]
     assert decoded.totals.exit_code == 0
 

@@ -60,8 +60,8 @@ def _fetch(
     maker: FrameMaker, latency_ms: int, records: bytes = b"", error: int = 0
 ) -> list[Frame]:
     topic = FetchTopic(topic="t", partitions=[FetchPartition()])
-    told = PartitionData(records=memoryview(records), error_code=error)
-    answer = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[told])])
+    returned = PartitionData(records=memoryview(records), error_code=error)
+    answer = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[returned])])
     request = maker.request(FetchRequest(max_wait_ms=500, topics=[topic]), 12)
     return [request, maker.response(answer, latency_ms * MS)]
 
@@ -136,16 +136,16 @@ def test_a_refused_fetch_has_not_waited() -> None:
 def test_a_wait_is_never_longer_than_the_latency_or_the_limit() -> None:
     """A producer's clock may be wrong by hours; the split must not be."""
     late = batch(0, 1, [TopicRecord(name="t", topic_id=bytes(16))], time=99_999)
-    told = FetchResponse(
+    returned = FetchResponse(
         responses=[
             FetchableTopicResponse(
                 topic="t", partitions=[PartitionData(records=memoryview(late))]
             )
         ]
     )
-    asked = FetchRequest(max_wait_ms=500)
-    assert wait_ms(asked, told, asked_ms=1_000_000, latency_ms=40)[0] == 40
-    assert wait_ms(asked, told, asked_ms=1_000_000, latency_ms=900)[0] == 500
+    requested = FetchRequest(max_wait_ms=500)
+    assert wait_ms(requested, returned, asked_ms=1_000_000, latency_ms=40)[0] == 40
+    assert wait_ms(requested, returned, asked_ms=1_000_000, latency_ms=900)[0] == 500
 
 
 def test_counts_sizes_and_missing_answers_add_up() -> None:
@@ -245,11 +245,11 @@ def test_waiting_for_other_members_is_not_service(is_quick: bool) -> None:
 def test_a_request_after_a_parked_one_is_not_slow() -> None:
     """A broker serves a connection's requests in turn, and a parked Fetch blocks those after it."""
     fetch, beat = FrameMaker(), FrameMaker()
-    asked, answered = _fetch(fetch, 500)
+    requested, answered = _fetch(fetch, 500)
     beat.wait(0.1)
     request = beat.request(HeartbeatRequest(group_id="g", member_id="m"), 3)
     response = beat.response(HeartbeatResponse(), 404 * MS)
-    row = _row(_collected([asked, request, answered, response]), "Heartbeat")
+    row = _row(_collected([requested, request, answered, response]), "Heartbeat")
     assert row.service.largest == pytest.approx(4)
     assert row.wait.largest == pytest.approx(400)
     assert row.latency.largest == pytest.approx(404)
@@ -259,9 +259,9 @@ def test_a_fetch_that_waited_for_its_turn_was_parked_less() -> None:
     """Of 900 ms it could wait for records only in the 500 that maxWaitMs allows, after its turn."""
     first, second = FrameMaker(), FrameMaker()
     beat = first.request(HeartbeatRequest(group_id="g", member_id="m"), 3)
-    told = first.response(HeartbeatResponse(), 300 * MS)
-    asked, answered = _fetch(second, 900)
-    row = _row(_collected([beat, asked, told, answered]))
+    returned = first.response(HeartbeatResponse(), 300 * MS)
+    requested, answered = _fetch(second, 900)
+    row = _row(_collected([beat, requested, returned, answered]))
     assert row.wait.largest == pytest.approx(800)
 
 
