@@ -57,7 +57,7 @@ class InOrderPackets:
         remember, frames = self._packets.append, self._frames
         end = len(data)
         last = end - _RECORD_SIZE
-        number = 0
+        number = payload = 0
         while at <= last:
             seconds, fraction, captured, wire = _RECORD(data, at)
             start = at + _RECORD_SIZE
@@ -77,12 +77,22 @@ class InOrderPackets:
                 break
             remember(new_packet((time_ns, link, data, start, captured, wire, base, at, stop)))
             if count:
+                # As `_go_on`, without a call for each packet.
+                flow.fast_seq = (seq + count) & _MASK
+                payload += count
                 begin += start
-                self._go_on(flow, data, begin, begin + count, (time_ns, base + at, base + stop))
+                stamp = (time_ns, base + at, base + stop)
+                if count < flow.need:
+                    flow.parts.append(data[begin : begin + count])
+                    flow.need -= count
+                    flow.stamp = stamp
+                else:
+                    flow.feed(data, begin, begin + count, stamp)
             at = stop
             number += 1
             if frames and (len(frames) >= TOGETHER or frames[-1].size >= LONG_BYTES):
                 break
+        self.payload += payload
         return at, number
 
     def take(self, packet: Packet) -> bool:

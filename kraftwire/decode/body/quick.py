@@ -16,12 +16,11 @@ from kraftwire import messages
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.capture.framing.message_bomb import is_message_bomb
 from kraftwire.decode.body.nested import HAS_NESTED
-from kraftwire.decode.body.response_context import needs_learning
+from kraftwire.decode.body.response_context import names_topics, needs_learning
 from kraftwire.decode.body.scan import may_have_records, tag_check
 from kraftwire.decode.body.size_limits import LIGHT_BYTES
 from kraftwire.errors import WireError
 from kraftwire.protocol.versions import (
-    API_VERSIONS_KEY,
     request_header_version,
     response_header_version,
 )
@@ -142,7 +141,9 @@ def ordinary_schema(is_request: bool, key: int | None, version: int | None) -> S
     Returns None for versions without schema, for headers without a client id, and for frames that
     explain others, hold other messages, or hold records that are not checked here.
     """
-    if key is None or version is None or needs_learning(key) or key == API_VERSIONS_KEY:
+    if key is None or version is None:
+        return None
+    if needs_learning(key) and not (is_request and names_topics(key)):
         return None
     low, high = messages.API_VERSIONS.get(key, (0, -1))
     if not low <= version <= high:

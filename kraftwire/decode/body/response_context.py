@@ -33,6 +33,11 @@ TELLING = _TOPICS | {
 _NO_CONTEXT = FrameContext()
 
 
+def names_topics(api_key: int) -> bool:
+    """Whether responses of an API carry names of topics; its requests explain nothing."""
+    return api_key in _TOPICS
+
+
 def needs_learning(api_key: int | None) -> bool:
     """Whether frames of an API reveal something about others, or depend on others."""
     return api_key in TELLING
