@@ -23,7 +23,7 @@ PYTHON = "Python"
 
 
 # Must equal the number in `module.c`: a module built from older sources would be called wrongly.
-_INTERFACE = 7
+_INTERFACE = 8
 
 
 def _load() -> ModuleType | None:

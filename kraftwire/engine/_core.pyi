@@ -26,6 +26,11 @@ class Plan:
     ) -> Plan: ...
     def decode(self, data: bytes, position: int, budget: int, /) -> tuple[Any, int]: ...
     def encode(self, message: Any, /) -> bytes: ...
+    def has_unknown_tags(self, message: Any, /) -> bool:
+        """Whether a decoded message may have tagged fields that the schema lacks.
+
+        True as well for objects that no decoder makes.
+        """
 
 class JsonPlan:
     """What one version of a message has, for JSON.

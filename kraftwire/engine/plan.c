@@ -192,6 +192,8 @@ static PyMethodDef plan_methods[] = {
     {"decode", (PyCFunction)(void (*)(void))plan_decode, METH_FASTCALL,
      "decode(data, position, budget): the message there and the position after it."},
     {"encode", plan_encode, METH_O, "encode(message): its bytes."},
+    {"has_unknown_tags", plan_has_unknown_tags, METH_O,
+     "has_unknown_tags(message): whether it may have tagged fields that the schema lacks."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -65,6 +65,7 @@ extern PyType_Spec plan_spec;
 
 PyObject *plan_decode(PyObject *self, PyObject *const *arguments, Py_ssize_t count);
 PyObject *plan_encode(PyObject *self, PyObject *message);
+PyObject *plan_has_unknown_tags(PyObject *self, PyObject *message);
 
 /* The kind of a type by the schema's name for it; -1 with an exception if there is none. */
 int kind_named(const char *name, Kind *kind);

@@ -38,6 +38,18 @@ def choose_encoder(cls: Any, version: int) -> None:
         _enter_plan(cls, version)
 
 
+def unknown_tags_check(cls: Any, version: int) -> Callable[[Any], bool] | None:
+    """Return the engine's check of a decoded message for unknown tags; None without the engine.
+
+    It may also be true for objects that no decoder makes.
+    """
+    if engine.core is None:
+        return None
+    choose_decoder(cls, version)
+    plan = getattr(cls._DECODE[version], "__self__", None)
+    return None if plan is None else plan.has_unknown_tags
+
+
 def python_decoder(cls: Any, version: int) -> Decoder:
     """Return the function in Python that decodes a version."""
     read = cls._read

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.message import Message
+from kraftwire.wire.plans import unknown_tags_check
 
 _ERROR_SUFFIX = "rrorCode"
 _PARTITIONS = frozenset(
@@ -228,11 +229,16 @@ def has_unknown_tags(message: Message, version: int) -> bool:
 
 
 def tag_check(message: type[Message], version: int) -> Callable[[Any], Any]:
-    """A function that is true for a message with tagged fields that the schema does not know."""
+    """A function that is true for a message with tagged fields that the schema does not know.
+
+    With the engine it may be true for a message that no decoder made.
+    """
     key = message, version
     if key not in _TAG_CHECKS:
-        is_flexible = version in message.facts().flexible
-        _TAG_CHECKS[key] = _tag_check(_structs.plan(*key)) if is_flexible else _has_none
+        _TAG_CHECKS[key] = _has_none
+        if version in message.facts().flexible:
+            quick = unknown_tags_check(message, version)
+            _TAG_CHECKS[key] = quick or _tag_check(_structs.plan(*key))
     return _TAG_CHECKS[key]
 
 
