@@ -31,7 +31,7 @@ def _again(kind: type[KraftwireError], arguments: tuple[object, ...]) -> Kraftwi
 
 
 class UsageError(KraftwireError):
-    """A caller asked for something that does not exist: a message, a version, an option."""
+    """A caller named something that does not exist: a message, a version, an option."""
 
 
 class WireError(KraftwireError):

@@ -162,7 +162,7 @@ class Attempts:
                 node = hint
 
     def _first_choice(self, info: ClusterInfo) -> NodeInfo:
-        """Return the active controller unless it failed last time; otherwise each node in turn."""
+        """Return the active controller, if known and not failed last; else each node in turn."""
         if self.is_controllers and info.controller_id is not None:
             active = info.node(info.controller_id)
             if active is not None and active.id != self._suspect_id:

@@ -263,7 +263,7 @@ def check_features_updated(response: Message) -> None:
 
 
 def log_request(leader_epoch: int) -> FetchRequest:
-    """Ask the leader of an epoch for the beginning of its log, without waiting."""
+    """Build the request for the beginning of the log of an epoch's leader; answered at once."""
     partition = fetch_request.FetchPartition(
         current_leader_epoch=leader_epoch, fetch_offset=0, last_fetched_epoch=0
     )

@@ -1,7 +1,7 @@
 """Whole requests and responses: header and body in one payload, or a response's frame.
 
-API key and version select the generated classes. Which versions a node offers is decided elsewhere:
-a server has to answer ApiVersions requests of a version that is too new in version 0 with
+API key and version select the generated classes. The versions that a node offers are the caller's
+business: a server has to answer ApiVersions requests of a version that is too new in version 0 with
 UNSUPPORTED_VERSION (KIP-511).
 
 A Fetch is answered with up to a few MiB of records. Its frame is a few buffers, so that the records

@@ -1,7 +1,6 @@
 """Kafka's error codes: number, name, whether a retry can help, and what is wrong.
 
-Which error a request gets is decided where it is handled. Source:
-`org.apache.kafka.common.protocol.Errors` of Kafka 4.3.1; RETRY marks the errors that are
+Source: `org.apache.kafka.common.protocol.Errors` of Kafka 4.3.1; RETRY marks the errors that are
 RetriableExceptions there.
 """
 
