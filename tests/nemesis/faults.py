@@ -21,12 +21,12 @@ _Undo = Callable[[], None]
 class Faults:
     """Breaks nodes and links of a quorum, and repairs them."""
 
-    def __init__(self, quorum: MixedQuorum, links: Links, tell: Callable[[str], None]) -> None:
-        """`tell` gets a line for each fault when it begins and when it ends."""
+    def __init__(self, quorum: MixedQuorum, links: Links, report: Callable[[str], None]) -> None:
+        """`report` gets a line for each fault when it begins and when it ends."""
         self.done: Counter[str] = Counter()
         self._quorum = quorum
         self._links = links
-        self._tell = tell
+        self._report = report
         self._start = time.monotonic()
         self._spared = frozenset(quorum.observers)
         # Nodes that are down, paused or cut off now; a second fault hits another node.
@@ -74,7 +74,7 @@ class Faults:
         return begin
 
     def _say(self, line: str) -> None:
-        self._tell(f"{self._now():6.2f} s  {line}")
+        self._report(f"{self._now():6.2f} s  {line}")
 
     # Whom to hit
 

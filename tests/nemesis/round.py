@@ -84,7 +84,7 @@ class Figures:
         self.violations += other.violations
 
 
-def run_round(setup: Round, tell: Callable[[str], None]) -> Figures:
+def run_round(setup: Round, report: Callable[[str], None]) -> Figures:
     """Run it and check everything. Raises: AssertionError if the quorum does not come back."""
     with Links([*setup.kinds, _KEEPER]) as links, setup.quorum(links) as quorum:
         for member in quorum.controllers:
@@ -92,7 +92,7 @@ def run_round(setup: Round, tell: Callable[[str], None]) -> Figures:
         quorum.start()
         quorum.wait_commit(0)
         ports = {member.node_id: member.port for member in quorum.controllers}
-        faults = Faults(quorum, links, tell)
+        faults = Faults(quorum, links, report)
         with Appenders(quorum.cluster_id, ports, _CLIENTS, setup.plan.seed) as clients:
             faults.run(setup.plan)
             links.heal_all()

@@ -35,10 +35,10 @@ SPARE = 0.9
 # begin with the size of the process that started this one.
 _MEASURE = """
 import atexit, os, sys
-def tell():
+def report():
     status = open("/proc/self/status").read()
     os.write(2, b"\\nPEAK " + status.partition("VmHWM:")[2].split()[0].encode())
-atexit.register(tell)
+atexit.register(report)
 sys.argv[0] = "kraftwire"
 exec(sys.argv.pop(1))
 """

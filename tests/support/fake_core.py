@@ -254,11 +254,11 @@ class Host:
             part.put()
         self.replies[token] = message
 
-    def tell(self, effect: Any) -> None:
+    def record(self, effect: Any) -> None:
         self.notes.append(effect)
 
-    reset_connections = decided = committed = tell
-    role_changed = voters_changed = note = shut_down = tell
+    reset_connections = decided = committed = record
+    role_changed = voters_changed = note = shut_down = record
 
 
 class Listener:

@@ -70,7 +70,7 @@ class _Members(Members):
 
 
 class _Calls(Calls):
-    """Calls that tell when one is sent or lost."""
+    """Calls that report when one is sent or lost."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__()

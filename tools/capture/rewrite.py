@@ -20,7 +20,7 @@ from kraftwire.protocol.headers import decode_request_header
 from kraftwire.wire.frame import FrameBuffer, frame
 from kraftwire.wire.message import Message
 
-# Host and port as advertised -> host and port to tell the client.
+# Host and port as advertised -> host and port for the client.
 Redirect = Callable[[str, int], tuple[str, int]]
 
 _NAMING = {

@@ -1,4 +1,4 @@
-"""Who led which epoch, as logs tell it."""
+"""Who led which epoch, as logs state it."""
 
 from __future__ import annotations
 
