@@ -24,8 +24,8 @@ controller.quorum.election.timeout.ms=500
 _SECONDS_MAX = 60
 
 
-class Trio:
-    """Three nodes of one quorum, each started, killed and wiped by its id."""
+class Quorum:
+    """A quorum of three nodes, each started, killed and wiped by its id."""
 
     def __init__(self, folder: Path, nursery: trio.Nursery) -> None:
         self.maps: dict[int, ReplicatedMap] = {}
@@ -70,7 +70,7 @@ class Trio:
         await _until(is_known)
         return self.maps[next(iter(self.maps.values())).leader_id]
 
-    async def see(self, key: str, value: str) -> None:
+    async def wait_for(self, key: str, value: str) -> None:
         """Wait until every copy has this value."""
         await _until(lambda: all(each.get(key) == value for each in self.maps.values()))
         print(f"nodes {', '.join(map(str, sorted(self.maps)))} have {key} = {value}")
@@ -79,30 +79,30 @@ class Trio:
         return self._folder / f"node-{node_id}.properties"
 
 
-async def story(folder: Path) -> None:
+async def demo(folder: Path) -> None:
     """Put, get, lose the leader, write a snapshot, lose a disk."""
     with trio.fail_after(_SECONDS_MAX):
         async with trio.open_nursery() as nursery:
-            nodes = Trio(folder, nursery)
+            nodes = Quorum(folder, nursery)
             for each in (1, 2, 3):
                 await nodes.start(each)
             first = await nodes.leader()
             print(f"node {first.id} leads")
             await first.put("colour", "green")
             await first.put("shape", "round")
-            await nodes.see("shape", "round")
+            await nodes.wait_for("shape", "round")
 
             nodes.kill(first.id)
             second = await nodes.leader()
             print(f"the leader is killed: {second.get('colour')} is still there")
             await second.put("colour", "blue")
-            await nodes.see("colour", "blue")
+            await nodes.wait_for("colour", "blue")
 
             second.node.write_snapshot()
             await _until(lambda: bool(list(folder.glob(f"data-{second.id}/*-0/*.checkpoint"))))
             nodes.wipe(first.id)
             await nodes.start(first.id)
-            await nodes.see("shape", "round")
+            await nodes.wait_for("shape", "round")
             back = nodes.maps[first.id]
             await _until(lambda: bool(back.snapshot))
             print(f"the killed node is back with an empty disk, by snapshot {back.snapshot}")
@@ -115,9 +115,9 @@ async def _until(condition: Callable[[], bool]) -> None:
 
 
 def main() -> None:
-    """Run the story in a temporary folder."""
+    """Run the demo in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="kraftwire-kv-") as folder:
-        trio.run(story, Path(folder))
+        trio.run(demo, Path(folder))
 
 
 if __name__ == "__main__":
