@@ -158,7 +158,7 @@ static int open_batch(const Given *given, Py_ssize_t number, Batch *batch)
 
 /* Read records from a place on, until a bound is reached or the batch ends; `index` and `at` of the
    place advance. 0, or -1 if Python has to read the batch. */
-static int take_lane(Columns *columns, const Given *given, Place *place, Py_ssize_t *bytes)
+static int take_batch(Columns *columns, const Given *given, Place *place, Py_ssize_t *bytes)
 {
     Batch batch;
     if (open_batch(given, place->batch, &batch) < 0 || place->index > batch.count
@@ -188,14 +188,14 @@ static int take_lane(Columns *columns, const Given *given, Place *place, Py_ssiz
 
 /* Read batches from a place on, until a bound is reached or Python has to read one, which is
    returned. */
-static bool take_lanes(Columns *columns, const Given *given, Place *place)
+static bool take_batches(Columns *columns, const Given *given, Place *place)
 {
     Py_ssize_t bytes = 0;
     while (place->batch < given->batches && columns->rows < given->rows_max
            && bytes < given->bytes_max) {
         Mark mark = columns_mark(columns);
         Py_ssize_t batch = place->batch;
-        if (take_lane(columns, given, place, &bytes) < 0) {
+        if (take_batch(columns, given, place, &bytes) < 0) {
             PyErr_Clear();
             columns_cut(columns, &mark);
             return true;
@@ -232,7 +232,7 @@ static PyObject *columns_of(const Given *given, Place *place)
     bool is_odd = false;
     PyObject *result = NULL;
     if (columns_start(&columns, given->rows_max, bytes_of(given)) == 0) {
-        is_odd = take_lanes(&columns, given, place);
+        is_odd = take_batches(&columns, given, place);
         result = columns_finish(&columns);
     }
     columns_drop(&columns);

@@ -35,7 +35,7 @@ static inline int get_short(Walk *walk, uint64_t *value)
     return walk->p[-1] == 0 ? -1 : 0;
 }
 
-/* The length in front of a value, -1 for null, -2 to give up. */
+/* The length in front of a value, -1 for null, -2 to fall back. */
 static Py_ssize_t get_length(Walk *walk, const JsonField *field, int plain_size, bool is_nullable)
 {
     int64_t length;
