@@ -25,7 +25,7 @@ from kraftwire.capture.packets.links import (
     Segment,
     SegmentReader,
 )
-from kraftwire.capture.packets.packet import PAUSE, Packet
+from kraftwire.capture.packets.packet import PAUSE, Packet, new_packet
 from kraftwire.capture.packets.pcap import read_packets
 from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.capture.tcp.recent_packets import RecentPackets
@@ -179,7 +179,7 @@ class Capture:
 
     def _begin_block(self, source: CaptureSource) -> None:
         if self._recent.packets:
-            self._review(self._recent.packets[-1].time_ns)
+            self._review(new_packet(self._recent.packets[-1]).time_ns)
         self._watch(source)
 
     def _watch(self, source: CaptureSource) -> None:

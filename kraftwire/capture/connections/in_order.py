@@ -17,7 +17,7 @@ from kraftwire.capture.packets.links import (
     FAST_MIX,
     FAST_STARTS,
 )
-from kraftwire.capture.packets.packet import Packet, Stamp, new_packet
+from kraftwire.capture.packets.packet import Packet, PacketValues, Stamp
 from kraftwire.capture.tcp.streams import Flow
 
 __all__ = ["LONG_BYTES", "TOGETHER", "InOrderPackets"]
@@ -42,7 +42,7 @@ class InOrderPackets:
     def __init__(
         self,
         flows: Mapping[bytes, Flow],
-        packets: deque[Packet],
+        packets: deque[PacketValues],
         frames: list[Frame],
     ) -> None:
         self.payload = 0
@@ -58,6 +58,7 @@ class InOrderPackets:
         end = len(data)
         last = end - _RECORD_SIZE
         number = payload = 0
+        is_full = False
         while at <= last:
             seconds, fraction, captured, wire = _RECORD(data, at)
             start = at + _RECORD_SIZE
@@ -75,7 +76,7 @@ class InOrderPackets:
             time_ns = seconds * _SECOND_NS + fraction * unit
             if seq != flow.fast_seq:
                 break
-            remember(new_packet((time_ns, link, data, start, captured, wire, base, at, stop)))
+            remember((time_ns, link, data, start, captured, wire, base, at, stop))
             if count:
                 # As `_go_on`, without a call for each packet.
                 flow.fast_seq = (seq + count) & _MASK
@@ -88,9 +89,12 @@ class InOrderPackets:
                     flow.stamp = stamp
                 else:
                     flow.feed(data, begin, begin + count, stamp)
+                    is_full = bool(frames) and (
+                        len(frames) >= TOGETHER or frames[-1].size >= LONG_BYTES
+                    )
             at = stop
             number += 1
-            if frames and (len(frames) >= TOGETHER or frames[-1].size >= LONG_BYTES):
+            if is_full:
                 break
         self.payload += payload
         return at, number

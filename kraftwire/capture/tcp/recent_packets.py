@@ -11,7 +11,7 @@ from itertools import islice
 
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.links import FAST, SYN, Segment, SegmentReader
-from kraftwire.capture.packets.packet import Packet
+from kraftwire.capture.packets.packet import PacketValues, new_packet
 
 __all__ = ["RecentPackets"]
 
@@ -32,7 +32,7 @@ class RecentPackets:
     """Keeps the packets that the loop over a capture puts into `packets`."""
 
     def __init__(self) -> None:
-        self.packets: deque[Packet] = deque(maxlen=_PACKETS_KEPT)
+        self.packets: deque[PacketValues] = deque(maxlen=_PACKETS_KEPT)
 
     def conflict(self, segment: Segment) -> int:
         """Return how many bytes of a segment came before and differ; 0 if none do.
@@ -45,7 +45,7 @@ class RecentPackets:
         # Their bytes were counted when the packets came.
         read = SegmentReader(Health()).read
         found, said, ports = 0, data[start:end], key[-4:]
-        for packet in islice(reversed(self.packets), 1, None):
+        for packet in map(new_packet, islice(reversed(self.packets), 1, None)):
             held, at, captured = packet.data, packet.start, packet.captured
             # It may find the ports after the packet's end: they are looked at again below.
             if held.find(ports, at, at + _HEADERS_MAX) < 0:
