@@ -137,10 +137,10 @@ def is_gssapi_token(data: bytes) -> bool:
     return data.startswith(b"\x60") and _KERBEROS in data[:20]
 
 
-def produce_acks(data: bytes, at: int, stop: int, api_version: int) -> int | None:
+def produce_acks(data: bytes, at: int, end: int, api_version: int) -> int | None:
     """The acks of a Produce request whose client id ends at `at`; None if not captured.
 
-    `stop` is the end of the request, which may lie after `data`.
+    `end` is that of the request's captured bytes; `data` may go on with other packets.
     """
     try:
         if api_version >= 9 and data.startswith(_NO_TRANSACTION, at):
@@ -152,7 +152,7 @@ def produce_acks(data: bytes, at: int, stop: int, api_version: int) -> int | Non
         elif api_version >= 3:
             (size,) = _I16.unpack_from(data, at)
             at += 2 + max(size, 0)
-        return int(_I16.unpack_from(data, at)[0]) if at + 2 <= stop else None
+        return int(_I16.unpack_from(data, at)[0]) if at + 2 <= end else None
     except (struct.error, IndexError):
         return None
 

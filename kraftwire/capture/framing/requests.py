@@ -67,11 +67,12 @@ class RequestReader(FrameReader):
             api = table.get(kind)
             body = start + HEADER_SIZE + (id_size if id_size > 0 else 0)
             raw = data[start + HEADER_SIZE : body]
-            if api is not None and raw == self._raw_client and body <= stop <= start + _STOP_MAX:
+            is_usual = raw == self._raw_client and body <= end
+            if api is not None and is_usual and body <= stop <= start + _STOP_MAX:
                 request = Request(api[0], api[1], correlation_id, self._client)
                 self._last_id = correlation_id
                 if api[2]:
-                    self._apply_rules(request, api[2], data, body, stop)
+                    self._apply_rules(request, api[2], data, body, min(stop, end))
             else:
                 unusual = self._unusual(data, start, end)
                 if unusual is None:
@@ -140,10 +141,13 @@ class RequestReader(FrameReader):
             return None
         return Request(_NO_API, _NO_API, _NO_API, None)
 
-    def _apply_rules(self, request: Request, kind: int, data: bytes, body: int, stop: int) -> None:
-        """Apply what a request changes for the frames that follow it."""
+    def _apply_rules(self, request: Request, kind: int, data: bytes, body: int, end: int) -> None:
+        """Apply what a request changes for the frames that follow it.
+
+        Bytes from `end` on are not the request's, or have not been captured.
+        """
         if kind == PRODUCE:
-            request.has_response = produce_acks(data, body, stop, request.api_version) != 0
+            request.has_response = produce_acks(data, body, end, request.api_version) != 0
         else:
             self._has_tokens = True
             self._tokens_after = request.correlation_id
@@ -168,15 +172,23 @@ class RequestReader(FrameReader):
         request = self._request
         self._request = None
         if request is not None:
-            if request.client_id is None and request.api_key >= 0:
-                self._complete_client_id(request, data)
+            if request.api_key >= 0:
+                self._complete(request, data, missing[0][0] if missing else len(data))
             self._emit(request, data, self._size, stamp, missing)
 
-    def _complete_client_id(self, request: Request, data: bytes) -> None:
-        """Read the client id of a request whose header came in two packets."""
+    def _complete(self, request: Request, data: bytes, end: int) -> None:
+        """Read what the first packet did not show: the client id, or that there is no response."""
         id_size = int.from_bytes(data[8:10], "big", signed=True)
-        if id_size > 0 and len(data) >= 10 + id_size:
-            request.client_id = client_id(data[10 : 10 + id_size])
+        body = 10 + max(id_size, 0)
+        if request.client_id is None and 10 < body <= end:
+            request.client_id = client_id(data[10:body])
+        api = self._table.get(request.api_key << 16 | request.api_version)
+        if api is None or api[2] != PRODUCE or not request.has_response:
+            return
+        self._apply_rules(request, PRODUCE, data, body, end)
+        pending = self.pairing.pending
+        if not request.has_response and pending and pending[-1] is request:
+            pending.pop()
 
     def _new_search(self) -> RequestSearch:
         return RequestSearch(self._raw_client, self._last_id)

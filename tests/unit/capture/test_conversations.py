@@ -12,8 +12,12 @@ from kraftwire.capture.connections.frame_queue import Ending
 from tests.support.pcap_builder import (
     Segment,
     Session,
+    decode,
     decode_segments,
+    ethernet,
     frame,
+    ip_packet,
+    pcap,
     pcap_of,
     request,
     response,
@@ -84,6 +88,50 @@ def test_a_produce_request_without_acks_has_no_response(tmp_path: Path, version:
     assert [f.request.has_response for f in frames[:3] if f.request] == [False, True, True]
     assert all(f.findings == () for f in frames)
     assert capture.health.unanswered_requests == 0
+
+
+@pytest.mark.parametrize("filling", [b"\x00", b"\xff"])
+@pytest.mark.parametrize("version", [0, 3, 9])
+def test_acks_are_read_from_the_request_alone(tmp_path: Path, version: int, filling: bytes) -> None:
+    """A packet may end before the acks; the bytes after it in the capture say nothing of them."""
+    for cut in range(1, len(_produce(0, version, 0))):
+        session = Session().open()
+        for number, acks in enumerate((1, 0, -1), start=1):
+            whole = _produce(number, version, acks)
+            session.client(whole[:cut]).client(whole[cut:])
+            if acks:
+                session.server(response(number))
+        packets = ((s.time_ns, ethernet(ip_packet(s)) + 16 * filling) for s in session.segments)
+        frames, capture = decode(tmp_path / "filled.pcap", pcap(packets))
+        assert [f.correlation_id for f in frames] == [1, 1, 2, 3, 3], cut
+        asked = [f.request for f in frames if f.is_request and f.request]
+        assert [each.has_response for each in asked] == [True, False, True], cut
+        assert {each.client_id for each in asked} == {"tester"}, cut
+        assert all(f.findings == () for f in frames), cut
+        assert capture.health.unanswered_requests == 0, cut
+
+
+def test_acks_that_were_not_captured_are_not_taken_for_none(tmp_path: Path) -> None:
+    """Zeros stand in the place of missing bytes; the response shows that acks were asked for."""
+    session = Session().open().client(request(1)).server(response(1))
+    whole, at = _produce(2, 0, -1), 4 + 8 + 2 + len("tester")
+    for part in (whole[:at], whole[at : at + 2], whole[at + 2 :]):
+        session.client(part)
+    session.server(response(2))
+    del session.segments[-3]
+    frames, capture = decode_segments(tmp_path, session.segments)
+    assert [(f.correlation_id, f.api_key) for f in frames] == [(1, 3), (1, 3), (2, 0), (2, 0)]
+    assert capture.health.unmatched_responses == 0
+
+
+def test_a_client_id_is_read_from_the_request_alone(tmp_path: Path) -> None:
+    """A packet may end inside it, and be followed by bytes that would complete another id."""
+    whole = request(2, client_id="testen")
+    session = Session().open().client(request(1, client_id="tester"))
+    session.client(whole[:-1]).client(whole[-1:])
+    packets = ((s.time_ns, ethernet(ip_packet(s)) + b"r") for s in session.segments)
+    frames, _ = decode(tmp_path / "filled.pcap", pcap(packets))
+    assert [f.request.client_id for f in frames if f.request] == ["tester", "testen"]
 
 
 def test_a_null_transactional_id_takes_no_bytes(tmp_path: Path) -> None:
