@@ -79,6 +79,15 @@ def test_a_later_version_of_a_subscription_is_read_as_the_latest_known() -> None
     assert _ids(shown) == ["nested-undecoded"]
 
 
+def test_a_subscription_without_the_fields_of_its_version_is_a_finding() -> None:
+    """Some clients say version 1 and end as version 0 does; Kafka's consumers refuse that."""
+    shown = _join(b"\x00\x01" + ConsumerProtocolSubscription(topics=["a"]).encode(0))
+    assert shown.nested.objects == {}
+    assert [(each.id, each.path) for each in shown.findings] == [
+        ("nested-undecoded", "protocols[0].metadata.ownedPartitions")
+    ]
+
+
 def test_metadata_of_other_protocols_stays_opaque() -> None:
     """Members of Kafka Connect send something else in the same field."""
     shown = _join(_subscription("a"), "connect")
