@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import chain
 
-from kraftwire.capture.connections.connection import Connection, Direction, reverse_key
+from kraftwire.capture.connections.connection import (
+    Connection,
+    Direction,
+    MemoryBudget,
+    OpenConnections,
+    reverse_key,
+)
 from kraftwire.capture.connections.frame_queue import Ending, FrameQueue
 from kraftwire.capture.connections.in_order import LONG_BYTES, TOGETHER, InOrderPackets
-from kraftwire.capture.connections.memory_budget import MemoryBudget
-from kraftwire.capture.connections.open_connections import OpenConnections
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.capture.framing.health import Health
-from kraftwire.capture.packets.inputs import CaptureInput
 from kraftwire.capture.packets.links import (
     FIN,
     MISSING,
@@ -27,7 +30,7 @@ from kraftwire.capture.packets.links import (
 )
 from kraftwire.capture.packets.packet import PAUSE, Packet, new_packet
 from kraftwire.capture.packets.pcap import read_packets
-from kraftwire.capture.packets.source import CaptureSource
+from kraftwire.capture.packets.source import CaptureInput, CaptureSource
 from kraftwire.capture.tcp.recent_packets import RecentPackets
 from kraftwire.capture.tls.ciphers import has_ciphers
 from kraftwire.capture.tls.keylog import KeyLog

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kraftwire.capture.framing.health import Health
-    from kraftwire.capture.packets.inputs import CaptureInput
     from kraftwire.capture.packets.series import in_time_order
+    from kraftwire.capture.packets.source import CaptureInput
     from kraftwire.decode.api.captures import Exchange, Frames
     from kraftwire.decode.api.frame import Frame
     from kraftwire.decode.api.logs import LogBatch, LogRecord, batches, records

@@ -11,7 +11,7 @@ from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.files.report import FileLine
-from kraftwire.decode.json_fast_path.lines import OrdinaryLines
+from kraftwire.decode.json_fast_path import OrdinaryLines
 from kraftwire.decode.sinks import Sink
 from kraftwire.printable import printable
 from kraftwire.records.limits import RECORDS_CHUNK_COUNT

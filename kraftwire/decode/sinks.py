@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from kraftwire.capture.connections.frame_queue import Ending
 from kraftwire.capture.framing.frames import Frame
+from kraftwire.decode.body.capture_context import TopicNames
 from kraftwire.decode.body.frame import DecodedFrame
-from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.files.report import FileLine
 
 __all__ = ["Sink"]

@@ -14,8 +14,8 @@ from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.capture.tls.keylog import KeyLog
 from kraftwire.decode.api.logs import LogBatch, batches
-from kraftwire.decode.files.findings import FileFinding
-from kraftwire.decode.files.names import parse_file_name
+from kraftwire.decode.files.kinds import parse_file_name
+from kraftwire.decode.files.report import FileFinding
 from kraftwire.decode.files.walk import walk
 from kraftwire.decode.text import count_text
 from kraftwire.errors import KraftwireError

@@ -11,9 +11,9 @@ from typing import TextIO
 
 from kraftwire import messages
 from kraftwire.capture.framing.frames import Frame
+from kraftwire.decode.body.capture_context import TopicNames
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.records import RecordsForm
-from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.exchange.paired import WholePaired
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import BOLD, RED, YELLOW, paint, utc_text

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from kraftwire.decode.body.capture_context import TopicNames
 from kraftwire.decode.body.secrets import REDACTED, is_secret_config, is_secret_value
-from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.text import count_text, listed, words
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.events import Event, Events

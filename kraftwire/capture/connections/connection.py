@@ -6,14 +6,15 @@ the connection is over, and whether its packets may take the fast path again.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
 from kraftwire.capture.connections.frame_queue import FrameQueue
 from kraftwire.capture.connections.protocol_detection import ProtocolDetection, Stage, end_name
 from kraftwire.capture.framing.health import Health
-from kraftwire.capture.limits import CONNECTION_OBJECT_BYTES
+from kraftwire.capture.limits import CONNECTION_OBJECT_BYTES, PIECE_OBJECT_BYTES
 from kraftwire.capture.packets.links import FIN, RST, Segment
 from kraftwire.capture.tcp.streams import Flow
-
-__all__ = ["Connection", "Direction", "reverse_key"]
 
 # After a reset, or after both ends have closed while bytes are still missing, a connection is
 # followed for this much longer, because captures may show its last data too late.
@@ -176,3 +177,96 @@ class Connection:
         self.stage.finish(at_capture_end=at_capture_end)
         self.is_closed = True
         self._detection.forget()
+
+
+# All that the connections of a capture hold together: bytes after holes, unfinished frames, bytes
+# that are searched, responses and requests that wait, and the connections themselves. It may be
+# CAPTURE_HELD_FREE, and CAPTURE_HELD_RATIO for each byte read so far (compressed, if the capture
+# is), but never more than CAPTURE_HELD_BYTES_MAX. Uncompressed captures rarely reach that.
+CAPTURE_HELD_FREE = 20 * 1024 * 1024
+CAPTURE_HELD_RATIO = 4
+CAPTURE_HELD_BYTES_MAX = 256 * 1024 * 1024
+
+# Connections that hold less than this, themselves included, are dropped last, and as a whole.
+RELIEVED_BYTES_MIN = 16 * 1024
+
+# The shortest request, and thus what may be remembered for the fewest bytes.
+_REQUEST_BYTES_MIN = 24
+_GROWTH = 1 + PIECE_OBJECT_BYTES // _REQUEST_BYTES_MIN
+
+
+class MemoryBudget:
+    """Watches what the open connections hold.
+
+    `read` are the bytes of the capture so far, as they are unpacked, and `packed` as they
+    lie in the file. The budget grows with the second, so that little input never takes much.
+    """
+
+    def __init__(self, connections: Iterable[Connection]) -> None:
+        self._connections = connections
+        self._read = self._opened = 0
+        self._room = CAPTURE_HELD_FREE
+
+    def see(self, opened: int, read: int, packed: int) -> bool:
+        """Whether it is time to `review`; `opened` counts the connections of the capture."""
+        grown = (read - self._read) * _GROWTH
+        grown += (opened - self._opened) * CONNECTION_OBJECT_BYTES
+        if grown < self._room:
+            return False
+        self._read, self._opened = read, opened
+        self._room = _limit(packed) - self._sum()
+        return self._room < _limit(packed) // 16
+
+    def review(self, packed: int, close: Callable[[Connection], None]) -> Iterator[Connection]:
+        """The connections that have to give up what they hold, the one opened first before others.
+
+        Those that hold little are left alone, unless all of them together are too many;
+        then the oldest are closed. Order: each has released its memory before the next is asked
+        for.
+        """
+        wanted = _limit(packed) // 2
+        held = self._sum()
+        for connection in list(self._connections):
+            if held <= wanted:
+                break
+            size = connection.held_bytes
+            if size >= RELIEVED_BYTES_MIN:
+                yield connection
+                held -= size - connection.held_bytes
+        # A connection that is closed loses what is still to come, so that has to be worth it.
+        wanted = _limit(packed) // 8 * 7
+        if held > wanted:
+            for connection in list(self._connections):
+                if held <= wanted:
+                    break
+                held -= connection.held_bytes
+                close(connection)
+        self._room = _limit(packed) - held
+
+    def _sum(self) -> int:
+        return sum(connection.held_bytes for connection in self._connections)
+
+
+def _limit(packed: int) -> int:
+    return min(CAPTURE_HELD_BYTES_MAX, CAPTURE_HELD_FREE + CAPTURE_HELD_RATIO * packed)
+
+
+@dataclass(slots=True)
+class OpenConnections:
+    """The state of decoding between two packets, from which a reader can continue; picklable.
+
+    `frame_queue` and `health` have the totals so far, `flows` both directions of each connection
+    by their keys.
+    """
+
+    frame_queue: FrameQueue
+    flows: dict[bytes, Direction] = field(default_factory=dict)
+    open: dict[Connection, None] = field(default_factory=dict)
+    closed: dict[Connection, None] = field(default_factory=dict)
+    # Connections with something open -> when they were reviewed last.
+    troubled: dict[Connection, int] = field(default_factory=dict)
+
+    @property
+    def health(self) -> Health:
+        """The totals so far."""
+        return self.frame_queue.health

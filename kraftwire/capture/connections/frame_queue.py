@@ -6,11 +6,13 @@ Owns the order of frames, which is that of completion, and their files.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import Protocol
 
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import Frame, Request
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.packet import Stamp
 from kraftwire.capture.tls.keylog import KeyLog
@@ -114,3 +116,31 @@ class FrameQueue:
         """Return file and position of a byte that may be in an earlier file."""
         offset, file = self._files[bisect_right(self._files, at, key=itemgetter(0)) - 1]
         return file, at - offset + beyond
+
+
+class Pairing(Protocol):
+    """Pairs the requests and responses of one connection."""
+
+    name: str
+    frame_queue: FrameQueue
+    health: Health
+    budget: FrameBudget
+    pending: deque[Request]
+
+    @property
+    def parked(self) -> Sized:
+        """The responses that wait for their request."""
+
+    def register(self, request: Request) -> None:
+        """Remember a request that will be answered."""
+
+    def is_parked(self, correlation_id: int) -> bool:
+        """Whether a response with this id waits for its request."""
+
+    def respond(
+        self, data: bytes, size: int, stamp: Stamp, missing: tuple[tuple[int, int], ...]
+    ) -> None:
+        """Take a response that was not matched at once."""
+
+    def match_parked(self) -> None:
+        """Pass on every response whose request is known by now, and those before it."""

@@ -6,6 +6,7 @@ hole is skipped by its size and the frame is partial; anywhere else frames have 
 
 from __future__ import annotations
 
+from kraftwire.capture.connections.frame_queue import Pairing
 from kraftwire.capture.framing.frames import (
     CaptureFinding,
     Frame,
@@ -13,9 +14,13 @@ from kraftwire.capture.framing.frames import (
     Request,
     conflict_finding,
 )
-from kraftwire.capture.framing.matching import Pairing
-from kraftwire.capture.framing.pieces import DATA, TRUNCATED, FirstOnly
-from kraftwire.capture.framing.search import RequestSearch, ResponseSearch
+from kraftwire.capture.framing.search import (
+    DATA,
+    TRUNCATED,
+    FirstOnly,
+    RequestSearch,
+    ResponseSearch,
+)
 from kraftwire.capture.packets.packet import Stamp
 from kraftwire.capture.tcp.streams import Flow
 from kraftwire.limits import COUNTED_FRAME_SIZE_MIN

@@ -6,6 +6,7 @@ that a response finds it whatever happens to its body.
 
 from __future__ import annotations
 
+from kraftwire.capture.connections.frame_queue import Pairing
 from kraftwire.capture.framing.frames import Request
 from kraftwire.capture.framing.headers import (
     HEADER,
@@ -18,7 +19,6 @@ from kraftwire.capture.framing.headers import (
     parse_header,
     produce_acks,
 )
-from kraftwire.capture.framing.matching import Pairing
 from kraftwire.capture.framing.reader import FrameReader
 from kraftwire.capture.framing.search import RequestSearch
 from kraftwire.capture.packets.packet import Stamp

@@ -1,12 +1,4 @@
-"""The keys of TLS connections, and opening records with them.
-
-Owns how keys follow from the secrets of a key log, for the ciphers that Kafka's clients agree on:
-AES-GCM and ChaCha20-Poly1305 in TLS 1.2 and 1.3. The ciphers themselves are those of the package
-`cryptography`, an extra.
-
-Source: RFC 8446 (sections 5.2, 5.3, 7.1 and 7.3), RFC 5246 (sections 5 and 6.3), RFC 5288,
-RFC 7905.
-"""
+"""The keys of TLS connections: from hellos and secrets to opening records."""
 
 from __future__ import annotations
 
@@ -14,16 +6,70 @@ from dataclasses import dataclass
 
 from kraftwire.errors import UsageError
 
-__all__ = [
-    "SUITES",
-    "TLS_1_2",
-    "TLS_1_3",
-    "Opener",
-    "Suite",
-    "ensure_ciphers",
-    "has_ciphers",
-    "openers_1_2",
-]
+CLIENT_HELLO = 1
+SERVER_HELLO = 2
+_SERVER_NAME = 0
+_SUPPORTED_VERSIONS = 43
+_RETRY = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """A hello; `suite` is 0 in a client's, and `version` then the highest of TLS 1.2.
+
+    `session` is the id of the session, which a server may leave empty.
+
+    `is_retry` marks a server's that asks for another hello of the client.
+    """
+
+    kind: int
+    random: bytes
+    version: int
+    suite: int = 0
+    server_name: str = ""
+    session: bytes = b""
+
+    @property
+    def is_retry(self) -> bool:
+        """Whether this is only a server's request for another hello."""
+        return self.random == _RETRY
+
+
+def read_hello(data: bytes) -> Hello | None:
+    """The hello at the start of a handshake's bytes; None if there is none, or not all of it."""
+    if len(data) < 4 or data[0] not in (CLIENT_HELLO, SERVER_HELLO):
+        return None
+    try:
+        return _read(data)
+    except IndexError:
+        return None
+
+
+def _read(data: bytes) -> Hello:
+    kind, version = data[0], int.from_bytes(data[4:6], "big")
+    random = data[6:38]
+    at = 38 + 1 + data[38]
+    session = data[39:at]
+    suite = 0
+    if kind == CLIENT_HELLO:
+        at += 2 + int.from_bytes(data[at : at + 2], "big")
+        at += 1 + data[at]
+    else:
+        suite = int.from_bytes(data[at : at + 2], "big")
+        at += 3
+    name = ""
+    end = min(at + 2 + int.from_bytes(data[at : at + 2], "big"), len(data))
+    at += 2
+    while at + 4 <= end:
+        extension = int.from_bytes(data[at : at + 2], "big")
+        value = data[at + 4 : at + 4 + int.from_bytes(data[at + 2 : at + 4], "big")]
+        at += 4 + len(value)
+        if extension == _SERVER_NAME and kind == CLIENT_HELLO:
+            name = value[5:].decode("ascii", "backslashreplace")
+        elif extension == _SUPPORTED_VERSIONS and kind == SERVER_HELLO:
+            version = int.from_bytes(value, "big")
+    return Hello(kind, random, version, suite, name, session)
+
 
 TLS_1_2 = 0x0303
 TLS_1_3 = 0x0304

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 from kraftwire.cli.output import say
-from kraftwire.decode.files.findings import FileFinding
+from kraftwire.decode.files.report import FileFinding
 
 _SHOWN_MAX = 5
 _UNREADABLE = "unreadable"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.health import Health
-from kraftwire.capture.packets.inputs import CaptureInput
+from kraftwire.capture.packets.source import CaptureInput
 from kraftwire.decode.api.frame import Frame
 from kraftwire.decode.body.capture_context import Memory
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder

@@ -8,9 +8,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kraftwire.capture.packets.inputs import Readable, input_name
-from kraftwire.decode.files.findings import FileFinding
-from kraftwire.decode.files.report import FileReport
+from kraftwire.capture.packets.source import Readable, input_name
+from kraftwire.decode.files.report import FileFinding, FileReport
 from kraftwire.decode.files.scan import FoundBatch, Scanner
 from kraftwire.decode.files.source import ByteSource, open_source, open_stream
 from kraftwire.errors import StorageError, UsageError, WireError

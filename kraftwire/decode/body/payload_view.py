@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kraftwire import messages
-from kraftwire.decode.body.bodies import Payload, decode_payload
+from kraftwire.decode.body.bodies import Part, Payload, annotated, decode_payload, partial_json
+from kraftwire.decode.body.capture_context import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.decode.body.findings import Finding, finding_of, json_path
 from kraftwire.decode.body.lazy import lazy
 from kraftwire.decode.body.nested import (
@@ -22,7 +23,6 @@ from kraftwire.decode.body.nested import (
     is_plain,
     nested_in,
 )
-from kraftwire.decode.body.partial_body import Part, annotated, partial_json
 from kraftwire.decode.body.records import (
     FieldBatches,
     Settings,
@@ -38,7 +38,6 @@ from kraftwire.decode.body.secrets import (
     may_carry_secrets,
     redact,
 )
-from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.errors import WireError
 from kraftwire.wire.reader import Annotation
 

@@ -1,19 +1,67 @@
-"""Exchanges of captures: a request with its response, and what follows from both."""
+"""Exchanges of captures: a request with its response, and how long the server made it wait."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.exchange.paired import WholePaired
-from kraftwire.decode.exchange.wait import FETCH_APIS, wait_ms
 from kraftwire.protocol.error_codes import error_name
+from kraftwire.records.header import HEADER_SIZE, MAGIC_FIELD
 from kraftwire.wire.message import Message
 
-__all__ = ["Exchange", "Facts", "exchanges"]
+# Fetch and ShareFetch.
+FETCH_APIS = frozenset({1, 78})
+
+_JOIN_GROUP, _SYNC_GROUP = 11, 14
+
+_MAX_TIMESTAMP = slice(35, 43)
+_MAGIC = 2
+
+
+def wait_ms(
+    request: Any, response: Any, *, asked_ms: float, latency_ms: float
+) -> tuple[float, bool]:
+    """How long an answered Fetch was parked, and whether the rest is known to be service.
+
+    Units: milliseconds; `asked_ms` since the epoch. `request` and `response` are the bodies.
+    """
+    limit = min(latency_ms, float(request.max_wait_ms))
+    if response.error_code or limit <= 0:
+        return 0.0, True
+    made: int | None = None
+    has_error = False
+    for topic in response.responses:
+        for partition in topic.partitions:
+            has_error = has_error or partition.error_code != 0
+            records = partition.records
+            if records:
+                time = _made(records)
+                made = time if made is None else min(made, time)
+    if made is not None:
+        return min(max(made - asked_ms, 0.0), limit), True
+    return (0.0, True) if has_error else (limit, False)
+
+
+def is_held_for_members(api_key: int | None, request: Any) -> bool:
+    """Whether a coordinator answers a request only after other members of its group sent theirs.
+
+    This is so for JoinGroup, and for the SyncGroup of a member that does not bring the
+    assignments itself. A request that is refused is answered at once.
+    """
+    return api_key == _JOIN_GROUP or (api_key == _SYNC_GROUP and not request.assignments)
+
+
+def _made(records: memoryview) -> int:
+    """When the first batch was made; 0 if it does not say so in its current place."""
+    if len(records) < HEADER_SIZE or records[MAGIC_FIELD] != _MAGIC:
+        return 0
+    return int.from_bytes(records[_MAX_TIMESTAMP], "big", signed=True)
+
 
 _NS_PER_MS = 1_000_000
 

@@ -7,21 +7,122 @@ only if this process shows its response, or before the names of topics change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import ClassVar, Generic, TypeVar, cast
 
 from kraftwire.capture.framing.frames import Frame, Request
 from kraftwire.capture.limits import PENDING_BYTES_MAX
+from kraftwire.decode.body.capture_context import TopicNames
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.quick import quick_bodies, quick_body
-from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.exchange.pending import PendingRequests
 from kraftwire.decode.sinks import Sink
 from kraftwire.limits import RENDER_PENDING_COUNT_MAX
 from kraftwire.wire.message import Message
 
 T = TypeVar("T")
+
+# How many connections without a request in flight are remembered: most will have one again.
+_IDLE_CONNECTIONS_MAX = 1000
+
+
+class PendingRequests(Generic[T]):
+    """Keeps something of each request until its response comes.
+
+    Servers answer the requests of a connection in their order, so a response also tells
+    that earlier requests on its connection stay without one. The total weight is limited; the
+    requests that wait longest are dropped.
+    """
+
+    def __init__(self, weight_max: int = RENDER_PENDING_COUNT_MAX) -> None:
+        # Request -> its number, what is kept of it, and the weight of that.
+        self._by_connection: dict[str, dict[Request, tuple[int, T, int]]] = {}
+        self._number = 0
+        self._weight = 0
+        self._weight_max = weight_max
+        self._skipped: list[T] = []
+
+    def add(self, connection: str, request: Request, kept: T, weight: int = 1) -> None:
+        """Keep something of a request; `skipped` then returns what has to be dropped."""
+        waiting = self._by_connection.get(connection)
+        if waiting is None:
+            waiting = self._by_connection[connection] = {}
+        waiting[request] = self._number, kept, weight
+        self._number += 1
+        self._weight += weight
+        while self._weight > self._weight_max:
+            self._skipped.append(self._oldest())
+
+    def get(self, connection: str, request: Request) -> T | None:
+        """Return what is kept of a request, which goes on waiting; None if nothing is."""
+        kept = self._by_connection.get(connection, {}).get(request)
+        return None if kept is None else kept[1]
+
+    def take(self, connection: str, request: Request) -> T | None:
+        """Return what was kept of a request; `skipped` then returns the requests before it."""
+        waiting = self._by_connection.get(connection)
+        if not waiting or request not in waiting:
+            return None
+        number, kept, weight = waiting.pop(request)
+        self._weight -= weight
+        if waiting:
+            # Insertion order is the order of the frames.
+            while waiting and waiting[first := next(iter(waiting))][0] < number:
+                _, each, weight = waiting.pop(first)
+                self._skipped.append(each)
+                self._weight -= weight
+        elif len(self._by_connection) > _IDLE_CONNECTIONS_MAX:
+            del self._by_connection[connection]
+        return kept
+
+    def skipped(self) -> Iterable[T]:
+        """Return the requests that the last response has shown to stay without one, and those
+        dropped to make room; each is returned once.
+        """
+        return self._once()
+
+    @property
+    def has_skipped(self) -> bool:
+        """Whether `skipped` would return any."""
+        return bool(self._skipped)
+
+    def _once(self) -> Iterator[T]:
+        # A reported request is no longer held: the receiver may decode it.
+        found, self._skipped = self._skipped[::-1], []
+        while found:
+            kept = found.pop()
+            yield kept
+            del kept
+
+    def rest(self) -> Iterator[T]:
+        """Return everything that still waits, in order of the requests."""
+        everything = [kept for each in self._by_connection.values() for kept in each.values()]
+        self._by_connection.clear()
+        self._weight = 0
+        everything.sort(key=itemgetter(0), reverse=True)
+        while everything:
+            _, kept, _ = everything.pop()
+            yield kept
+            del kept
+
+    def replace(self, change: Callable[[T], T]) -> None:
+        """Replace what is kept of each request by something of the same weight."""
+        for waiting in self._by_connection.values():
+            for request, (number, kept, weight) in waiting.items():
+                waiting[request] = number, change(kept), weight
+
+    def _oldest(self) -> T:
+        """Drop the first request of the connection that came first, and return it."""
+        connection = next(name for name, waiting in self._by_connection.items() if waiting)
+        waiting = self._by_connection[connection]
+        _, kept, weight = waiting.pop(next(iter(waiting)))
+        self._weight -= weight
+        if not waiting:
+            del self._by_connection[connection]
+        return kept
+
+
 
 # The memory of a decoded request besides its bytes.
 _OBJECT_BYTES = 2000

@@ -6,10 +6,16 @@ file goes to a `FileReport`. The section on files in kraftwire/decode/README.md 
 """
 
 from kraftwire.decode.files.decode import decode_file, decode_source
-from kraftwire.decode.files.findings import FINDINGS, LOSSES, FileFinding
 from kraftwire.decode.files.follow import follow
 from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess
-from kraftwire.decode.files.report import ExitCode, FileLine, FileReport
+from kraftwire.decode.files.report import (
+    FINDINGS,
+    LOSSES,
+    ExitCode,
+    FileFinding,
+    FileLine,
+    FileReport,
+)
 from kraftwire.decode.files.segment import FileOptions
 from kraftwire.decode.files.source import ByteSource, open_source
 from kraftwire.decode.files.walk import walk

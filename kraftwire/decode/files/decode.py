@@ -6,17 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kraftwire.decode.files.entries import INDEX_KINDS, read_entries
-from kraftwire.decode.files.findings import FindingSink
 from kraftwire.decode.files.index_check import index_checker
-from kraftwire.decode.files.kinds import FileKind
-from kraftwire.decode.files.names import parse_file_name
-from kraftwire.decode.files.producers import parse_producer_snapshot
-from kraftwire.decode.files.report import FileLine, FileReport
+from kraftwire.decode.files.kinds import FileKind, parse_file_name
+from kraftwire.decode.files.report import FileLine, FileReport, FindingSink
 from kraftwire.decode.files.scan import Scanner
 from kraftwire.decode.files.segment import FileOptions, SegmentLines
 from kraftwire.decode.files.source import ByteSource, open_source
-from kraftwire.decode.files.state import STATE_KINDS, StateFile, parse_state
-from kraftwire.decode.files.state_secrets import hide_unknown, may_be_secret
+from kraftwire.decode.files.state import (
+    STATE_KINDS,
+    StateFile,
+    hide_unknown,
+    may_be_secret,
+    parse_producer_snapshot,
+    parse_state,
+)
 from kraftwire.errors import StorageError, UsageError, WireError
 from kraftwire.limits import STATE_FILE_BYTES_MAX
 

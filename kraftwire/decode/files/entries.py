@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kraftwire.decode.files.findings import FindingSink
 from kraftwire.decode.files.kinds import FileKind
-from kraftwire.decode.files.resync import zeros_end
+from kraftwire.decode.files.report import FindingSink
+from kraftwire.decode.files.scan import zeros_end
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.limits import FILE_WINDOW_BYTES, FINDING_HEX_BYTES
 

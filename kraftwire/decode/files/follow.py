@@ -13,15 +13,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from kraftwire.decode.files.findings import FindingSink
-from kraftwire.decode.files.headers import HEADER_SIZE, BatchHeader, read_header
-from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess
-from kraftwire.decode.files.names import parse_file_name
-from kraftwire.decode.files.report import FileLine, FileReport
-from kraftwire.decode.files.scan import Scanner
+from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess, parse_file_name
+from kraftwire.decode.files.report import FileLine, FileReport, FindingSink
+from kraftwire.decode.files.scan import BatchHeader, Scanner, read_header
 from kraftwire.decode.files.segment import FileOptions, SegmentLines
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.errors import StorageError, UsageError
+from kraftwire.records.header import HEADER_SIZE
 
 __all__ = ["follow"]
 

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kraftwire.decode.files.entries import IndexEntry
-from kraftwire.decode.files.findings import FindingSink
-from kraftwire.decode.files.headers import HEADER_SIZE, BatchHeader, read_header
-from kraftwire.decode.files.kinds import FileKind
-from kraftwire.decode.files.names import parse_file_name
+from kraftwire.decode.files.kinds import FileKind, parse_file_name
+from kraftwire.decode.files.report import FindingSink
+from kraftwire.decode.files.scan import BatchHeader, read_header
 from kraftwire.decode.files.source import ByteSource, open_source
+from kraftwire.records.header import HEADER_SIZE
 
 __all__ = ["index_checker", "segment_of"]
 

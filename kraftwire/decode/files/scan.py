@@ -1,28 +1,162 @@
-"""Cutting a segment into batches, whatever state it is in.
-
-Every byte of the file ends up in a batch or in a finding. The walk trusts a header as long as
-its batch's CRC is right; where it is not, the next batch is looked for, and the bytes between
-are reported and skipped.
-"""
+"""Cuts a segment into batches, and finds the next batch in damaged bytes."""
 
 from __future__ import annotations
 
+import re
+import struct
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from kraftwire.decode.files.findings import FindingSink
-from kraftwire.decode.files.headers import (
-    HEADER_SIZE,
-    LOG_OVERHEAD,
-    BatchHeader,
-    crc_of,
-    read_header,
-)
-from kraftwire.decode.files.resync import find_batch, zeros_end
+from crc32c import crc32c
+
+from kraftwire.decode.files.report import FindingSink
 from kraftwire.decode.files.source import ByteSource
-from kraftwire.limits import BATCH_SIZE_MAX, FINDING_HEX_BYTES
+from kraftwire.limits import BATCH_SIZE_MAX, FILE_WINDOW_BYTES, FINDING_HEX_BYTES
+from kraftwire.records.compression import CODEC_MASK, NAMES
+from kraftwire.records.header import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC_FIELD
+from kraftwire.records.legacy import MESSAGE_OVERHEAD
 
-__all__ = ["FoundBatch", "Scanner"]
+_LEGACY = struct.Struct(">qiIbb")
+_LEGACY_TIMESTAMP = struct.Struct(">q")
+_KNOWN_ATTRIBUTES = 0x7F
+_KNOWN_LEGACY_ATTRIBUTES = 0x0F
+
+
+class BatchHeader(NamedTuple):
+    """The fields of a header that the scan needs.
+
+    `size` counts the whole batch with its overhead; a legacy message is a batch of one,
+    and a compressed one says only its last offset.
+    """
+
+    base_offset: int
+    last_offset: int
+    size: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    max_timestamp: int
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether nothing in the header is unknown: the test for a header found by searching."""
+        known = _KNOWN_ATTRIBUTES if self.magic == 2 else _KNOWN_LEGACY_ATTRIBUTES
+        return self.attributes & ~known == 0 and self.attributes & CODEC_MASK < len(NAMES)
+
+
+def read_header(head: memoryview) -> BatchHeader | None:
+    """Read the header at the start of some bytes, or None if no batch starts there.
+
+    Give `HEADER_SIZE` bytes, or what the file still has.
+    """
+    if len(head) < LOG_OVERHEAD + MESSAGE_OVERHEAD[0]:
+        return None
+    magic = head[MAGIC_FIELD]
+    if magic == 2:
+        return _read_current(head) if len(head) >= HEADER_SIZE else None
+    return _read_legacy(head) if magic in MESSAGE_OVERHEAD else None
+
+
+def _read_current(head: memoryview) -> BatchHeader | None:
+    base, length, epoch, _, crc, attributes, delta, _, newest, *_ = HEADER.unpack_from(head)
+    size = length + LOG_OVERHEAD
+    if base < 0 or epoch < -1 or delta < 0 or not HEADER_SIZE <= size <= BATCH_SIZE_MAX:
+        return None
+    return BatchHeader(base, base + delta, size, epoch, 2, crc, attributes, newest)
+
+
+def _read_legacy(head: memoryview) -> BatchHeader | None:
+    offset, length, crc, magic, attributes = _LEGACY.unpack_from(head)
+    if offset < 0 or not MESSAGE_OVERHEAD[magic] <= length <= BATCH_SIZE_MAX - LOG_OVERHEAD:
+        return None
+    timestamp = -1
+    if magic == 1 and len(head) >= _LEGACY.size + _LEGACY_TIMESTAMP.size:
+        (timestamp,) = _LEGACY_TIMESTAMP.unpack_from(head, _LEGACY.size)
+    size = length + LOG_OVERHEAD
+    return BatchHeader(offset, offset, size, -1, magic, crc, attributes, timestamp)
+
+
+def crc_of(batch: memoryview, magic: int) -> int:
+    """The CRC that a batch of this magic must carry."""
+    if magic == 2:
+        value: int = crc32c(batch[CRC_START:])
+        return value
+    return zlib.crc32(batch[MAGIC_FIELD:])
+
+
+# In damaged bytes, a header that announces a batch longer than this is believed only if another
+# header follows the batch: checking the CRC of every long candidate would take time without bound.
+RESYNC_BATCH_BYTES_MAX = 1024 * 1024
+
+_MAGIC_AT = 16
+# A magic with what follows it in a header: CRC, attributes, and the last offset delta of the
+# current format, which is not negative.
+_CURRENT = re.compile(rb"\x02(?=.{4}\x00[\x00-\x7f][\x00-\x7f])", re.DOTALL)
+_ANY = re.compile(
+    rb"\x02(?=.{4}\x00[\x00-\x7f][\x00-\x7f])|[\x00\x01](?=[\x00-\x04\x08-\x0c])", re.DOTALL
+)
+
+_NOT_ZERO = re.compile(rb"[^\x00]")
+_ZEROS = bytes(FILE_WINDOW_BYTES)
+
+
+def find_batch(source: ByteSource, position: int, *, with_legacy: bool) -> int | None:
+    """The position of the first batch at or after `position` whose CRC is right, or None.
+
+    Messages of the legacy formats are looked for only if asked: their headers have so few
+    fixed bytes that the search takes an order of magnitude longer.
+    """
+    # A batch may begin with the zeros of a small base offset and of a short length.
+    start = max(position, zeros_end(source, position) - (LOG_OVERHEAD - 1))
+    pattern = _ANY if with_legacy else _CURRENT
+    for candidate in _candidates(source, start, pattern):
+        if _is_batch(source, candidate):
+            return candidate
+    return None
+
+
+def zeros_end(source: ByteSource, position: int) -> int:
+    """The position of the first byte at or after `position` that is not zero, or the end."""
+    while chunk := bytes(source.read(position, FILE_WINDOW_BYTES)):
+        # Comparing is far faster than searching, and holes are long.
+        if chunk != _ZEROS[: len(chunk)]:
+            match = _NOT_ZERO.search(chunk)
+            return position + match.start() if match else position
+        position += len(chunk)
+    return position
+
+
+def _candidates(source: ByteSource, start: int, pattern: re.Pattern[bytes]) -> Iterator[int]:
+    """Positions whose bytes look like a header, in order."""
+    while source.size - start > LOG_OVERHEAD:
+        window = source.read(start, FILE_WINDOW_BYTES)
+        for match in pattern.finditer(window, _MAGIC_AT):
+            yield start + match.start() - _MAGIC_AT
+        if start + len(window) >= source.size:
+            return
+        # The last header that could begin in this window may end after it.
+        start += len(window) - HEADER_SIZE
+
+
+def _is_batch(source: ByteSource, position: int) -> bool:
+    header = read_header(source.read(position, HEADER_SIZE))
+    if header is None or not header.is_strict or position + header.size > source.size:
+        return False
+    if header.size > source.whole_max:
+        return False
+    if header.size > RESYNC_BATCH_BYTES_MAX and not _is_followed(source, position + header.size):
+        return False
+    batch = source.read(position, header.size)
+    return len(batch) == header.size and crc_of(batch, header.magic) == header.crc
+
+
+def _is_followed(source: ByteSource, end: int) -> bool:
+    following: BatchHeader | None = read_header(source.read(end, HEADER_SIZE))
+    return end == source.size or (following is not None and following.is_strict)
+
 
 _GUESS_FACTOR = 4
 

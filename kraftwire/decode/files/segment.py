@@ -12,17 +12,15 @@ from typing import Any
 
 from kraftwire.capture.limits import JSON_ROW_BYTES_MIN, JSON_ROWS_FREE
 from kraftwire.decode.body.secrets import redact_batch
-from kraftwire.decode.files.findings import FindingSink
-from kraftwire.decode.files.headers import LOG_OVERHEAD, BatchHeader
-from kraftwire.decode.files.kinds import FileKind
-from kraftwire.decode.files.names import parse_file_name, partition_of
-from kraftwire.decode.files.report import FileLine
-from kraftwire.decode.files.scan import FoundBatch, Scanner
+from kraftwire.decode.files.kinds import FileKind, parse_file_name, partition_of
+from kraftwire.decode.files.report import FileLine, FindingSink
+from kraftwire.decode.files.scan import BatchHeader, FoundBatch, Scanner
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.errors import WireError
 from kraftwire.records.control import ControlType, control_type
 from kraftwire.records.decoded import family_of_topic
 from kraftwire.records.decompression_limit import BombError
+from kraftwire.records.header import LOG_OVERHEAD
 from kraftwire.records.json_form import Detail, RecordError, batch_to_json
 from kraftwire.records.reader import Batch, read_batches
 

@@ -11,19 +11,23 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from crc32c import crc32c
+
+from kraftwire.decode.body.secrets import REDACTED, is_secret_config, is_secret_value
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.errors import UsageError, WireError
 from kraftwire.log.flush_mark import COPY_BYTES, read_copies
 from kraftwire.log.properties import parse_properties
 from kraftwire.log.quorum_state import checksum_line
+from kraftwire.messages.producer_snapshot import ProducerSnapshot
 from kraftwire.wire.json_form import uuid_to_text
-
-__all__ = ["QUORUM_STATE_KEYS", "STATE_KINDS", "StateFile", "parse_state"]
+from kraftwire.wire.size_estimate import decode_bounded
 
 
 @dataclass(slots=True)
@@ -236,3 +240,68 @@ _PARSERS: dict[FileKind, Callable[[bytes], StateFile]] = {
     FileKind.CLEAN_SHUTDOWN: _clean_shutdown,
 }
 STATE_KINDS = frozenset(_PARSERS)
+
+
+_KNOWN = {
+    FileKind.QUORUM_STATE: frozenset[str]().union(*QUORUM_STATE_KEYS.values()),
+    FileKind.META_PROPERTIES: frozenset(
+        {"version", "cluster.id", "node.id", "broker.id", "directory.id"}
+    ),
+    FileKind.PARTITION_METADATA: frozenset({"version", "topic_id"}),
+    FileKind.CLEAN_SHUTDOWN: frozenset({"version", "brokerEpoch"}),
+}
+_NAME = re.compile(r"[\w.-]+")
+
+
+def hide_unknown(kind: FileKind, state: StateFile) -> bool:
+    """Put a mark in place of the values of unknown keys; returns whether there were any."""
+    known = _KNOWN.get(kind)
+    found = [] if known is None else [key for key in state.data if key not in known]
+    for key in found:
+        state.data[key] = REDACTED
+    return bool(found)
+
+
+def may_be_secret(content: bytes) -> bool:
+    """Whether a file that could not be read names something secret, or holds it."""
+    text = content.decode("latin-1")
+    return is_secret_value(text) or any(map(is_secret_config, _NAME.findall(text)))
+
+
+_VERSION = struct.Struct(">h")
+_CRC_END = 6
+
+
+def parse_producer_snapshot(content: bytes) -> StateFile:
+    """Read a producer snapshot: its version and the message in the form of Kafka's converters.
+
+    Raises: WireError if it is cut or of an unknown version.
+    """
+    if len(content) < _VERSION.size:
+        raise WireError(
+            "the file ends inside the version",
+            offset=0,
+            expected=f"{_VERSION.size} bytes",
+            found=str(len(content)),
+        )
+    (version,) = _VERSION.unpack_from(content)
+    if version not in ProducerSnapshot.VERSIONS:
+        raise WireError(
+            "a producer snapshot of an unknown version",
+            offset=0,
+            expected=f"version {ProducerSnapshot.VERSIONS}",
+            found=str(version),
+        )
+    snapshot, end = decode_bounded(ProducerSnapshot, content, version, _VERSION.size)
+    data: dict[str, Any] = {"version": version, **snapshot.to_json(version)}
+    state = StateFile(data)
+    crc = crc32c(content[_CRC_END:])
+    if crc != snapshot.crc:
+        state.note(
+            "snapshot-crc",
+            _VERSION.size,
+            f"the CRC is {crc}, the producer snapshot says {snapshot.crc}",
+        )
+    if end < len(content):
+        state.note("trailing-bytes", end, f"{len(content) - end} bytes after the last entry")
+    return state

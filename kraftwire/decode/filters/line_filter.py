@@ -11,10 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kraftwire.decode.files.names import partition_of
+from kraftwire.decode.files.kinds import partition_of
 from kraftwire.decode.files.report import FileLine
-from kraftwire.decode.filters.frame_filter import FilterOptions, as_ranges, is_wanted
-from kraftwire.decode.filters.time_filter import Clock, moment
+from kraftwire.decode.filters.frame_filter import Clock, FilterOptions, as_ranges, is_wanted, moment
 from kraftwire.errors import UsageError, WireError
 from kraftwire.records.decoded import Decoded
 from kraftwire.records.json_form import decode_record

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from kraftwire.decode.body.bodies import Part
+from kraftwire.decode.body.capture_context import TopicNames
 from kraftwire.decode.body.findings import json_path
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.hidden_ranges import ByteRange
 from kraftwire.decode.body.layouts import Span, spans
 from kraftwire.decode.body.lazy import lazy
-from kraftwire.decode.body.partial_body import Part
 from kraftwire.decode.body.secrets import REDACTED
-from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileLine
 from kraftwire.errors import WireError

@@ -7,7 +7,7 @@ from typing import TextIO
 
 from kraftwire import messages
 from kraftwire.capture.framing.frames import Frame
-from kraftwire.decode.body.topics import TopicNames
+from kraftwire.decode.body.capture_context import TopicNames
 from kraftwire.inspect.lines.line import LineWriter
 
 # Name -> width and heading. Facts always come last, as their length varies.

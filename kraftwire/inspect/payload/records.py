@@ -15,7 +15,7 @@ from typing import Any
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.records import FieldBatches
 from kraftwire.decode.body.secrets import REDACTED
-from kraftwire.decode.files.names import partition_of
+from kraftwire.decode.files.kinds import partition_of
 from kraftwire.decode.files.report import FileLine
 from kraftwire.protocol.error_codes import error_name
 

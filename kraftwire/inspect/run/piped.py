@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess, producer_snapshot_size
-from kraftwire.decode.files.unpack import SupportsRead, peek
+from kraftwire.decode.files.source import SupportsRead, peek
 from kraftwire.errors import StorageError
 from kraftwire.limits import STATE_FILE_BYTES_MAX
 

@@ -10,8 +10,8 @@ from kraftwire import messages
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.scan import error_codes
+from kraftwire.decode.exchange.exchanges import FETCH_APIS, is_held_for_members, wait_ms
 from kraftwire.decode.exchange.paired import QuickPaired
-from kraftwire.decode.exchange.wait import FETCH_APIS, is_held_for_members, wait_ms
 from kraftwire.decode.files.report import FileLine
 from kraftwire.inspect.stats.exchanges import ExchangeCounts, ExchangeTable
 from kraftwire.inspect.stats.logs import PartitionTable

@@ -6,8 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kraftwire.decode.files.kinds import FileKind
-from kraftwire.decode.files.names import partition_of
+from kraftwire.decode.files.kinds import FileKind, partition_of
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import size_text, utc_text, words
 from kraftwire.inspect.tables import Table

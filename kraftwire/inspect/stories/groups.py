@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kraftwire.capture.connections.frame_queue import Ending
+from kraftwire.decode.body.capture_context import TopicNames
 from kraftwire.decode.body.frame import DecodedFrame
-from kraftwire.decode.body.topics import TopicNames
-from kraftwire.decode.files.kinds import FileKind
-from kraftwire.decode.files.names import partition_of
+from kraftwire.decode.files.kinds import FileKind, partition_of
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import GREEN, RED, YELLOW, count_text, duration_text
 from kraftwire.errors import WireError

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any, ClassVar, TextIO
 
 from kraftwire.capture.framing.frames import Frame
+from kraftwire.decode.body.capture_context import TopicNames
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.size_limits import objects_of
-from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.exchange.paired import QuickPaired
 from kraftwire.messages import API_NAMES
 from kraftwire.messages.envelope_request import EnvelopeRequest

@@ -12,9 +12,9 @@ from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any
 
+from kraftwire.decode.body.capture_context import TopicNames
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.secrets import REDACTED
-from kraftwire.decode.body.topics import TopicNames
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import count_text, utc_text, words
 from kraftwire.inspect.exchange_blocks import ExchangeWriter

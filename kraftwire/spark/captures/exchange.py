@@ -8,7 +8,7 @@ from typing import Any
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.lazy import lazy
 from kraftwire.decode.body.scan import error_codes, topics
-from kraftwire.decode.exchange.wait import FETCH_APIS, wait_ms
+from kraftwire.decode.exchange.exchanges import FETCH_APIS, wait_ms
 from kraftwire.spark.captures.bodies import Read
 from kraftwire.spark.tables.cells import ends, uuid_text
 

@@ -13,8 +13,8 @@ from typing import Any
 from kraftwire import messages
 from kraftwire.decode.body import capture_context as decoding
 from kraftwire.decode.body.bodies import decode_payload
+from kraftwire.decode.body.capture_context import TopicNames
 from kraftwire.decode.body.scan import topics
-from kraftwire.decode.body.topics import TopicNames
 
 __all__ = ["Gatherer", "PacketDirection", "SharedNames"]
 

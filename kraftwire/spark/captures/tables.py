@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 
 from kraftwire.capture.capture import Capture
+from kraftwire.capture.connections.connection import OpenConnections
 from kraftwire.capture.connections.frame_queue import Ending
-from kraftwire.capture.connections.open_connections import OpenConnections
 from kraftwire.capture.framing.frames import Frame, Request
 from kraftwire.collector import rare_collection
 from kraftwire.decode.body.quick import quick_bodies
 from kraftwire.decode.body.response_context import needs_learning
-from kraftwire.decode.exchange.pending import PendingRequests
+from kraftwire.decode.exchange.paired import PendingRequests
 from kraftwire.spark.captures.batches import FieldRecords, FrameBatch, FrameRecord
 from kraftwire.spark.captures.bodies import Bodies, Greetings, Read
 from kraftwire.spark.captures.connections import CLUSTER_APIS, Connection

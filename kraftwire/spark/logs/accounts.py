@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kraftwire.decode.files.findings import FileFinding
+from kraftwire.decode.files.report import FileFinding
 from kraftwire.spark.tables import TABLES
 
 __all__ = ["Accounts", "bad_rows", "file_row"]

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from kraftwire.decode.files import FileKind, FileReport, open_source
-from kraftwire.decode.files.findings import FindingSink
+from kraftwire.decode.files.report import FindingSink
 from kraftwire.decode.files.scan import FoundBatch
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.errors import StorageError, WireError

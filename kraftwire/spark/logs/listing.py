@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from kraftwire.decode.files import walk
-from kraftwire.decode.files.names import parse_file_name, partition_of
+from kraftwire.decode.files.kinds import parse_file_name, partition_of
 from kraftwire.errors import StorageError, UsageError
 
 __all__ = ["LogFile", "list_files"]

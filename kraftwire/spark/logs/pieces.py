@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kraftwire.decode.files.findings import FindingSink
-from kraftwire.decode.files.headers import read_header
-from kraftwire.decode.files.scan import FoundBatch, Scanner
+from kraftwire.decode.files.report import FindingSink
+from kraftwire.decode.files.scan import FoundBatch, Scanner, read_header
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.records.header import HEADER_SIZE, MAGIC
 from kraftwire.spark.columns import Batches, cut

@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from kraftwire.decode.files.kinds import FileKind
-from kraftwire.decode.files.names import partition_of
+from kraftwire.decode.files.kinds import FileKind, partition_of
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.errors import UsageError, WireError
 from kraftwire.log.properties import parse_properties

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from kraftwire.decode.files.headers import HEADER_SIZE, BatchHeader, crc_of, read_header
+from kraftwire.decode.files.scan import BatchHeader, crc_of, read_header
 from kraftwire.decode.files.source import ByteSource, open_source
 from kraftwire.errors import StorageError
+from kraftwire.records.header import HEADER_SIZE
 
 __all__ = ["SPLIT_BYTES", "chain", "plan"]
 

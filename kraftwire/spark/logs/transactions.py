@@ -19,7 +19,7 @@ import numpy as np
 
 from kraftwire.decode.files import FileKind, FileReport, open_source
 from kraftwire.decode.files.entries import read_entries
-from kraftwire.decode.files.names import parse_file_name
+from kraftwire.decode.files.kinds import parse_file_name
 from kraftwire.errors import StorageError, WireError
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.control import ControlType, control_type

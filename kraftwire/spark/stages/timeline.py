@@ -17,7 +17,7 @@ from pyspark.sql.types import ArrayType
 
 from kraftwire import messages
 from kraftwire.capture.connections.frame_queue import Ending
-from kraftwire.decode.body.topics import METADATA_TOPIC
+from kraftwire.decode.body.capture_context import METADATA_TOPIC
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.records.decoded import Decoded
 from kraftwire.spark.stages.clusters import of_files, with_cluster

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from kraftwire.decode.files.names import parse_file_name
+from kraftwire.decode.files.kinds import parse_file_name
 from kraftwire.errors import UsageError
 
 __all__ = ["find_folders", "is_passing", "snapshot_key", "snapshots"]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kraftwire.decode.files import FileKind, FileReport, open_source
-from kraftwire.decode.files.names import parse_file_name
+from kraftwire.decode.files.kinds import parse_file_name
 from kraftwire.decode.files.scan import FoundBatch
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.records.header import MAGIC

@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kraftwire.decode.files.headers import HEADER_SIZE, BatchHeader, read_header
+from kraftwire.decode.files.scan import BatchHeader, read_header
+from kraftwire.records.header import HEADER_SIZE
 from kraftwire.spark.log_moved_error import LogMovedError
 
 __all__ = ["Mark", "check", "segment_path"]

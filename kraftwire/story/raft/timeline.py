@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kraftwire.capture.connections.frame_queue import Ending
-from kraftwire.decode.body.topics import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.decode.body.capture_context import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.decode.text import duration_text, words
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest

@@ -15,8 +15,8 @@ import pytest
 
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import Frame
-from kraftwire.capture.packets.inputs import CaptureInput
 from kraftwire.capture.packets.series import in_time_order
+from kraftwire.capture.packets.source import CaptureInput
 from kraftwire.errors import StorageError, UsageError
 from tests.support.captures import golden
 from tests.support.pcap_builder import pcap

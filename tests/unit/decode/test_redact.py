@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kraftwire import messages
-from kraftwire.decode.body.sasl import sasl_token
+from kraftwire.decode.body.nested import sasl_token
 from kraftwire.decode.body.secrets import (
     REDACTED,
     is_secret_config,

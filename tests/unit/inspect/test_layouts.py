@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kraftwire.decode.body.layouts import LAYOUTS, parse, spans
-from kraftwire.decode.files.headers import read_header
+from kraftwire.decode.files.scan import read_header
 from kraftwire.errors import WireError
 from kraftwire.messages.control_record_type_schema import ControlRecordTypeSchema
 from kraftwire.messages.end_txn_marker import EndTxnMarker

@@ -8,9 +8,9 @@ import re
 import pytest
 
 from kraftwire.capture.framing.frames import Frame
+from kraftwire.decode.body.capture_context import TopicNames
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.body.topics import TopicNames
 from kraftwire.inspect.lines.line import LineWriter
 from kraftwire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftwire.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.exchange.wait import wait_ms
+from kraftwire.decode.exchange.exchanges import wait_ms
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
 from kraftwire.inspect.stats.collect import StatsCollector
 from kraftwire.inspect.stats.exchanges import ERROR, ExchangeCounts, ExchangeKey, Histogram, Sizes

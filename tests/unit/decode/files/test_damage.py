@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.files.findings import FileFinding, FindingSink
+from kraftwire.decode.files.report import FileFinding, FindingSink
 from kraftwire.decode.files.scan import FoundBatch, Scanner
 from kraftwire.decode.files.source import open_source
 from tests.support.log_bytes import batch, legacy_message, segment

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.files.findings import FileFinding
 from kraftwire.decode.files.follow import follow
-from kraftwire.decode.files.report import FileReport
+from kraftwire.decode.files.report import FileFinding, FileReport
 from kraftwire.decode.files.segment import FileOptions
 from kraftwire.errors import UsageError
 from tests.support.log_bytes import batch, segment

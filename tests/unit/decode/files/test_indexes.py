@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kraftwire.decode.files.entries import IndexEntry, read_entries
-from kraftwire.decode.files.findings import FileFinding, FindingSink
 from kraftwire.decode.files.index_check import index_checker
-from kraftwire.decode.files.names import parse_file_name
+from kraftwire.decode.files.kinds import parse_file_name
+from kraftwire.decode.files.report import FileFinding, FindingSink
 from kraftwire.decode.files.source import open_source
 from tests.support.log_bytes import segment
 

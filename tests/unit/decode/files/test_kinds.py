@@ -15,10 +15,8 @@ import cramjam
 import pytest
 
 from kraftwire.decode.files.decode import decode_file
-from kraftwire.decode.files.findings import FileFinding
-from kraftwire.decode.files.kinds import FileKind, guess
-from kraftwire.decode.files.names import Partition, parse_file_name, partition_of
-from kraftwire.decode.files.report import FileReport
+from kraftwire.decode.files.kinds import FileKind, Partition, guess, parse_file_name, partition_of
+from kraftwire.decode.files.report import FileFinding, FileReport
 from kraftwire.decode.files.segment import FileOptions
 from kraftwire.decode.files.source import open_source
 from kraftwire.decode.files.walk import walk

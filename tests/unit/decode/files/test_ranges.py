@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from kraftwire.decode.files import FileFinding, FileOptions, FileReport, open_source
-from kraftwire.decode.files.headers import HEADER_SIZE, read_header
-from kraftwire.decode.files.scan import Scanner
+from kraftwire.decode.files.scan import HEADER_SIZE, Scanner, read_header
 from kraftwire.decode.files.segment import SegmentLines
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.builder import BatchHeader, build_batch

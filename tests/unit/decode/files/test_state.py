@@ -9,8 +9,7 @@ import pytest
 from crc32c import crc32c
 
 from kraftwire.decode.files.kinds import FileKind, guess
-from kraftwire.decode.files.producers import parse_producer_snapshot
-from kraftwire.decode.files.state import parse_state
+from kraftwire.decode.files.state import parse_producer_snapshot, parse_state
 from kraftwire.errors import WireError
 from kraftwire.log.flush_mark import FlushMark, Identity, Mark
 from kraftwire.log.quorum_state import checksum_line

@@ -1,27 +1,158 @@
-"""Cuts one direction of a TLS connection into records and decrypts them.
-
-Owns what happens where packets are missing: where a record is lost its text is a hole of the same
-size, and a record after a hole is found by its key and number, which are right for no other bytes.
-
-Source: RFC 8446, sections 4.6.3 (key update), 5.1 and 5.2; RFC 5246, section 6.2.
-"""
+"""TLS connections: recognised and counted, and decrypted where their secrets are known."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from kraftwire.capture.framing.health import TlsConnection
+from kraftwire.capture.framing.health import Health, TlsConnection
 from kraftwire.capture.packets.packet import Stamp
 from kraftwire.capture.tcp.streams import Flow
-from kraftwire.capture.tls.ciphers import Opener
-
-__all__ = ["TlsDirection", "TlsOwner"]
+from kraftwire.capture.tls.ciphers import (
+    CLIENT_HELLO,
+    SUITES,
+    TLS_1_3,
+    Hello,
+    Opener,
+    openers_1_2,
+    read_hello,
+)
+from kraftwire.capture.tls.keylog import KeyLog
 
 _CHANGE_CIPHER, _HANDSHAKE, _TEXT = 20, 22, 23
+_CONTENT_TYPES = range(20, 24)
+_RECORD_SIZE_MAX = 16_384 + 2048
+_CLIENT_HELLO = 1
+_SERVER_HELLO = 2
+_SERVER_NAME = 0
+_SUPPORTEDVERSIONS = 43
+VERSIONS = {
+    0x0300: "SSLv3",
+    0x0301: "TLSv1",
+    0x0302: "TLSv1.1",
+    0x0303: "TLSv1.2",
+    0x0304: "TLSv1.3",
+}
+
+# Hellos are found in this many bytes or not at all: one record, which post-quantum keys fill.
+_HELLO_BYTES_MAX = 5 + _RECORD_SIZE_MAX
+
+
+def is_tls(data: bytes | bytearray) -> bool:
+    """Whether a direction starts with a TLS record."""
+    return (
+        len(data) >= 5
+        and data[0] in _CONTENT_TYPES
+        and data[1] == 3
+        and data[2] <= 4
+        and 0 < int.from_bytes(data[3:5], "big") <= _RECORD_SIZE_MAX
+    )
+
+
+class Tls:
+    """Counts the bytes of an encrypted connection and reads its hellos."""
+
+    def __init__(self, name: str, client: Flow, server: Flow, health: Health) -> None:
+        self.summary = TlsConnection(name)
+        self._bytes = health.bytes
+        self.client = _Side(client, self)
+        self.server = _Side(server, self)
+        health.add_tls(self.summary)
+
+    is_waiting = False
+    is_kafka = False
+    held_bytes = 0
+
+    def release_memory(self) -> None:
+        """Do nothing: at most a hello is held."""
+
+    def is_client(self, flow: Flow) -> bool:
+        """Whether the direction is the client's."""
+        return flow is self.client.flow
+
+    def review(self, packet_number: int) -> None:
+        """Do nothing: nothing waits for packets."""
+
+    def finish(self, *, at_capture_end: bool) -> None:  # noqa: ARG002 (as of every stage)
+        """Note how many bytes there were."""
+        self.summary.client_bytes = self.client.count
+        self.summary.server_bytes = self.server.count
+        self._bytes.tls += self.client.count - self.client.missing
+        self._bytes.tls += self.server.count - self.server.missing
+
+    def read_hello(self, data: bytes) -> bool:
+        """Read a hello; returns False while bytes of it are missing."""
+        size = int.from_bytes(data[3:5], "big") + 5
+        if len(data) < size:
+            return not is_tls(data) and len(data) >= 5
+        try:
+            self._read_handshake(data[5:size])
+        except IndexError:
+            return True
+        return True
+
+    def _read_handshake(self, data: bytes) -> None:
+        kind = data[0]
+        if kind not in (_CLIENT_HELLO, _SERVER_HELLO):
+            return
+        version = int.from_bytes(data[4:6], "big")
+        at = 4 + 2 + 32
+        at += 1 + data[at]
+        if kind == _CLIENT_HELLO:
+            at += 2 + int.from_bytes(data[at : at + 2], "big")
+            at += 1 + data[at]
+        else:
+            at += 3
+        end = at + 2 + int.from_bytes(data[at : at + 2], "big")
+        at += 2
+        while at + 4 <= min(end, len(data)):
+            extension = int.from_bytes(data[at : at + 2], "big")
+            value = data[at + 4 : at + 4 + int.from_bytes(data[at + 2 : at + 4], "big")]
+            at += 4 + len(value)
+            if extension == _SERVER_NAME and kind == _CLIENT_HELLO:
+                self.summary.server_name = value[5:].decode("ascii", "backslashreplace")
+            elif extension == _SUPPORTEDVERSIONS and kind == _SERVER_HELLO:
+                version = int.from_bytes(value, "big")
+        if kind == _SERVER_HELLO:
+            self.summary.version = VERSIONS.get(version, f"0x{version:04x}")
+
+
+class _Side:
+    """One direction: collects its hello, then only counts."""
+
+    def __init__(self, flow: Flow, tls: Tls) -> None:
+        self.count = 0
+        self.missing = 0
+        self._start = b""
+        self.flow = flow
+        self._tls = tls
+        flow.sink = self
+        flow.feed = self.feed
+
+    def feed(self, data: bytes, start: int, end: int, _stamp: Stamp, /) -> None:
+        """Collect bytes until the hello is complete."""
+        self.count += end - start
+        self._start += data[start:end]
+        if self._tls.read_hello(self._start) or len(self._start) > _HELLO_BYTES_MAX:
+            self._start = b""
+            self.flow.feed = self._count
+
+    def _count(self, _data: bytes, start: int, end: int, _stamp: Stamp, /) -> None:
+        self.count += end - start
+
+    def on_conflict(self, _count: int, /) -> None:
+        """Ignore bytes that came again and differ."""
+
+    def skip(self, count: int, _stamp: Stamp, _truncated: bool, /) -> None:
+        """Count missing bytes too; a hello with a hole is not read."""
+        self.count += count
+        self.missing += count
+        self._start = b""
+        self.flow.feed = self._count
+
+
 _FINISHED, _KEY_UPDATE = 20, 24
 _KINDS = range(20, 25)
 _HEAD_SIZE = 5
-_RECORD_SIZE_MAX = 16_384 + 2048
 
 # Records that wait for the hello of the other side, which a capture may show later.
 _WAITING_MAX = 64
@@ -297,3 +428,160 @@ def _record_size(buffer: bytearray, at: int) -> int:
         return 0
     size = int.from_bytes(buffer[at + 3 : at + 5], "big")
     return _HEAD_SIZE + size if 0 < size <= _RECORD_SIZE_MAX else 0
+
+
+class Inner(Protocol):
+    """The stage of a connection that takes the text in clear."""
+
+    @property
+    def is_kafka(self) -> bool:
+        """Whether the text is decoded as Kafka's."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the next packets may settle something that is open."""
+
+    @property
+    def held_bytes(self) -> int:
+        """Roughly the memory of what waits in it."""
+
+    def release_memory(self) -> None:
+        """Stop waiting for anything that may complete what is held, to free memory."""
+
+    def review(self, packet_number: int) -> None:
+        """Let packets pass."""
+
+    def finish(self, *, at_capture_end: bool) -> None:
+        """Pass on what there is."""
+
+
+class HasStage(Inner, Protocol):
+    """A recogniser: it has a stage once it knows the protocol."""
+
+    @property
+    def stage(self) -> Inner | None:
+        """The stage that follows, None until the protocol is known."""
+
+
+class Decrypted:
+    """A TLS connection between two flows; its text goes to two others.
+
+    `flows` are the outer ones and those of the text, each the client's first; `inner` takes
+    what the text's get.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        flows: tuple[tuple[Flow, Flow], tuple[Flow, Flow]],
+        health: Health,
+        keys: KeyLog,
+        inner: HasStage,
+    ) -> None:
+        self.summary = TlsConnection(name)
+        self._health = health
+        self._keys = keys
+        self._inner = inner
+        self._hello: Hello | None = None
+        outer, texts = flows
+        self.client = TlsDirection(outer[0], texts[0], self)
+        self.server = TlsDirection(outer[1], texts[1], self)
+
+    @property
+    def _stage(self) -> Inner:
+        return self._inner.stage or self._inner
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the next packets may settle something that is open."""
+        return self._stage.is_waiting
+
+    @property
+    def is_kafka(self) -> bool:
+        """Whether the text is Kafka's."""
+        return self._stage.is_kafka
+
+    @property
+    def held_bytes(self) -> int:
+        """Roughly the memory of what waits here."""
+        texts = self.client.text.held_bytes + self.server.text.held_bytes
+        sides = self.client.held_bytes + self.server.held_bytes
+        return sides + texts + self._stage.held_bytes
+
+    def release_memory(self) -> None:
+        """Stop waiting for anything that may complete what is held."""
+        self._stage.release_memory()
+
+    def is_client(self, flow: Flow) -> bool:
+        """Whether the direction is the client's."""
+        return flow is self.client.flow
+
+    def review(self, packet_number: int) -> None:
+        """Let the text's pairing decide what it can."""
+        self._stage.review(packet_number)
+
+    def finish(self, *, at_capture_end: bool) -> None:
+        """Pass on what there is, and say what was not decrypted."""
+        for side in (self.client, self.server):
+            side.finish()
+        self.summary.client_bytes = self.client.closed_bytes
+        self.summary.server_bytes = self.server.closed_bytes
+        if self.summary.reason or self.summary.damaged_records:
+            self._health.add_tls(self.summary)
+        self._stage.finish(at_capture_end=at_capture_end)
+
+    def fail(self, reason: str) -> None:
+        """Give up: the rest of the connection is only counted."""
+        self.summary.reason = self.summary.reason or reason
+        for side in (self.client, self.server):
+            side.close()
+
+    def take_hello(self, data: bytes) -> None:
+        """Read a hello; after the server's the keys are known."""
+        hello = read_hello(data)
+        if hello is None or hello.is_retry:
+            return
+        if hello.kind == CLIENT_HELLO:
+            self._hello = hello
+            self.summary.server_name = hello.server_name
+            return
+        self.summary.version = VERSIONS.get(hello.version, f"0x{hello.version:04x}")
+        if self._hello is None:
+            self.fail("the client's hello is missing")
+        else:
+            self._agree(self._hello.random, hello)
+
+    def _agree(self, random: bytes, hello: Hello) -> None:
+        secrets = self._keys.find(random, hello.session)
+        suite = SUITES.get(hello.suite)
+        if not secrets:
+            self.fail("its secrets are not among those that are known")
+        elif suite is None:
+            self.fail(f"cipher suite 0x{hello.suite:04x} is not supported")
+        elif hello.version == TLS_1_3:
+            for side, label in ((self.client, "CLIENT"), (self.server, "SERVER")):
+                found = [
+                    secrets.get(f"{label}_{name}")
+                    for name in ("HANDSHAKE_TRAFFIC_SECRET", "TRAFFIC_SECRET_0")
+                ]
+                side.later = [Opener.of_secret(suite, each) for each in found if each is not None]
+                if side.later:
+                    side.is_late = len(side.later) == 1
+                    side.begin_next()
+                else:
+                    self.fail("its traffic secrets are not among those that are known")
+        elif (master := secrets.get("CLIENT_RANDOM")) is not None:
+            made = openers_1_2(suite, master, random, hello.random)
+            self.client.later, self.server.later = [made[0]], [made[1]]
+        else:
+            self.fail("its master secret is not among those that are known")
+        self.client.go_on()
+        self.server.go_on()
+
+    def count(self, wire: int, text: int) -> None:
+        """Count a record's captured bytes, of which some are text."""
+        self._health.bytes.tls += wire - text
+
+    def count_lost(self, wire: int) -> None:
+        """Count captured bytes of records that stay closed."""
+        self._health.bytes.undecoded += wire

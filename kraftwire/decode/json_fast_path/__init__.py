@@ -1,1 +1,0 @@
-"""Writes the JSON lines of ordinary frames without decoding them into messages."""
