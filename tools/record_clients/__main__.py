@@ -26,7 +26,7 @@ def _python(module: str) -> Callable[[], Sequence[str]]:
 
 
 CLIENTS: dict[str, Callable[[], Sequence[str]]] = {
-    "java": java_command("kraftwire.ClientTraffic"),
+    "java": java_command("kraftwire.ClientTraffic", folder="clients"),
     "franz-go": go_command("traffic/franzgo"),
     "sarama": go_command("traffic/sarama"),
     "kafka-go": go_command("traffic/kafkago"),

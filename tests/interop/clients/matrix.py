@@ -136,11 +136,11 @@ _DISPLAY = {
 }
 
 
-def java_command(*words: str) -> Callable[[], Sequence[str]]:
-    """A class of tests/support/java, compiled and with Kafka's jars."""
+def java_command(*words: str, folder: str = "") -> Callable[[], Sequence[str]]:
+    """A class of a folder of tests/support/java, compiled and with Kafka's jars."""
 
     def command() -> Sequence[str]:
-        path = f"{compiled_classes()}{os.pathsep}{kafka_classpath()}"
+        path = f"{compiled_classes(folder=folder)}{os.pathsep}{kafka_classpath()}"
         return ["java", *JVM_OPTIONS, "-cp", path, *words]
 
     return command
