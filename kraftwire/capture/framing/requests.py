@@ -34,13 +34,18 @@ _STOP_MAX = 4 + FRAME_SIZE_MAX
 class RequestReader(FrameReader):
     """Cuts a client's bytes into requests."""
 
-    __slots__ = ("_client", "_has_tokens", "_last_id", "_raw_client", "_table", "_tokens_after")
+    __slots__ = (
+        "_client", "_client_size", "_has_tokens", "_last_id", "_raw_client", "_table",
+        "_tokens_after",
+    )  # fmt: skip
 
     DIRECTION = "request"
 
     def __init__(self, pairing: Pairing, flow: Flow) -> None:
         self._table = api_table()
         self._raw_client: bytes | None = None
+        # The length of the client id as written: -1 for null, which has no bytes either.
+        self._client_size = -1
         self._client: str | None = None
         self._last_id: int | None = None
         # Bare tokens come until the next real request.
@@ -67,7 +72,7 @@ class RequestReader(FrameReader):
             api = table.get(kind)
             body = start + HEADER_SIZE + (id_size if id_size > 0 else 0)
             raw = data[start + HEADER_SIZE : body]
-            is_usual = raw == self._raw_client and body <= end
+            is_usual = raw == self._raw_client and id_size == self._client_size and body <= end
             if api is not None and is_usual and body <= stop <= start + _STOP_MAX:
                 request = Request(api[0], api[1], correlation_id, self._client)
                 self._last_id = correlation_id
@@ -123,8 +128,8 @@ class RequestReader(FrameReader):
         body = start + HEADER_SIZE + max(id_size, 0)
         if raw is None or len(raw) == id_size:
             request.client_id = None if raw is None else client_id(raw)
-            # A null client id has no bytes either, and no client uses both null and empty ones.
-            self._raw_client, self._client = raw or b"", request.client_id
+            self._raw_client, self._client_size = raw or b"", id_size
+            self._client = request.client_id
         api = self._table.get(api_key << 16 | api_version)
         if api is not None and api[2]:
             self._apply_rules(request, api[2], data, body, min(end, start + 4 + header[1]))

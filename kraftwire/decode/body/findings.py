@@ -16,7 +16,7 @@ from kraftwire.limits import FINDING_HEX_BYTES
 
 __all__ = ["FINDINGS", "LOSSES", "Finding", "finding_of", "json_path"]
 
-# Id -> meaning. The README of this folder shows this table.
+# Id -> meaning. The README of `kraftwire/decode` shows this table.
 FINDINGS = {
     "api-versions-newer": "ApiVersions in a version that no schema has yet; the fields of the "
     "newest known one are read",

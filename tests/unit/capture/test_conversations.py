@@ -246,6 +246,16 @@ def test_a_client_may_have_no_name(tmp_path: Path) -> None:
     assert frames[0].request.client_id is None
 
 
+def test_a_null_client_id_is_not_an_empty_one(tmp_path: Path) -> None:
+    """Neither has bytes, and a proxy may send requests of several clients on one connection."""
+    names = [None, "c", "", None, ""]
+    session = Session().open()
+    for number, name in enumerate(names):
+        session.client(request(number, client_id=name)).server(response(number))
+    frames, _ = decode_segments(tmp_path, session.segments)
+    assert [f.request.client_id for f in frames if f.is_request and f.request] == names
+
+
 def test_the_oldest_request_of_all_has_no_client_id(tmp_path: Path) -> None:
     """ControlledShutdown v0 has a special header: 8 bytes, then a broker id."""
     session = Session().open()
