@@ -39,7 +39,7 @@ class Bodies:
         self._file: str | None = None
         self._head = b""
 
-    def way(self, message: type[Message], version: int) -> Any:
+    def plan(self, message: type[Message], version: int) -> Any:
         """Return what writes a message, None if nothing does: without the engine, for one."""
         return json_plan(message.facts(), version)
 
@@ -100,7 +100,7 @@ class Bodies:
 
 
 # The path of the body, whether the header ends with tagged fields, name of the API; None: none.
-_Way = tuple[Any, bool, str] | None
+_Plan = tuple[Any, bool, str] | None
 
 _END = b',"nested":{},"findings":[]}\n'
 _NO_TAGS = b"\0"
@@ -121,35 +121,35 @@ class OrdinaryLines:
     def __init__(self, settings: Settings, encode: Callable[[object], str]) -> None:
         self._encode = encode
         self._bodies = Bodies(settings, encode)
-        self._ways: dict[tuple[str, int | None, int | None], _Way] = {}
+        self._plans: dict[tuple[str, int | None, int | None], _Plan] = {}
         self._texts = _Texts(encode)
         self._clients: dict[bytes | None, str] = {}
 
     def line(self, frame: Frame, number: int) -> bytes | None:
         """The line of a frame, None if it is not ordinary. `number` is that in the run."""
         key = frame.direction, frame.api_key, frame.api_version
-        if key not in self._ways:
-            self._ways[key] = self._find_way(*key)
-        way = self._ways[key]
-        if way is None or frame.findings or frame.missing or frame.time_ns < 0:
+        if key not in self._plans:
+            self._plans[key] = self._find_plan(*key)
+        plan = self._plans[key]
+        if plan is None or frame.findings or frame.missing or frame.time_ns < 0:
             return None
-        body_way, has_tags, name = way
+        body_plan, has_tags, name = plan
         header, position = self._header(frame, has_tags)
         is_ordinary = header and frame.worth == frame.size
-        body = self._bodies.text(frame, body_way, position) if is_ordinary else None
+        body = self._bodies.text(frame, body_plan, position) if is_ordinary else None
         if body is None:
             return None
         head = self._head(frame, number, name, header)
         return b"".join((head.encode("ascii"), body, _END))
 
-    def _find_way(self, direction: str, key: int | None, version: int | None) -> _Way:
+    def _find_plan(self, direction: str, key: int | None, version: int | None) -> _Plan:
         schema = ordinary_schema(direction == "request", key, version)
         if schema is None or key is None or version is None:
             return None
         if not is_plain(schema.message.NAME):
             return None
-        body_way = self._bodies.way(schema.message, version)
-        return None if body_way is None else (body_way, schema.has_tags, messages.API_NAMES[key])
+        body_plan = self._bodies.plan(schema.message, version)
+        return None if body_plan is None else (body_plan, schema.has_tags, messages.API_NAMES[key])
 
     def _head(self, frame: Frame, number: int, name: str, header: str) -> str:
         latency = frame.latency_ms

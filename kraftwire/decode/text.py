@@ -23,7 +23,7 @@ __all__ = [
     "paint",
     "size_text",
     "utc_text",
-    "words",
+    "with_remarks",
 ]
 
 BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"
@@ -82,7 +82,7 @@ def count_text(count: int, noun: str) -> str:
     return f"{count:,} {plural}"
 
 
-def words(head: str, remarks: Iterable[str]) -> str:
+def with_remarks(head: str, remarks: Iterable[str]) -> str:
     """Return a text with remarks in brackets, if there are any."""
     inside = ", ".join(remarks)
     return f"{head} ({inside})" if inside else head

@@ -9,7 +9,7 @@ from typing import Any
 
 from kraftwire.decode.body.capture_context import TopicNames
 from kraftwire.decode.body.secrets import REDACTED, is_secret_config, is_secret_value
-from kraftwire.decode.text import count_text, listed, words
+from kraftwire.decode.text import count_text, listed, with_remarks
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.events import Event, Events
 from kraftwire.story.observed_exchange import (
@@ -210,7 +210,7 @@ class TopicStory:
                     text = f"partition {each.partition_index} is led by {each.leader_id}"
                     remarks = [f"before by {part.leader}"]
                     remarks += [f"epoch {each.leader_epoch}"] if each.leader_epoch >= 0 else []
-                    self._say(found.name, exchange, "leader", words(text, remarks))
+                    self._say(found.name, exchange, "leader", with_remarks(text, remarks))
                 if each.leader_epoch >= part.epoch:
                     part.leader, part.epoch = each.leader_id, each.leader_epoch
 
@@ -228,7 +228,7 @@ class TopicStory:
             remarks += [count_text(replicas, "replica")] if replicas > 1 else []
             remarks += [self._setting(config.name, config.value) for config in each.configs]
             what = "only checked" if exchange.request.validate_only else "created"
-            self._administer(exchange, each.name, words(f"is {what}", remarks), result)
+            self._administer(exchange, each.name, with_remarks(f"is {what}", remarks), result)
 
     def on_deletion(self, exchange: ObservedExchange) -> None:
         """Add the topics that DeleteTopics deletes."""
@@ -268,7 +268,7 @@ class TopicStory:
                     continue
                 self._note(found, each.partition_index, start=each.low_watermark)
                 text = f"partition {each.partition_index} begins at offset {each.low_watermark}"
-                self._say(topic.name, exchange, "records", words(text, ["DeleteRecords"]))
+                self._say(topic.name, exchange, "records", with_remarks(text, ["DeleteRecords"]))
 
     def _administer(self, exchange: ObservedExchange, name: str, text: str, result: Any) -> None:
         found = self._topic(name)
@@ -336,7 +336,7 @@ class TopicStory:
                 exchange.response_time,
                 "error",
                 topic.name,
-                words(text, _by(exchange)),
+                with_remarks(text, _by(exchange)),
                 "",
                 None,
                 dict(details),
@@ -346,8 +346,9 @@ class TopicStory:
     def _say(self, name: str, exchange: ObservedExchange, kind: str, text: str) -> None:
         remarks = _by(exchange) if kind != "leader" else []
         details = {"client": exchange.client_id or None}
+        text = with_remarks(text, remarks)
         self.events.add(
-            Event(exchange.response_time, kind, name, words(text, remarks), "", None, dict(details))
+            Event(exchange.response_time, kind, name, text, "", None, dict(details))
         )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kraftwire.decode.body.capture_context import TopicNames
-from kraftwire.decode.text import count_text, duration_text, listed, size_text, words
+from kraftwire.decode.text import count_text, duration_text, listed, size_text, with_remarks
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.events import Event, Events
 from kraftwire.story.observed_exchange import ObservedExchange, produced_records
@@ -128,7 +128,7 @@ class TransactionStory:
         self._learn(known, response.producer_id, response.producer_epoch)
         text = f"gets producer {response.producer_id} epoch {response.producer_epoch}"
         details = {"producerId": response.producer_id, "producerEpoch": response.producer_epoch}
-        self._say(known, exchange.response_time, "producer", words(text, remarks), details)
+        self._say(known, exchange.response_time, "producer", with_remarks(text, remarks), details)
 
     def on_partitions(self, exchange: ObservedExchange) -> None:
         """Add the partitions of AddPartitionsToTxn, sent by a producer or by a broker for it."""
@@ -283,7 +283,8 @@ class TransactionStory:
             return
         self._flush(known)
         verb = "aborts" if ending == "aborted" else "is aborted by the coordinator"
-        text = words(f"{verb} after {duration_text(current.seconds(time))}", _content(current))
+        text = f"{verb} after {duration_text(current.seconds(time))}"
+        text = with_remarks(text, _content(current))
         self._say(known, time, "abort", text, {"seconds": current.seconds(time)})
 
     def _count(self, known: TransactionalId, current: Transaction, now: float) -> None:
@@ -304,7 +305,7 @@ class TransactionStory:
             self._flush(known)
             if known.current is not None:
                 current = known.current
-                text = words("leaves a transaction open", _content(current))
+                text = with_remarks("leaves a transaction open", _content(current))
                 self._say(known, current.start, "open", text, {})
                 known.ended["open"] += 1
                 self.transactions.append(current)
@@ -325,7 +326,7 @@ class TransactionStory:
         known.commits, known.commit_count = [], 0
         if count == 1:
             seconds = first.seconds(known.commit_end)
-            text = words(f"commits after {duration_text(seconds)}", _content(first))
+            text = with_remarks(f"commits after {duration_text(seconds)}", _content(first))
             time = first.end or first.start
         else:
             seconds = max(0.0, known.commit_end - first.start)

@@ -24,11 +24,11 @@ _MAGIC = 2
 
 
 def wait_ms(
-    request: Any, response: Any, *, asked_ms: float, latency_ms: float
+    request: Any, response: Any, *, request_ms: float, latency_ms: float
 ) -> tuple[float, bool]:
     """How long an answered Fetch was parked, and whether the rest is known to be service.
 
-    Units: milliseconds; `asked_ms` since the epoch. `request` and `response` are the bodies.
+    Units: milliseconds; `request_ms` since the epoch. `request` and `response` are the bodies.
     """
     limit = min(latency_ms, float(request.max_wait_ms))
     if response.error_code or limit <= 0:
@@ -43,7 +43,7 @@ def wait_ms(
                 time = _made(records)
                 made = time if made is None else min(made, time)
     if made is not None:
-        return min(max(made - asked_ms, 0.0), limit), True
+        return min(max(made - request_ms, 0.0), limit), True
     return (0.0, True) if has_error else (limit, False)
 
 
@@ -150,11 +150,11 @@ class Facts:
         latency = max(latency, 0.0)
         if self.api_key not in FETCH_APIS:
             return 0.0, latency
-        asked, answered = self.request_body, self.response_body
-        if asked is None or answered is None:
+        request, response = self.request_body, self.response_body
+        if request is None or response is None:
             return None, None
-        asked_ms = self.request_frame.frame.time_ns / _NS_PER_MS
-        wait, is_known = wait_ms(asked, answered, asked_ms=asked_ms, latency_ms=latency)
+        request_ms = self.request_frame.frame.time_ns / _NS_PER_MS
+        wait, is_known = wait_ms(request, response, request_ms=request_ms, latency_ms=latency)
         return wait, latency - wait if is_known else None
 
     @property
@@ -212,6 +212,6 @@ class _Pairs(WholePaired):
         self.found: list[Exchange] = []
 
     def exchange(
-        self, asked: DecodedFrame | None, answered: DecodedFrame | None, is_awaited: bool, /
+        self, request: DecodedFrame | None, response: DecodedFrame | None, is_awaited: bool, /
     ) -> None:
-        self.found.append(Exchange(asked, answered, is_awaited))
+        self.found.append(Exchange(request, response, is_awaited))

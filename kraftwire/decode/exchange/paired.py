@@ -182,11 +182,11 @@ class Paired(Sink, Generic[T]):
         """Take the next frame and its body; `decoded` is None where the body was read quickly."""
         request = frame.request
         if frame.direction == "request":
-            kept = self.ask(frame, body, decoded)
+            kept = self.keep_request(frame, body, decoded)
             if kept is None:
                 return
             if request is None or not request.has_response:
-                self.unanswered(kept, False)
+                self.take_unanswered(kept, False)
                 return
             self._keep(frame, request, kept)
             return
@@ -197,7 +197,7 @@ class Paired(Sink, Generic[T]):
                 self._report_unanswered()
             if found.__class__ is SkippedRequest:
                 found = self._decoded(found)
-        self.answer(cast("T | None", found), frame, body, decoded)
+        self.take_response(cast("T | None", found), frame, body, decoded)
 
     def _keep(self, frame: Frame, request: Request, kept: T) -> None:
         weight = self.weight(frame, kept) if self._is_weighed else 1
@@ -207,24 +207,24 @@ class Paired(Sink, Generic[T]):
 
     def _report_unanswered(self) -> None:
         for each in self._pending.skipped():
-            self.unanswered(self._decoded(each), True)
+            self.take_unanswered(self._decoded(each), True)
 
     def finish(self) -> None:
         """Report the requests that never got a response."""
         for each in self._pending.rest():
-            self.unanswered(self._decoded(each), True)
+            self.take_unanswered(self._decoded(each), True)
 
     def weight(self, frame: Frame, _kept: T | None, /) -> int:
         """Estimate the memory of a request that is kept whole. Units: bytes."""
         return frame.size + _OBJECT_BYTES
 
-    def ask(
+    def keep_request(
         self, frame: Frame, body: Message | None, decoded: DecodedFrame | None, /
     ) -> T | None:
         """Take a request; returns what is kept of it, None if its response is not awaited."""
         raise NotImplementedError
 
-    def answer(
+    def take_response(
         self,
         request: T | None,
         frame: Frame,
@@ -235,7 +235,7 @@ class Paired(Sink, Generic[T]):
         """Take a response with what was kept of its request, None if that is not known."""
         raise NotImplementedError
 
-    def unanswered(self, request: T, is_awaited: bool, /) -> None:
+    def take_unanswered(self, request: T, is_awaited: bool, /) -> None:
         """Take a request without a response, because it wants none or gets none."""
         raise NotImplementedError
 
@@ -305,7 +305,7 @@ class Paired(Sink, Generic[T]):
             decoded = decoded or self._later(frame, request.number)
             _ = decoded.findings
             body = decoded.body
-        return cast("T", self.ask(frame, body, decoded))
+        return cast("T", self.keep_request(frame, body, decoded))
 
     def time_of(self, _request: T, /) -> int:
         """Return the time of a request by what was kept of it, for `note_shown`, else -1.
@@ -376,7 +376,7 @@ class WholePaired(Paired[DecodedFrame]):
         """Take the next frame; its body is decoded on first use."""
         self.take(decoded.frame, None, decoded)
 
-    def ask(
+    def keep_request(
         self, _frame: Frame, _body: Message | None, decoded: DecodedFrame | None, /
     ) -> DecodedFrame | None:
         """Hold a request back; of older ones only the bytes are kept if there are many."""
@@ -384,7 +384,7 @@ class WholePaired(Paired[DecodedFrame]):
             self._cache.hold(decoded)
         return decoded
 
-    def answer(
+    def take_response(
         self,
         request: DecodedFrame | None,
         _frame: Frame,
@@ -397,7 +397,7 @@ class WholePaired(Paired[DecodedFrame]):
             self._cache.release(request)
         self.exchange(request, decoded, True)
 
-    def unanswered(self, request: DecodedFrame, is_awaited: bool, /) -> None:
+    def take_unanswered(self, request: DecodedFrame, is_awaited: bool, /) -> None:
         """Take a request without a response."""
         self._cache.release(request)
         self.exchange(request, None, is_awaited)

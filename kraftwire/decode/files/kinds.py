@@ -269,6 +269,6 @@ def _is_tar(head: bytes) -> bool:
     if head[_TAR_MAGIC] != b"ustar" or len(head) < _TAR_HEADER_SIZE:
         return False
     header = bytearray(head[:_TAR_HEADER_SIZE])
-    told = bytes(header[_TAR_CHECKSUM]).strip(b" \0")
+    stated = bytes(header[_TAR_CHECKSUM]).strip(b" \0")
     header[_TAR_CHECKSUM] = b" " * 8
-    return told.isdigit() and told == b"%0*o" % (len(told), sum(header))
+    return stated.isdigit() and stated == b"%0*o" % (len(stated), sum(header))

@@ -53,7 +53,7 @@ class LineFilter:
         Raises: UsageError if there is a filter that looks at requests and responses.
         """
         options = self._options
-        asked = {
+        given = {
             "--api": options.api,
             "--api-version": options.api_version,
             "--client-id": options.client_id,
@@ -61,14 +61,14 @@ class LineFilter:
             "--error": options.error,
             "--min-latency": options.min_latency_ms is not None,
         }
-        names = [name for name, is_asked in asked.items() if is_asked]
+        names = [name for name, is_given in given.items() if is_given]
         if names:
             raise UsageError(f"{', '.join(names)}: {file} is not a capture and holds no requests")
 
     def ensure_for_captures(self, file: object) -> None:
         """Refuse filters that no frame can answer. Raises: UsageError for a filter of records."""
-        asked = {"--offset": self._options.offset, "--key": self._options.key}
-        names = [name for name, values in asked.items() if values]
+        given = {"--offset": self._options.offset, "--key": self._options.key}
+        names = [name for name, values in given.items() if values]
         if names:
             raise UsageError(f"{', '.join(names)}: {file} is not a log file")
 

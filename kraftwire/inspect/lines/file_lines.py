@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from kraftwire.decode.files.report import FileLine
-from kraftwire.decode.text import utc_text, words
+from kraftwire.decode.text import utc_text, with_remarks
 from kraftwire.inspect.values import cut
 
 __all__ = ["FileLines"]
@@ -81,7 +81,7 @@ def _remarks(data: dict[str, Any]) -> list[str]:
                 subjects.setdefault(found, {})[subject] = None
     for name, count in types.items():
         text = name if count == 1 else f"{count} {name}"
-        remarks.append(words(text, _first(list(subjects.get(name, ())))))
+        remarks.append(with_remarks(text, _first(list(subjects.get(name, ())))))
     return remarks
 
 

@@ -80,7 +80,7 @@ class LineWriter(QuickPaired[_KeptRequest]):
         super().finish()
         self._flush()
 
-    def ask(
+    def keep_request(
         self, frame: Frame, body: Message | None, decoded: DecodedFrame | None, /
     ) -> _KeptRequest:
         """Return what the line of an exchange needs of its request."""
@@ -90,7 +90,7 @@ class LineWriter(QuickPaired[_KeptRequest]):
             facts = self._facts(self._request_text(body, decoded)) + findings
         return frame.time_ns, self._place(frame), frame.size, facts, frame.connection
 
-    def answer(
+    def take_response(
         self,
         request: _KeptRequest | None,
         frame: Frame,
@@ -118,7 +118,7 @@ class LineWriter(QuickPaired[_KeptRequest]):
         error = self._error(codes) if codes else "-"
         self._put(self._line(frame.time_ns, place, (sizes, latency_text, error, facts)))
 
-    def unanswered(self, request: _KeptRequest, is_awaited: bool, /) -> None:
+    def take_unanswered(self, request: _KeptRequest, is_awaited: bool, /) -> None:
         """Write the line of a request that gets no response."""
         self._write_request(request, " [no response]" if is_awaited and request[-1] else "")
 

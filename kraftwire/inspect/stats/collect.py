@@ -69,7 +69,7 @@ class StatsCollector(QuickPaired[_KeptRequest]):
         version = -1 if frame.api_version is None else frame.api_version
         return self.exchanges.row(name, version, _NO_CLIENT if client_id is None else client_id)
 
-    def ask(
+    def keep_request(
         self, frame: Frame, body: Message | None, _decoded: DecodedFrame | None, /
     ) -> _KeptRequest | None:
         """Count a request; return what its response needs of it."""
@@ -88,11 +88,11 @@ class StatsCollector(QuickPaired[_KeptRequest]):
         is_held = body is not None and is_held_for_members(frame.api_key, body)
         return _KeptRequest(row, frame.time_ns, fetch, is_held)
 
-    def unanswered(self, request: _KeptRequest, _is_awaited: bool, /) -> None:
+    def take_unanswered(self, request: _KeptRequest, _is_awaited: bool, /) -> None:
         """Count a request that gets no response."""
         request.row.without_response += 1
 
-    def answer(
+    def take_response(
         self,
         request: _KeptRequest | None,
         frame: Frame,
@@ -158,7 +158,7 @@ class StatsCollector(QuickPaired[_KeptRequest]):
             return queued, True
         request_ms = request.time_ns / _NS_PER_MS + queued
         wait, is_known = wait_ms(
-            request.fetch, body, asked_ms=request_ms, latency_ms=latency - queued
+            request.fetch, body, request_ms=request_ms, latency_ms=latency - queued
         )
         return queued + wait, is_known
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kraftwire.decode.files.kinds import FileKind, partition_of
 from kraftwire.decode.files.report import FileLine
-from kraftwire.decode.text import size_text, utc_text, words
+from kraftwire.decode.text import size_text, utc_text, with_remarks
 from kraftwire.inspect.tables import Table
 from kraftwire.limits import STATS_ROWS_MAX
 from kraftwire.records.reader import Batch
@@ -113,7 +113,7 @@ def partitions_table(logs: PartitionTable) -> Table:
                 f"{row.records:,}",
                 size_text(row.size),
                 f"{row.first_offset}-{row.last_offset}" if row.batches else "",
-                ", ".join(words(codec, [f"{n:,}"]) for codec, n in codecs),
+                ", ".join(with_remarks(codec, [f"{n:,}"]) for codec, n in codecs),
                 " to ".join(utc_text(each)[:_SECONDS] for each in times if each is not None),
                 ", ".join(remarks),
             )

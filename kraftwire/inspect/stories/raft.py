@@ -399,7 +399,7 @@ class RaftWriter(Paired[_KeptRequest]):
         if frame.api_key is not None and frame.correlation_id is not None:
             self._clusters.on_frame(_observed_frame(frame, None))
 
-    def ask(
+    def keep_request(
         self, frame: Frame, body: Message | None, _decoded: DecodedFrame | None, /
     ) -> _KeptRequest | None:
         """Add a request to the story; return what its response needs of it."""
@@ -408,7 +408,7 @@ class RaftWriter(Paired[_KeptRequest]):
         self._clusters.on_frame(observed)
         return None if observed.body is None else _KeptRequest(observed.body, frame.time, api)
 
-    def answer(
+    def take_response(
         self,
         kept: _KeptRequest | None,
         frame: Frame,
@@ -425,7 +425,7 @@ class RaftWriter(Paired[_KeptRequest]):
                 observed.body = response_inside(body, kept.api)
         self._clusters.on_frame(observed)
 
-    def unanswered(self, kept: _KeptRequest, _is_awaited: bool, /) -> None:
+    def take_unanswered(self, kept: _KeptRequest, _is_awaited: bool, /) -> None:
         """Do nothing: the request was added when it was sent."""
 
     def _unwrap(self, observed: ObservedFrame) -> Api | None:

@@ -63,7 +63,7 @@ class StoryWriter(QuickPaired[ObservedExchange]):
 
     # -- frames --------------------------------------------------------------------------------
 
-    def ask(
+    def keep_request(
         self, frame: Frame, body: Message | None, _decoded: DecodedFrame | None, /
     ) -> ObservedExchange | None:
         """Add a request; return it to be kept until its response."""
@@ -77,7 +77,7 @@ class StoryWriter(QuickPaired[ObservedExchange]):
             self.on_request(exchange)
         return exchange
 
-    def answer(
+    def take_response(
         self,
         kept: ObservedExchange | None,
         frame: Frame,
@@ -101,7 +101,7 @@ class StoryWriter(QuickPaired[ObservedExchange]):
         own = super().weight(frame, kept)
         return own if kept is None or kept.request is None else own + objects_of(kept.request)
 
-    def unanswered(self, kept: ObservedExchange, _is_awaited: bool, /) -> None:
+    def take_unanswered(self, kept: ObservedExchange, _is_awaited: bool, /) -> None:
         """Add a request that gets no response."""
         self.on_unanswered(kept)
 

@@ -16,7 +16,7 @@ from kraftwire.decode.body.capture_context import TopicNames
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.decode.files.report import FileLine
-from kraftwire.decode.text import count_text, utc_text, words
+from kraftwire.decode.text import count_text, utc_text, with_remarks
 from kraftwire.inspect.exchange_blocks import ExchangeWriter
 from kraftwire.inspect.payload import payload_of
 from kraftwire.inspect.values import cut, value_text
@@ -167,7 +167,7 @@ def batch_text(batch: dict[str, Any]) -> str:
         f"leader epoch {batch['partitionLeaderEpoch']}, {batch['size']:,} bytes, "
         f"{utc_text(batch['maxTimestamp'])}"
     )
-    return words(text, remarks)
+    return with_remarks(text, remarks)
 
 
 def _size(size: int) -> str:

@@ -55,9 +55,9 @@ class Exchange:
             return 0
         if request.body is None or response.body is None:
             return None
-        asked_ms, latency_ms = self.frame.time_ns / _NS_PER_MS, latency / _NS_PER_MS
+        request_ms, latency_ms = self.frame.time_ns / _NS_PER_MS, latency / _NS_PER_MS
         wait, is_known = wait_ms(
-            request.body, response.body, asked_ms=asked_ms, latency_ms=latency_ms
+            request.body, response.body, request_ms=request_ms, latency_ms=latency_ms
         )
         return min(round(wait * _NS_PER_MS), latency) if is_known or wait else None
 

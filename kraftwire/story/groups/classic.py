@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kraftwire.decode.text import count_text, duration_text, listed, words
+from kraftwire.decode.text import count_text, duration_text, listed, with_remarks
 from kraftwire.protocol.error_codes import ErrorCode, error_name
 from kraftwire.story.events import Event
 from kraftwire.story.groups.members import REASONS_MAX, Groups, because
@@ -158,7 +158,7 @@ class ClassicGroups:
                 member = group.instances.get(instance_id)
             if member is None or not member.is_there:
                 continue
-            text = words("leaves", [reason] if reason else [])
+            text = with_remarks("leaves", [reason] if reason else [])
             self._groups.leave(group, member, exchange.request_time, reason or "left", text)
             self._begin(group, exchange.request_time, f"{member.label} leaves")
 
@@ -206,7 +206,7 @@ class ClassicGroups:
             "leader": each.leader, "protocol": each.protocol,
         }
         event = Event(
-            each.start, "rebalance", group.id, words(text, remarks), "", each.number, details
+            each.start, "rebalance", group.id, with_remarks(text, remarks), "", each.number, details
         )
         self._groups.events.add(event)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from kraftwire.decode.body.capture_context import TopicNames
-from kraftwire.decode.text import count_text, duration_text, listed, words
+from kraftwire.decode.text import count_text, duration_text, listed, with_remarks
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.events import Event
 from kraftwire.story.groups.members import REASONS_MAX, Groups, because
@@ -187,7 +187,7 @@ class HeartbeatGroups:
         text = f"epoch {each.number} is reached{took}{because(each.reasons)}"
         details = {"seconds": each.seconds, "reasons": each.reasons, "members": each.size}
         event = Event(
-            each.start, "rebalance", group.id, words(text, remarks), "", each.number, details
+            each.start, "rebalance", group.id, with_remarks(text, remarks), "", each.number, details
         )
         self._groups.events.add(event)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kraftwire.decode.text import duration_text, listed, words
+from kraftwire.decode.text import duration_text, listed, with_remarks
 from kraftwire.story.events import Event, Events
 from kraftwire.story.groups.model import Generation, Group, Kind, Member
 from kraftwire.story.observed_exchange import ObservedExchange
@@ -94,7 +94,7 @@ class Groups:
         group.members[id] = member
         if instance_id:
             group.instances[instance_id] = member
-        text = words(f"{verb} from {member.host}", [*_who(member), *remarks])
+        text = with_remarks(f"{verb} from {member.host}", [*_who(member), *remarks])
         self.say(group, member, time, "join" if verb == "joins" else "present", text, memberId=id)
         return member
 
@@ -130,7 +130,7 @@ class Groups:
         if ended is not None and ended <= time:
             remarks.append(f"its connection ended {duration_text(time - ended)} before")
         self._end(member, time, VANISHED)
-        text = words("is given up by the group", remarks)
+        text = with_remarks("is given up by the group", remarks)
         seconds = time - member.last_seen
         self.say(group, member, time, "gone", text, silentSeconds=seconds)
 

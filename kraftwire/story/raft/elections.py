@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from kraftwire.decode.text import duration_text, listed, words
+from kraftwire.decode.text import duration_text, listed, with_remarks
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 from kraftwire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from kraftwire.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
@@ -135,7 +135,7 @@ def _text(each: Round) -> str:
     if each.reason:
         text += f", {each.reason}"
     refused = [
-        words(str(voter), _refusal(answer))
+        with_remarks(str(voter), _refusal(answer))
         for voter, answer in each.answers.items()
         if answer.time is not None and not answer.is_granted
     ]
@@ -336,7 +336,7 @@ class Leaders:
             "startOffset": known.start_offset,
             "seenIn": known.seen_in,
         }
-        text = words(text, remarks)
+        text = with_remarks(text, remarks)
         return Event(known.time, "leader", text, known.epoch, known.leader, details)
 
     def _resignation(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kraftwire.decode.body.secrets import REDACTED, is_secret_config, is_secret_value
-from kraftwire.decode.text import count_text, listed, words
+from kraftwire.decode.text import count_text, listed, with_remarks
 from kraftwire.errors import WireError
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 from kraftwire.messages.partition_record import PartitionRecord
@@ -90,7 +90,7 @@ class Topics:
         remarks = [count_text(known.partitions, "partition")]
         if known.replicas > 1:
             remarks.append(count_text(known.replicas, "replica"))
-        return words(topic, remarks + known.configs)
+        return with_remarks(topic, remarks + known.configs)
 
 
 def highlight(
@@ -133,7 +133,7 @@ def _register_broker(record: Any) -> str:
     remarks = [_endpoints(record)]
     if record.rack:
         remarks.append(f"rack {record.rack}")
-    return words(f"{record.broker_id} registers", remarks)
+    return with_remarks(f"{record.broker_id} registers", remarks)
 
 
 def _registration_change(record: Any) -> str | None:
@@ -169,7 +169,7 @@ _WORDS: dict[str, tuple[str, Callable[[Any], str | None]]] = {
     "KRaftVersionRecord": ("feature", lambda r: f"kraft.version={r.kraft_version}"),
     "RegisterBrokerRecord": ("broker", _register_broker),
     "RegisterControllerRecord": (
-        "controller", lambda r: words(f"{r.controller_id} registers", [_endpoints(r)])
+        "controller", lambda r: with_remarks(f"{r.controller_id} registers", [_endpoints(r)])
     ),
     "RemoveUserScramCredentialRecord": ("user", lambda r: f"{_scram(r)} is removed"),
     "TopicRecord": ("topic", lambda r: str(r.name)),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kraftwire.decode.text import count_text, duration_text, ids_text, words
+from kraftwire.decode.text import count_text, duration_text, ids_text, with_remarks
 from kraftwire.story.raft.model import Event
 
 __all__ = ["fold_repetitions"]
@@ -87,7 +87,7 @@ def _events(repetition: _Repetition) -> Iterator[Event]:
     remarks = [f"{count_text(count, 'time')} in {duration_text(last.time - first.time)}"]
     if last.epoch is not None and last.epoch != first.epoch:
         remarks.append(f"up to epoch {last.epoch}")
-    text = words(_without_count(first), remarks)
+    text = with_remarks(_without_count(first), remarks)
     details = {**first.details, "count": count, "until": last.time}
     yield replace(first, text=text, details=details)
 
@@ -125,6 +125,7 @@ def _arrived(run: list[Event]) -> Iterator[Event]:
     if offsets[0] != offsets[-1]:
         at = f"offsets {offsets[0]} to {offsets[-1]}"
     kind = run[0].details["kind"]
-    text = words(f"{kind}s {ids_text(nodes)} begin to fetch at {at}", [count_text(len(run), kind)])
+    text = f"{kind}s {ids_text(nodes)} begin to fetch at {at}"
+    text = with_remarks(text, [count_text(len(run), kind)])
     details = {**run[0].details, "nodes": nodes, "count": len(run), "until": run[-1].time}
     yield Event(run[0].time, "fetch", text, None, None, details)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kraftwire.decode.files.kinds import parse_file_name
-from kraftwire.decode.text import count_text, duration_text, listed, size_text, words
+from kraftwire.decode.text import count_text, duration_text, listed, size_text, with_remarks
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX, RAFT_PENDING_COUNT_MAX
 from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
@@ -115,7 +115,8 @@ class SnapshotFiles:
                 "size": first.size,
             }
             time = first.written or start
-            yield Event(time, "snapshot-written", words(text, remarks), id.epoch, node, details)
+            text = with_remarks(text, remarks)
+            yield Event(time, "snapshot-written", text, id.epoch, node, details)
 
     def _begin(self, file: str) -> None:
         self._file, self._current = file, None
@@ -150,7 +151,7 @@ def _reached_event(name: str, files: list[_Snapshot], start: float) -> Event:
         "voters": first.voters,
         "files": sorted(each.file for each in files),
     }
-    text = words(f"{_label(name)} reaches to here", remarks)
+    text = with_remarks(f"{_label(name)} reaches to here", remarks)
     return Event(first.reached or start, "snapshot-file", text, id.epoch, None, details)
 
 
@@ -274,7 +275,7 @@ class Downloads:
             text, remarks = f"has dropped its log before offset {offset}", []
         remarks.append("what was before is in a snapshot")
         details = {"logStart": offset, "before": known}
-        event = Event(time, "log-start", words(text, remarks), epoch, leader, details)
+        event = Event(time, "log-start", with_remarks(text, remarks), epoch, leader, details)
         self._events.append(event)
 
     # -- FetchSnapshot -------------------------------------------------------------------------
@@ -350,7 +351,7 @@ def _instruction_event(each: _Instruction) -> Event:
         remarks.append(f"the leader's log begins at {each.log_start}")
     if each.count > 1:
         remarks.append(count_text(each.count, "time"))
-    text = words(f"is told to load snapshot {each.snapshot} first", remarks)
+    text = with_remarks(f"is told to load snapshot {each.snapshot} first", remarks)
     details = {
         "endOffset": each.snapshot.end_offset,
         "snapshotEpoch": each.snapshot.epoch,
@@ -384,7 +385,7 @@ def _download_event(each: _Download, *, is_given_up: bool) -> Event:
         "seconds": each.end - each.start,
         "error": error_name(each.error),
     }
-    return Event(each.start, "snapshot", words(head, parts), None, each.replica, details)
+    return Event(each.start, "snapshot", with_remarks(head, parts), None, each.replica, details)
 
 
 def _amount(each: _Download) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from kraftwire.capture.connections.frame_queue import Ending
 from kraftwire.decode.body.capture_context import METADATA_TOPIC, METADATA_TOPIC_ID
-from kraftwire.decode.text import duration_text, words
+from kraftwire.decode.text import duration_text, with_remarks
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest
 from kraftwire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
@@ -312,7 +312,7 @@ class Timeline:
             kind = "broker" if self._nodes.kinds.get(each.node) == "broker" else "observer"
             if each.node in self._voters.voters_at(each.first_fetch):
                 kind = "voter"
-            text = words(f"begins to fetch at offset {each.first_offset}", [kind])
+            text = with_remarks(f"begins to fetch at offset {each.first_offset}", [kind])
             details = {"offset": each.first_offset, "kind": kind}
             yield Event(each.first_fetch, "fetch", text, None, each.node, details)
 
@@ -341,7 +341,7 @@ class Timeline:
         span = "for good"
         if silence.end is not None:
             span = f"for {duration_text(silence.end - silence.start)}"
-        text = words(f"{'leader ' if led else ''}falls silent {span}", remarks)
+        text = with_remarks(f"{'leader ' if led else ''}falls silent {span}", remarks)
         seconds = None if silence.end is None else silence.end - silence.start
         details = {
             "seconds": seconds,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kraftwire.decode.text import count_text, duration_text, listed, words
+from kraftwire.decode.text import count_text, duration_text, listed, with_remarks
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX, RAFT_PENDING_COUNT_MAX
 from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest
 from kraftwire.messages.describe_quorum_response import ReplicaState
@@ -125,7 +125,7 @@ class Voters:
             text = f"voters are {listed(sorted(self.voters))} again"
             remarks = [f"the VotersRecord at offset {sets[0].offset} was taken back"]
             details = {"voters": sorted(self.voters), "offset": sets[0].offset}
-            event = Event(time, "voters-undone", words(text, remarks), epoch, None, details)
+            event = Event(time, "voters-undone", with_remarks(text, remarks), epoch, None, details)
             self._undone.append(event)
 
     # -- events --------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class Voters:
             "committed": each.committed,
             "isUndone": each.is_undone,
         }
-        text = words(f"voters are {listed(now)}", remarks)
+        text = with_remarks(f"voters are {listed(now)}", remarks)
         return Event(each.time, "voters", text, None, None, details)
 
     def _version_event(self, each: _Version) -> Event:
@@ -167,7 +167,7 @@ class Voters:
             "committed": each.committed,
             "isUndone": each.is_undone,
         }
-        text = words(f"kraft.version is {each.level}", remarks)
+        text = with_remarks(f"kraft.version is {each.level}", remarks)
         return Event(each.time, "kraft-version", text, None, None, details)
 
     def _fate(self, each: VoterSet | _Version) -> Iterator[str]:
@@ -340,7 +340,7 @@ def _event(change: _Change) -> Event:
     text = f"{change.text}, {route}: {outcome}"
     if change.count > 1:
         lasted = duration_text(change.last_start - change.start)
-        text = words(text, [f"{count_text(change.count, 'time')} in {lasted}"])
+        text = with_remarks(text, [f"{count_text(change.count, 'time')} in {lasted}"])
     return Event(change.start, _KINDS[change.kind], text, None, change.voter, details)
 
 
@@ -355,5 +355,5 @@ def _outcome(change: _Change) -> tuple[str, dict[str, Any]]:
     }
     text = "done" if change.is_waiting else "in the log"
     if change.error:
-        text = words(error_name(change.error), [change.message] if change.message else [])
+        text = with_remarks(error_name(change.error), [change.message] if change.message else [])
     return f"{text} after {duration_text(took)}", details

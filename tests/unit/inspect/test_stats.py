@@ -144,8 +144,8 @@ def test_a_wait_is_never_longer_than_the_latency_or_the_limit() -> None:
         ]
     )
     requested = FetchRequest(max_wait_ms=500)
-    assert wait_ms(requested, returned, asked_ms=1_000_000, latency_ms=40)[0] == 40
-    assert wait_ms(requested, returned, asked_ms=1_000_000, latency_ms=900)[0] == 500
+    assert wait_ms(requested, returned, request_ms=1_000_000, latency_ms=40)[0] == 40
+    assert wait_ms(requested, returned, request_ms=1_000_000, latency_ms=900)[0] == 500
 
 
 def test_counts_sizes_and_missing_answers_add_up() -> None:
