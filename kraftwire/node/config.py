@@ -128,6 +128,7 @@ def load(path: str, overrides: Iterable[str] = ()) -> NodeConfig:
     controllers = _read_controller_listeners(settings, bare, is_raft_readme)
     names = [endpoint.listener for endpoint in bare]
     config_listeners.check_protocols(settings, names, list(controllers))
+    config_listeners.check_authorization(settings)
     voters = _read_voters(settings, controllers[0])
     servers = config_listeners.read_servers(
         settings, "controller.quorum.bootstrap.servers", controllers[0]

@@ -15,6 +15,8 @@ from kraftwire.errors import UsageError
 from kraftwire.node.settings import Settings
 from kraftwire.raft.voters import Endpoint
 
+_AUTHORIZATION = ("authorizer.class.name", "super.users")
+
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 WILDCARDS = ("", "0.0.0.0", "::")
 
@@ -112,6 +114,18 @@ def check_protocols(settings: Settings, listeners: list[str], controllers: list[
     between = settings.text("security.inter.broker.protocol")
     if between and between.upper() != "PLAINTEXT":
         raise settings.refuse("security.inter.broker.protocol", "PLAINTEXT")
+
+
+def check_authorization(settings: Settings) -> None:
+    """Refuse properties that restrict who may do what: a node here has no authorizer.
+
+    A node that ignored them would let everybody in. An empty class name means none, as in Kafka.
+    Raises: UsageError.
+    """
+    for key in _AUTHORIZATION:
+        if settings.is_set(key) and settings.text(key):
+            why = "no value, because this node has no authorizer and would let everybody in"
+            raise settings.refuse(key, why)
 
 
 def host_name() -> str:

@@ -153,6 +153,23 @@ def test_a_listener_with_tls_or_sasl_is_never_served_in_plain_text(
         combined(tmp_path, *overrides)
 
 
+@pytest.mark.parametrize(
+    "override",
+    [
+        "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users=User:admin",
+    ],
+)
+def test_a_node_does_not_start_without_the_authorizer_that_it_is_told_to_use(
+    tmp_path: Path, override: str
+) -> None:
+    """It would let everybody in, on every listener."""
+    key = override.partition("=")[0]
+    with pytest.raises(UsageError, match=rf"{key}=.*no authorizer and would let everybody in"):
+        combined(tmp_path, override)
+    combined(tmp_path, f"{key}=")
+
+
 def test_a_broker_may_not_be_a_voter(tmp_path: Path) -> None:
     """R-CONF-2: a node without the controller role would vote although it is not meant to."""
     with pytest.raises(UsageError, match="no entry for this node"):
