@@ -1,4 +1,4 @@
-"""Describing the quorum: DescribeQuorum of versions 0 to 2.
+"""Describing the quorum: the answer to DescribeQuorum.
 
 Only the leader knows how far every replica has come; other nodes name the leader.
 

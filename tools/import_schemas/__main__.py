@@ -3,6 +3,7 @@
 python -m tools.import_schemas                 the releases that schemas/SOURCE.json names
 python -m tools.import_schemas --add 4.4.0     one more release
 python -m tools.import_schemas JAR...          from these jars, without Maven
+python -m tools.import_schemas --layout        the layout of files that were edited by hand
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from kraftwire.errors import UsageError
 from tools.import_schemas.jars import Release, read_releases
 from tools.import_schemas.maven import fetch_release
 from tools.import_schemas.merge import union_of_releases
+from tools.import_schemas.render import render_schema
 from tools.import_schemas.report import wire_changes
 from tools.import_schemas.schema import Message
 from tools.import_schemas.texts import apply_texts, collect_texts
@@ -35,6 +37,8 @@ _FIRST_RELEASES = ["4.3.1", "3.9.2"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 on success, 1 if --check finds differences, 2 for unusable input."""
     options = _options(arguments)
+    if options.layout:
+        return _lay_out(options.out)
     try:
         if options.jars and not options.shrink:
             _refuse_missing(options.jars, read_jars(options.out))
@@ -52,6 +56,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     changed = write_tree(options.out, files)
     used = ", ".join(release.version for release in releases)
     print(f"{len(files) - 1} schemas from Kafka {used}: {len(changed)} files changed")
+    return 0
+
+
+def _lay_out(folder: Path) -> int:
+    """Write every schema as an import would, with its facts and texts as they are."""
+    files = {
+        path: render_schema(message)
+        for name, message in read_tree(folder).items()
+        for path in folder.glob(f"*/{name}.json")
+    }
+    changed = [path for path, text in files.items() if path.read_text("utf-8") != text]
+    for path in changed:
+        path.write_text(files[path], "utf-8")
+    print(f"{len(changed)} files changed")
     return 0
 
 
@@ -85,6 +103,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--shrink", action="store_true", help="drop what is only in jars that are not named here"
+    )
+    parser.add_argument(
+        "--layout", action="store_true", help="only rewrite the files in their layout"
     )
     parser.add_argument("--check", action="store_true", help="write nothing, list differences")
     parser.add_argument("--out", type=Path, default=_ROOT / "schemas", help="default: schemas/")

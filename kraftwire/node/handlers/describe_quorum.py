@@ -1,4 +1,4 @@
-"""DescribeQuorum, versions 0 to 2: the leader's view of the quorum.
+"""DescribeQuorum: the leader's view of the quorum.
 
 A listener for clients passes the request on to the leader, as Kafka's brokers do. A controller's
 listener answers directly; a node that does not lead answers NOT_LEADER_OR_FOLLOWER with what it

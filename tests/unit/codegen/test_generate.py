@@ -110,33 +110,33 @@ def test_a_new_tagged_field_in_a_new_version_is_one_edit_away(
     schemas = tmp_path / "schemas"
     shutil.copytree(SCHEMAS, schemas)
     response = schemas / "rpc" / "DescribeQuorumResponse.json"
-    edit(response, '"validVersions": "0-2"', '"validVersions": "0-3"')
-    edit(response, '    { "name": "Nodes"', NEW_FIELD + '    { "name": "Nodes"')
-    edit(
-        schemas / "rpc" / "DescribeQuorumRequest.json",
-        '"validVersions": "0-2"',
-        '"validVersions": "0-3"',
-    )
+    newest = DescribeQuorumResponse.VERSIONS.high
+    now, then = (f'"validVersions": "0-{high}"' for high in (newest, newest + 1))
+    edit(response, now, then)
+    field = NEW_FIELD.replace("3+", f"{newest + 1}+")
+    edit(response, '    { "name": "Nodes"', field + '    { "name": "Nodes"')
+    edit(schemas / "rpc" / "DescribeQuorumRequest.json", now, then)
     assert main(["generate", "--schemas", str(schemas), "--target", str(package)]) == 0
     messages = imported(package)
-    assert messages.API_VERSIONS[55] == (0, 3)
+    assert messages.API_VERSIONS[55] == (0, newest + 1)
     new = messages.find("DescribeQuorumResponse")
     assert new is not DescribeQuorumResponse
-    check_round_trip(new)
+    check_round_trip(new, newest + 1)
     check_old_versions(new)
 
 
-def check_round_trip(new: Any) -> None:
+def check_round_trip(new: Any, version: int) -> None:
     """The new field survives, is left out at its default, and older versions refuse it."""
     named, plain = new(quorum_name="main"), new()
     for message in (named, plain):
-        data = message.encode(3)
-        assert new.decode(data, 3) == (message, len(data))
-        assert new.from_json(message.to_json(3), 3) == message
-    assert named.encode(3) == plain.encode(3)[:-1] + bytes.fromhex("010005056d61696e")
-    assert plain.encode(3) == plain.encode(2)
-    with pytest.raises(WireError, match=r"quorumName: version 2 cannot carry the field"):
-        named.encode(2)
+        data = message.encode(version)
+        assert new.decode(data, version) == (message, len(data))
+        assert new.from_json(message.to_json(version), version) == message
+    assert named.encode(version) == plain.encode(version)[:-1] + bytes.fromhex("010005056d61696e")
+    assert plain.encode(version) == plain.encode(version - 1)
+    refusal = f"quorumName: version {version - 1} cannot carry the field"
+    with pytest.raises(WireError, match=refusal):
+        named.encode(version - 1)
     assert "Name an operator gave the quorum" in [each.about for each in new.facts().root.fields]
 
 
@@ -285,12 +285,13 @@ def test_a_plan_can_be_explained(capsys: pytest.CaptureFixture[str]) -> None:
     """What is read in which versions, without reading templates."""
     assert main(["--explain", "DescribeQuorumResponse"]) == 0
     told = capsys.readouterr().out
+    versions = f"versions 0-{DescribeQuorumResponse.VERSIONS.high}"
     assert told.startswith(
-        "DescribeQuorumResponse: response, API key 55, versions 0-2, flexible 0+\n"
+        f"DescribeQuorumResponse: response, API key 55, {versions}, flexible 0+\n"
         "from schemas/rpc/DescribeQuorumResponse.json to "
         "kraftwire/messages/describe_quorum_response.py\n"
     )
-    assert "\nReplicaState, versions 0-2, Compact\n" in told
+    assert f"\nReplicaState, {versions}, Compact\n" in told
     assert "\n  if version >= 2:\n    unpack o.replica_id, o.replica_directory_id, " in told
     assert "\n  array current_voters Compact array ReplicaState\n" in told
 

@@ -5,9 +5,11 @@ tests/interop compares their facts with Kafka's jars.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from tests.support.vectors import vectors
+from tools.import_schemas.__main__ import main
 from tools.import_schemas.render import render_schema
 from tools.import_schemas.texts import collect_texts
 from tools.import_schemas.tree import FOLDERS, read_tree
@@ -20,7 +22,21 @@ def test_every_file_in_schemas_is_as_the_import_writes_it() -> None:
     """A hand-edited file keeps the layout, so that the next import shows only facts."""
     messages = read_tree(SCHEMAS)
     for path in [path for folder in FOLDERS for path in (SCHEMAS / folder).glob("*.json")]:
-        assert path.read_text(encoding="utf-8") == render_schema(messages[path.stem]), path
+        is_as_written = path.read_text(encoding="utf-8") == render_schema(messages[path.stem])
+        assert is_as_written, f"python -m tools.import_schemas --layout mends {path.name}"
+
+
+def test_the_layout_of_an_edited_file_is_mended(tmp_path: Path) -> None:
+    """Nobody has to find out by trial where a line ends."""
+    schemas = tmp_path / "schemas"
+    shutil.copytree(SCHEMAS, schemas)
+    path = schemas / "rpc" / "HeartbeatRequest.json"
+    text = path.read_text("utf-8")
+    edited = text.replace(",\n      ", ", ")
+    assert edited != text
+    path.write_text(edited, "utf-8")
+    assert main(["--layout", "--out", str(schemas)]) == 0
+    assert path.read_text("utf-8") == text
 
 
 def test_schemas_have_exactly_the_versions_that_kafka_can_write() -> None:
