@@ -116,6 +116,7 @@ class NodeContext:
         return self._driver.now_ms()
 
     async def answer(self, request: Request) -> Message | None:
+        """Answer a request by the handler of its API; None if its listener does not offer it."""
         handler = handlers.route(request)
         return None if handler is None else await handler(request, self)
 
