@@ -54,7 +54,8 @@ read.
   rest     how many bytes are left after the message
 
 Other keys are ignored. The answer to a bad line is {"name", "version",
-"error"}, and the run goes on. Exit code: 0 if every line was translated, 3 if
+"error"}, and the run goes on; such an answer, given as a line, is passed on.
+Exit code: 0 if every line was translated, 3 if
 one was not, 2 for wrong usage.
 
 Example:
@@ -122,6 +123,8 @@ def answer(action: str, line: bytes | bytearray | None) -> Answer:
         request = _parse(line)
         reply["name"] = _scalar(request.get("name"))
         reply["version"] = _scalar(request.get("version"))
+        if _GIVEN[action] not in request and isinstance(request.get("error"), str):
+            raise UsageError(request["error"])
         reply |= _ACTIONS[action](request)
     except KraftwireError as error:
         reply["error"] = str(error)
@@ -165,6 +168,8 @@ def _encode(request: Answer) -> Answer:
 
 
 _ACTIONS: dict[str, Callable[[Answer], Answer]] = {"decode": _decode, "encode": _encode}
+# A line without this that has an error is another command's answer, whose error is passed on.
+_GIVEN = {"decode": "hex", "encode": "json"}
 # For shell completion.
 message.actions = tuple(_ACTIONS)  # type: ignore[attr-defined]
 

@@ -210,6 +210,13 @@ def test_bad_lines_do_not_end_the_run() -> None:
     assert ["error" in reply for reply in replies] == [False, True, False, True, True, False]
 
 
+@pytest.mark.parametrize("action", ["decode", "encode"])
+def test_an_error_of_the_command_before_is_passed_on(action: str) -> None:
+    """In a pipe of two, the first one knows what is wrong."""
+    line = {"name": "VoteRequest", "version": 0, "error": "topics: the key is missing"}
+    assert command.answer(action, json.dumps(line).encode()) == line
+
+
 def test_lines_end_with_a_newline_only() -> None:
     """Other characters that Python treats as line ends may be in a JSON string."""
     text = "a\u2028b\x85c"
