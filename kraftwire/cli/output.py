@@ -27,11 +27,6 @@ def put_painted(*lines: str) -> None:
     _write(sys.stdout, [printable_painted(line) for line in lines])
 
 
-def put_ready(text: str) -> None:
-    """Write lines that a writer of the decode tool has made printable, ends included."""
-    sys.stdout.write(text)
-
-
 def say(*lines: str) -> None:
     """Print lines on standard error."""
     _write(sys.stderr, [printable(line) for line in lines])

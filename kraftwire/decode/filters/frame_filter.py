@@ -422,12 +422,6 @@ def is_wanted(names: Iterable[str], values: Iterable[str]) -> bool:
     return not wanted or any(_matches(name, wanted) for name in known)
 
 
-def is_wanted_api(key: int | None, values: Iterable[str]) -> bool:
-    """Whether an API is wanted by the values of an option, and not excluded."""
-    wanted, unwanted = map(_keys, _split(values))
-    return key not in unwanted and (not wanted or key in wanted)
-
-
 def _keys(texts: Iterable[str]) -> set[int]:
     """API keys by number, or by name with wildcards, whatever the case."""
     keys: set[int] = set()
