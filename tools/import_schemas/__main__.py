@@ -37,9 +37,9 @@ _FIRST_RELEASES = ["4.3.1", "3.9.2"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 on success, 1 if --check finds differences, 2 for unusable input."""
     options = _options(arguments)
-    if options.layout:
-        return _lay_out(options.out)
     try:
+        if options.layout:
+            return _lay_out(options.out)
         if options.jars and not options.shrink:
             _refuse_missing(options.jars, read_jars(options.out))
         releases = read_releases(options.jars or _fetch(options))
