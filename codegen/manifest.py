@@ -49,13 +49,17 @@ def _by_key(messages: list[Message], kind: str) -> dict[int, Message]:
 def _api(request: Message, responses: dict[int, Message], key: int) -> dict[str, Any]:
     if key not in responses:
         raise SchemaError("the request has no response", file=request.file, path=request.name)
+    response = responses[key]
+    if response.versions != request.versions:
+        problem = f"validVersions {response.versions} are not {request.name}'s {request.versions}"
+        raise SchemaError(problem, file=response.file, path=response.name)
     return {
         "key": key,
         "name": request.name.removesuffix("Request"),
         "low": request.versions.low,
         "high": request.versions.high,
         "flexible": request.flexible.low if request.flexible else ANY_VERSION,
-        "response": responses[key].name,
+        "response": response.name,
         "request": request.name,
     }
 

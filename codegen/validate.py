@@ -89,6 +89,11 @@ FIELD_RULES: dict[str, FieldRule] = {
         if f.attribute in _TAKEN_ATTRIBUTES
         else ""
     ),
+    "F12": lambda m, s, f: (
+        f"versions {f.versions} are none of the message's, which are {m.versions}"
+        if f.versions.high < m.versions.low or f.versions.low > m.versions.high
+        else ""
+    ),
 }
 
 RULES = (*MESSAGE_RULES, *FIELD_RULES, "S1", "S2", "S3", "S4")

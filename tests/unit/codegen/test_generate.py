@@ -152,6 +152,8 @@ def check_old_versions(new: Any) -> None:
 def test_an_early_draft_of_a_message_is_a_file_away(sample: Path, package: Path) -> None:
     """Captures of experiments can be read with the schema of the KIP's draft."""
     (sample / "rpc" / "DescribeQuorumResponse.json").write_text(DRAFT)
+    # The request had that version only, too.
+    edit(sample / "rpc" / "DescribeQuorumRequest.json", '"0-2"', '"0"')
     generate(sample, package)
     imported(package)
     module = importlib.import_module(f"{package.name}.describe_quorum_response")
@@ -268,6 +270,7 @@ def test_generated_text_carries_its_source(sample: Path, package: Path) -> None:
         ("rpc/FetchRequest", '"apiKey": 1,', '"apiKey": 55,', "apiKey 55 is also "),
         ("rpc/FetchResponse", '"apiKey": 1,', '"apiKey": 2,', "the request has no response"),
         ("rpc/FetchRequest", '"apiKey": 1,', '"apiKey": 1, "renamedTo": "Get",', "'Get' is not a "),
+        ("rpc/FetchResponse", '"0-18"', '"0-17"', "validVersions 0-17 are not FetchRequest's 0-18"),
         ("coordinator/OffsetCommitValue", "CommitValue", "CommitData", "OffsetCommitValue is mis"),
     ],
 )

@@ -82,6 +82,8 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
     ("F10", field(type="Inner", fields=[FIELD], default="x"), "has no default but null, is 'x'"),
     ("F11", field(name="Encode"), "attribute 'encode' is taken by the generated class"),
     ("F11", field(name="UnknownTaggedFields"), "attribute 'unknown_tagged_fields' is taken"),
+    ("F12", field(versions="4+"), "versions 4+ are none of the message's, which are 0-3"),
+    ("F12", message(validVersions="2-3", fields=[FIELD | {"versions": "0-1"}]), "0-1 are none"),
     ("S1", message(fields=[FIELD, FIELD]), "field Thing appears twice"),
     ("S1", message(fields=[FIELD | {"name": "AB"}, FIELD | {"name": "Ab"}]), "field Ab appears"),
     (
