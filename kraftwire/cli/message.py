@@ -55,8 +55,7 @@ read.
 
 Other keys are ignored. The answer to a bad line is {"name", "version",
 "error"}, and the run goes on; such an answer, given as a line, is passed on.
-Exit code: 0 if every line was translated, 3 if
-one was not, 2 for wrong usage.
+Exit code: 0 if every line was translated, 3 if one was not, 2 for wrong usage.
 
 Example:
   echo '{"name": "VoteRequest", "version": 0, "hex": "000100"}' |

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     try:
         if options.layout:
-            return _lay_out(options.out)
+            return _lay_out(options.out, writes=not options.check)
         if options.jars and not options.shrink:
             _refuse_missing(options.jars, read_jars(options.out))
         releases = read_releases(options.jars or _fetch(options))
@@ -59,8 +59,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _lay_out(folder: Path) -> int:
-    """Write every schema as an import would, with its facts and texts as they are."""
+def _lay_out(folder: Path, *, writes: bool) -> int:
+    """Write every schema as an import would, with its facts and texts as they are.
+
+    Where it does not write it lists the files that differ; the result is then 1 if there are any.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder of schemas")
     files = {
         path: render_schema(message)
         for name, message in read_tree(folder).items()
@@ -68,9 +73,12 @@ def _lay_out(folder: Path) -> int:
     }
     changed = [path for path, text in files.items() if path.read_text("utf-8") != text]
     for path in changed:
-        path.write_text(files[path], "utf-8")
-    print(f"{len(changed)} files changed")
-    return 0
+        if writes:
+            path.write_text(files[path], "utf-8")
+        else:
+            print(f"another layout: {path.relative_to(folder)}", file=sys.stderr)
+    print(f"{len(changed)} files changed" if writes else f"{len(changed)} files differ")
+    return 1 if changed and not writes else 0
 
 
 def import_releases(

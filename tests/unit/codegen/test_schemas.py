@@ -8,6 +8,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.support.vectors import vectors
 from tools.import_schemas.__main__ import main
 from tools.import_schemas.render import render_schema
@@ -35,8 +37,19 @@ def test_the_layout_of_an_edited_file_is_mended(tmp_path: Path) -> None:
     edited = text.replace(",\n      ", ", ")
     assert edited != text
     path.write_text(edited, "utf-8")
+    assert main(["--layout", "--check", "--out", str(schemas)]) == 1
+    assert path.read_text("utf-8") == edited
     assert main(["--layout", "--out", str(schemas)]) == 0
     assert path.read_text("utf-8") == text
+    assert main(["--layout", "--check", "--out", str(schemas)]) == 0
+
+
+def test_a_missing_folder_has_no_layout(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong path is not taken for a folder without schemas."""
+    assert main(["--layout", "--out", str(tmp_path / "shemas")]) == 2
+    assert "is not a folder of schemas" in capsys.readouterr().err
 
 
 def test_schemas_have_exactly_the_versions_that_kafka_can_write() -> None:
