@@ -17,7 +17,7 @@ from kraftwire.capture.connections.connection import (
     reverse_key,
 )
 from kraftwire.capture.connections.frame_queue import Ending, FrameQueue
-from kraftwire.capture.connections.in_order import LONG_BYTES, TOGETHER, InOrderPackets
+from kraftwire.capture.connections.in_order import in_order
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.links import (
@@ -43,6 +43,10 @@ __all__ = ["Capture"]
 # because late copies of their packets must not look like new connections.
 CONNECTIONS_MAX = 20_000
 CLOSED_CONNECTIONS_MAX = 1024
+
+# How many frames are returned together; a frame of this many bytes is returned without delay.
+TOGETHER = 64
+LONG_BYTES = 64 * 1024
 
 # Connections with missing bytes are checked again after this much time without a packet.
 REVIEW_NS = 1_000_000_000
@@ -90,7 +94,7 @@ class Capture:
         self._closed, self._troubled = self.connections.closed, self.connections.troubled
         self._recent = RecentPackets()
         self._memory = MemoryBudget(self._open)
-        self._in_order = InOrderPackets(self._flows, self._recent.packets, frame_queue.frames)
+        self._in_order = in_order(self._flows, frame_queue, self._recent.packets)
         self._packed_before = 0
 
     @property
@@ -117,7 +121,7 @@ class Capture:
                 source.on_block = self._begin_block
                 source.on_secrets = self._learn_secrets
                 source.has_pauses = True
-                source.follow = self._in_order.follow
+                source.follow = None if self._in_order is None else self._in_order.follow
                 yield read_packets(source, self.health)
                 source.read_on()
             self.health.add_problem(source.problem, is_damaged=source.is_damaged)
@@ -146,7 +150,7 @@ class Capture:
     def _complete(self) -> Iterator[list[Frame]]:
         """The frames that are complete before the capture ends."""
         out, take = self._frame_queue.frames, self._frame_queue.take
-        is_taken, payload = self._in_order.take, 0
+        payload = 0
         remember = self._recent.packets.append
         read_segment = SegmentReader(self.health).read
         for packet in chain.from_iterable(self._files()):
@@ -155,22 +159,40 @@ class Capture:
                     yield take()
                 continue
             remember(packet)
-            if is_taken(packet):
-                if out and (len(out) >= TOGETHER or out[-1].size >= LONG_BYTES):
-                    yield take()
-                continue
             segment = read_segment(packet)
             if segment is None:
                 continue
+            payload += segment.size
+            if self._is_next(segment):
+                if out and (len(out) >= TOGETHER or out[-1].size >= LONG_BYTES):
+                    yield take()
+                continue
             if out:
                 yield take()
-            payload += segment.size
             self._handle(segment)
             if segment.flags & _UNUSUAL:
                 self._review(segment.stamp[0])
             if out:
                 yield take()
-        self.health.bytes.payload += payload + self._in_order.payload
+        if self._in_order is not None:
+            payload += self._in_order.payload
+        self.health.bytes.payload += payload
+
+    def _is_next(self, segment: Segment) -> bool:
+        """Take a packet if it holds the next bytes of a known direction, or none."""
+        stamp, key, seq, _, flags, data, start, end, _ = segment
+        flow = self._flows.get(key)
+        if flow is None or seq != flow.fast_seq or flags & (_UNUSUAL | MISSING):
+            return False
+        if start < end:
+            flow.fast_seq = (seq + end - start) & _MASK
+            if end - start < flow.need:
+                flow.parts.append(data[start:end])
+                flow.need -= end - start
+                flow.stamp = stamp
+            else:
+                flow.feed(data, start, end, stamp)
+        return True
 
     def _learn_secrets(self, lines: bytes) -> None:
         """Take the secrets that a capture carries, if the extra that decrypts is installed."""
@@ -203,15 +225,9 @@ class Capture:
         self.health.relieved_connections += 1
 
     def _handle(self, segment: Segment) -> None:
-        """Take a packet outside the fast path."""
-        stamp, key, seq, _, flags, data, start, end, missing = segment
+        """Take a packet that opens or ends a connection, or is not the next one there."""
+        stamp, key, seq, _, flags, _, start, end, missing = segment
         flow = self._flows.get(key)
-        if flow is not None and seq == flow.fast_seq and not flags & (_UNUSUAL | MISSING):
-            # Next in order after all, but captured on another link than the fast path reads.
-            if start < end:
-                flow.fast_seq = (seq + end - start) & _MASK
-                flow.feed(data, start, end, stamp)
-            return
         if flags & SYN:
             self._open_by_syn(flow, segment)
         else:

@@ -147,3 +147,59 @@ def join_ranges(data: bytes, starts: Any, sizes: Any, /) -> bytes:
     `starts` and `sizes` are buffers of native int64. Raises: ValueError if a range is not
     within the data.
     """
+
+def read_ranges(descriptor: int, starts: Any, sizes: Any, /) -> bytes | None:
+    """Ranges of a file that is open, one after the other, as `join_ranges` takes them.
+
+    None if the file ends before one of them does, or cannot be read. Raises: ValueError for numbers
+    that cannot be ranges of a file.
+    """
+
+class InOrder:
+    """Takes packets that hold the next bytes of a known direction, and makes the frames in them.
+
+    `classes` are those of `kraftwire.capture.connections.in_order`, `flows` the directions by their
+    keys; frames arrive in the list of `frame_queue`, `remember` is called with the last packets.
+    Frames of `counted_size_min` bytes and more are begun by Python.
+    """
+
+    payload: int
+
+    def __new__(
+        cls,
+        classes: tuple[type, ...],
+        flows: dict[bytes, Any],
+        frame_queue: Any,
+        remember: Callable[[tuple[Any, ...]], None],
+        frame_size_max: int,
+        counted_size_min: int,
+        /,
+    ) -> InOrder: ...
+    def follow(
+        self, data: bytes, at: int, base: int, tick_ns: int, link: int, interface: int, /
+    ) -> tuple[int, int, int]:
+        """Take packets from a position on, until Python has to look at one, or frames wait.
+
+        The arguments and the result are those of `kraftwire.capture.packets.packet.Follow`.
+        """
+
+def index_packets(
+    data: bytes,
+    at: int,
+    base: int,
+    tick_ns: int,
+    link: int,
+    interface: int,
+    directions: dict[bytes, Any],
+    direction: type,
+    informative: frozenset[bytes],
+    run_bytes: int,
+    /,
+) -> tuple[int, int, int, tuple[list[int], list[int], list[int]]]:
+    """Add packets to the counts of their directions, until Python has to look at one.
+
+    The first six arguments and the first three values are those of
+    `kraftwire.capture.packets.packet.Follow`; the last one has the runs of packets: numbers of
+    connections, positions and sizes. A run ends after `run_bytes`. Python looks at payloads that
+    begin like an `informative` request, and at those of directions that await a response.
+    """

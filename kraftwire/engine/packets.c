@@ -1,60 +1,175 @@
-/* Ranges of the bytes of a capture as one. Numbers are native int64, as numpy has them. */
+/* The packets that most captures consist of: TCP over IPv4 or IPv6, in the usual links, in the records
+   of pcap or pcapng. Everything else is left to Python, which reads these as well. */
 
 #include "packets.h"
 
-static int64_t number(const Py_buffer *numbers, Py_ssize_t index)
+#define RECORD_HEADER 16
+#define BLOCK_HEADER 28
+#define PACKET_BLOCK 6
+#define SECOND_NS 1000000000
+/* No IP packet is longer, whatever link it came over. */
+#define RECORD_BYTES_MAX 0x20000
+
+#define TCP 6
+#define TCP_HEADER 20
+#define IPV4_HEADER 20
+#define IPV6_HEADER 40
+/* FIN, SYN and RST. */
+#define OPENS_OR_ENDS 7
+
+static uint32_t little(const uint8_t *p)
 {
-    int64_t value;
-    memcpy(&value, (const char *)numbers->buf + index * (Py_ssize_t)sizeof value, sizeof value);
-    return value;
+    return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* The bytes of all ranges together; -1 if one of them is not within the data. */
-static Py_ssize_t total(const Py_buffer *starts, const Py_buffer *sizes, Py_ssize_t length)
+int walk_start(Walk *walk, PyObject *const *arguments, Py_ssize_t count)
 {
-    Py_ssize_t sum = 0;
-    for (Py_ssize_t index = 0; index < starts->len / 8; index++) {
-        int64_t start = number(starts, index), size = number(sizes, index);
-        if (start < 0 || start > length || size < 0 || size > length - start)
+    if (count != 6 || !PyBytes_CheckExact(arguments[0])) {
+        PyErr_SetString(PyExc_TypeError, "a walk takes bytes and five numbers");
+        return -1;
+    }
+    long long numbers[5];
+    for (int at = 0; at < 5; at++) {
+        numbers[at] = PyLong_AsLongLong(arguments[at + 1]);
+        if (numbers[at] == -1 && PyErr_Occurred())
             return -1;
-        if (size > PY_SSIZE_T_MAX - sum)
-            return -1;
-        sum += (Py_ssize_t)size;
     }
-    return sum;
+    walk->data = arguments[0];
+    walk->bytes = (const uint8_t *)PyBytes_AS_STRING(walk->data);
+    walk->size = PyBytes_GET_SIZE(walk->data);
+    walk->at = numbers[0];
+    walk->base = numbers[1];
+    walk->tick_ns = numbers[2];
+    walk->link = numbers[3];
+    walk->interface = numbers[4];
+    if (walk->at >= 0 && walk->at <= walk->size && walk->tick_ns > 0 && walk->tick_ns <= SECOND_NS)
+        return 0;
+    PyErr_SetString(PyExc_ValueError, "there is no packet at this position");
+    return -1;
 }
 
-static PyObject *joined(const Py_buffer *data, const Py_buffer *starts, const Py_buffer *sizes)
+/* A record of classic pcap. */
+static bool read_record(const Walk *walk, Packet *packet)
 {
-    Py_ssize_t length = -1;
-    if (starts->len == sizes->len && starts->len % 8 == 0)
-        length = total(starts, sizes, data->len);
-    if (length < 0) {
-        PyErr_SetString(PyExc_ValueError, "ranges outside of the data");
-        return NULL;
-    }
-    PyObject *found = PyBytes_FromStringAndSize(NULL, length);
-    if (found == NULL)
-        return NULL;
-    char *to = PyBytes_AS_STRING(found);
-    for (Py_ssize_t index = 0; index < starts->len / 8; index++) {
-        int64_t size = number(sizes, index);
-        if (size > 0) {
-            memcpy(to, (const char *)data->buf + number(starts, index), (size_t)size);
-            to += size;
-        }
-    }
-    return found;
+    if (walk->size - walk->at < RECORD_HEADER)
+        return false;
+    const uint8_t *p = walk->bytes + walk->at;
+    packet->time_ns = (int64_t)little(p) * SECOND_NS + (int64_t)little(p + 4) * walk->tick_ns;
+    packet->captured = little(p + 8);
+    packet->wire = little(p + 12);
+    packet->start = packet->at + RECORD_HEADER;
+    packet->stop = packet->start + packet->captured;
+    return packet->captured <= RECORD_BYTES_MAX && packet->captured <= walk->size - packet->start;
 }
 
-PyObject *join_ranges(PyObject *Py_UNUSED(module), PyObject *arguments)
+/* A packet block of pcapng. */
+static bool read_block(const Walk *walk, Packet *packet)
 {
-    Py_buffer data, starts, sizes;
-    if (!PyArg_ParseTuple(arguments, "y*y*y*", &data, &starts, &sizes))
-        return NULL;
-    PyObject *found = joined(&data, &starts, &sizes);
-    PyBuffer_Release(&data);
-    PyBuffer_Release(&starts);
-    PyBuffer_Release(&sizes);
-    return found;
+    if (walk->size - walk->at < BLOCK_HEADER)
+        return false;
+    const uint8_t *p = walk->bytes + walk->at;
+    Py_ssize_t size = little(p + 4);
+    if (little(p) != PACKET_BLOCK || little(p + 8) != walk->interface || size & 3
+        || size > RECORD_BYTES_MAX || size > walk->size - walk->at)
+        return false;
+    uint64_t ticks = (uint64_t)little(p + 12) << 32 | little(p + 16);
+    if (ticks > INT64_MAX / (uint64_t)walk->tick_ns)
+        return false;
+    packet->time_ns = (int64_t)(ticks * (uint64_t)walk->tick_ns);
+    packet->captured = little(p + 20);
+    packet->wire = little(p + 24);
+    packet->start = packet->at + BLOCK_HEADER;
+    packet->stop = packet->at + size;
+    return packet->captured < size - BLOCK_HEADER;
+}
+
+/* Whether the protocol in a link's header is that of IP in this version. */
+static bool has_protocol(const uint8_t *p, int version)
+{
+    return get_big(p, 2) == (version == 4 ? 0x0800u : 0x86DDu);
+}
+
+/* Where IP begins in the packet, -1 to leave it to Python. */
+static Py_ssize_t network_start(const Walk *walk, const uint8_t *p, Py_ssize_t captured)
+{
+    Py_ssize_t at = 0, protocol_at = -1;
+    switch (walk->link) {
+    case 1: /* Ethernet */
+        at = 14, protocol_at = 12;
+        break;
+    case 113: /* Linux cooked */
+        at = 16, protocol_at = 14;
+        break;
+    case 276: /* Linux cooked, version 2 */
+        at = 20, protocol_at = 0;
+        break;
+    case 0: /* BSD loopback */
+    case 108:
+        at = 4;
+        break;
+    case 12: /* raw IP */
+    case 14:
+    case 101:
+    case 228:
+    case 229:
+        break;
+    default:
+        return -1;
+    }
+    if (captured <= at || (protocol_at >= 0 && !has_protocol(p + protocol_at, p[at] >> 4)))
+        return -1;
+    return at;
+}
+
+/* Reads TCP's header, which begins at `at`; the packet ends at `end`. */
+static bool read_tcp(const uint8_t *p, Py_ssize_t at, Py_ssize_t end, Packet *packet)
+{
+    if (end - at < TCP_HEADER || p[at + 13] & OPENS_OR_ENDS)
+        return false;
+    Py_ssize_t size = 4 * (p[at + 12] >> 4);
+    if (size < TCP_HEADER || size > end - at)
+        return false;
+    packet->seq = (uint32_t)get_big(p + at + 4, 4);
+    packet->begin = packet->start + at + size;
+    packet->count = end - at - size;
+    return true;
+}
+
+/* IPv4 without options, in one piece: addresses and ports stand side by side. */
+static bool read_ipv4(const uint8_t *p, Py_ssize_t at, Packet *packet)
+{
+    if (packet->captured - at < IPV4_HEADER || p[at] != 0x45 || p[at + 9] != TCP
+        || get_big(p + at + 6, 2) & 0x3FFF)
+        return false;
+    Py_ssize_t total = (Py_ssize_t)get_big(p + at + 2, 2);
+    if (total > packet->captured - at || !read_tcp(p, at + IPV4_HEADER, at + total, packet))
+        return false;
+    packet->key = p + at + 12;
+    packet->key_size = 12;
+    return true;
+}
+
+/* IPv6 without extensions. */
+static bool read_ipv6(const uint8_t *p, Py_ssize_t at, Packet *packet)
+{
+    if (packet->captured - at < IPV6_HEADER || p[at] >> 4 != 6 || p[at + 6] != TCP)
+        return false;
+    Py_ssize_t length = (Py_ssize_t)get_big(p + at + 4, 2);
+    Py_ssize_t start = at + IPV6_HEADER;
+    if (!length || length > packet->captured - start
+        || !read_tcp(p, start, start + length, packet))
+        return false;
+    packet->key = p + at + 8;
+    packet->key_size = 36;
+    return true;
+}
+
+bool walk_next(const Walk *walk, Packet *packet)
+{
+    packet->at = (Py_ssize_t)walk->at;
+    if (!(walk->interface < 0 ? read_record(walk, packet) : read_block(walk, packet)))
+        return false;
+    const uint8_t *p = walk->bytes + packet->start;
+    Py_ssize_t at = network_start(walk, p, packet->captured);
+    return at >= 0 && (p[at] >> 4 == 4 ? read_ipv4(p, at, packet) : read_ipv6(p, at, packet));
 }

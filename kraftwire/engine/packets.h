@@ -1,11 +1,44 @@
-/* Bytes of captures; see packets.c. */
+/* Packets of captures, as all functions that walk over them read them; see packets.c. */
 
 #ifndef KRAFTWIRE_PACKETS_H
 #define KRAFTWIRE_PACKETS_H
 
 #include "wire.h"
 
+/* Where a walk is, and what the records of its packets are: `interface` is the number of a pcapng
+   interface whose packet blocks are read, or -1 for the records of classic pcap, both in little
+   endian; `tick_ns` the nanoseconds in a tick of its clock. `base` is the position of the buffer's
+   first byte in the capture. */
+typedef struct {
+    PyObject *data;
+    const uint8_t *bytes;
+    Py_ssize_t size;
+    long long at, base, tick_ns, link, interface;
+} Walk;
+
+/* A packet of TCP over IP that is whole in the capture, and neither opens nor ends a connection: its
+   record is from `at` to `stop`, its bytes are from `start` on. `key` are addresses and ports, which
+   name a direction of a connection; `count` bytes of payload begin at `begin`. */
+typedef struct {
+    int64_t time_ns;
+    Py_ssize_t at, start, captured, wire, stop;
+    const uint8_t *key;
+    int key_size;
+    uint32_t seq;
+    Py_ssize_t begin, count;
+} Packet;
+
+/* Reads (data, at, base, tick_ns, link, interface); -1 with an exception for anything else. */
+int walk_start(Walk *walk, PyObject *const *arguments, Py_ssize_t count);
+
+/* Whether such a packet is next; then it is read. */
+bool walk_next(const Walk *walk, Packet *packet);
+
 /* Python's names for what the functions take and return are in _core.pyi. */
+PyObject *index_packets(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *join_ranges(PyObject *module, PyObject *arguments);
+PyObject *read_ranges(PyObject *module, PyObject *arguments);
+
+extern PyType_Spec in_order_spec;
 
 #endif

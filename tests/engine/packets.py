@@ -7,10 +7,14 @@ from collections import Counter
 from typing import Any
 
 from kraftwire import engine
+from tests.engine.captures import damaged, same_frames
+
+# A capture takes as long as many cases of ranges.
+_CAPTURES_SHARE = 1 / 20
 
 
 def search_packets(source: random.Random) -> Counter[str]:
-    """Compare the engines on ranges of bytes.
+    """Compare the engines on ranges of bytes, and on the frames of a damaged capture.
 
     Returns counts as `search_messages` does. Raises: AssertionError at the first difference.
     """
@@ -26,6 +30,10 @@ def search_packets(source: random.Random) -> Counter[str]:
     assert joined[0] == joined[1], f"{data.hex()}: {starts} {sizes}"
     parts = [data[start:][:size] for start, size in zip(starts, sizes, strict=True)]
     assert joined[0] == b"".join(parts)
+    if source.random() < _CAPTURES_SHARE:
+        pieces = damaged(source)
+        cut = source.randrange(len(pieces))
+        same_frames(pieces[:cut], pieces[cut:])
     return Counter({"captures": 1, "ranges": len(starts)})
 
 

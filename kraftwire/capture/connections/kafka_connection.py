@@ -57,6 +57,11 @@ class KafkaConnection:
     a request.
     """
 
+    __slots__ = (
+        "_client", "_packet", "_parked_bytes", "budget", "frame_queue", "health", "name", "parked",
+        "pending", "requests", "responses",
+    )  # fmt: skip
+
     def __init__(self, name: str, client: Flow, server: Flow, frame_queue: FrameQueue) -> None:
         self.name = name
         self.frame_queue = frame_queue

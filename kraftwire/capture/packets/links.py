@@ -211,19 +211,6 @@ _IPV4 = 0x0800
 _IPV6 = 0x86DD
 _VLAN_TAGS = (0x8100, 0x88A8, 0x9100)
 
-# Of IPv4 in Ethernet (14 and 20 bytes long) the total length; fragment, time to live and protocol,
-# which under the mask are FAST_MIX for a whole packet of TCP; addresses and ports, which are the
-# key of a flow; sequence number; TCP's header length (in words, the upper four bits) and flags.
-FAST = struct.Struct(">16xHxxIxx12sI4xH")
-FAST_MASK = 0x3FFF00FF
-FAST_MIX = 6
-# TCP's header length and flags, unless SYN, FIN or RST is among them -> where the payload begins.
-FAST_STARTS = {
-    words << 12 | flags: 14 + 20 + 4 * words
-    for words in range(5, 16)
-    for flags in range(0, 1 << 12, 2 * RST)  # FIN, SYN and RST are the lowest bits
-}
-
 _NOT_IP = -1
 _UNSUPPORTED = -2
 

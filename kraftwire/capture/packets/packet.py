@@ -35,10 +35,11 @@ new_packet: Callable[[PacketValues], Packet] = partial(tuple.__new__, Packet)
 # complete by then can be returned.
 PAUSE = Packet(-1, 0, b"", 0, 0, 0, 0, 0, 0)
 
-# Takes packets that need no further check from a buffer of records: the buffer, a position in it,
-# that of its first byte in the capture, nanoseconds in a unit of the second half of time stamps,
-# and the link type. Returns the position after them and their number.
-Follow = Callable[[bytes, int, int, int, int], tuple[int, int]]
+# Takes packets that need no further check from a buffer of records in little endian: the buffer, a
+# position in it, that of its first byte in the capture, nanoseconds in a tick of time stamps, the
+# link type, and the number of the pcapng interface, -1 for classic pcap. Returns the position after
+# them, their number, and the time of the last one in nanoseconds.
+Follow = Callable[[bytes, int, int, int, int, int], tuple[int, int, int]]
 
 # When bytes came, the position at which the record of their first packet begins, and the one
 # after the record of their last packet.

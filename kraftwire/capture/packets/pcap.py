@@ -38,6 +38,8 @@ LITTLE_ENDIAN = frozenset(magic for magic, (order, _) in _MAGICS.items() if orde
 FILE_HEADER_SIZE = 24
 RECORD_HEADER_SIZE = 16
 _SECOND_NS = 1_000_000_000
+# In place of the number of an interface.
+_CLASSIC = -1
 
 
 def read_packets(source: CaptureSource, health: Health) -> Iterator[Packet]:
@@ -81,7 +83,7 @@ def _records(
         last = end - RECORD_HEADER_SIZE
         while at <= last:
             if follow is not None:
-                at, taken = follow(data, at, base, fraction_ns, link)
+                at, taken, _ = follow(data, at, base, fraction_ns, link, _CLASSIC)
                 if taken:
                     count += taken
                     yield PAUSE

@@ -27,7 +27,8 @@ _PACKET = 6
 _SECRETS = 10
 _SECRETS_SIZE_MIN = 20
 _TLS_KEYS = 0x544C534B
-_BYTE_ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
+_LITTLE = "<"
+_BYTE_ORDERS = {b"\x4d\x3c\x2b\x1a": _LITTLE, b"\x1a\x2b\x3c\x4d": ">"}
 _BLOCK_SIZE_MIN = 12
 _PACKET_HEADER_SIZE = 28
 _OPTION_RESOLUTION = 9
@@ -54,6 +55,11 @@ class _Interface:
         """Take the option's byte: a power of ten, or of two if the highest bit is set."""
         self.ticks = 2 ** (value & 0x7F) if value & 0x80 else int(10**value)
         self.tick_ns = _SECOND_NS // self.ticks if _SECOND_NS % self.ticks == 0 else 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a time stamp in nanoseconds is the number of ticks times `tick_ns`."""
+        return self.tick_ns > 0 and not self.offset_ns
 
     def time_ns(self, ticks: int) -> int:
         """A time stamp in nanoseconds since the epoch."""
@@ -118,6 +124,7 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
 
     Pauses, problems and errors are those of `pcap.read_packets`.
     """
+    follow = source.follow
     section: _Section | None = None
     time_ns = at = 0
     base = source.position
@@ -135,6 +142,15 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
                     break
                 if which < len(section.interfaces) and _PACKET_HEADER_SIZE + captured < size:
                     interface = section.interfaces[which]
+                    if follow is not None and section.order == _LITTLE and interface.is_plain:
+                        at, taken, last_ns = follow(
+                            data, at, base, interface.tick_ns, interface.link, which
+                        )
+                        if taken:
+                            time_ns = last_ns
+                            health.packets += taken
+                            yield PAUSE
+                            continue
                     ticks, tick = high << 32 | low, interface.tick_ns
                     plain = ticks * tick + interface.offset_ns
                     time_ns = plain if tick else interface.time_ns(ticks)

@@ -10,7 +10,7 @@ from collections import deque
 from itertools import islice
 
 from kraftwire.capture.framing.health import Health
-from kraftwire.capture.packets.links import FAST, SYN, Segment, SegmentReader
+from kraftwire.capture.packets.links import SYN, Segment, SegmentReader
 from kraftwire.capture.packets.packet import PacketValues, new_packet
 
 __all__ = ["RecentPackets"]
@@ -46,15 +46,10 @@ class RecentPackets:
         read = SegmentReader(Health()).read
         found, said, ports = 0, data[start:end], key[-4:]
         for packet in map(new_packet, islice(reversed(self.packets), 1, None)):
-            held, at, captured = packet.data, packet.start, packet.captured
+            held, at = packet.data, packet.start
             # It may find the ports after the packet's end: they are looked at again below.
             if held.find(ports, at, at + _HEADERS_MAX) < 0:
                 continue
-            if captured >= FAST.size:
-                total, _, ends, place, header = FAST.unpack_from(held, at)
-                is_apart = (place - seq) & _MASK >= end - start and (seq - place) & _MASK >= total
-                if ends == key and is_apart and not header & SYN:
-                    continue
             other = read(packet)
             if other is None or other.key != key:
                 continue
