@@ -151,7 +151,7 @@ def ordinary_schema(is_request: bool, key: int | None, version: int | None) -> S
     cls = messages.request_class(key) if is_request else messages.response_class(key)
     version_of = request_header_version if is_request else response_header_version
     header_version = version_of(key, version)
-    records = _RECORDS.get(cls.NAME)
+    records = RECORDS.get(cls.NAME)
     if cls.NAME in HAS_NESTED or (may_have_records(cls) and records is None):
         return None
     if is_request and not header_version:
@@ -168,8 +168,8 @@ def _produced(body: Any) -> list[memoryview | bytes | None]:
     return [p.records for topic in body.topic_data for p in topic.partition_data]
 
 
-# Where the records of a body are.
-_RECORDS: dict[str, Callable[[Any], list[memoryview | bytes | None]]] = {
+# Where the records of a body are, by the name of its message.
+RECORDS: dict[str, Callable[[Any], list[memoryview | bytes | None]]] = {
     "FetchResponse": _fetched,
     "ProduceRequest": _produced,
 }

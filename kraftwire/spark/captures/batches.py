@@ -8,17 +8,14 @@ from typing import Any
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.scan import RecordsField, records_fields
 from kraftwire.errors import WireError
-from kraftwire.records.header import LOG_OVERHEAD, fields
 from kraftwire.records.reader import Batch, BatchReader
 from kraftwire.spark.captures.own_records import OwnRecord, own_records
 from kraftwire.spark.tables.cells import uuid_text
 
 __all__ = [
-    "FieldRecords", "FrameBatch", "FrameRecord", "ends_with_batch", "fields_of", "is_plain",
-    "read_records",
+    "FieldRecords", "FrameBatch", "FrameRecord", "fields_of", "is_plain", "read_records",
+    "topics_of",
 ]  # fmt: skip
-
-_LENGTH = fields("batch_length")
 
 _SNAPSHOT = "unalignedRecords"
 _RECORDS = "records"
@@ -59,22 +56,34 @@ class FieldRecords:
         return "snapshot" if self.where.name == _SNAPSHOT else "wire"
 
 
+# Names or ids of the topics in the messages that users' records come in.
+_Topics = list[tuple[str | None, bytes | None]]
+
+
+def topics_of(body: Any, version: int) -> _Topics:
+    """Return name or id of each topic in a Fetch response or a Produce request."""
+    topics = body.responses if body.NAME == "FetchResponse" else body.topic_data
+    if version >= _IDS_SINCE:
+        return [(None, each.topic_id) for each in topics]
+    if body.NAME == "FetchResponse":
+        return [(each.topic, None) for each in topics]
+    return [(each.name, None) for each in topics]
+
+
 def fields_of(body: Any, version: int) -> list[RecordsField]:
     """Return the fields of a message with bytes of record batches; two messages need no search."""
     if body.NAME == "FetchResponse":
         return [
             RecordsField(("responses", at, "partitions", i), _RECORDS, part, _RECORDS, *topic)
-            for at, each in enumerate(body.responses)
-            for topic in [(None, each.topic_id) if version >= _IDS_SINCE else (each.topic, None)]
-            for i, part in enumerate(each.partitions)
+            for at, topic in enumerate(topics_of(body, version))
+            for i, part in enumerate(body.responses[at].partitions)
             if part.records
         ]
     if body.NAME == "ProduceRequest":
         return [
             RecordsField(("topicData", at, "partitionData", i), _RECORDS, part, _RECORDS, *topic)
-            for at, each in enumerate(body.topic_data)
-            for topic in [(None, each.topic_id) if version >= _IDS_SINCE else (each.name, None)]
-            for i, part in enumerate(each.partition_data)
+            for at, topic in enumerate(topics_of(body, version))
+            for i, part in enumerate(body.topic_data[at].partition_data)
             if part.records
         ]
     found = records_fields(body, version)
@@ -121,12 +130,13 @@ class FrameRecord:
         return None if time_ms is None or time_ms < 0 else time_ms * 1000
 
 
-def ends_with_batch(data: memoryview | bytes) -> bool:
-    """Whether the last one of some sound batches is whole."""
-    position, end = 0, len(data)
-    while end - position >= LOG_OVERHEAD:
-        position += LOG_OVERHEAD + _LENGTH.unpack_from(data, position)[0]
-    return position == end
+def _partition_of(holder: Any) -> int | None:
+    """Return the partition that the struct with the records names; None if it names none."""
+    for name in _PARTITION_NAMES:
+        if hasattr(holder, name):
+            partition: int = getattr(holder, name)
+            return partition
+    return None
 
 
 def read_records(
@@ -136,10 +146,7 @@ def read_records(
     family: str | None,
 ) -> FieldRecords:
     """Return the batches of a field, as far as they can be read."""
-    holder = where.holder
-    partition = next(
-        (getattr(holder, name) for name in _PARTITION_NAMES if hasattr(holder, name)), None
-    )
+    partition = _partition_of(where.holder)
     reader = BatchReader(data)
     batches: list[Batch] = []
     has_problems = False

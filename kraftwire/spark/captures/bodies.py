@@ -14,17 +14,17 @@ from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.capture_context import Memory
 from kraftwire.decode.body.findings import Finding
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
+from kraftwire.decode.body.quick import RECORDS
 from kraftwire.decode.body.records import RecordsForm, Settings
-from kraftwire.decode.body.scan import RecordsField, has_unknown_tags
 from kraftwire.errors import WireError
 from kraftwire.protocol.versions import response_header_version
 from kraftwire.records.decoded import family_of_topic
 from kraftwire.spark.captures.batches import (
     FieldRecords,
-    ends_with_batch,
     fields_of,
     is_plain,
     read_records,
+    topics_of,
 )
 from kraftwire.spark.captures.findings import finding_cells
 
@@ -124,9 +124,8 @@ class Bodies:
         """Read the next frame; `quick` is what `quick_body` returns for it."""
         if quick is not None:
             version = frame.api_version or 0
-            fields = fields_of(quick, version)
-            found = self._sound(fields) if fields else ()
-            if found is not None and not has_unknown_tags(quick, version):
+            found = self._without_problems(quick, version) if quick.NAME in RECORDS else ()
+            if found is not None:
                 return Read(frame, quick, version, found)
         return self._read_slowly(frame)
 
@@ -153,24 +152,29 @@ class Bodies:
         fields = self._fields(body, decoded.body_version) if body is not None else ()
         return Explained(frame, fields, decoded)
 
-    def _sound(self, fields: Sequence[RecordsField]) -> Sequence[FieldRecords] | None:
-        """Return the record batches of fields; None if there are findings about them.
+    def _without_problems(self, body: Any, version: int) -> Sequence[FieldRecords] | None:
+        """Return the record batches of a body; None if there are findings about them.
 
         Batches of users are left out unless they are wanted: `quick_body` has checked them.
         """
+        if not self.wants_batches and not any(
+            topic and family_of_topic(topic) for topic in map(self._name, topics_of(body, version))
+        ):
+            return ()
         found = []
-        for where in fields:
+        for where in fields_of(body, version):
             topic = self.topic_name(where.topic, where.topic_id)
             family = family_of_topic(topic) if topic else None
-            data = getattr(where.holder, where.attribute)
             if family is not None or self.wants_batches:
+                data = getattr(where.holder, where.attribute)
                 each = read_records(where, data, topic, family)
                 if not is_plain(each):
                     return None
                 found.append(each)
-            elif not ends_with_batch(data):
-                return None
         return found
+
+    def _name(self, topic: tuple[str | None, bytes | None]) -> str | None:
+        return self.topic_name(*topic)
 
     def _fields(self, body: Any, version: int) -> Sequence[FieldRecords]:
         found = []

@@ -113,7 +113,7 @@ class _Scout(Pass):
                 if is_telling:
                     self._read_pending()
                 if passes(frame):
-                    self._place(frame)
+                    self._place([frame])
                     if is_telling or not self._skip(frame):
                         self._frame(self._read(frame))
                 elif is_telling:

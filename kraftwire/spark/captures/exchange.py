@@ -97,7 +97,10 @@ class Exchange:
     def finding_cells(self) -> list[tuple[str, int | None, str, str]]:
         """The findings of both frames."""
         return [
-            cell for read in (self.request, self.response) if read for cell in read.finding_cells
+            cell
+            for read in (self.request, self.response)
+            if read is not None and read.findings
+            for cell in read.finding_cells
         ]
 
 

@@ -5,17 +5,11 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 
+from kraftwire import engine
 from kraftwire.capture.connections.connection import reverse_key
 from kraftwire.capture.framing.health import Health
-from kraftwire.capture.packets.links import (
-    FAST,
-    FAST_MASK,
-    FAST_MIX,
-    FAST_STARTS,
-    SYN,
-    Segment,
-    SegmentReader,
-)
+from kraftwire.capture.packets.links import SYN, Segment, SegmentReader
+from kraftwire.capture.packets.packet import PAUSE
 from kraftwire.capture.packets.pcap import read_packets
 from kraftwire.capture.packets.pcapng import SECTION_MAGIC
 from kraftwire.capture.packets.source import CaptureSource
@@ -31,8 +25,6 @@ _RUNS_MAX = 1_000_000
 
 _PACKED_SIZE = 6
 _FILE_HEADER_SIZE = 24
-_ETHERNET = 1
-_IPV4 = b"\x08\x00"
 _ACK = 16
 
 
@@ -45,14 +37,14 @@ class PacketIndexer:
     def __init__(self, path: str, keep: Callable[[Runs], None] | None) -> None:
         self._index = FileIndex(path)
         self._keep = keep
-        self._ways: dict[bytes, PacketDirection] = {}
+        self._directions: dict[bytes, PacketDirection] = {}
         self._pairs: list[tuple[PacketDirection, PacketDirection]] = []
         self._gatherer = Gatherer()
         self._health = Health()
         self._run = -1  # the number of the run that the next packet may extend
 
     def index(self) -> FileIndex:
-        """PacketIndexer the file and return its index."""
+        """Index the file and return its index."""
         index = self._index
         with CaptureSource(index.path) as source:
             head = source.read_exactly(_FILE_HEADER_SIZE)
@@ -84,62 +76,65 @@ class PacketIndexer:
         return index
 
     def _walk(self, source: CaptureSource) -> None:
-        way_of = self._ways.get
-        unpack, size = FAST.unpack_from, FAST.size
-        mask, mix, begin_of = FAST_MASK, FAST_MIX, FAST_STARTS.get
         read_segment = SegmentReader(self._health).read
-        telling = self._gatherer.telling
-        end = 0
+        look = self._gatherer.look
+        source.follow = None if engine.core is None else self._follow
         for packet in read_packets(source, self._health):
-            time_ns, link, data, start, captured, _, base, at, stop = packet
-            if base + at != end:
-                self._note(SHARED, end, base + at - end)
-            end = base + stop
-            if captured >= size and link == _ETHERNET and data[start + 12 : start + 14] == _IPV4:
-                total, rest, key, seq, header = unpack(data, start)
-                way = way_of(key)
-                if (
-                    way is not None
-                    and rest & mask == mix
-                    and total <= captured - 14
-                    and (begin := begin_of(header))
-                ):
-                    begin += start
-                    stop_payload = start + 14 + total
-                    self._packet(way, time_ns, base + at, stop - at)
-                    if begin < stop_payload:
-                        way.payload += stop_payload - begin
-                        if way.awaited or data[begin + 4 : begin + 8] in telling:
-                            self._gatherer.look(way, seq, data, begin, stop_payload)
-                    continue
+            if packet is PAUSE:
+                continue
+            time_ns, _, _, _, _, _, base, at, stop = packet
+            self._reach(base + at, base + stop)
             segment = read_segment(packet)
             if segment is not None:
-                _, _, seq, _, _, data, start, stop_payload, _ = segment
-                way = self._way(segment, base + at, time_ns)
-                self._packet(way, time_ns, base + at, stop - at)
-                if start < stop_payload:
-                    way.payload += stop_payload - start
-                    self._gatherer.look(way, seq, data, start, stop_payload)
-        self._index.end = end
+                _, _, seq, _, _, data, start, end, _ = segment
+                direction = self._direction(segment, base + at, time_ns)
+                self._packet(direction, time_ns, base + at, stop - at)
+                if start < end:
+                    direction.payload += end - start
+                    look(direction, seq, data, start, end)
 
-    def _way(self, segment: Segment, position: int, time_ns: int) -> PacketDirection:
+    def _follow(
+        self, data: bytes, at: int, base: int, tick_ns: int, link: int, interface: int
+    ) -> tuple[int, int, int]:
+        """Take packets by the engine: see `kraftwire.capture.packets.packet.Follow`."""
+        after, taken, time_ns, (numbers, starts, sizes) = engine.core.index_packets(
+            data, at, base, tick_ns, link, interface,
+            self._directions, PacketDirection, self._gatherer.informative, self.run_bytes_max,
+        )  # fmt: skip
+        if taken:
+            self._reach(base + at, base + after)
+            self._note(numbers[0], starts[0], sizes[0])
+            if len(numbers) > 1:
+                self._begin_run(numbers[1], starts[1], sizes[1])
+                index = self._index
+                index.numbers.extend(numbers[2:])
+                index.starts.extend(starts[2:])
+                index.sizes.extend(sizes[2:])
+                self._run = numbers[-1]
+        return after, taken, time_ns
+
+    def _reach(self, start: int, end: int) -> None:
+        """Go on to the next packet; what stands before it belongs to all connections."""
+        index = self._index
+        if start != index.end:
+            self._note(SHARED, index.end, start - index.end)
+        index.end = end
+
+    def _direction(self, segment: Segment, position: int, time_ns: int) -> PacketDirection:
         """Return the direction of a segment, which may be new."""
         _, key, _, _, flags, *_ = segment
-        way = self._ways.get(key)
-        if way is None:
-            way = self._meet(key, position, time_ns)
+        direction = self._directions.get(key)
+        if direction is None:
+            direction = self._meet(key, position, time_ns)
         if flags & SYN:
-            self._open(way, time_ns, is_client=not flags & _ACK)
-        return way
+            self._open(direction, time_ns, is_client=not flags & _ACK)
+        return direction
 
-    def _packet(self, way: PacketDirection, time_ns: int, position: int, size: int) -> None:
-        way.packets += 1
-        way.size += size
-        way.last_ns = time_ns
-        if way.number != self._run:
-            self._begin_run(way.number, position, size)
-        else:
-            self._note(way.number, position, size)
+    def _packet(self, direction: PacketDirection, time_ns: int, position: int, size: int) -> None:
+        direction.packets += 1
+        direction.size += size
+        direction.last_ns = time_ns
+        self._note(direction.number, position, size)
 
     def _note(self, number: int, position: int, size: int) -> None:
         """Add a run of bytes, or extend the last one."""
@@ -174,13 +169,14 @@ class PacketIndexer:
         first, second = PacketDirection(2 * number - 2), PacketDirection(2 * number - 1)
         first.other, second.other = second, first
         self._pairs.append((first, second))
-        self._ways[key], self._ways[reverse_key(key)] = first, second
+        self._directions[key], self._directions[reverse_key(key)] = first, second
         return first
 
-    def _open(self, way: PacketDirection, time_ns: int, *, is_client: bool) -> None:
+    def _open(self, direction: PacketDirection, time_ns: int, *, is_client: bool) -> None:
         """Handle a SYN; the first one in each direction counts."""
-        if way.syn_ns < 0:
-            way.syn_ns = time_ns
-            indexed = self._index.connections[way.number - 1]
+        if direction.syn_ns < 0:
+            direction.syn_ns = time_ns
+            indexed = self._index.connections[direction.number - 1]
             if indexed.is_first_client is None:
-                indexed.is_first_client = is_client == (way is self._pairs[way.number - 1][0])
+                is_first = direction is self._pairs[direction.number - 1][0]
+                indexed.is_first_client = is_client == is_first

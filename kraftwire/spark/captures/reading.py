@@ -17,6 +17,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from kraftwire import engine
+from kraftwire.capture.framing.frames import Frame
 from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.errors import StorageError
 from kraftwire.spark.captures.byte_ranges import Ints, join_ranges
@@ -106,9 +108,15 @@ class Places:
         self._begins = array("q", held.begins.tobytes())
         self._shifts = array("q", (held.positions - held.begins).tobytes())
 
-    def find(self, at: int) -> int:
-        """The position of a byte."""
-        return at + self._shifts[bisect_right(self._begins, at) - 1]
+    def place(self, frames: Iterable[Frame], *, ends: bool) -> None:
+        """Give frames their positions in the recording, and those of their `ends`."""
+        begins, shifts = self._begins, self._shifts
+        for frame in frames:
+            at = frame.position
+            frame.position = at + shifts[bisect_right(begins, at) - 1]
+            if ends:
+                at = frame.end_position
+                frame.end_position = at + shifts[bisect_right(begins, at - 1) - 1]
 
 
 def read_runs(path: str, chosen: Chosen) -> Iterator[Piece]:
@@ -149,7 +157,7 @@ def _hold(
     for holder, mine in wanting:
         starts, sizes = group.starts[mine], group.sizes[mine]
         if data is None:
-            parts = blocks.single(starts, sizes)
+            parts = blocks.joined(starts, sizes)
             if sum(map(len, parts)) != int(sizes.sum()):
                 sizes = np.array([len(part) for part in parts], np.int64)
             holder.parts += parts
@@ -214,6 +222,15 @@ class _Blocks:
         starts = group.starts - begin
         stops = starts + group.sizes
         return [data[a:b] for a, b in zip(starts.tolist(), stops.tolist(), strict=True)]
+
+    def joined(self, starts: Ints, sizes: Ints) -> list[bytes]:
+        """Return the bytes of runs of a plain file in any number of parts."""
+        if engine.core is not None and self._plain is not None:
+            numbers = np.ascontiguousarray(starts), np.ascontiguousarray(sizes)
+            found = engine.core.read_ranges(self._plain.fileno(), *numbers)
+            if found is not None:
+                return [found]
+        return self.single(starts, sizes)
 
     def single(self, starts: Ints, sizes: Ints) -> list[bytes]:
         """Yield runs of a plain file, each read by its own call."""

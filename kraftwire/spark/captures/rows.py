@@ -13,6 +13,7 @@ __all__ = ["CHUNK_ROWS", "Rows"]
 
 # Enough for a good compression of each column, few enough to stay small.
 CHUNK_ROWS = 65_536
+_TURNED_ROWS = 512
 
 
 class Rows:
@@ -25,21 +26,35 @@ class Rows:
     def __init__(self, table: Table) -> None:
         self.table = table
         self._rows: list[tuple[Any, ...]] = []
+        # The cells of earlier rows by columns.
+        self._columns: list[list[Any]] = [[] for _ in table.columns]
         self._chunks: list[pa.RecordBatch] = []
         self._row = table.row
 
     def add(self, about: Any) -> None:
         """Add the row about an object."""
         self._rows.append(self._row(about))
+        if len(self._rows) >= _TURNED_ROWS:
+            self._turn()
+
+    def _turn(self) -> None:
+        """Turn the latest rows into columns, while they are in the processor's cache."""
+        if self._rows:
+            for column, cells in zip(self._columns, zip(*self._rows, strict=True), strict=True):
+                column += cells
+            self._rows.clear()
 
     def pack(self, *, at_least: int = CHUNK_ROWS) -> None:
         """Convert the rows to Arrow if there are enough of them."""
-        if len(self._rows) < max(at_least, 1):
+        if len(self._columns[0]) + len(self._rows) < max(at_least, 1):
             return
+        self._turn()
         schema = self.table.arrow
-        columns = zip(*self._rows, strict=True)
-        arrays = [_array(each, kind) for each, kind in zip(columns, schema.types, strict=True)]
-        self._rows.clear()
+        arrays = [
+            _array(cells, kind) for cells, kind in zip(self._columns, schema.types, strict=True)
+        ]
+        for cells in self._columns:
+            cells.clear()
         self._chunks.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
 
     def take(self) -> list[pa.RecordBatch]:

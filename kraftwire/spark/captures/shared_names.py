@@ -93,20 +93,20 @@ class Gatherer:
         self.names = SharedNames()
         apis = (*_ANSWER_APIS, _JOIN_GROUP)
         # API key and version as encoded in a request.
-        self.telling = frozenset(
+        self.informative = frozenset(
             key.to_bytes(2, "big") + version.to_bytes(2, "big")
             for key in apis
             for version in range(messages.API_VERSIONS[key][0], messages.API_VERSIONS[key][1] + 1)
         )
 
-    def look(self, way: PacketDirection, seq: int, data: bytes, start: int, end: int) -> None:
+    def look(self, direction: PacketDirection, seq: int, data: bytes, start: int, end: int) -> None:
         """Read a packet with payload, in either direction."""
-        if data[start + 4 : start + 8] in self.telling:
-            self.request(way, data, start, end)
-        if way.awaited:
-            self.response(way, seq, data, start, end)
+        if data[start + 4 : start + 8] in self.informative:
+            self.request(direction, data, start, end)
+        if direction.awaited:
+            self.response(direction, seq, data, start, end)
 
-    def request(self, way: PacketDirection, data: bytes, start: int, end: int) -> None:
+    def request(self, direction: PacketDirection, data: bytes, start: int, end: int) -> None:
         """Read a packet that begins like an informative request."""
         size = int.from_bytes(data[start : start + 4], "big")
         if size < _HEAD_SIZE - 4:
@@ -118,31 +118,33 @@ class Gatherer:
                 if body is not None:
                     self.names.protocols.setdefault(body.group_id, body.protocol_type)
             return
-        awaited = way.other.awaited
+        awaited = direction.other.awaited
         if len(awaited) >= _AWAITED_MAX:
             del awaited[next(iter(awaited))]
         version = int.from_bytes(data[start + 6 : start + 8], "big")
         awaited[data[start + 8 : start + 12]] = key, version
 
-    def response(self, way: PacketDirection, seq: int, data: bytes, start: int, end: int) -> None:
+    def response(
+        self, direction: PacketDirection, seq: int, data: bytes, start: int, end: int
+    ) -> None:
         """Read a packet of a direction in which the response to such a request is due."""
-        if way.parts:
-            if seq != way.seq:
-                way.parts.clear()
+        if direction.parts:
+            if seq != direction.seq:
+                direction.parts.clear()
                 return
-        elif data[start + 4 : start + 8] in way.awaited:
+        elif data[start + 4 : start + 8] in direction.awaited:
             size = int.from_bytes(data[start : start + 4], "big")
             if not 4 <= size <= _RESPONSE_BYTES_MAX:
                 return
-            way.wanted = size + 4
+            direction.wanted = size + 4
         else:
             return
-        way.parts.append(data[start:end])
-        way.seq = (seq + end - start) & _MASK
-        if sum(map(len, way.parts)) >= way.wanted:
-            payload = b"".join(way.parts)[4 : way.wanted]
-            way.parts.clear()
-            self._learn(payload, way.awaited.pop(payload[:4]))
+        direction.parts.append(data[start:end])
+        direction.seq = (seq + end - start) & _MASK
+        if sum(map(len, direction.parts)) >= direction.wanted:
+            payload = b"".join(direction.parts)[4 : direction.wanted]
+            direction.parts.clear()
+            self._learn(payload, direction.awaited.pop(payload[:4]))
 
     def _learn(self, payload: bytes, api: tuple[int, int]) -> None:
         found = decode_payload(payload, is_request=False, api=api)

@@ -225,8 +225,8 @@ class Pass:
         if not self._selection.is_all:
             frames = [each for each in frames if passes(each) or needs_learning(each.api_key)]
         read, add, is_all = self._bodies.read, self._frame, self._selection.is_all
+        self._place(frames)
         for frame, body in zip(frames, quick_bodies(frames), strict=True):
-            self._place(frame)
             found = read(frame, body)
             if is_all or passes(frame):
                 add(found)
@@ -246,17 +246,16 @@ class Pass:
             self._add("bad_input", bad)
         self._recording.share(about.number, about, self._tables.sums)
 
-    def _place(self, frame: Frame) -> None:
-        """Replace the frame's positions among the packets by those in its file."""
+    def _place(self, frames: Sequence[Frame]) -> None:
+        """Replace positions among the packets by those in the frames' files."""
         if self._places is not None:
-            frame.position = self._places.find(frame.position)
-            if self._wants_ends:
-                frame.end_position = self._places.find(frame.end_position - 1) + 1
+            self._places.place(frames, ends=self._wants_ends)
         if len(self._recording.files) > 1:
-            file, frame.position = self._recording.place(frame.position)
-            if self._wants_ends:
-                frame.end_position = self._recording.place(frame.end_position - 1)[1] + 1
-            frame.file = file.name
+            for frame in frames:
+                file, frame.position = self._recording.place(frame.position)
+                if self._wants_ends:
+                    frame.end_position = self._recording.place(frame.end_position - 1)[1] + 1
+                frame.file = file.name
 
     def _end(self, ending: Ending) -> None:
         if self._about.closed_by is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -87,14 +87,16 @@ class Table:
     def row(self) -> Callable[[Any], tuple[Any, ...]]:
         """Return a function that makes a row, all cells in order, of the object it is about."""
         paths = [one.cell or one.name for one in self.columns if not callable(one.cell)]
-        functions = [(at, one.cell) for at, one in enumerate(self.columns) if callable(one.cell)]
+        functions = [one.cell for one in self.columns if callable(one.cell)]
         # One call for all attributes costs a fraction of a call for each.
         attributes = attrgetter(*paths)
+        found = sorted(range(len(self.columns)), key=lambda at: callable(self.columns[at].cell))
+        in_order = itemgetter(*[found.index(at) for at in range(len(found))])
 
         def row(about: Any) -> tuple[Any, ...]:
-            cells = list(attributes(about))
-            for at, function in functions:
-                cells.insert(at, function(about))
-            return tuple(cells)
+            cells: tuple[Any, ...] = in_order(
+                (*attributes(about), *[function(about) for function in functions])
+            )
+            return cells
 
         return row if functions else attributes
