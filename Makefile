@@ -13,7 +13,7 @@ PINNED_SPARK := .ci/requirements-spark.txt
 # compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup quick spark demo test proof sanitize check bench interop generate sim nemesis
+.PHONY: setup quick spark demo test proof acceptance sanitize check bench interop generate sim nemesis
 .PHONY: docs dist sbom pins vulnerabilities
 
 setup: $(STAMP)
@@ -74,6 +74,18 @@ PROOF_SECONDS ?= 1500
 PROOF_SEEDS ?= 0-9999
 proof: setup spark
 	$(BIN)/python -m tools.proof --seconds $(PROOF_SECONDS) --seeds $(PROOF_SEEDS)
+
+# Everything with full counts, for a release: hours. Every test, also those that `make test` leaves to
+# the searches; the searches, with time for all of them; every mutant; a million cases for the
+# sanitized engine; the floors of the benchmarks, last. The first part that fails ends it.
+ACCEPTANCE_SECONDS ?= 14400
+acceptance: setup check spark
+	$(BIN)/python -m tools.twice --numprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m tools.proof --seconds $(ACCEPTANCE_SECONDS) --seeds 0-99999
+	$(BIN)/python -m tests.mutants --all
+	$(MAKE) --no-print-directory sanitize
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	$(BIN)/python -m tests.bench --strict
 
 # The engine in C, built with all warnings as errors and with the sanitizers of address and undefined
 # behaviour, compared with Python on random messages and batches.
