@@ -91,7 +91,9 @@ def _run(arguments: list[str]) -> int:
     if first in ("-V", "--version"):
         from kraftwire import engine
 
-        put(f"kraftwire {__version__}", f"engine: {engine.name()}")
+        outdated = " (the one in C was built from other sources: install kraftwire again)"
+        note = outdated if engine.is_outdated else ""
+        put(f"kraftwire {__version__}", f"engine: {engine.name()}{note}")
         return 0
     if first not in COMMANDS:
         raise UsageError(_unknown(first))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-__all__ = ["PYTHON", "C", "available", "name", "use"]
+__all__ = ["PYTHON", "C", "available", "is_outdated", "name", "use"]
 
 C = "C"
 PYTHON = "Python"
@@ -28,14 +28,16 @@ _INTERFACE = 9
 
 def _load() -> ModuleType | None:
     try:
-        found = import_module("kraftwire.engine._core")
+        return import_module("kraftwire.engine._core")
     except ImportError:
         return None
-    return found if getattr(found, "INTERFACE", 0) == _INTERFACE else None
 
 
 _is_pure = os.environ.get("KRAFTWIRE_PURE", "") not in ("", "0")
-_loaded: Any = None if _is_pure else _load()
+_found: Any = None if _is_pure else _load()
+# Whether a module is there that was built from other sources: Python works in its place.
+is_outdated = _found is not None and getattr(_found, "INTERFACE", 0) != _INTERFACE
+_loaded: Any = None if is_outdated else _found
 core: Any = _loaded
 
 

@@ -43,15 +43,21 @@ def test_a_module_built_from_other_sources_is_not_used() -> None:
         "old = types.ModuleType('kraftwire.engine._core')\n"
         "old.INTERFACE = 0\n"
         "sys.modules['kraftwire.engine._core'] = old\n"
-        "from kraftwire import engine\n"
-        "print(engine.name())"
+        "from kraftwire.cli.main import main\n"
+        "main(['--version'])"
     )
     command = [sys.executable, "-c", code]
     environment = {**os.environ, "KRAFTWIRE_PURE": ""}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
-    assert done.stdout == "Python\n"
+    outdated = "the one in C was built from other sources: install kraftwire again"
+    assert done.stdout.endswith(f"engine: Python ({outdated})\n")
+
+
+def test_the_tests_run_with_an_engine_of_these_sources() -> None:
+    """With an older one, all tests of the engine would be skipped."""
+    assert not engine.is_outdated
 
 
 def test_an_unknown_engine_is_refused() -> None:
