@@ -56,11 +56,6 @@ class _Interface:
         self.ticks = 2 ** (value & 0x7F) if value & 0x80 else int(10**value)
         self.tick_ns = _SECOND_NS // self.ticks if _SECOND_NS % self.ticks == 0 else 0
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether a time stamp in nanoseconds is the number of ticks times `tick_ns`."""
-        return self.tick_ns > 0 and not self.offset_ns
-
     def time_ns(self, ticks: int) -> int:
         """A time stamp in nanoseconds since the epoch."""
         if self.tick_ns:
@@ -124,7 +119,6 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
 
     Pauses, problems and errors are those of `pcap.read_packets`.
     """
-    follow = source.follow
     section: _Section | None = None
     time_ns = at = 0
     base = source.position
@@ -134,6 +128,12 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
         while at + _BLOCK_SIZE_MIN <= end:
             # The fast path: usual packet blocks, one after the other, with their headers whole.
             while section is not None and at + _PACKET_HEADER_SIZE <= end:
+                at, taken, last_ns = _follow(source, section, data, at, base)
+                if taken:
+                    health.packets += taken
+                    time_ns = last_ns
+                    yield PAUSE
+                    continue
                 kind, size, which, high, low, captured, wire = section.packet(data, at)
                 stop = at + size
                 if kind != _PACKET or stop > end or size & 3:
@@ -142,18 +142,7 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
                     break
                 if which < len(section.interfaces) and _PACKET_HEADER_SIZE + captured < size:
                     interface = section.interfaces[which]
-                    if follow is not None and section.order == _LITTLE and interface.is_plain:
-                        at, taken, last_ns = follow(
-                            data, at, base, interface.tick_ns, interface.link, which
-                        )
-                        if taken:
-                            time_ns = last_ns
-                            health.packets += taken
-                            yield PAUSE
-                            continue
-                    ticks, tick = high << 32 | low, interface.tick_ns
-                    plain = ticks * tick + interface.offset_ns
-                    time_ns = plain if tick else interface.time_ns(ticks)
+                    time_ns = interface.time_ns(high << 32 | low)
                     start, link = at + _PACKET_HEADER_SIZE, interface.link
                     health.packets += 1
                     yield new_packet((time_ns, link, data, start, captured, wire, base, at, stop))
@@ -163,12 +152,8 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
                 break
             if data.startswith(SECTION_MAGIC, at):
                 section = _section(data, at, source)
-            if section is None:
-                source.fail("the byte order of a section is unknown")
-                return
-            kind, size = section.block(data, at)
-            if not _BLOCK_SIZE_MIN <= size <= PACKET_BYTES_MAX or size & 3:
-                source.fail(f"a block of {size} bytes cannot be")
+            size = _block_size(source, section, data, at)
+            if section is None or not size:
                 return
             if at + size > end:
                 break
@@ -189,6 +174,31 @@ def read_blocks(source: CaptureSource, health: Health, data: bytes) -> Iterator[
         data += more
     if at < len(data) and not source.problem:
         source.problem = f"the file ends inside a block, {len(data) - at} bytes after the last one"
+
+
+def _follow(
+    source: CaptureSource, section: _Section, data: bytes, at: int, base: int
+) -> tuple[int, int, int]:
+    """Take packets by the source's `follow`, which returns this: none where it does not apply."""
+    kind, _, which, *_ = section.packet(data, at)
+    if source.follow is None or section.order != _LITTLE or kind != _PACKET:
+        return at, 0, 0
+    interface = section.interfaces[which] if which < len(section.interfaces) else None
+    if interface is None or not interface.tick_ns or interface.offset_ns:
+        return at, 0, 0
+    return source.follow(data, at, base, interface.tick_ns, interface.link, which)
+
+
+def _block_size(source: CaptureSource, section: _Section | None, data: bytes, at: int) -> int:
+    """The size of the block at a position; 0 if the file makes no sense there."""
+    if section is None:
+        source.fail("the byte order of a section is unknown")
+        return 0
+    _, size = section.block(data, at)
+    if not _BLOCK_SIZE_MIN <= size <= PACKET_BYTES_MAX or size & 3:
+        source.fail(f"a block of {size} bytes cannot be")
+        return 0
+    return int(size)
 
 
 def _section(data: bytes, at: int, source: CaptureSource) -> _Section | None:

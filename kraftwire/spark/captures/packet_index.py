@@ -93,12 +93,10 @@ class PacketIndexer:
                     direction.payload += end - start
                     look(direction, seq, data, start, end)
 
-    def _follow(
-        self, data: bytes, at: int, base: int, tick_ns: int, link: int, interface: int
-    ) -> tuple[int, int, int]:
+    def _follow(self, data: bytes, at: int, base: int, *record: int) -> tuple[int, int, int]:
         """Take packets by the engine: see `kraftwire.capture.packets.packet.Follow`."""
         after, taken, time_ns, (numbers, starts, sizes) = engine.core.index_packets(
-            data, at, base, tick_ns, link, interface,
+            data, at, base, *record,
             self._directions, PacketDirection, self._gatherer.informative, self.run_bytes_max,
         )  # fmt: skip
         if taken:
