@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.scan import RecordsField, records_fields
@@ -14,7 +15,6 @@ from kraftwire.spark.tables.cells import uuid_text
 
 __all__ = [
     "FieldRecords", "FrameBatch", "FrameRecord", "fields_of", "is_plain", "read_records",
-    "topics_of",
 ]  # fmt: skip
 
 _SNAPSHOT = "unalignedRecords"
@@ -56,38 +56,47 @@ class FieldRecords:
         return "snapshot" if self.where.name == _SNAPSHOT else "wire"
 
 
-# Names or ids of the topics in the messages that users' records come in.
-_Topics = list[tuple[str | None, bytes | None]]
+# Whether records of a topic are wanted, by its name or id.
+WantsTopic = Callable[[str | None, bytes | None], bool]
 
 
-def topics_of(body: Any, version: int) -> _Topics:
-    """Return name or id of each topic in a Fetch response or a Produce request."""
-    topics = body.responses if body.NAME == "FetchResponse" else body.topic_data
-    if version >= _IDS_SINCE:
-        return [(None, each.topic_id) for each in topics]
-    if body.NAME == "FetchResponse":
-        return [(each.topic, None) for each in topics]
-    return [(each.name, None) for each in topics]
+class _Layout(NamedTuple):
+    """Where a message has the records of topics: attributes and fields of topics and partitions."""
+
+    topics: str
+    topics_field: str
+    name: str
+    partitions: str
+    partitions_field: str
 
 
-def fields_of(body: Any, version: int) -> list[RecordsField]:
-    """Return the fields of a message with bytes of record batches; two messages need no search."""
-    if body.NAME == "FetchResponse":
-        return [
-            RecordsField(("responses", at, "partitions", i), _RECORDS, part, _RECORDS, *topic)
-            for at, topic in enumerate(topics_of(body, version))
-            for i, part in enumerate(body.responses[at].partitions)
-            if part.records
-        ]
-    if body.NAME == "ProduceRequest":
-        return [
-            RecordsField(("topicData", at, "partitionData", i), _RECORDS, part, _RECORDS, *topic)
-            for at, topic in enumerate(topics_of(body, version))
-            for i, part in enumerate(body.topic_data[at].partition_data)
-            if part.records
-        ]
-    found = records_fields(body, version)
-    return [each for each in found if getattr(each.holder, each.attribute)] if found else found
+_LAYOUTS = {
+    "FetchResponse": _Layout("responses", "responses", "topic", "partitions", "partitions"),
+    "ProduceRequest": _Layout("topic_data", "topicData", "name", "partition_data", "partitionData"),
+}
+
+
+def fields_of(body: Any, version: int, wants: WantsTopic | None = None) -> list[RecordsField]:
+    """Return the fields of a message with bytes of record batches; two messages need no search.
+
+    `wants` chooses the topics of these two.
+    """
+    layout = _LAYOUTS.get(body.NAME)
+    if layout is None:
+        found = records_fields(body, version)
+        return [each for each in found if getattr(each.holder, each.attribute)] if found else found
+    fields = []
+    for at, topic in enumerate(getattr(body, layout.topics)):
+        parts = [each for each in enumerate(getattr(topic, layout.partitions)) if each[1].records]
+        if parts:
+            has_id = version >= _IDS_SINCE
+            known = (None, topic.topic_id) if has_id else (getattr(topic, layout.name), None)
+            if wants is None or wants(*known):
+                steps = layout.topics_field, at, layout.partitions_field
+                fields += [
+                    RecordsField((*steps, i), _RECORDS, part, _RECORDS, *known) for i, part in parts
+                ]
+    return fields
 
 
 def is_plain(field: FieldRecords) -> bool:

@@ -16,6 +16,7 @@ from kraftwire.decode.body.findings import Finding
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.quick import RECORDS
 from kraftwire.decode.body.records import RecordsForm, Settings
+from kraftwire.decode.body.scan import RecordsField
 from kraftwire.errors import WireError
 from kraftwire.protocol.versions import response_header_version
 from kraftwire.records.decoded import family_of_topic
@@ -24,7 +25,6 @@ from kraftwire.spark.captures.batches import (
     fields_of,
     is_plain,
     read_records,
-    topics_of,
 )
 from kraftwire.spark.captures.findings import finding_cells
 
@@ -157,32 +157,28 @@ class Bodies:
 
         Batches of users are left out unless they are wanted: `quick_body` has checked them.
         """
-        if not self.wants_batches and not any(
-            topic and family_of_topic(topic) for topic in map(self._name, topics_of(body, version))
-        ):
-            return ()
         found = []
-        for where in fields_of(body, version):
-            topic = self.topic_name(where.topic, where.topic_id)
-            family = family_of_topic(topic) if topic else None
-            if family is not None or self.wants_batches:
-                data = getattr(where.holder, where.attribute)
-                each = read_records(where, data, topic, family)
-                if not is_plain(each):
-                    return None
-                found.append(each)
+        for where in fields_of(body, version, None if self.wants_batches else self._is_own):
+            each = self._read_records(where)
+            if not is_plain(each):
+                return None
+            found.append(each)
         return found
 
-    def _name(self, topic: tuple[str | None, bytes | None]) -> str | None:
-        return self.topic_name(*topic)
+    def _is_own(self, topic: str | None, topic_id: bytes | None) -> bool:
+        """Whether a topic is one of Kafka's own."""
+        return self._family(self.topic_name(topic, topic_id)) is not None
+
+    def _family(self, topic: str | None) -> str | None:
+        return None if topic is None else family_of_topic(topic)
 
     def _fields(self, body: Any, version: int) -> Sequence[FieldRecords]:
-        found = []
-        for where in fields_of(body, version):
-            topic = self.topic_name(where.topic, where.topic_id)
-            family = family_of_topic(topic) if topic else None
-            found.append(read_records(where, getattr(where.holder, where.attribute), topic, family))
-        return found
+        return [self._read_records(where) for where in fields_of(body, version)]
+
+    def _read_records(self, where: RecordsField) -> FieldRecords:
+        topic = self.topic_name(where.topic, where.topic_id)
+        data = getattr(where.holder, where.attribute)
+        return read_records(where, data, topic, self._family(topic))
 
 
 def _body_start(read: Read) -> int:

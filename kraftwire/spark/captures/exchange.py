@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.lazy import lazy
 from kraftwire.decode.body.scan import error_codes, topics
 from kraftwire.decode.exchange.exchanges import FETCH_APIS, wait_ms
 from kraftwire.spark.captures.bodies import Read
-from kraftwire.spark.tables.cells import ends, uuid_text
+from kraftwire.spark.tables.cells import uuid_text
 
 __all__ = ["Exchange"]
 
 _NS_PER_MS = 1_000_000
+
+
+class _NoFrame(NamedTuple):
+    """The request or response of an exchange that was not captured."""
+
+    file: None = None
+    position: None = None
+    size: None = None
+
+
+NO_FRAME = _NoFrame()
 
 
 class Exchange:
@@ -39,7 +50,8 @@ class Exchange:
         self.frame: Frame = first.frame
         self.request = request
         self.response = response
-        self.client, self.server = ends(self.frame.connection)
+        self.request_frame = NO_FRAME if request is None else request.frame
+        self.response_frame = NO_FRAME if response is None else response.frame
         self.latency_ns = None
         if request is not None and response is not None:
             self.latency_ns = response.frame.time_ns - request.frame.time_ns
@@ -96,12 +108,11 @@ class Exchange:
     @property
     def finding_cells(self) -> list[tuple[str, int | None, str, str]]:
         """The findings of both frames."""
-        return [
-            cell
-            for read in (self.request, self.response)
-            if read is not None and read.findings
-            for cell in read.finding_cells
-        ]
+        found = []
+        for read in (self.request, self.response):
+            if read is not None and read.findings:
+                found += read.finding_cells
+        return found
 
 
 def _topic_uses(body: Any, version: int) -> list[tuple[str | None, bytes | None, list[int]]]:

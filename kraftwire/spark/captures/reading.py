@@ -25,7 +25,7 @@ from kraftwire.spark.captures.byte_ranges import Ints, join_ranges
 from kraftwire.spark.captures.connection_index import SHARED
 from kraftwire.spark.captures.packet_index import PACKED
 
-__all__ = ["Chosen", "Held", "Holder", "Piece", "Places", "hold_runs", "read_runs"]
+__all__ = ["Chosen", "Held", "Piece", "Places", "hold_runs", "read_runs"]
 
 Piece = tuple[int, bytes]
 
@@ -66,47 +66,37 @@ class Chosen:
             yield int(self.numbers[mine[0]]), mine
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Held:
-    """Packets of a connection in one buffer, after what applies to all packets.
+    """The packets of a connection in memory, in parts, after what applies to all packets.
 
-    The data from index `begins[i]` on is at `positions[i]` of the recording.
+    `starts` and `sizes` are those of runs of packets, each in one part: `starts` in the recording.
     """
 
-    data: bytes
-    begins: Ints
-    positions: Ints
-
-    def shifts(self, at: Ints) -> Ints:
-        """Return what to add to indexes to get positions."""
-        which = np.searchsorted(self.begins, at, "right") - 1
-        found: Ints = (self.positions - self.begins)[which]
-        return found
-
-
-@dataclass(slots=True)
-class Holder:
-    """Collects the packets of a connection."""
-
     parts: list[bytes] = field(default_factory=list)
-    positions: list[Ints] = field(default_factory=list)
+    starts: list[Ints] = field(default_factory=list)
     sizes: list[Ints] = field(default_factory=list)
 
-    def held(self) -> Held:
-        """Return all of them, and keep none."""
-        data = b"".join(self.parts)
-        self.parts.clear()
-        sizes = np.concatenate(self.sizes) if self.sizes else np.empty(0, np.int64)
-        positions = np.concatenate(self.positions) if self.positions else sizes
-        return Held(data, np.cumsum(sizes) - sizes, positions)
+    def pieces(self) -> Iterator[Piece]:
+        """Yield the parts as one capture, each with its position in that; keep none."""
+        position = 0
+        self.parts.reverse()
+        while self.parts:
+            part = self.parts.pop()
+            yield position, part
+            position += len(part)
 
 
 class Places:
     """Positions in the recording of the bytes of a connection in memory."""
 
     def __init__(self, held: Held) -> None:
-        self._begins = array("q", held.begins.tobytes())
-        self._shifts = array("q", (held.positions - held.begins).tobytes())
+        empty = np.empty(0, np.int64)
+        sizes = np.concatenate([empty, *held.sizes])
+        starts = np.concatenate([empty, *held.starts])
+        begins = np.cumsum(sizes) - sizes
+        self._begins = array("q", begins.tobytes())
+        self._shifts = array("q", (starts - begins).tobytes())
 
     def place(self, frames: Iterable[Frame], *, ends: bool) -> None:
         """Give frames their positions in the recording, and those of their `ends`."""
@@ -130,9 +120,9 @@ def read_runs(path: str, chosen: Chosen) -> Iterator[Piece]:
 
 
 def hold_runs(
-    path: str, chosen: Chosen, offset: int, holders: dict[int, Holder]
+    path: str, chosen: Chosen, offset: int, held: dict[int, Held]
 ) -> None:
-    """Add runs to the holders that collect them, by the numbers of connections.
+    """Add runs to the packets held of each connection, by its number.
 
     The file begins at `offset` in the recording. Raises: as `read_runs`.
     """
@@ -141,35 +131,35 @@ def hold_runs(
     with _opened(path) as blocks:
         for group in chosen.groups():
             if group.numbers[0] == SHARED:
-                wanting: Iterable[tuple[Holder, Ints]] = (
-                    (each, np.array([0])) for each in holders.values()
+                wanting: Iterable[tuple[Held, Ints]] = (
+                    (each, np.array([0])) for each in held.values()
                 )
             else:
-                wanting = ((holders[number], mine) for number, mine in group.by_number())
+                wanting = ((held[number], mine) for number, mine in group.by_number())
             _hold(blocks, group, offset, wanting)
 
 
 def _hold(
-    blocks: _Blocks, group: Chosen, offset: int, wanting: Iterable[tuple[Holder, Ints]]
+    blocks: _Blocks, group: Chosen, offset: int, wanting: Iterable[tuple[Held, Ints]]
 ) -> None:
     """Add runs of one group."""
     begin, data = blocks.block(group)
-    for holder, mine in wanting:
+    for connection, mine in wanting:
         starts, sizes = group.starts[mine], group.sizes[mine]
         if data is None:
             parts = blocks.joined(starts, sizes)
             if sum(map(len, parts)) != int(sizes.sum()):
                 sizes = np.array([len(part) for part in parts], np.int64)
-            holder.parts += parts
+            connection.parts += parts
         else:
             places = starts - begin
             if len(data) < int((places + sizes).max()):
                 # The file has become shorter.
                 places = np.minimum(places, len(data))
                 sizes = np.minimum(sizes, len(data) - places)
-            holder.parts.append(join_ranges(data, places, sizes))
-        holder.positions.append(starts + offset)
-        holder.sizes.append(sizes)
+            connection.parts.append(join_ranges(data, places, sizes))
+        connection.starts.append(starts + offset)
+        connection.sizes.append(sizes)
 
 
 @contextmanager

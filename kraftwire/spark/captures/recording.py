@@ -21,7 +21,6 @@ from kraftwire.spark.captures.connections import Connection
 from kraftwire.spark.captures.reading import (
     Chosen,
     Held,
-    Holder,
     Piece,
     Places,
     hold_runs,
@@ -142,10 +141,10 @@ class Recording:
         """Return the packets of connections, by their numbers; with a span those in it, after what
         applies to all packets.
         """
-        holders = {number: Holder() for number in wanted}
+        held = {number: Held() for number in wanted}
         for which, (file, offset) in enumerate(zip(self.files, self.offsets, strict=True)):
-            hold_runs(file.path, self._chosen(which, wanted, span), offset, holders)
-        return {number: holder.held() for number, holder in holders.items()}
+            hold_runs(file.path, self._chosen(which, wanted, span), offset, held)
+        return held
 
     def stream(self, number: int, span: Span | None = None) -> Iterator[Piece]:
         """Yield the packets of a connection that is too long for memory, run by run; as `read`.

@@ -40,7 +40,7 @@ class Rows:
     def _turn(self) -> None:
         """Turn the latest rows into columns, while they are in the processor's cache."""
         if self._rows:
-            for column, cells in zip(self._columns, zip(*self._rows, strict=True), strict=True):
+            for column, cells in zip(self._columns, self.table.cells(self._rows), strict=True):
                 column += cells
             self._rows.clear()
 

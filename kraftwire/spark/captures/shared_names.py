@@ -59,8 +59,9 @@ class _Names(TopicNames):
 
     def name(self, name: str | None, topic_id: bytes | None) -> str | None:
         """Return the name itself, or the one of the id; None if it is unknown."""
-        found = super().name(name, topic_id)
-        return self._known.get(topic_id) if found is None and topic_id is not None else found
+        if name or topic_id is None:
+            return name
+        return self._names.get(topic_id) or self._known.get(topic_id)
 
 
 class PacketDirection:

@@ -185,7 +185,7 @@ class Pass:
         """Decode the connection from its packets in memory."""
         self._places = Places(held)
         name = self._recording.files[0].name
-        return self._run(Capture(held.data, name=name, on_ending=self._end))
+        return self._run(Capture(held.pieces(), name=name, on_ending=self._end))
 
     def streamed(self, span: Span | None = None, *, is_last: bool = True) -> Iterator[None]:
         """Decode the connection, or a part of it, while its packets are read."""

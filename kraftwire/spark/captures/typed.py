@@ -10,7 +10,7 @@ import pyarrow as pa
 from kraftwire.spark.captures.bodies import Read
 from kraftwire.spark.captures.rows import CHUNK_ROWS
 from kraftwire.spark.tables.apis import TYPED_TABLES, TypedTable, typed_table
-from kraftwire.spark.tables.cells import client_id, micros
+from kraftwire.spark.tables.cells import micros
 from kraftwire.wire.message import Message
 
 __all__ = ["TypedRows", "typed_rows"]
@@ -38,7 +38,7 @@ class TypedRows:
             (
                 frame.file, frame.position, micros(frame.time_ns), frame.time_ns,
                 frame.connection, frame.api_version, frame.correlation_id,
-                client_id(frame),
+                None if frame.request is None else frame.request.client_id,
             )
         )  # fmt: skip
         self._held.append((read.body, read.version))

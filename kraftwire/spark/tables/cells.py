@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from kraftwire.capture.framing.frames import Frame
-from kraftwire.messages import API_NAMES
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.wire.json_form import uuid_to_text
 
-__all__ = ["api_name", "client_id", "ends", "error_text", "known", "micros", "uuid_text"]
+__all__ = [
+    "client_of", "ends", "error_text", "error_texts", "known", "micros", "server_of", "uuid_text",
+]  # fmt: skip
 
 _ZERO = bytes(16)
 
@@ -24,10 +24,21 @@ def known(number: int | None) -> int | None:
     return None if number is None or number < 0 else number
 
 
+@lru_cache(maxsize=4096)
 def ends(connection: str) -> tuple[str, str]:
     """Return client and server of a connection by its name."""
     client, _, server = connection.partition("-")
     return client, server
+
+
+def client_of(connection: str) -> str:
+    """Return the client of a connection by its name."""
+    return ends(connection)[0]
+
+
+def server_of(connection: str) -> str:
+    """Return the server of a connection by its name."""
+    return ends(connection)[1]
 
 
 @lru_cache(maxsize=4096)
@@ -36,16 +47,11 @@ def uuid_text(value: bytes | None) -> str | None:
     return None if value is None or value == _ZERO else uuid_to_text(value)
 
 
-def api_name(api_key: int | None) -> str | None:
-    """Return the name of an API; None if it is unknown."""
-    return None if api_key is None else API_NAMES.get(api_key)
-
-
-def client_id(frame: Frame) -> str | None:
-    """Return the client id of a frame's request; None if there is none."""
-    return None if frame.request is None else frame.request.client_id
-
-
-def error_text(code: int | None) -> str | None:
+def error_text(code: int) -> str | None:
     """Return the name of an error; None for no error."""
     return error_name(code) if code else None
+
+
+def error_texts(codes: list[int]) -> list[str | None]:
+    """Return the names of errors."""
+    return [error_text(code) for code in codes]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -53,14 +53,15 @@ class Column:
     """A column. `type` is a key of `ARROW`; `about` says what it holds, units included.
 
     `cell` is where it comes from in tables that are made row by row: an attribute of the object
-    that the row is about, by default the one of the same name, or of one inside it ("frame.size");
-    or a function of that object.
+    that the row is about, by default the one of the same name, or of one inside it ("frame.size").
+    `convert` makes the cell of its value, unless that is None.
     """
 
     name: str
     type: str
     about: str
-    cell: str | Callable[[Any], Any] | None = None
+    cell: str | None = None
+    convert: Callable[[Any], Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -85,18 +86,14 @@ class Table:
 
     @cached_property
     def row(self) -> Callable[[Any], tuple[Any, ...]]:
-        """Return a function that makes a row, all cells in order, of the object it is about."""
-        paths = [one.cell or one.name for one in self.columns if not callable(one.cell)]
-        functions = [one.cell for one in self.columns if callable(one.cell)]
+        """Return a function that gets the values of all columns, in order, of an object."""
         # One call for all attributes costs a fraction of a call for each.
-        attributes = attrgetter(*paths)
-        found = sorted(range(len(self.columns)), key=lambda at: callable(self.columns[at].cell))
-        in_order = itemgetter(*[found.index(at) for at in range(len(found))])
+        return attrgetter(*[one.cell or one.name for one in self.columns])
 
-        def row(about: Any) -> tuple[Any, ...]:
-            cells: tuple[Any, ...] = in_order(
-                (*attributes(about), *[function(about) for function in functions])
-            )
-            return cells
-
-        return row if functions else attributes
+    def cells(self, rows: Sequence[tuple[Any, ...]]) -> Iterator[Sequence[Any]]:
+        """Yield the cells of each column of such rows, of which there is at least one."""
+        for column, values in zip(self.columns, zip(*rows, strict=True), strict=True):
+            convert = column.convert
+            yield values if convert is None else [
+                None if value is None else convert(value) for value in values
+            ]

@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
-from kraftwire.spark.tables.cells import ends, error_text, micros
+from operator import attrgetter, itemgetter
+
+from kraftwire.spark.tables.cells import client_of, error_text, error_texts, micros, server_of
 from kraftwire.spark.tables.columns import Column, Table
 from kraftwire.spark.tables.shared_columns import (
     API,
@@ -49,13 +51,13 @@ _RESPONSE = (
         "response_file",
         "string",
         "file of the response: in a rotated capture it may be a later one",
-        lambda e: e.response and e.response.frame.file,
+        "response_frame.file",
     ),
     Column(
         "response_position",
         "bigint",
         "where in it the response begins",
-        lambda e: e.response and e.response.frame.position,
+        "response_frame.position",
     ),
 )
 _LATENCY = Column(
@@ -69,29 +71,17 @@ EXCHANGES = Table(
         *EVIDENCE,
         *_RESPONSE,
         CONNECTION,
-        Column("client", "string", "address of the client"),
-        Column("server", "string", "address of the server"),
+        Column("client", "string", "address of the client", "frame.connection", client_of),
+        Column("server", "string", "address of the server", "frame.connection", server_of),
         *TIME,
         *API.values(),
-        Column(
-            "request_size",
-            "int",
-            "declared length of the request",
-            lambda e: e.request and e.request.frame.size,
-        ),
-        Column(
-            "response_size",
-            "int",
-            "declared length of the response",
-            lambda e: e.response and e.response.frame.size,
-        ),
+        Column("request_size", "int", "declared length of the request", "request_frame.size"),
+        Column("response_size", "int", "declared length of the response", "response_frame.size"),
         _LATENCY,
         Column("wait_ns", "bigint", "for a Fetch: the part that it may have waited for data"),
         Column("service_ns", "bigint", "latency without that wait"),
         Column("error_codes", "array<smallint>", "distinct error codes, none left out"),
-        Column(
-            "errors", "array<string>", "their names", lambda e: list(map(error_text, e.error_codes))
-        ),
+        Column("errors", "array<string>", "their names", "error_codes", error_texts),
         Column("topics", "array<topic>", "partitions that the request names"),
         Column("findings", "array<finding>", "of both frames", "finding_cells"),
     ),
@@ -111,13 +101,15 @@ _PAYLOADS = (
         "request",
         "binary",
         "header and body; no records, secrets as zeros",
-        lambda e: e.request and e.request.payload,
+        "request",
+        attrgetter("payload"),
     ),
     Column(
         "response",
         "binary",
         "the same of the response",
-        lambda e: e.response and e.response.payload,
+        "response",
+        attrgetter("payload"),
     ),
 )
 
@@ -139,22 +131,24 @@ CONNECTIONS = Table(
     (
         *evidence(),
         Column("connection", "string", "client:port-server:port", "name"),
-        Column("client", "string", "address of the client", lambda c: ends(c.name)[0]),
-        Column("server", "string", "address of the server", lambda c: ends(c.name)[1]),
-        Column("first_time", "timestamp", "its first packet", lambda c: micros(c.indexed.first_ns)),
-        Column("last_time", "timestamp", "its last packet", lambda c: micros(c.indexed.last_ns)),
+        Column("client", "string", "address of the client", "name", client_of),
+        Column("server", "string", "address of the server", "name", server_of),
+        Column("first_time", "timestamp", "its first packet", "indexed.first_ns", micros),
+        Column("last_time", "timestamp", "its last packet", "indexed.last_ns", micros),
         Column("protocol", "string", "kafka, tls or other"),
         Column(
             "client_bytes",
             "bigint",
             "payload bytes from the client, copies included",
-            lambda c: c.payload[0],
+            "payload",
+            itemgetter(0),
         ),
         Column(
             "server_bytes",
             "bigint",
             "payload bytes from the server, copies included",
-            lambda c: c.payload[1],
+            "payload",
+            itemgetter(1),
         ),
         Column("frames", "bigint", "frames found"),
         Column("packets", "bigint", "packets", "indexed.packets"),
@@ -184,7 +178,7 @@ PARTITION_TRAFFIC = Table(
         Column("kind", "string", "produce, fetch or replica-fetch"),
         API["api_version"],
         API["client_id"],
-        Column("server", "string", "address of the server", lambda t: ends(t.frame.connection)[1]),
+        Column("server", "string", "address of the server", "frame.connection", server_of),
         *partition(),
         Column("replica_id", "int", "the replica that fetches, -1 for clients"),
         Column("offset", "bigint", "base offset in the response; for a Fetch the fetch offset"),
@@ -194,7 +188,7 @@ PARTITION_TRAFFIC = Table(
         Column("log_end_offset", "bigint", "least log end offset of the leader, where known"),
         Column("leader_epoch", "int", "leader epoch, where known"),
         Column("error_code", "smallint", "error code of the partition, null without an answer"),
-        Column("error", "string", "its name", lambda t: error_text(t.error_code)),
+        Column("error", "string", "its name", "error_code", error_text),
         Column("first_timestamp", "timestamp", "timestamp of the first record"),
     ),
 )
@@ -204,7 +198,7 @@ QUORUM_OBSERVATIONS = Table(
     "What one Fetch or DescribeQuorum reports about a replica of the metadata log.",
     (
         *EVIDENCE,
-        Column("time", "timestamp", "time of the last packet", lambda o: micros(o.time_ns)),
+        Column("time", "timestamp", "time of the last packet", "time_ns", micros),
         Column("time_ns", "bigint", "the same, nanoseconds since the epoch"),
         Column("cluster", "string", "cluster id"),
         Column("replica_id", "int", "the replica"),
@@ -214,13 +208,13 @@ QUORUM_OBSERVATIONS = Table(
         Column("log_end_offset", "bigint", "log end offset of the leader, where known"),
         Column("high_watermark", "bigint", "high watermark in the answer"),
         Column(
-            "last_fetch", "timestamp", "time of its last Fetch", lambda o: micros(o.last_fetch_ns)
+            "last_fetch", "timestamp", "time of its last Fetch", "last_fetch_ns", micros
         ),
         Column(
             "last_caught_up",
             "timestamp",
             "by KIP-836: when it last had all the leader had",
-            lambda o: micros(o.last_caught_up_ns),
+            "last_caught_up_ns", micros,
         ),
         Column("source", "string", "fetch or describe-quorum"),
     ),

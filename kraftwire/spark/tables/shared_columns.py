@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from kraftwire.spark.tables.cells import api_name, client_id, micros
+from operator import attrgetter
+
+from kraftwire.messages import API_NAMES
+from kraftwire.spark.tables.cells import micros
 from kraftwire.spark.tables.columns import Column
 
 __all__ = ["API", "CLUSTER", "CONNECTION", "EVIDENCE", "TIME", "evidence", "partition"]
@@ -30,7 +33,7 @@ def partition(of: str = "") -> tuple[Column, Column, Column]:
 # Of rows about a frame.
 EVIDENCE = evidence("frame.")
 TIME = (
-    Column("time", "timestamp", "time of the last packet", lambda row: micros(row.frame.time_ns)),
+    Column("time", "timestamp", "time of the last packet", "frame.time_ns", micros),
     Column("time_ns", "bigint", "the same, nanoseconds since the epoch", "frame.time_ns"),
 )
 CONNECTION = Column("connection", "string", "client:port-server:port", "frame.connection")
@@ -38,10 +41,16 @@ API = {
     column.name: column
     for column in (
         Column("api_key", "smallint", "number of the API", "frame.api_key"),
-        Column("api_name", "string", "name of the API", lambda row: api_name(row.frame.api_key)),
+        Column("api_name", "string", "name of the API", "frame.api_key", API_NAMES.get),
         Column("api_version", "smallint", "version of the request", "frame.api_version"),
         Column("correlation_id", "int", "correlation id", "frame.correlation_id"),
-        Column("client_id", "string", "client id of the request", lambda row: client_id(row.frame)),
+        Column(
+            "client_id",
+            "string",
+            "client id of the request",
+            "frame.request",
+            attrgetter("client_id"),
+        ),
     )
 }
 

@@ -46,15 +46,17 @@ def test_numbers_that_no_column_can_hold_are_null() -> None:
 
 
 def test_a_column_says_where_it_comes_from() -> None:
-    """The attribute of its name, one of an object inside, or a function; in the table's order."""
+    """The attribute of its name, or one of an object inside; converted unless it is null."""
     table = Table(
         "rows",
         "A row.",
         (
-            Column("twice", "bigint", "computed", lambda thing: 2 * thing.offset),
+            Column("twice", "bigint", "converted", "offset", lambda offset: 2 * offset),
             Column("name", "string", "an attribute"),
             Column("real", "bigint", "one inside", "offset.real"),
-            Column("last", "bigint", "computed", lambda _: -1),
+            Column("epoch", "bigint", "null", "epoch", lambda epoch: -epoch),
         ),
     )
-    assert table.row(_Thing("a", 5, None, None)) == (10, "a", 5, -1)
+    things = _Thing("a", 5, None, None), _Thing("b", 6, None, 7)
+    cells = [list(column) for column in table.cells([table.row(thing) for thing in things])]
+    assert cells == [[10, 12], ["a", "b"], [5, 6], [None, -7]]

@@ -254,13 +254,13 @@ def test_bytes_that_are_nowhere_are_reported(
     def losing(self: recording.Recording, wanted: Sequence[int]) -> Any:
         found = read(self, wanted)
         for number, each in found.items():
-            at = len(each.begins) // 2
-            begin, end = (int(place) for place in [*each.begins, len(each.data)][at : at + 2])
-            later = each.begins[at + 1 :] - (end - begin)
+            data, sizes, starts = b"".join(each.parts), *map(
+                np.concatenate, (each.sizes, each.starts)
+            )
+            at = len(sizes) // 2
+            begin, end = int(sizes[:at].sum()), int(sizes[: at + 1].sum())
             found[number] = recording.Held(
-                each.data[:begin] + each.data[end:],
-                np.concatenate((each.begins[:at], later)),
-                np.delete(each.positions, at),
+                [data[:begin] + data[end:]], [np.delete(starts, at)], [np.delete(sizes, at)]
             )
         return found
 
