@@ -21,7 +21,7 @@ from kraftwire.decode.body.quick import ordinary_schema
 from kraftwire.decode.body.records import FieldBatches, Settings, read_into
 from kraftwire.decode.body.scan import RecordsField
 from kraftwire.limits import ELEMENT_FREE_COUNT
-from kraftwire.records.decoded import family_of_topic
+from kraftwire.records.messages import family_of_topic
 from kraftwire.wire.json_plans import json_plan
 from kraftwire.wire.message import Message
 

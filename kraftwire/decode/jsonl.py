@@ -14,8 +14,8 @@ from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.json_fast_path import OrdinaryLines
 from kraftwire.decode.sinks import Sink
 from kraftwire.printable import printable
+from kraftwire.records.json_form import RecordRows, weight_of
 from kraftwire.records.limits import RECORDS_CHUNK_COUNT
-from kraftwire.records.rows import RecordRows, weight_of
 
 __all__ = ["JsonLines", "to_line"]
 

@@ -14,7 +14,6 @@ from crc32c import crc32c
 from kraftwire.errors import WireError
 from kraftwire.records.compression import CODEC_MASK, NAMES, decompress
 from kraftwire.records.cursor import RecordCursor, check_all, read_all
-from kraftwire.records.decompression_limit import BombError, count_limit, headers_limit
 from kraftwire.records.header import (
     CONTROL,
     COUNT_FIELD,
@@ -27,7 +26,7 @@ from kraftwire.records.header import (
     STAMPED,
     TRANSACTIONAL,
 )
-from kraftwire.records.limits import RECORDS_CHUNK_BYTES
+from kraftwire.records.limits import RECORDS_CHUNK_BYTES, BombError, count_limit, headers_limit
 from kraftwire.records.record import NO_SEQUENCE, RECORD_SIZE_MIN, SEQUENCE_MASK, Record, Section
 from kraftwire.records.salvage import Salvage
 

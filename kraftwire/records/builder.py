@@ -9,16 +9,16 @@ Source: Kafka's `MemoryRecordsBuilder` and `DefaultRecordBatch`.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import cast
+from typing import Any, cast
 
 from crc32c import crc32c
 
 from kraftwire import engine
 from kraftwire.errors import UsageError, WireError
 from kraftwire.records.compression import codec_id, compress
-from kraftwire.records.content import BatchHeader, Columns
 from kraftwire.records.header import (
     CONTROL,
     DELETE_HORIZON,
@@ -29,11 +29,21 @@ from kraftwire.records.header import (
     TRANSACTIONAL,
     fields,
 )
-from kraftwire.records.record import NO_HEADERS, Headers, Record
-from kraftwire.records.unencodable import misfit
+from kraftwire.records.record import NO_HEADERS, NO_SEQUENCE, Headers, Record
 from kraftwire.wire.varint import varint
 
-__all__ = ["BatchBuilder", "BatchHeader", "build_batch", "build_columns", "record_size_max"]
+__all__ = [
+    "BatchBuilder",
+    "BatchHeader",
+    "Columns",
+    "build_batch",
+    "build_columns",
+    "record_size_max",
+]
+
+_INT16, _INT32, _INT64 = (range(-(2**bits), 2**bits) for bits in (15, 31, 63))
+_POSITIVE_INT32 = range(2**31)
+_BYTES = bytes | bytearray | memoryview
 
 _NO_TIMESTAMP = -1
 _BEFORE_CRC = fields("base_offset", "batch_length", "partition_leader_epoch", "magic")
@@ -58,6 +68,41 @@ _HEADERLESS = b"\x00"
 _RECORD_OVERHEAD_MAX = 5 * 5 + 10 + 1
 
 _VARINTS_MAX = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchHeader:
+    """The header fields that a caller sets; all others are derived from the records.
+
+    Timestamps are in milliseconds. `base_offset` defaults to the first record's offset,
+    `last_offset` to the last one's, `max_timestamp` to the largest. `append_time` gives the batch
+    LogAppendTime. `level` is on the codec's own scale.
+    """
+
+    base_offset: int | None = None
+    last_offset: int | None = None
+    partition_leader_epoch: int = -1
+    compression: str = "none"
+    level: int | None = None
+    append_time: int | None = None
+    max_timestamp: int | None = None
+    delete_horizon_ms: int | None = None
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = NO_SEQUENCE
+    is_transactional: bool = False
+    is_control: bool = False
+
+
+@dataclass(slots=True)
+class Columns:
+    """The records to write, field by field; without offsets, they are consecutive."""
+
+    timestamps: Sequence[int]
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+    headers: Sequence[Headers] | None
+    offsets: Sequence[int] | None
 
 
 _DEFAULT = BatchHeader()
@@ -183,7 +228,7 @@ def _build(columns: Columns, header: BatchHeader) -> bytes:
         length = LENGTH_MIN + len(payload)
         before = _BEFORE_CRC.pack(base_offset, length, header.partition_leader_epoch, MAGIC)
     except (AttributeError, TypeError, ValueError, struct.error):
-        problem = misfit(columns, header)
+        problem = _misfit(columns, header)
         if problem is None:
             raise  # a mistake of ours, not of the caller
         raise WireError(
@@ -330,3 +375,82 @@ def _headers(headers: Headers) -> bytes:
         size = -1 if value is None else len(value)
         parts += (_SIZES[len(name)], name, _SIZES[size], value or b"")
     return b"".join(parts)
+
+
+def _misfit(columns: Columns, header: BatchHeader) -> str | None:
+    """Describe the first value that does not fit; None if all do."""
+    return next(_misfits(columns, header), None)
+
+
+def _misfits(columns: Columns, header: BatchHeader) -> Iterator[str]:
+    yield from _of_header(header)
+    if columns.offsets is not None:
+        yield from _of_numbers("offset", columns.offsets, header.base_offset, _POSITIVE_INT32)
+    base = header.delete_horizon_ms
+    yield from _of_numbers("timestamp", columns.timestamps, base, _INT64)
+    last, first = header.last_offset, header.base_offset
+    if last is not None and first is not None:
+        yield from _of_number("distance of the last from the base offset", last - first, _INT32)
+    for name, column in (("key", columns.keys), ("value", columns.values)):
+        for number, value in enumerate(column):
+            yield from _of_bytes(f"{name} of record {number}", value)
+    for number, headers in enumerate(columns.headers or ()):
+        yield from _of_headers(f"record {number}", headers)
+
+
+def _of_header(header: BatchHeader) -> Iterator[str]:
+    for name, value, numbers in (
+        ("base offset", header.base_offset, _INT64),
+        ("last offset", header.last_offset, _INT64),
+        ("partition leader epoch", header.partition_leader_epoch, _INT32),
+        ("append time", header.append_time, _INT64),
+        ("largest timestamp", header.max_timestamp, _INT64),
+        ("delete horizon", header.delete_horizon_ms, _INT64),
+        ("producer id", header.producer_id, _INT64),
+        ("producer epoch", header.producer_epoch, _INT16),
+        ("base sequence", header.base_sequence, _INT32),
+    ):
+        # None stands for a value that is derived from the records.
+        if value is not None:
+            yield from _of_number(name, value, numbers)
+
+
+def _of_numbers(name: str, column: Any, base: Any, distances: range) -> Iterator[str]:
+    """Check the numbers of a column, and their distances from the base: by default the first."""
+    for number, value in enumerate(column):
+        place = f"{name} of record {number}"
+        yield from _of_number(place, value, _INT64)
+        base = value if base is None else base
+        yield from _of_number(f"distance of the {place} from the base", value - base, distances)
+
+
+def _of_number(name: str, value: Any, numbers: range) -> Iterator[str]:
+    if not isinstance(value, int):
+        yield f"the {name} is {value!r:.60}, not an int"
+    elif not numbers.start <= value < numbers.stop:
+        yield f"the {name} is {value}, not from {numbers.start} to {numbers.stop - 1}"
+
+
+def _of_bytes(name: str, value: Any) -> Iterator[str]:
+    if value is None:
+        return
+    if not isinstance(value, _BYTES):
+        yield f"the {name} is {value!r:.60}, not bytes"
+    elif memoryview(value).nbytes not in _POSITIVE_INT32 or memoryview(value).itemsize != 1:
+        yield f"the {name} has {len(value)} elements of {memoryview(value).itemsize} bytes"
+
+
+def _of_headers(place: str, headers: Any) -> Iterator[str]:
+    if not isinstance(headers, tuple | list):
+        yield f"the headers of {place} are {headers!r:.60}, not pairs of key and value"
+        return
+    for header in headers:
+        if not isinstance(header, tuple | list) or len(header) != 2:
+            yield f"a header of {place} is {header!r:.60}, not a pair of key and value"
+            return
+        key, value = header
+        if not isinstance(key, str):
+            yield f"a header's key of {place} is {key!r:.60}, not text"
+        elif any("\ud800" <= letter <= "\udfff" for letter in key):
+            yield f"a header's key of {place} is {key!r:.60}, which UTF-8 cannot encode"
+        yield from _of_bytes(f"value of a header of {place}", value)

@@ -19,8 +19,8 @@ from typing import NamedTuple
 from kraftwire.errors import WireError
 from kraftwire.records.batch import CREATE_TIME, LOG_APPEND_TIME
 from kraftwire.records.compression import CODEC_MASK, NAMES, decompress
-from kraftwire.records.decompression_limit import BombError, count_limit
 from kraftwire.records.header import LOG_OVERHEAD, MAGIC_FIELD, SIZE_FIELD, STAMPED
+from kraftwire.records.limits import BombError, count_limit
 from kraftwire.records.record import NO_SEQUENCE, Record
 from kraftwire.records.salvage import bare
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kraftwire.errors import WireError
+
 __all__ = [
     "HEADERS_COUNT_FREE",
     "HEADER_BYTES_MIN",
@@ -14,6 +16,9 @@ __all__ = [
     "RECORDS_SIZE_MAX",
     "RECORD_PROBLEMS_MAX",
     "RECORD_SHOWN_FREE",
+    "BombError",
+    "count_limit",
+    "headers_limit",
 ]
 
 # One batch may not expand beyond this when decompressed. Kafka has no such limit; a batch is at
@@ -51,3 +56,17 @@ HEADER_BYTES_MIN = 256
 # bytes, so that the memory of a batch with millions of tiny ones stays near that of its bytes.
 RECORDS_CHUNK_COUNT = 4096
 RECORDS_CHUNK_BYTES = 128 * 1024
+
+
+class BombError(WireError):
+    """A batch, or a record in it, would expand far beyond its bytes."""
+
+
+def count_limit(compressed_size: int) -> int:
+    """Return how many records `compressed_size` bytes may hold."""
+    return RECORDS_COUNT_FREE + RECORDS_COUNT_RATIO_MAX * compressed_size
+
+
+def headers_limit(size: int) -> int:
+    """Return how many headers a record may have in a batch of this size (compressed if it is)."""
+    return HEADERS_COUNT_FREE + size // HEADER_BYTES_MIN

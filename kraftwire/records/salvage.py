@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kraftwire.errors import WireError
-from kraftwire.records.cursor import RecordCursor
-from kraftwire.records.decompression_limit import BombError
-from kraftwire.records.explain import iter_records
-from kraftwire.records.limits import RECORDS_CHUNK_BYTES, RECORDS_CHUNK_COUNT
+from kraftwire.records.cursor import RecordCursor, iter_records
+from kraftwire.records.limits import RECORDS_CHUNK_BYTES, RECORDS_CHUNK_COUNT, BombError
 from kraftwire.records.record import Record, Section
 
 __all__ = ["Salvage", "bare"]

@@ -17,8 +17,8 @@ from crc32c import crc32c
 from kraftwire import engine
 from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftwire.records.compression import compress
-from kraftwire.records.decompression_limit import BombError, headers_limit
 from kraftwire.records.header import CRC_FIELD, CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD
+from kraftwire.records.limits import BombError, headers_limit
 from kraftwire.records.reader import read_batches
 from kraftwire.wire.varint import varint
 from tests.hostile.served import request_frame

@@ -17,7 +17,7 @@ from kraftwire.cli.decoding.run import Reading
 from kraftwire.decode.filters.frame_filter import FilterOptions
 from kraftwire.decode.options import Options
 from kraftwire.errors import UsageError
-from kraftwire.records.decoded import FAMILIES
+from kraftwire.records.messages import FAMILIES
 
 F = TypeVar("F", bound=Callable[..., Any])
 Decorator = Callable[[F], F]

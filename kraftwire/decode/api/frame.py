@@ -8,7 +8,7 @@ from kraftwire.decode.body.findings import Finding
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
-from kraftwire.records.rows import plain
+from kraftwire.records.json_form import plain
 from kraftwire.wire.message import Message
 
 __all__ = ["Frame"]

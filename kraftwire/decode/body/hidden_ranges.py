@@ -13,8 +13,8 @@ from kraftwire.decode.body.payload_view import PayloadView, records_starts
 from kraftwire.decode.body.records import METADATA
 from kraftwire.decode.body.secrets import has_secret_records, holds_secrets
 from kraftwire.errors import WireError
-from kraftwire.records.decoded import family_of_topic
 from kraftwire.records.header import HEADER_SIZE
+from kraftwire.records.messages import family_of_topic
 from kraftwire.records.reader import BatchReader
 from kraftwire.wire.reader import Annotation
 

@@ -18,11 +18,10 @@ from kraftwire.decode.body.secrets import redact_batch
 from kraftwire.decode.body.size_limits import Shown
 from kraftwire.errors import WireError
 from kraftwire.limits import FINDING_HEX_BYTES
-from kraftwire.records.decoded import family_of_topic
-from kraftwire.records.decompression_limit import BombError
-from kraftwire.records.json_form import Detail, RecordError, batch_to_json
+from kraftwire.records.json_form import Detail, RecordError, batch_to_json, weight_of
+from kraftwire.records.limits import BombError
+from kraftwire.records.messages import family_of_topic
 from kraftwire.records.reader import Batch, BatchReader
-from kraftwire.records.rows import weight_of
 from kraftwire.wire.message import Message
 
 __all__ = [

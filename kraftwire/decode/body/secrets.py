@@ -25,10 +25,9 @@ from typing import Any
 from kraftwire import messages
 from kraftwire.capture.limits import JSON_ROWS_FREE
 from kraftwire.errors import WireError
-from kraftwire.records.json_form import batch_to_json, decode_record
+from kraftwire.records.json_form import RecordRows, batch_to_json, decode_record
 from kraftwire.records.reader import Batch
 from kraftwire.records.record import Record
-from kraftwire.records.rows import RecordRows
 
 _KNOWN_MAX = 4096
 _NAME_MAX = 1024

@@ -17,11 +17,10 @@ from kraftwire.decode.files.report import FileLine, FindingSink
 from kraftwire.decode.files.scan import BatchHeader, FoundBatch, Scanner
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.errors import WireError
-from kraftwire.records.control import ControlType, control_type
-from kraftwire.records.decoded import family_of_topic
-from kraftwire.records.decompression_limit import BombError
 from kraftwire.records.header import LOG_OVERHEAD
 from kraftwire.records.json_form import Detail, RecordError, batch_to_json
+from kraftwire.records.limits import BombError
+from kraftwire.records.messages import ControlType, control_type, family_of_topic
 from kraftwire.records.reader import Batch, read_batches
 
 __all__ = ["FileOptions", "SegmentLines", "family_of"]
@@ -35,7 +34,7 @@ class FileOptions:
     """How files are decoded.
 
     `records` says how much of each record is shown; `family` overrides what the folder's
-    name shows of the records: a family of `kraftwire.records.decoded.FAMILIES`, or ``none``.
+    name shows of the records: a family of `kraftwire.records.messages.FAMILIES`, or ``none``.
     """
 
     records: Detail = "full"

@@ -15,8 +15,8 @@ from kraftwire.decode.files.kinds import partition_of
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.filters.frame_filter import Clock, FilterOptions, as_ranges, is_wanted, moment
 from kraftwire.errors import UsageError, WireError
-from kraftwire.records.decoded import Decoded
 from kraftwire.records.json_form import decode_record
+from kraftwire.records.messages import Decoded
 from kraftwire.records.reader import Batch
 from kraftwire.records.record import Record
 

@@ -15,9 +15,9 @@ from kraftwire.decode.body.secrets import REDACTED, has_secret_records
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileLine
 from kraftwire.errors import WireError
-from kraftwire.records.decoded import Decoded
 from kraftwire.records.header import HEADER_SIZE
 from kraftwire.records.json_form import decode_record
+from kraftwire.records.messages import Decoded
 from kraftwire.records.reader import Batch
 from kraftwire.records.record import Record
 from kraftwire.wire.message import Message

@@ -22,7 +22,7 @@ from kraftwire.decode.files.report import FileLine
 from kraftwire.errors import WireError
 from kraftwire.inspect.bytes.file_spans import line_spans
 from kraftwire.inspect.values import raw_value_text
-from kraftwire.records.decoded import family_of_topic
+from kraftwire.records.messages import family_of_topic
 from kraftwire.records.reader import BatchReader
 from kraftwire.wire.reader import Annotation, annotate
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from kraftwire.messages.snapshot_footer_record import SnapshotFooterRecord
 from kraftwire.messages.snapshot_header_record import SnapshotHeaderRecord
-from kraftwire.records.control import ControlType, control_batch
+from kraftwire.records.messages import ControlType, control_batch
 from kraftwire.wire.message import Message
 
 ControlRecords = Sequence[tuple[ControlType, Message]]

@@ -19,7 +19,7 @@ from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.body.scan import RecordsField
 from kraftwire.errors import WireError
 from kraftwire.protocol.versions import response_header_version
-from kraftwire.records.decoded import family_of_topic
+from kraftwire.records.messages import family_of_topic
 from kraftwire.spark.captures.batches import (
     FieldRecords,
     fields_of,

@@ -17,7 +17,6 @@ from crc32c import crc32c
 from kraftwire.errors import WireError
 from kraftwire.limits import BATCH_SIZE_MAX
 from kraftwire.records.compression import CODEC_MASK, decompress
-from kraftwire.records.decompression_limit import count_limit
 from kraftwire.records.header import (
     CONTROL,
     CRC_START,
@@ -29,6 +28,7 @@ from kraftwire.records.header import (
     TRANSACTIONAL,
     fields,
 )
+from kraftwire.records.limits import count_limit
 
 __all__ = ["Batches", "cut", "unpacked"]
 

@@ -17,7 +17,7 @@ from kraftwire.decode.files.report import FindingSink
 from kraftwire.decode.files.scan import FoundBatch
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.errors import StorageError, WireError
-from kraftwire.records.decompression_limit import BombError
+from kraftwire.records.limits import BombError
 from kraftwire.records.reader import Batch, read_batches
 from kraftwire.spark.columns import Batches, Columns, read_batch, read_cut
 from kraftwire.spark.logs.accounts import Accounts, bad_rows, file_row

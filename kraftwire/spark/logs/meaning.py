@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from kraftwire.decode.body.secrets import REDACTED, SECRET_HEADS, is_secret_record, redact
 from kraftwire.errors import WireError
-from kraftwire.records.decoded import Decoded
 from kraftwire.records.json_form import decode_record
+from kraftwire.records.messages import Decoded
 from kraftwire.records.record import Record
 from kraftwire.spark.logs.batch_rows import constant, timestamps
 from kraftwire.spark.logs.place import Place

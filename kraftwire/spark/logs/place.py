@@ -11,8 +11,7 @@ from kraftwire.decode.files.source import ByteSource
 from kraftwire.errors import UsageError, WireError
 from kraftwire.log.properties import parse_properties
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
-from kraftwire.records.control import ControlType, control_type
-from kraftwire.records.decoded import family_of_topic
+from kraftwire.records.messages import ControlType, control_type, family_of_topic
 from kraftwire.records.reader import read_batches
 from kraftwire.spark.paths import readable
 from kraftwire.wire.json_form import uuid_to_text

@@ -22,7 +22,7 @@ from kraftwire.decode.files.entries import read_entries
 from kraftwire.decode.files.kinds import parse_file_name
 from kraftwire.errors import StorageError, WireError
 from kraftwire.records.batch import RecordBatch
-from kraftwire.records.control import ControlType, control_type
+from kraftwire.records.messages import ControlType, control_type
 from kraftwire.spark.columns import Batches
 from kraftwire.spark.logs.pieces import pieces_of
 

@@ -19,7 +19,7 @@ from kraftwire import messages
 from kraftwire.capture.connections.frame_queue import Ending
 from kraftwire.decode.body.capture_context import METADATA_TOPIC
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
-from kraftwire.records.decoded import Decoded
+from kraftwire.records.messages import Decoded
 from kraftwire.spark.stages.clusters import of_files, with_cluster
 from kraftwire.spark.stages.stage import Tables
 from kraftwire.spark.tables import TABLES, Table

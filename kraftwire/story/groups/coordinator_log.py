@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kraftwire.decode.body.capture_context import TopicNames
-from kraftwire.records.decoded import Decoded
+from kraftwire.records.messages import Decoded
 from kraftwire.story.groups.members import REASONS_MAX, Groups
 from kraftwire.story.groups.model import (
     Assignment,

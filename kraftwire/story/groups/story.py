@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraftwire.decode.body.capture_context import TopicNames
-from kraftwire.records.decoded import Decoded
+from kraftwire.records.messages import Decoded
 from kraftwire.story.events import Events
 from kraftwire.story.groups.classic import ClassicGroups
 from kraftwire.story.groups.coordinator_log import CoordinatorLog

@@ -13,8 +13,8 @@ from kraftwire.errors import WireError
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.messages.topic_record import TopicRecord
-from kraftwire.records.decoded import Decoded
 from kraftwire.records.json_form import decode_record
+from kraftwire.records.messages import Decoded
 from kraftwire.records.reader import Batch, read_batches
 from kraftwire.records.record import Record
 from kraftwire.story.raft.model import Event, Highlight, LogSummary

@@ -14,7 +14,7 @@ from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.messages.snapshot_header_record import SnapshotHeaderRecord
 from kraftwire.messages.voters_record import VotersRecord
 from kraftwire.protocol.error_codes import error_name
-from kraftwire.records.decoded import Decoded
+from kraftwire.records.messages import Decoded
 from kraftwire.records.reader import Batch
 from kraftwire.story.raft.metadata_log import MetadataLog, Place
 from kraftwire.story.raft.model import Event, NodeId, ObservedFrame

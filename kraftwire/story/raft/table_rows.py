@@ -17,7 +17,7 @@ from kraftwire.capture.connections.frame_queue import Ending
 from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.decode.body.quick import quick_payload
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
-from kraftwire.records.decoded import Decoded
+from kraftwire.records.messages import Decoded
 from kraftwire.story.raft.metadata_log import Extent
 from kraftwire.story.raft.model import (
     QUORUM_APIS,

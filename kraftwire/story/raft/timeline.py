@@ -32,7 +32,7 @@ from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.messages.voters_record import VotersRecord
-from kraftwire.records.decoded import Decoded
+from kraftwire.records.messages import Decoded
 from kraftwire.records.reader import Batch
 from kraftwire.story.raft.elections import Elections, Leaders
 from kraftwire.story.raft.metadata_log import Extent, MetadataLog, Place

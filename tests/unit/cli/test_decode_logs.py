@@ -21,7 +21,7 @@ import pytest
 from kraftwire.cli.main import main
 from kraftwire.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 from kraftwire.records import Record, build_batch
-from kraftwire.records.group_members import members_in
+from kraftwire.records.messages import members_in
 from tests.support.captures import decode, golden
 
 pytestmark = pytest.mark.slow

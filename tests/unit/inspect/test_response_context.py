@@ -26,7 +26,7 @@ from kraftwire.messages.metadata_response import MetadataResponse, MetadataRespo
 from kraftwire.messages.offset_commit_key import OffsetCommitKey
 from kraftwire.messages.offset_commit_value import OffsetCommitValue
 from kraftwire.records.builder import build_batch
-from kraftwire.records.coordinator import coordinator_key, coordinator_value
+from kraftwire.records.messages import coordinator_key, coordinator_value
 from kraftwire.records.record import Record
 from tests.support.captures import decode
 from tests.support.payloads import request, response

@@ -11,8 +11,7 @@ import pytest
 
 from kraftwire.errors import WireError
 from kraftwire.records import BatchHeader, Record, RecordBatch, build_batch, read_batches
-from kraftwire.records.cursor import RecordCursor
-from kraftwire.records.explain import read_records
+from kraftwire.records.cursor import RecordCursor, read_records
 from kraftwire.records.limits import HEADERS_COUNT_FREE
 from kraftwire.records.record import Section
 from kraftwire.wire.varint import varint

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from kraftwire.records import Batch, Record, read_batches
-from kraftwire.records.decoded import family_of_topic
 from kraftwire.records.json_form import batch_to_json, decode_record
+from kraftwire.records.messages import family_of_topic
 
 LOGS = Path(__file__).resolve().parents[4] / "shared" / "logs"
 ARCHIVE = LOGS / "kafka-4.3.1-logs.tar.xz"

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraftwire.records import BatchHeader, Record, build_batch, read_batches
-from kraftwire.records.cursor import RecordCursor, _read_rows
-from kraftwire.records.explain import read_records
-from kraftwire.records.varint_tables import Unusual
+from kraftwire.records.columns import Unusual
+from kraftwire.records.cursor import RecordCursor, _read_rows, read_records
 
 pytestmark = pytest.mark.slow
 

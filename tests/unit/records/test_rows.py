@@ -8,10 +8,9 @@ import pytest
 
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.builder import build_batch
-from kraftwire.records.json_form import batch_to_json
+from kraftwire.records.json_form import RecordRows, batch_to_json, plain
 from kraftwire.records.reader import BatchReader
 from kraftwire.records.record import Record
-from kraftwire.records.rows import RecordRows, plain
 
 
 def test_a_long_list_without_meaning_is_walked_through_only_once() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraftwire.records.varint_tables import Unusual, varint_values
+from kraftwire.records.columns import Unusual, varint_values
 from kraftwire.wire.varint import read_varint
 
 

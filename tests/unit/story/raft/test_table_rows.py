@@ -20,8 +20,8 @@ from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.messages.leader_change_message import LeaderChangeMessage
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.protocol.versions import response_header_version
-from kraftwire.records.decoded import Decoded
 from kraftwire.records.json_form import decode_record
+from kraftwire.records.messages import Decoded
 from kraftwire.records.reader import read_batches
 from kraftwire.story.raft.metadata_log import Extent
 from kraftwire.story.raft.model import QUORUM_APIS, Event
