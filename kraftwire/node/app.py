@@ -48,9 +48,6 @@ from kraftwire.replica.storage import Directories, Storage
 
 __all__ = ["Node", "run", "run_node"]
 
-# Connections to the metrics endpoint at a time. A scraper has one.
-METRICS_CONNECTIONS_MAX = 16
-
 # A core that takes longer than its own shutdown timeout plus this is stuck.
 SHUTDOWN_GRACE_SECONDS = 5.0
 
@@ -292,19 +289,20 @@ class Node:
         self, nursery: trio.Nursery, parts: Assembly, host: str, port: int
     ) -> None:
         # Few nodes have the endpoint; the others need not load an HTTP library.
-        from kraftwire.node.metrics_http import serve_http
+        from kraftwire.node.metrics_http import MetricsEndpoint
 
         place = Listener("kraftwire.prometheus.listener", host, port, False, False)
-        slots = trio.CapacityLimiter(METRICS_CONNECTIONS_MAX)
+        endpoint = MetricsEndpoint(lambda: render(self._samples(parts)))
+
+        async def serve(stream: trio.SocketStream) -> None:
+            try:
+                address = stream.socket.getpeername()[0]
+            except OSError:  # the peer has already left
+                stream.socket.close()
+                return
+            await endpoint.serve(stream, address)
+
         for listening in await bind(place, self.config.limits.backlog):
-
-            async def serve(stream: trio.SocketStream) -> None:
-                if slots.statistics().borrowed_tokens >= METRICS_CONNECTIONS_MAX:
-                    stream.socket.close()
-                    return
-                async with slots:
-                    await serve_http(stream, lambda: render(self._samples(parts)))
-
             nursery.start_soon(trio.serve_listeners, serve, [listening])
         log("info", "metrics", address=f"{host}:{port}")
 

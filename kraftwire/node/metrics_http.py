@@ -1,11 +1,12 @@
 """The HTTP endpoint that Prometheus scrapes: `/metrics`, one request per connection.
 
-h11 parses and checks the request; time and size are limited here.
+h11 parses and checks the request; time, size and the number of connections are limited here.
 """
 
 from __future__ import annotations
 
 import http
+from collections import Counter
 from collections.abc import Callable
 
 import h11
@@ -18,7 +19,42 @@ HTTP_REQUEST_SIZE_MAX = 8 * 1024
 SCRAPE_SECONDS_MAX = 10
 _CLOSE_SECONDS_MAX = 1
 
+# Connections at a time. A scraper has one.
+METRICS_CONNECTIONS_MAX = 16
+
 _CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
+
+
+class MetricsEndpoint:
+    """Serves scrapes, a bounded number at a time.
+
+    Beyond the bound a new connection takes the place of another: of the address with the most
+    connections, the one that has been open for longest. A scrape takes milliseconds, so whoever
+    holds connections loses one of them, and keeps no scraper out.
+    """
+
+    def __init__(self, content: Callable[[], bytes]) -> None:
+        self._content = content
+        # With their addresses, in the order in which they were opened.
+        self._open: dict[trio.CancelScope, str] = {}
+
+    async def serve(self, stream: trio.abc.Stream, address: str) -> None:
+        """Answer the request of a new connection from this address."""
+        self._make_room()
+        with trio.CancelScope() as scope:
+            self._open[scope] = address
+            try:
+                await serve_http(stream, self._content)
+            finally:
+                self._open.pop(scope, None)
+
+    def _make_room(self) -> None:
+        if len(self._open) < METRICS_CONNECTIONS_MAX:
+            return
+        [(most, _)] = Counter(self._open.values()).most_common(1)
+        oldest = next(scope for scope, address in self._open.items() if address == most)
+        del self._open[oldest]
+        oldest.cancel()
 
 
 async def serve_http(stream: trio.abc.Stream, content: Callable[[], bytes]) -> None:

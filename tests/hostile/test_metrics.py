@@ -1,4 +1,5 @@
-"""The metrics endpoint shows what connections hold, and that stays below the cap (SEC-MEMORY)."""
+"""The metrics endpoint: it shows what connections hold, and that stays below the cap (SEC-MEMORY);
+nobody keeps a scraper out (SEC-METRICS)."""
 
 from __future__ import annotations
 
@@ -9,8 +10,13 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+import trio
+import trio.testing
+
 from kraftwire.limits import CONNECTION_BYTES_MAX, REQUEST_SIZE_MAX
 from kraftwire.node.admission import OPEN_CONNECTION_BYTES, OPEN_REQUEST_BYTES
+from kraftwire.node.metrics_http import METRICS_CONNECTIONS_MAX, MetricsEndpoint
 from tests.hostile.served import request_frame
 from tests.support.kafka_process import free_ports
 from tests.support.node_process import NodeQuorum, describe
@@ -93,3 +99,60 @@ def test_the_endpoint_shows_what_connections_hold(tmp_path: Path) -> None:
         held.close()
         _until(metrics, lambda now: now < CONNECTION_BYTES_MAX // 4)
         assert not node.has_ended
+
+
+GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
+STRANGER, SCRAPER = "203.0.113.1", "192.0.2.1"
+
+
+async def _scrape(endpoint: MetricsEndpoint, nursery: trio.Nursery, address: str) -> bytes:
+    """The answer to an honest scrape, which has to come within a second."""
+    stream, far = trio.testing.memory_stream_pair()
+    nursery.start_soon(endpoint.serve, far, address)
+    with trio.fail_after(1):
+        await stream.send_all(GET)
+        return b"".join([bytes(data) async for data in stream])
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize("sent", [b"", b"GET /metrics HTTP/1.1\r\n", GET])
+@pytest.mark.parametrize("address", [STRANGER, SCRAPER])
+async def test_held_connections_keep_no_scraper_out(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery, sent: bytes, address: str
+) -> None:
+    """They send nothing, half a request, or a whole one whose answer they never read; some of them
+    come from the scraper's own machine."""
+    del autojump_clock
+    endpoint = MetricsEndpoint(lambda: b"up 1\n")
+    held = []
+    for _ in range(2 * METRICS_CONNECTIONS_MAX):
+        stream, far = trio.testing.lockstep_stream_pair()
+        nursery.start_soon(endpoint.serve, far, address)
+        if sent:
+            nursery.start_soon(stream.send_all, sent)
+        held.append(stream)
+        await trio.testing.wait_all_tasks_blocked()
+    for _ in range(3):
+        assert (await _scrape(endpoint, nursery, SCRAPER)).endswith(b"\r\n\r\nup 1\n")
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.trio
+async def test_one_who_opens_connections_without_a_pause_loses_only_its_own(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    """A scraper on a slow line, which sends its request while they come."""
+    del autojump_clock
+    endpoint = MetricsEndpoint(lambda: b"up 1\n")
+    slow, far = trio.testing.memory_stream_pair()
+    nursery.start_soon(endpoint.serve, far, SCRAPER)
+    for part in (GET[:9], GET[9:]):
+        for _ in range(5 * METRICS_CONNECTIONS_MAX):
+            _, strange = trio.testing.memory_stream_pair()
+            nursery.start_soon(endpoint.serve, strange, STRANGER)
+        await trio.testing.wait_all_tasks_blocked()
+        await slow.send_all(part)
+    with trio.fail_after(1):
+        answer = b"".join([bytes(data) async for data in slow])
+    assert answer.endswith(b"\r\n\r\nup 1\n")
+    nursery.cancel_scope.cancel()
