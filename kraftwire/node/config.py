@@ -139,8 +139,15 @@ def load(path: str, overrides: Iterable[str] = ()) -> NodeConfig:
     between = _check_roles(settings, roles, names, controllers)
     if not is_raft_readme:
         _check_membership(settings, roles, node_id, voters)
+    read_only = config_listeners.read_only_listeners(settings, names, controllers[0])
     listeners = tuple(
-        Listener(e.listener, e.host, e.port, *_served(e.listener, controllers, is_raft_readme))
+        Listener(
+            e.listener,
+            e.host,
+            e.port,
+            *_served(e.listener, controllers, is_raft_readme),
+            e.listener in read_only,
+        )
         for e in bare
     )
     return NodeConfig(

@@ -96,6 +96,7 @@ _TABLE = (
     Key("kraftwire.leader.handover", "choice", "auto", choices=("auto", "always", "never")),
     Key("kraftwire.describe.quorum.leader.last.fetch", "choice", "now", choices=("now", "-1")),
     Key("kraftwire.prometheus.listener", "text"),
+    Key("kraftwire.listener.read.only", "list"),
     Key("kraftwire.capture.file", "text"),
     Key("kraftwire.connection.handshake.timeout.ms", "int", 30_000, 1),
     Key("kraftwire.connection.write.timeout.ms", "int", 30_000, 1),

@@ -30,7 +30,8 @@ class Listener:
     """A listener: where a node accepts connections, and what it serves there.
 
     `name` is in upper case; an empty `host` means every interface; port 0 lets the system choose.
-    `is_controller` and `is_client` select the APIs that are served; both may be True.
+    `is_controller` and `is_client` select the APIs that are served; both may be True. A listener
+    that `is_read_only` refuses those that change anything.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Listener:
     port: int
     is_controller: bool
     is_client: bool
+    is_read_only: bool = False
 
 
 def split(text: str) -> tuple[str, int] | None:
@@ -119,13 +121,32 @@ def check_protocols(settings: Settings, listeners: list[str], controllers: list[
 def check_authorization(settings: Settings) -> None:
     """Refuse properties that restrict who may do what: a node here has no authorizer.
 
-    A node that ignored them would let everybody in. An empty class name means none, as in Kafka.
-    Raises: UsageError.
+    A node that ignored them would let everybody in, on every listener: so they are refused with the
+    prefix of a listener too, although Kafka has none for them. An empty value means none, as in
+    Kafka. Raises: UsageError.
     """
-    for key in _AUTHORIZATION:
-        if settings.is_set(key) and settings.text(key):
+    for key in [key for name in _AUTHORIZATION for key in settings.named(name)]:
+        if settings.text(key):
             why = "no value, because this node has no authorizer and would let everybody in"
             raise settings.refuse(key, why)
+
+
+READ_ONLY = "kraftwire.listener.read.only"
+
+
+def read_only_listeners(settings: Settings, listeners: list[str], peers: str) -> frozenset[str]:
+    """Return the listeners that are marked read-only. `peers` is the one that voters use.
+
+    Raises: UsageError for an unknown listener, and for that of the voters, who could not vote.
+    """
+    names = frozenset(name.upper() for name in settings.items(READ_ONLY))
+    for name in sorted(names):
+        if name not in listeners:
+            raise settings.refuse(READ_ONLY, f"names that listeners has too, found {name}")
+        if name == peers:
+            problem = f"no {name}, because the voters use it to vote and to replicate"
+            raise settings.refuse(READ_ONLY, problem)
+    return names
 
 
 def host_name() -> str:

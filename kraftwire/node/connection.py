@@ -263,6 +263,7 @@ class Connection:
             self._software,
             listener.is_controller,
             listener.is_client,
+            listener.is_read_only,
             self._share.begin_answer,
         )
         try:

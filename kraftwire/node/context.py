@@ -46,6 +46,7 @@ class Request:
     software: str = ""
     from_controller_listener: bool = False
     from_client_listener: bool = True
+    from_read_only_listener: bool = False
     admit: Callable[[int], Awaitable[None]] = _admit_at_once
 
 

@@ -48,6 +48,10 @@ class Settings:
         """Return whether a key was given, empty or not."""
         return key in self._values
 
+    def named(self, name: str) -> list[str]:
+        """Return the keys that were given and are this name, with or without a prefix."""
+        return [key for key in self._values if key == name or key.endswith(f".{name}")]
+
     def text(self, key: str) -> str | None:
         """Return a text, stripped; None if the key is not set and has no default."""
         setting = self._values.get(key)

@@ -28,6 +28,7 @@ from kraftwire.node.handlers import (
     list_offsets,
     metadata,
     offset_for_leader_epoch,
+    read_only,
     remove_raft_voter,
     unregister_broker,
     update_features,
@@ -95,6 +96,9 @@ def route(request: Request) -> Handler | None:
     peers and clients, a Fetch without a replica id is a consumer's.
     """
     key = request.api_key
+    refuser = read_only.refuser(request) if request.from_read_only_listener else None
+    if refuser is not None:
+        return refuser
     if request.from_client_listener and key in BROKER:
         is_peer = request.from_controller_listener and _is_of_replica(request)
         if not is_peer:

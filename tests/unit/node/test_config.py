@@ -158,6 +158,8 @@ def test_a_listener_with_tls_or_sasl_is_never_served_in_plain_text(
     [
         "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users=User:admin",
+        "listener.name.plaintext.authorizer.class.name=com.example.Authorizer",
+        "listener.name.controller.super.users=User:admin",
     ],
 )
 def test_a_node_does_not_start_without_the_authorizer_that_it_is_told_to_use(
@@ -165,9 +167,39 @@ def test_a_node_does_not_start_without_the_authorizer_that_it_is_told_to_use(
 ) -> None:
     """It would let everybody in, on every listener."""
     key = override.partition("=")[0]
-    with pytest.raises(UsageError, match=rf"{key}=.*no authorizer and would let everybody in"):
+    problem = rf"{key}=.*no authorizer and would let everybody in"
+    with pytest.raises(UsageError, match=problem):
         combined(tmp_path, override)
+    with pytest.raises(UsageError, match=problem):
+        load(write(tmp_path, README_FILE), [override])
     combined(tmp_path, f"{key}=")
+
+
+def test_a_listener_is_marked_read_only_by_name(tmp_path: Path) -> None:
+    """In upper or lower case, as in listener.security.protocol.map."""
+    marked = combined(tmp_path, "kraftwire.listener.read.only=plaintext")
+    assert {one.name: one.is_read_only for one in marked.listeners} == {
+        "PLAINTEXT": True,
+        "CONTROLLER": False,
+    }
+    assert not any(one.is_read_only for one in combined(tmp_path).listeners)
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        ("PLAINTEXT,OTHER", "names that listeners has too, found OTHER"),
+        ("CONTROLLER", "no CONTROLLER, because the voters use it"),
+    ],
+)
+def test_a_listener_that_cannot_be_read_only_is_refused(
+    tmp_path: Path, names: str, problem: str
+) -> None:
+    """A mark without effect would be trusted; voters without a way to vote are no quorum."""
+    with pytest.raises(UsageError, match=problem):
+        combined(tmp_path, f"kraftwire.listener.read.only={names}")
+    with pytest.raises(UsageError, match="because the voters use it"):
+        load(write(tmp_path, README_FILE), ["kraftwire.listener.read.only=PLAINTEXT"])
 
 
 def test_a_broker_may_not_be_a_voter(tmp_path: Path) -> None:
