@@ -1,8 +1,8 @@
 """Long connections, cut into parts that are decoded independently.
 
-Owns the scout: one pass over the frames of a connection that collects, for each cut, the state that
-the next part needs. It reassembles and pairs as the decoder does, so nothing is guessed, but it
-skips what takes most time: the bodies that carry records of users.
+Owns the state reader: one pass over the frames of a connection that collects, for each cut, the
+state that the next part needs. It reassembles and pairs as the decoder does, so nothing is guessed,
+but it skips what takes most time: the bodies that carry records of users.
 """
 
 from __future__ import annotations
@@ -21,7 +21,12 @@ from kraftwire.decode.body.response_context import needs_learning
 from kraftwire.spark.captures.bodies import Read
 from kraftwire.spark.captures.recording import Recording, Span
 from kraftwire.spark.captures.selection import ALL, Selection
-from kraftwire.spark.captures.tables import CAPTURE_TABLES, Carried, Pass, Tables
+from kraftwire.spark.captures.tables import (
+    CAPTURE_TABLES,
+    ConnectionDecoder,
+    ConnectionState,
+    Tables,
+)
 
 __all__ = ["CUT_BYTES", "Part", "decode_part", "parts", "to_cut"]
 
@@ -37,13 +42,13 @@ _METADATA_NAME = METADATA_TOPIC.encode()
 class Part:
     """A part of a connection: the packets in a span, and the state before them.
 
-    `carried` is empty for the first part.
+    `state` is empty for the first part.
     """
 
     number: int
     span: Span
     is_last: bool
-    carried: bytes = b""
+    state: bytes = b""
 
 
 def to_cut(recording: Recording, size_max: float) -> list[int]:
@@ -69,26 +74,26 @@ def parts(
     selection: Selection = ALL,
 ) -> Iterator[Part]:
     """Cut a connection; the tables and the selection are those that its parts are decoded for."""
-    scout = _Scout(tables, selection, recording, number)
+    reader = _StateReader(tables, selection, recording, number)
     spans = recording.spans(number, size_max)
-    carried = b""
+    state = b""
     for at, span in enumerate(spans, 1):
         is_last = at == len(spans)
-        yield Part(number, span, is_last, carried)
+        yield Part(number, span, is_last, state)
         if not is_last:
-            carried = scout.pass_over(span)
+            state = reader.advance(span)
 
 
 def decode_part(tables: Tables, recording: Recording, part: Part) -> Iterator[tuple[str, Any]]:
     """Decode a part; yields as `Tables.bin` does."""
-    carried = Carried.start(recording, part.number)
-    if part.carried:
-        carried = pickle.loads(part.carried)
-    return tables.part(recording, carried, part.span, is_last=part.is_last)
+    state = ConnectionState.start(recording, part.number)
+    if part.state:
+        state = pickle.loads(part.state)
+    return tables.part(recording, state, part.span, is_last=part.is_last)
 
 
-class _Scout(Pass):
-    """Passes over a connection without writing rows.
+class _StateReader(ConnectionDecoder):
+    """Reads a connection for the state between its parts, without rows.
 
     It reads all frames that may affect later ones. Produce, and Fetch of users' topics, never do;
     of these it reads only the requests that are open at a cut.
@@ -98,14 +103,15 @@ class _Scout(Pass):
         self, tables: Collection[str], selection: Selection, recording: Recording, number: int
     ) -> None:
         wanted = Tables(tables, selection)
-        super().__init__(wanted, Carried.start(recording, number), recording)
+        super().__init__(wanted, ConnectionState.start(recording, number), recording)
         self._add = _nowhere
         self._rows = {}
+        self._exchanges = None
         self._typed = {}
         self._wants_records = False
 
-    def pass_over(self, span: Span) -> bytes:
-        """Pass over a span; return the state for the next one."""
+    def advance(self, span: Span) -> bytes:
+        """Read the frames of a span; return the state for the next one."""
         passes = self._selection.passes
         with rare_collection():
             for frame in self._capture(span, is_last=False):
@@ -119,7 +125,7 @@ class _Scout(Pass):
                 elif is_telling:
                     self._read(frame)
         self._read_pending()
-        return _pickled(self._carried)
+        return _pickled(self._state)
 
     def _skip(self, frame: Frame) -> bool:
         """Count a frame of users' records without reading it; returns whether it is one."""
@@ -176,7 +182,7 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
 
-def _pickled(carried: Carried) -> bytes:
+def _pickled(state: ConnectionState) -> bytes:
     out = io.BytesIO()
-    _Pickler(out, pickle.HIGHEST_PROTOCOL).dump(carried)
+    _Pickler(out, pickle.HIGHEST_PROTOCOL).dump(state)
     return out.getvalue()

@@ -32,7 +32,7 @@ from kraftwire.spark.captures.typed import TypedRows, typed_rows
 from kraftwire.spark.tables import TABLES
 from kraftwire.spark.tables.cells import ends
 
-__all__ = ["CAPTURE_TABLES", "Carried", "Pass", "Tables"]
+__all__ = ["CAPTURE_TABLES", "ConnectionDecoder", "ConnectionState", "Tables"]
 
 # Requests that each connection of the tables holds back until their responses come.
 PENDING_BYTES_MAX = 64 * 1024 * 1024
@@ -103,20 +103,20 @@ class Tables:
         found = recording.read(small)
         with rare_collection():
             for number in numbers:
-                one = Pass(self, Carried.start(recording, number), recording)
+                one = ConnectionDecoder(self, ConnectionState.start(recording, number), recording)
                 frames = one.held(found.pop(number)) if number in found else one.streamed()
                 for _ in frames:
                     yield from self.take(at_least=CHUNK_ROWS)
 
     def part(
-        self, recording: Recording, carried: Carried, span: Span, *, is_last: bool
+        self, recording: Recording, state: ConnectionState, span: Span, *, is_last: bool
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Decode a part of a connection that was cut; the last one adds the row of the connection.
 
         As `bin`.
         """
         with rare_collection():
-            for _ in Pass(self, carried, recording).streamed(span, is_last=is_last):
+            for _ in ConnectionDecoder(self, state, recording).streamed(span, is_last=is_last):
                 yield from self.take(at_least=CHUNK_ROWS)
 
     def take(self, *, at_least: int = 1) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -135,7 +135,7 @@ class Tables:
 
 
 @dataclass(slots=True)
-class Carried:
+class ConnectionState:
     """The state of a connection between its frames: what later frames need, and the totals.
 
     `pending` are requests without a response so far; those that were not read yet are frames.
@@ -151,34 +151,35 @@ class Carried:
     open: OpenConnections | None = None
 
     @classmethod
-    def start(cls, recording: Recording, number: int) -> Carried:
+    def start(cls, recording: Recording, number: int) -> ConnectionState:
         """Return the state before the first frame."""
         indexed = recording.connections[number - 1]
         return cls(Connection(number, indexed), Bodies(recording.shared_names.start()))
 
 
-class Pass:
+class ConnectionDecoder:
     """One connection, frame by frame."""
 
-    def __init__(self, tables: Tables, carried: Carried, recording: Recording) -> None:
+    def __init__(self, tables: Tables, state: ConnectionState, recording: Recording) -> None:
         self._tables = tables
         self._selection = tables.selection
         self._add: Callable[[str, Any], None] = tables.add
         self._rows = tables.rows
+        self._exchanges = tables.rows.get("exchanges")
         self._typed = tables.typed
         self._wants_ends = "frames" in tables.rows
         self._wants_records = not _OF_RECORDS.isdisjoint(tables.rows)
         self._wants_raft = not _OF_RAFT.isdisjoint(tables.rows)
         self._wants_exchanges = not _OF_EXCHANGES.isdisjoint(tables.rows)
         self._recording = recording
-        self._carried = carried
-        self._about = carried.about
-        self._bodies = carried.bodies
+        self._state = state
+        self._about = state.about
+        self._bodies = state.bodies
         self._bodies.greetings = tables.greetings
         self._bodies.wants_batches = not _WITH_BATCHES.isdisjoint(tables.rows)
-        self._pending = carried.pending
-        self._raft = carried.raft
-        self._observer = carried.observer
+        self._pending = state.pending
+        self._raft = state.raft
+        self._observer = state.observer
         self._places: Places | None = None
 
     def held(self, held: Held) -> Iterator[None]:
@@ -193,15 +194,15 @@ class Pass:
 
     def _capture(self, span: Span | None, *, is_last: bool) -> Capture:
         """Return the packets in a span, after those that were decoded before."""
-        carried = self._carried
+        state = self._state
         capture = Capture(
             self._recording.stream(self._about.number, span),
             name=self._recording.files[0].name,
             on_ending=self._end,
-            after=carried.open,
+            after=state.open,
             is_last=is_last,
         )
-        carried.open = capture.connections
+        state.open = capture.connections
         return capture
 
     def _run(self, capture: Capture, *, is_last: bool = True) -> Iterator[None]:
@@ -215,7 +216,7 @@ class Pass:
                 yield
         if is_last:
             for request in self._pending.rest():
-                self._exchange(self._made(_known(request), None))
+                self._exchange(self._made(request, None))
             self._finish(capture)
         yield
 
@@ -293,10 +294,10 @@ class Pass:
         frame = read.frame
         request = frame.request
         if not frame.is_request:
-            asked = None if request is None else self._pending.take(frame.connection, request)
+            pending = None if request is None else self._pending.take(frame.connection, request)
             if self._pending.has_skipped:
                 self._add_skipped()
-            self._exchange(self._made(None if asked is None else _known(asked), read))
+            self._exchange(self._made(pending, read))
         elif request is None or not request.has_response:
             self._exchange(self._made(read, None))
         else:
@@ -311,9 +312,10 @@ class Pass:
 
     def _add_skipped(self) -> None:
         for each in self._pending.skipped():
-            self._exchange(self._made(_known(each), None))
+            self._exchange(self._made(each, None))
 
-    def _made(self, request: Read | None, response: Read | None) -> Exchange:
+    def _made(self, request: Read | Frame | None, response: Read | None) -> Exchange:
+        assert not isinstance(request, Frame), "requests of rows were read when they came"
         return Exchange(request, response, self._bodies.topic_name)
 
     def _field(self, read: Read, field: FieldRecords) -> None:
@@ -325,8 +327,8 @@ class Pass:
 
     def _exchange(self, exchange: Exchange) -> None:
         key = exchange.frame.api_key
-        if "exchanges" in self._rows:
-            self._add("exchanges", exchange)
+        if self._exchanges is not None:
+            self._exchanges.add(exchange)
         if key in TRAFFIC_APIS and "partition_traffic" in self._rows:
             for traffic in traffic_rows(exchange, self._bodies.topic_name):
                 self._add("partition_traffic", traffic)
@@ -338,9 +340,3 @@ class Pass:
                 self._add("raft_exchanges", each)
                 for observation in self._observer.rows(each, each.cluster):
                     self._add("quorum_observations", observation)
-
-
-def _known(request: Read | Frame) -> Read:
-    """Return a request that was read."""
-    assert isinstance(request, Read), "only a scout leaves requests unread"
-    return request

@@ -219,7 +219,7 @@ def test_what_is_passed_on_does_not_grow(tmp_path: Path) -> None:
     session = busy_connection([golden("clients"), golden("quorum")], random.Random(2))
     path.write_bytes(pcap_of(session.segments))
     series = Recording([index_capture(path)])
-    sizes = [len(part.carried) for part in parts(series, 1, 5000)]
+    sizes = [len(part.state) for part in parts(series, 1, 5000)]
     assert len(sizes) > 20
     assert max(sizes[-10:]) < 100_000
     assert not sizes[0]
