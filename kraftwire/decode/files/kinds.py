@@ -28,8 +28,16 @@ _SEGMENT_FILE = re.compile(
 )
 _SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
 _PARTITION = re.compile(
-    r"(.+)-(\d+)(?:\.[0-9a-fA-F]{32}-(?:delete|future|stray))?", re.ASCII | re.DOTALL
+    r"(.+)-(\d+)(?:\.[0-9a-fA-F]{32}-(delete|future|stray))?", re.ASCII | re.DOTALL
 )
+
+# A broker renames the folder of a partition that it does not serve from there. Suffix -> whose
+# records the folder holds.
+UNSERVED = {
+    "delete": "of a deleted topic, until file.delete.delay.ms has passed",
+    "future": "a copy on its way to another log directory",
+    "stray": "of a partition that is not assigned to the broker",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +59,14 @@ class FileName:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Topic and partition index that a folder's name stands for."""
+    """Topic and partition index that a folder's name stands for.
+
+    `state` is the suffix, a key of `UNSERVED`, of a folder that the broker does not serve.
+    """
 
     topic: str
     index: int
+    state: str = ""
 
 
 def parse_file_name(name: str) -> FileName:
@@ -75,8 +87,19 @@ def parse_file_name(name: str) -> FileName:
 
 def partition_of(path: Path) -> Partition | None:
     """The partition that a file belongs to by the name of its folder, or None."""
-    match = _PARTITION.fullmatch(path.absolute().parent.name)
-    return Partition(match[1], int(match[2])) if match else None
+    return parse_folder_name(path.absolute().parent.name)
+
+
+def parse_folder_name(name: str) -> Partition | None:
+    """The partition that the name of a folder stands for, or None."""
+    match = _PARTITION.fullmatch(name)
+    return Partition(match[1], int(match[2]), match[3] or "") if match else None
+
+
+def is_unserved(folder: str) -> bool:
+    """Whether a folder's name is that of a partition that its broker does not serve."""
+    partition = parse_folder_name(folder)
+    return partition is not None and bool(partition.state)
 
 
 # Enough for every magic, a batch header and the keys of a JSON or properties file.

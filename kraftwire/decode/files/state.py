@@ -186,7 +186,12 @@ def _offsets(content: bytes) -> StateFile:
 def _checkpoint(
     content: bytes, word_count: int, entry: Callable[[list[str], int], dict[str, Any]]
 ) -> StateFile:
-    """Read a list of offsets: a version, the number of entries, an entry on each line."""
+    """Read a list of offsets: a version, the number of entries, an entry on each line.
+
+    Kafka creates the file empty, and takes an empty one for no entries.
+    """
+    if not content:
+        return StateFile({"version": None, "entries": []})
     lines = list(_lines(content))
     if len(lines) < 2:
         raise _bad("too short", 0, "a version and a count", f"{len(lines)} lines")

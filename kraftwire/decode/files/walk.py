@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from kraftwire.decode.files.kinds import UNSERVED, is_unserved, parse_folder_name
 from kraftwire.errors import StorageError
 
-__all__ = ["shortened", "walk"]
+__all__ = ["UnservedFolders", "shortened", "walk"]
 
 # A longer path is shown without its middle.
 _SHOWN_MAX = 300
 
 OnError = Callable[[StorageError], None]
+OnUnserved = Callable[[Path], None]
 
 
-def walk(paths: Iterable[Path], on_error: OnError) -> Iterator[Path]:
+def walk(
+    paths: Iterable[Path], on_error: OnError, on_unserved: OnUnserved = lambda _folder: None
+) -> Iterator[Path]:
     """The files under some paths: a file as it is, a folder's files by name, then its folders.
+
+    The folder of a partition that its broker does not serve (`UNSERVED`) is left out unless it is
+    one of the paths; `on_unserved` is called for it.
 
     Links are followed, and no folder is entered twice from one path, so a
     folder that contains itself ends the walk; `on_error` is called for paths that do not exist and
@@ -30,11 +38,33 @@ def walk(paths: Iterable[Path], on_error: OnError) -> Iterator[Path]:
             on_error(_unreadable(path, error))
             continue
         if is_folder:
-            yield from _folder(path, on_error)
+            yield from _folder(path, on_error, on_unserved)
         elif is_there:
             yield path
         else:
             on_error(StorageError("no such file or folder", file=shortened(str(path))))
+
+
+class UnservedFolders:
+    """Counts the folders that a walk leaves out, because their broker does not serve them."""
+
+    def __init__(self) -> None:
+        self._by_state: Counter[str] = Counter()
+
+    def add(self, folder: Path) -> None:
+        """Count a folder by the suffix of its name."""
+        partition = parse_folder_name(folder.name)
+        self._by_state[partition.state if partition else ""] += 1
+
+    def __bool__(self) -> bool:
+        return bool(self._by_state)
+
+    def __str__(self) -> str:
+        listed = ", ".join(
+            f"{number:,} -{state} ({UNSERVED[state]})"
+            for state, number in sorted(self._by_state.items())
+        )
+        return f"left out, as their broker does not serve them: {listed}; name a folder to read it"
 
 
 def shortened(name: str) -> str:
@@ -45,7 +75,7 @@ def shortened(name: str) -> str:
     return f"{name[:half]}...{name[-half:]}"
 
 
-def _folder(top: Path, on_error: OnError) -> Iterator[Path]:
+def _folder(top: Path, on_error: OnError, on_unserved: OnUnserved) -> Iterator[Path]:
     """The files of a folder and of those in it, however deep they are."""
     seen: set[tuple[int, int]] = set()
     waiting = [top]
@@ -62,7 +92,11 @@ def _folder(top: Path, on_error: OnError) -> Iterator[Path]:
             seen.add(identity)
             folders: list[Path] = []
             yield from _files(folder, names, folders, on_error)
-            waiting += reversed(folders)
+            for each in reversed(folders):
+                if is_unserved(each.name):
+                    on_unserved(each)
+                else:
+                    waiting.append(each)
 
 
 def _files(

@@ -171,7 +171,7 @@ class Inputs:
 
     def _read_files(self, path: Path, rotated: Rotated) -> None:
         is_empty = path.is_dir()
-        for each in walk([path], self._fail):
+        for each in walk([path], self._fail, self.run.totals.unserved.add):
             is_empty = False
             try:
                 self._read_file(each, rotated)

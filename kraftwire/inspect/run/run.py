@@ -20,6 +20,7 @@ from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.response_context import needs_learning
 from kraftwire.decode.exchange.paired import WholePaired
 from kraftwire.decode.files.report import ExitCode, FileLine, FileReport
+from kraftwire.decode.files.walk import UnservedFolders
 from kraftwire.decode.filters.line_filter import LineFilter
 from kraftwire.decode.options import Options
 from kraftwire.decode.sinks import Sink
@@ -38,6 +39,7 @@ class Totals:
     these by id; `captures` has the health of each capture by its name; `lines_shown` counts the
     lines of files that passed, of all those in `files`, and
     `passed_over` files of other topics and partitions than the filter's, which were not read.
+    `unserved` counts the folders of partitions that were left out.
     """
 
     frames: int = 0
@@ -47,6 +49,7 @@ class Totals:
     files: FileReport = field(default_factory=FileReport)
     lines_shown: int = 0
     passed_over: int = 0
+    unserved: UnservedFolders = field(default_factory=UnservedFolders)
     unreadable: int = 0
 
     @property

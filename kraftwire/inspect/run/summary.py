@@ -58,6 +58,8 @@ def summary(totals: Totals) -> Iterator[str]:
         if totals.passed_over:
             lines += f", {_count(totals.passed_over, 'file')} of other partitions skipped"
         yield f"{count}, {lines}{_found(files.findings)}"
+    if totals.unserved:
+        yield str(totals.unserved)
 
 
 def _capture(name: str, health: Health) -> Iterator[str]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import glob
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-from kraftwire.decode.files import walk
 from kraftwire.decode.files.kinds import parse_file_name, partition_of
+from kraftwire.decode.files.walk import UnservedFolders, walk
 from kraftwire.errors import StorageError, UsageError
 
 __all__ = ["LogFile", "list_files"]
@@ -36,18 +37,20 @@ def list_files(paths: Iterable[str], *, with_snapshots: bool = True) -> Iterator
     """Return every segment and snapshot once, in a stable order.
 
     In folders, files that are being removed or swapped in (``.deleted``, ``.swap``, ...) and other
-    kinds of files are skipped; a file named explicitly is taken whatever its name. Raises:
+    kinds of files are skipped; a file named explicitly is taken whatever its name. Folders of
+    partitions that their broker does not serve are left out, which standard error says. Raises:
     UsageError for a path or pattern that leads to nothing, StorageError for a folder that cannot be
     read.
     """
     seen: set[Path] = set()
+    unserved = UnservedFolders()
     next_offsets = cache(_next_offsets)
     for text in paths:
         named = [Path(text)] if Path(text).exists() else sorted(map(Path, glob.glob(text)))
         if not named:
             raise UsageError(f"no file, folder or match: {text}")
         for start in named:
-            for path in walk([start], on_error=_refuse):
+            for path in walk([start], _refuse, unserved.add):
                 name = parse_file_name(path.name)
                 is_named = path == start
                 if path in seen or not (is_named or _has_batches(path, with_snapshots)):
@@ -64,6 +67,8 @@ def list_files(paths: Iterable[str], *, with_snapshots: bool = True) -> Iterator
                     name.base_offset,
                     following.get(name.base_offset or 0),
                 )
+    if unserved:
+        print(unserved, file=sys.stderr)
 
 
 def _has_batches(path: Path, with_snapshots: bool) -> bool:

@@ -11,7 +11,7 @@ from glob import glob
 from pathlib import Path
 
 from kraftwire.decode.files import FileKind, open_source
-from kraftwire.decode.files.walk import walk
+from kraftwire.decode.files.walk import UnservedFolders, walk
 from kraftwire.errors import StorageError
 
 __all__ = ["InputFile", "expanded", "find_inputs"]
@@ -60,11 +60,14 @@ def find_inputs(
 
     found: dict[Path, Path] = {}
     shunned = None if avoid is None else avoid.resolve()
-    for path in walk(expanded(names), refuse):
+    unserved = UnservedFolders()
+    for path in walk(expanded(names), refuse, unserved.add):
         real, named = path.resolve(), Path(os.path.abspath(path))
         if shunned in real.parents or (real in found and named != real):
             continue
         found[real] = named
+    if unserved:
+        tell(str(unserved))
     for path in found.values():
         try:
             yield _input(path)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from kraftwire.decode.files.kinds import parse_file_name
+from kraftwire.decode.files.kinds import is_unserved, parse_file_name
 from kraftwire.errors import UsageError
 
 __all__ = ["find_folders", "is_passing", "snapshot_key", "snapshots"]
 
-# A partition that is being deleted, or being moved to another disk.
-_PASSING = re.compile(r".+\.[0-9a-fA-F]{32}-(?:delete|future|stray)", re.ASCII)
 _PATTERN = frozenset("*?[")
 
 
@@ -42,7 +39,7 @@ def _within(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
     except FileNotFoundError:
         return
     identity = (status.st_dev, status.st_ino)
-    if identity in seen or _PASSING.fullmatch(folder.name):
+    if identity in seen or is_unserved(folder.name):
         return
     seen.add(identity)
     if any(_holds_batches(entry.name) for entry in entries):
@@ -61,7 +58,7 @@ def is_passing(path: str) -> bool:
     """Whether a file, or its folder, is being removed or swapped in."""
     file = Path(path)
     return bool(parse_file_name(file.name).state) or any(
-        _PASSING.fullmatch(folder) for folder in file.parts[:-1]
+        is_unserved(folder) for folder in file.parts[:-1]
     )
 
 

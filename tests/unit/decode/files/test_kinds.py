@@ -15,11 +15,18 @@ import cramjam
 import pytest
 
 from kraftwire.decode.files.decode import decode_file
-from kraftwire.decode.files.kinds import FileKind, Partition, guess, parse_file_name, partition_of
+from kraftwire.decode.files.kinds import (
+    UNSERVED,
+    FileKind,
+    Partition,
+    guess,
+    parse_file_name,
+    partition_of,
+)
 from kraftwire.decode.files.report import FileFinding, FileReport
 from kraftwire.decode.files.segment import FileOptions
 from kraftwire.decode.files.source import open_source
-from kraftwire.decode.files.walk import walk
+from kraftwire.decode.files.walk import UnservedFolders, walk
 from kraftwire.errors import StorageError
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden" / "logs"
@@ -59,14 +66,31 @@ def test_a_file_name_tells_kind_offset_and_state(
     [
         ("__cluster_metadata-0", Partition("__cluster_metadata", 0)),
         ("a-b-12", Partition("a-b", 12)),
-        ("orders-3.0123456789abcdef0123456789abcdef-delete", Partition("orders", 3)),
-        ("orders-3.0123456789abcdef0123456789abcdef-stray", Partition("orders", 3)),
+        ("orders-3.0123456789abcdef0123456789abcdef-delete", Partition("orders", 3, "delete")),
+        ("orders-3.0123456789abcdef0123456789abcdef-stray", Partition("orders", 3, "stray")),
         ("data", None),
     ],
 )
 def test_a_folder_name_tells_the_partition(folder: str, partition: Partition | None) -> None:
     """The topic decides how records are decoded, even in a folder that is being deleted."""
     assert partition_of(Path("/logs") / folder / "x.log") == partition
+
+
+def test_folders_that_no_broker_serves_are_left_out_and_counted(tmp_path: Path) -> None:
+    """Their records are copies, or of a topic that is gone; who names such a folder reads it."""
+    uuid = "0123456789abcdef0123456789abcdef"
+    names = ["orders-3", *(f"orders-3.{uuid}-{state}" for state in UNSERVED)]
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "00000000000000000000.log").touch()
+    unserved = UnservedFolders()
+    found = list(walk([tmp_path], fail, unserved.add))
+    assert [path.parent.name for path in found] == ["orders-3"]
+    assert "1 -delete (of a deleted topic" in str(unserved)
+    for state in UNSERVED:
+        assert f"1 -{state} (" in str(unserved)
+    named = list(walk([tmp_path / names[1]], fail, unserved.add))
+    assert [path.parent.name for path in named] == [names[1]]
 
 
 def test_every_golden_file_is_known_by_its_name() -> None:

@@ -130,6 +130,14 @@ def test_checkpoints_are_lists_of_entries() -> None:
     assert empty.data["entries"] == []
 
 
+@pytest.mark.parametrize("kind", [FileKind.OFFSETS, FileKind.LEADER_EPOCHS])
+def test_an_empty_checkpoint_has_no_entries(kind: FileKind) -> None:
+    """Kafka creates these files empty, and a broker of a few seconds has nothing else."""
+    state = parse_state(kind, b"")
+    assert state.data == {"version": None, "entries": []}
+    assert not state.oddities
+
+
 def test_an_epoch_that_goes_back_and_a_wrong_count_are_noted() -> None:
     """Kafka stops on the second and truncates wrongly on the first."""
     oddities = parse_state(FileKind.LEADER_EPOCHS, b"0\n3\n1 0\n1 5\n").oddities
