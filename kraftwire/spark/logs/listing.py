@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -38,7 +38,7 @@ def list_files(paths: Iterable[str], *, with_snapshots: bool = True) -> Iterator
 
     In folders, files that are being removed or swapped in (``.deleted``, ``.swap``, ...) and other
     kinds of files are skipped; a file named explicitly is taken whatever its name. Folders of
-    partitions that their broker does not serve are left out, which standard error says. Raises:
+    partitions that their broker does not serve are left out, which a warning says. Raises:
     UsageError for a path or pattern that leads to nothing, StorageError for a folder that cannot be
     read.
     """
@@ -68,7 +68,7 @@ def list_files(paths: Iterable[str], *, with_snapshots: bool = True) -> Iterator
                     following.get(name.base_offset or 0),
                 )
     if unserved:
-        print(unserved, file=sys.stderr)
+        warnings.warn(str(unserved), stacklevel=2)
 
 
 def _has_batches(path: Path, with_snapshots: bool) -> bool:
