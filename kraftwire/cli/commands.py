@@ -46,7 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Describe and watch the metadata quorum, change its controllers.",
     ),
     "perf": (
-        "kraftwire.cli.perf.command:perf",
+        "kraftwire.cli.perf:perf",
         "Measure a quorum under load: the raft test server.",
     ),
     "sim": (

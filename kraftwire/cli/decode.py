@@ -11,22 +11,25 @@ import click
 
 from kraftwire import messages
 from kraftwire.capture.limits import SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO
-from kraftwire.cli.decoding.jobs import job_count
-from kraftwire.cli.decoding.options import (
+from kraftwire.cli.decoding import (
     CONTEXT,
+    Reading,
     input_options,
+    is_coloured,
+    job_count,
     listed,
     log_file_options,
     quiet_option,
     reading,
     secrets_option,
+    show,
+    text_output,
 )
-from kraftwire.cli.decoding.run import Reading, is_coloured, show, text_output
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.body.size_limits import Shown
 from kraftwire.decode.sinks import Sink
 from kraftwire.errors import UsageError
-from kraftwire.inspect.lines.columns import COLUMNS, TIME_FORMS
+from kraftwire.inspect.lines.line import COLUMNS, TIME_FORMS
 from kraftwire.inspect.run.inputs import InputKind
 
 if TYPE_CHECKING:
@@ -206,7 +209,7 @@ def _sink(
 
         return LineWriter(stream, topics=topics, is_coloured=has_colour, is_live=is_live)
     if output is Output.COLUMNS:
-        from kraftwire.inspect.lines.columns import ColumnWriter
+        from kraftwire.inspect.lines.line import ColumnWriter
 
         return ColumnWriter(
             stream, columns=options["columns"] or _USUAL_COLUMNS, topics=topics,
@@ -214,9 +217,9 @@ def _sink(
         )  # fmt: skip
     writer: type[ExchangeWriter]
     if output is Output.TREE:
-        from kraftwire.inspect.trees.tree import TreeWriter as writer
+        from kraftwire.inspect.tree import TreeWriter as writer
     else:
-        from kraftwire.inspect.bytes.hexdump import BytesWriter as writer
+        from kraftwire.inspect.bytes import BytesWriter as writer
     # The first -v chooses the tree; the next one, and any with --bytes, cuts nothing.
     is_full = options["verbose"] > (output is Output.TREE)
     return writer(

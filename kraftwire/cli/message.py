@@ -1,8 +1,7 @@
 """`kraftwire message`: messages between bytes and JSON, one JSON object per line.
 
 Owns the line format: what a line must hold, what its answer holds, and that no line, however bad,
-ends the run. The codec is `kraftwire.messages`. Imports no click, to start at once.
-"""
+ends the run. The codec is `kraftwire.messages`. Imports no click, to start at once."""
 
 from __future__ import annotations
 
@@ -13,17 +12,9 @@ import sys
 from binascii import unhexlify
 
 from kraftwire.capture.bounded_lines import read_lines
-from kraftwire.cli.limits import (
-    MESSAGE_DECODED_FREE,
-    MESSAGE_DECODED_RATIO,
-    MESSAGE_JSON_FREE,
-    MESSAGE_JSON_RATIO,
-    MESSAGE_LINE_BYTES_MAX,
-    MESSAGE_SHOWN_FREE,
-    MESSAGE_SHOWN_RATIO,
-)
 from kraftwire.cli.output import put, say
 from kraftwire.errors import KraftwireError, StorageError, UsageError
+from kraftwire.limits import FRAME_SIZE_MAX
 from kraftwire.printable import printable
 
 TYPE_CHECKING = False  # typing is slow to import
@@ -34,6 +25,20 @@ if TYPE_CHECKING:
     from kraftwire.wire.message import Message
 
     Answer = dict[str, Any]
+
+# `kraftwire message` refuses a longer line, and skips it without keeping it: the largest frame has
+# twice its size in hex digits, less in base64, and a mebibyte is enough for the other keys.
+MESSAGE_LINE_BYTES_MAX = 2 * FRAME_SIZE_MAX + 1024 * 1024
+
+# Limits of memory for `kraftwire message`, relative to the bytes of a message or line: for the
+# objects of a message, for its JSON (a generous estimate), and for JSON that is read.
+MESSAGE_DECODED_FREE = 24 * 1024 * 1024
+MESSAGE_DECODED_RATIO = 6
+MESSAGE_SHOWN_FREE = 40 * 1024 * 1024
+MESSAGE_SHOWN_RATIO = 12
+MESSAGE_JSON_FREE = 16 * 1024 * 1024
+MESSAGE_JSON_RATIO = 9
+
 
 HELP = """\
 Usage: kraftwire message decode|encode
@@ -72,6 +77,10 @@ _JSON_COSTS = {b"{": 232, b"[": 88, b",": 40, b'"': 25}
 # The memory that the JSON of a decoded message needs for each struct and each value.
 _STRUCT_BYTES = 250
 _VALUE_BYTES = 60
+
+# A line without this that has an error is another command's answer, whose error is passed on.
+_GIVEN = {"decode": "hex", "encode": "json"}
+_to_text = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def message(arguments: list[str]) -> int:
@@ -167,8 +176,6 @@ def _encode(request: Answer) -> Answer:
 
 
 _ACTIONS: dict[str, Callable[[Answer], Answer]] = {"decode": _decode, "encode": _encode}
-# A line without this that has an error is another command's answer, whose error is passed on.
-_GIVEN = {"decode": "hex", "encode": "json"}
 # For shell completion.
 message.actions = tuple(_ACTIONS)  # type: ignore[attr-defined]
 
@@ -255,7 +262,6 @@ def _refuse_constant(word: str) -> Any:
 
 
 _from_text = json.JSONDecoder(parse_constant=_refuse_constant).decode
-_to_text = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def _lines(source: BinaryIO) -> Iterator[bytes | bytearray | None]:

@@ -6,15 +6,15 @@ from typing import Any
 
 import click
 
-from kraftwire.cli.decoding.options import (
+from kraftwire.cli.decoding import (
     CONTEXT,
     input_options,
     log_file_options,
     quiet_option,
     reading,
     secrets_option,
+    show,
 )
-from kraftwire.cli.decoding.run import show
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.filters.frame_filter import topic_test
 from kraftwire.decode.sinks import Sink
@@ -46,7 +46,7 @@ def records(as_json: bool, template: str | None, **options: Any) -> int:
     """
     if as_json and template is not None:
         raise UsageError("--json and --template exclude each other")
-    from kraftwire.inspect.payload.writer import DataJsonWriter, DataWriter, TemplateWriter
+    from kraftwire.inspect.payload import DataJsonWriter, DataWriter, TemplateWriter
 
     what = reading(options, records="full")
     is_wanted_topic = topic_test(what.options.filters)

@@ -6,14 +6,14 @@ from typing import Any, get_args
 
 import click
 
-from kraftwire.cli.decoding.options import (
+from kraftwire.cli.decoding import (
     CONTEXT,
     input_options,
     log_file_options,
     quiet_option,
     reading,
+    show,
 )
-from kraftwire.cli.decoding.run import show
 from kraftwire.inspect.stats.writer import Sort
 
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import click
 
-from kraftwire.cli.decoding.options import (
+from kraftwire.cli.decoding import (
     CONTEXT,
     input_options,
     log_file_options,
     quiet_option,
     reading,
     secrets_option,
+    show,
 )
-from kraftwire.cli.decoding.run import show
 from kraftwire.decode.filters.frame_filter import topic_test
 
 _json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")

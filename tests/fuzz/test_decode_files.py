@@ -12,7 +12,7 @@ from crc32c import crc32c
 
 from kraftwire.decode.files import FileOptions, FileReport, decode_file
 from kraftwire.decode.jsonl import to_line
-from kraftwire.inspect.bytes.file_spans import line_spans
+from kraftwire.inspect.bytes import line_spans
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "logs"
 FILES = sorted(

@@ -20,13 +20,13 @@ from kraftwire.cli.quorum.watch import Sample, quorum_view
 from kraftwire.client import QuorumInfo, ReplicaInfo
 from kraftwire.decode.body.capture_context import Memory
 from kraftwire.decode.options import Options
-from kraftwire.inspect.bytes.hexdump import BytesWriter
+from kraftwire.inspect.bytes import BytesWriter
 from kraftwire.inspect.lines.line import LineWriter
 from kraftwire.inspect.run.inputs import Inputs
 from kraftwire.inspect.run.run import Run
 from kraftwire.inspect.stats.writer import StatsWriter
 from kraftwire.inspect.stories.raft import RaftWriter
-from kraftwire.inspect.trees.tree import TreeWriter
+from kraftwire.inspect.tree import TreeWriter
 from kraftwire.messages.describe_cluster_response import DescribeClusterResponse
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.node import logs

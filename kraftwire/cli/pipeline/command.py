@@ -18,9 +18,9 @@ import click
 
 from kraftwire import messages
 from kraftwire.cli.output import say
-from kraftwire.cli.pipeline.ending import Ending
 from kraftwire.cli.pipeline.installed import check_installed
 from kraftwire.cli.pipeline.report import interval, report
+from kraftwire.cli.pipeline.signals import Ending
 from kraftwire.cli.pipeline.tables import tables
 from kraftwire.cli.tables import heading, show, table
 from kraftwire.errors import UsageError
@@ -162,7 +162,7 @@ def tail(inputs: tuple[str, ...], **options: Any) -> int:
         raise UsageError("nothing to follow: name inputs or --bootstrap-controller")
     check_installed()
     from kraftwire.cli.pipeline.progress import Progress
-    from kraftwire.cli.pipeline.tail import Stop
+    from kraftwire.cli.pipeline.signals import Stop
     from kraftwire.spark.captures.selection import Selection
     from kraftwire.spark.run import LateSpark, Rhythm, RunOptions
     from kraftwire.spark.run import tail as tail_pipeline

@@ -14,8 +14,7 @@ import click
 from kraftwire.cli.output import put, say
 from kraftwire.cli.sim.exhaust import exhaust
 from kraftwire.cli.sim.explore import explore
-from kraftwire.cli.sim.options import CONTEXT, SEED_MAX, seed_range_options
-from kraftwire.cli.sim.report import SeedRun, table
+from kraftwire.cli.sim.report import CONTEXT, SEED_MAX, SeedRun, seed_range_options, table
 from kraftwire.errors import UsageError
 from kraftwire.sim.coverage import SITUATIONS, missing
 from kraftwire.sim.failure_lines import LINES_MAX

@@ -11,8 +11,14 @@ import re
 import click
 
 from kraftwire.cli.output import put, say
-from kraftwire.cli.sim.options import CONTEXT, json_option, within_option
-from kraftwire.cli.sim.report import progress, table, violation_json
+from kraftwire.cli.sim.report import (
+    CONTEXT,
+    json_option,
+    progress,
+    table,
+    violation_json,
+    within_option,
+)
 from kraftwire.errors import UsageError
 from kraftwire.sim.exhaust.bounds import Bounds
 from kraftwire.sim.exhaust.failure_report import describe_failure, replay

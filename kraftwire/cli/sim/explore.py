@@ -10,8 +10,7 @@ import json
 import click
 
 from kraftwire.cli.output import put
-from kraftwire.cli.sim.options import CONTEXT, seed_range_options
-from kraftwire.cli.sim.report import SeedRun, table
+from kraftwire.cli.sim.report import CONTEXT, SeedRun, seed_range_options, table
 from kraftwire.sim.untimed.failure_report import describe_failure
 from kraftwire.sim.untimed.plan import draw
 from kraftwire.sim.untimed.run import Outcome, Totals, run_seeds, shrink

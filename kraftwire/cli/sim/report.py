@@ -1,8 +1,9 @@
-"""Output that the commands of `kraftwire sim` share: progress, violations, the final table."""
+"""What the commands of `kraftwire sim` share: options, progress, violations, the final table."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable
@@ -10,13 +11,49 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+import click
+
 from kraftwire.cli.output import put, say, say_over
 from kraftwire.sim.failure_summary import summary_lines
 from kraftwire.sim.invariants import meaning
 
+SEED_MAX = 2**63 - 1
+CONTEXT = {"help_option_names": ["-h", "--help"]}
+
+_SEEDS = re.compile(r"(\d{1,19})-(\d{1,19})")
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON lines for programs.")
+
+within_option = click.option(
+    "--within", type=click.FloatRange(0), help="Stop after this many seconds."
+)
 _REPORTS_MAX = 3
 _QUIET_S = 1.0
 _INTERVAL_S = 0.5
+
+
+def _seeds(context: click.Context, parameter: click.Parameter, value: str) -> range:
+    match = _SEEDS.fullmatch(value)
+    low, high = (int(match[1]), int(match[2])) if match else (0, -1)
+    if not low <= high <= SEED_MAX:
+        problem = f"{value!r} is not A-B with 0 <= A <= B < 2^63"
+        raise click.BadParameter(problem, context, parameter)
+    return range(low, high + 1)
+
+
+def seed_range_options(command: _Command) -> _Command:
+    """Add the options of a command that runs one cluster for each seed of a range."""
+    jobs = click.IntRange(1, 256)
+    for option in (
+        within_option,
+        click.option("--coverage", is_flag=True, help="Print how often situations were reached."),
+        json_option,
+        click.option("--jobs", type=jobs, default=1, help="Processes to use."),
+        click.option("--seeds", callback=_seeds, required=True, help="Such as 0-99, inclusive."),
+    ):
+        command = option(command)
+    return command
 
 
 class _Outcome(Protocol):

@@ -1,11 +1,12 @@
 """One line per exchange: time, connection, API, sizes, latency, errors and facts.
 
-Owns the columns. A line takes a few microseconds, so repeated texts are kept, and records are never
-decoded.
+Owns the columns, also those that are selected, and the forms of the time. A line takes a few
+microseconds, so repeated texts are kept, and records are never decoded.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TextIO
 
 from kraftwire import messages
@@ -22,7 +23,9 @@ from kraftwire.printable import printable, printable_lines
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.wire.message import Message
 
-__all__ = ["LineWriter"]
+__all__ = [
+    "LineWriter",
+]
 
 _CONNECTION_WIDTH = 31
 _API_WIDTH = 22
@@ -47,6 +50,33 @@ _LINES_TOGETHER = 256
 # The kept part of a request: time, the columns from connection to correlation id, size, facts with
 # findings, connection. A plain tuple, as every other frame needs one.
 _KeptRequest = tuple[int, str, int, str, str]
+
+# Name -> width and heading. Facts always come last, as their length varies.
+COLUMNS = {
+    "time": (15, "time"),
+    "connection": (31, "connection"),
+    "client": (20, "client id"),
+    "api": (22, "API"),
+    "correlation": (6, "corr"),
+    "size": (13, "request/resp."),
+    "latency": (9, "ms"),
+    "error": (5, "error"),
+    "facts": (0, "facts"),
+}
+
+# Form of the time -> its width and heading: of the day, in seconds since the epoch, since the first
+# frame, since the line before.
+TIME_FORMS = {
+    "clock": COLUMNS["time"],
+    "epoch": (20, "epoch"),
+    "relative": (14, "relative"),
+    "delta": (12, "delta"),
+}
+_RIGHT = frozenset({"correlation", "size", "latency"})
+_RIGHT_TIMES = frozenset({"relative", "delta"})
+_PLACES = ("connection", "api", "correlation", "client")
+_BETWEEN = "\x1f"
+_MICROSECOND_NS = 1000
 
 
 class LineWriter(QuickPaired[_KeptRequest]):
@@ -276,3 +306,83 @@ def _head_text(width: int) -> str:
         f"{'corr':>{_CORRELATION_WIDTH}} {'request/resp.':>{_SIZES_WIDTH}} "
         f"{'ms':>{_LATENCY_WIDTH}} error facts"
     )
+
+
+class ColumnWriter(LineWriter):
+    """Writes some columns of lines, in the order in which they are named."""
+
+    def __init__(
+        self, stream: TextIO, *, columns: Sequence[str], topics: TopicNames,
+        time_form: str = "clock", is_coloured: bool = False, is_live: bool = False,
+    ) -> None:
+        """Write to a stream. `columns` are keys of `COLUMNS`, `time_form` one of `TIME_FORMS`."""
+        super().__init__(stream, topics=topics, is_coloured=is_coloured, is_live=is_live)
+        self._columns = [each for each in columns if each != "facts"]
+        self._has_facts = "facts" in columns
+        self._time_form = time_form
+        self._layout = COLUMNS | {"time": TIME_FORMS[time_form]}
+        self._right = _RIGHT | ({"time"} if time_form in _RIGHT_TIMES else set())
+        self._start_ns = self._before_ns = -1
+        self._is_headed = False
+
+    def begin(self, time_ns: int) -> None:
+        """Note the time from which relative times count."""
+        self._start_ns = time_ns
+
+    def _place(self, frame: Frame) -> str:
+        name = "?"
+        if frame.api_key is not None:
+            name = messages.API_NAMES.get(frame.api_key, f"API {frame.api_key}")
+            name = name if frame.api_version is None else f"{name} v{frame.api_version}"
+        number = "-" if frame.correlation_id is None else str(frame.correlation_id)
+        client = frame.request.client_id if frame.request is not None else None
+        return _BETWEEN.join((frame.connection or "-", name, number, client or "-"))
+
+    def _line(self, time_ns: int, place: str, rest: tuple[str, str, str, str]) -> str:
+        sizes, latency, error, facts = rest
+        values = dict(zip(_PLACES, place.split(_BETWEEN, 3), strict=True))
+        values |= {"size": sizes, "latency": latency.strip(), "error": error}
+        if "time" in self._columns:
+            values["time"] = self._time_text(time_ns)
+        else:
+            self._write_head()
+        line = " ".join(self._cell(each, values[each]) for each in self._columns)
+        return f"{line} {facts}" if facts and self._has_facts else line.rstrip()
+
+    def _time_text(self, time_ns: int) -> str:
+        form, before_ns = self._time_form, self._before_ns
+        if form == "clock":
+            return self._time(time_ns)
+        self._write_head()
+        self._before_ns = time_ns
+        if time_ns < 0:
+            return "-"
+        if form == "epoch":
+            return _seconds(time_ns, sign="")
+        since_ns = self._start_ns if form == "relative" else before_ns
+        return _seconds(time_ns - since_ns if since_ns >= 0 else 0)
+
+    def _write_head(self) -> None:
+        """Write the heading once, where the headings of days do not bring it."""
+        if not self._is_headed:
+            self._is_headed = True
+            self._put(self._painted_head())
+
+    def _head(self) -> str:
+        names = [*self._columns, "facts"] if self._has_facts else self._columns
+        cells = [self._cell(each, self._layout[each][1]) for each in names]
+        first = cells[0].strip()
+        width = len(cells[0]) - 2
+        cells[0] = first.rjust(width) if names[0] in self._right else first.ljust(width)
+        return f"# {' '.join(cells)}".rstrip()
+
+    def _cell(self, column: str, text: str) -> str:
+        width = self._layout[column][0]
+        return text.rjust(width) if column in self._right else text.ljust(width)
+
+
+def _seconds(time_ns: int, sign: str = "+") -> str:
+    """Return nanoseconds as seconds with six decimals, exactly."""
+    mark = "-" if time_ns < 0 else sign
+    seconds, rest = divmod(abs(time_ns), _NS)
+    return f"{mark}{seconds}.{rest // _MICROSECOND_NS:06}"

@@ -1,9 +1,16 @@
-"""Collects statistics from frames and from lines of files."""
+"""Statistics of exchanges by API, version and client, and of batches by partition.
+
+Owns what is counted: latencies, sizes and errors of exchanges; batches, records, bytes and
+offsets of partitions. The tables are printed by `writer`.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import floor, log
+from pathlib import Path
 from typing import Any
 
 from kraftwire import messages
@@ -12,20 +19,373 @@ from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.scan import error_codes
 from kraftwire.decode.exchange.exchanges import FETCH_APIS, is_held_for_members, wait_ms
 from kraftwire.decode.exchange.paired import QuickPaired
+from kraftwire.decode.files.kinds import FileKind, partition_of
 from kraftwire.decode.files.report import FileLine
-from kraftwire.inspect.stats.exchanges import ExchangeCounts, ExchangeTable
-from kraftwire.inspect.stats.logs import PartitionTable
+from kraftwire.decode.text import size_text, utc_text, with_remarks
+from kraftwire.inspect.tables import Table
 from kraftwire.limits import STATS_ROWS_MAX
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.protocol.versions import API_VERSIONS_KEY
+from kraftwire.records.reader import Batch
 from kraftwire.wire.message import Message
 
-__all__ = ["StatsCollector"]
+__all__ = [
+    "StatsCollector",
+]
 
+GROWTH = 1.05
+ERROR = (GROWTH - 1) / 2
+
+_LOG = log(GROWTH)
+# Smaller values count as this one, which is a nanosecond if the unit is milliseconds.
+_LEAST = 1e-6
+
+# Upper bounds of the bars; one more bar counts larger sizes.
+BOUNDS = (64, 256, 1024, 4096, 16384, 65536, 262144, 1048576)
+_BARS = "▁▂▃▄▅▆▇█"
+_NONE = "·"
+
+LEGEND = (
+    f"(sizes: how many have up to 64 B, 256 B, 1, 4, 16, 64, 256 KiB, 1 MiB, or more; "
+    f"{_BARS[0]} few to {_BARS[-1]} most, {_NONE} none)"
+)
+OTHERS = "(others)"
+_SOFTWARE_MAX = 16
+_HEAD = ("log", "batches", "records", "bytes", "offsets", "compression", "time", "remarks")
+_SECONDS = len("2026-11-20T20:22:23")
 _NO_CLIENT = "(no client id)"
 _UNKNOWN = "(unknown)"
 _TOKEN = "SaslToken"
 _NS_PER_MS = 1_000_000
+
+
+class Histogram:
+    """A histogram of values that are not negative."""
+
+    __slots__ = ("_buckets", "count", "largest", "smallest", "total")
+
+    def __init__(self) -> None:
+        self._buckets: Counter[int] = Counter()
+        self.count = 0
+        self.total = 0.0
+        self.smallest = float("inf")
+        self.largest = 0.0
+
+    def add(self, value: float) -> None:
+        """Add a value."""
+        self._buckets[floor(log(max(value, _LEAST)) / _LOG)] += 1
+        self.count += 1
+        self.total += value
+        self.smallest = min(self.smallest, value)
+        self.largest = max(self.largest, value)
+
+    def merge(self, other: Histogram) -> None:
+        """Add the values of another histogram."""
+        self._buckets.update(other._buckets)
+        self.count += other.count
+        self.total += other.total
+        self.smallest = min(self.smallest, other.smallest)
+        self.largest = max(self.largest, other.largest)
+
+    def without(self, others: Histogram) -> Histogram:
+        """Return a histogram without some of the values; the smallest and largest stay."""
+        rest = Histogram()
+        rest._buckets = self._buckets - others._buckets
+        rest.count = self.count - others.count
+        rest.total = self.total - others.total
+        rest.smallest, rest.largest = self.smallest, self.largest
+        return rest
+
+    def quantile(self, share: float) -> float | None:
+        """Return the value that a share of all values does not exceed; None without values."""
+        if not self.count:
+            return None
+        rank = share * self.count
+        seen = 0
+        for bucket in sorted(self._buckets):
+            seen += self._buckets[bucket]
+            if seen >= rank:
+                middle: float = GROWTH ** (bucket + 0.5)
+                return min(max(middle, self.smallest), self.largest)
+        return self.largest
+
+    def to_json(self) -> dict[str, float | int | None]:
+        """Return count, p50, p99 and maximum as a JSON object."""
+        return {
+            "count": self.count,
+            "p50": self.quantile(0.5),
+            "p99": self.quantile(0.99),
+            "max": self.largest if self.count else None,
+        }
+
+
+class Sizes:
+    """A distribution of sizes. Units: bytes."""
+
+    __slots__ = ("_counts", "histogram", "total")
+
+    def __init__(self) -> None:
+        self.histogram = Histogram()
+        self.total = 0
+        self._counts = [0] * (len(BOUNDS) + 1)
+
+    def add(self, size: int) -> None:
+        """Add a size."""
+        self.histogram.add(size)
+        self.total += size
+        self._counts[_place(size)] += 1
+
+    def merge(self, other: Sizes) -> None:
+        """Add the sizes of another distribution."""
+        self.histogram.merge(other.histogram)
+        self.total += other.total
+        self._counts = [a + b for a, b in zip(self._counts, other._counts, strict=True)]
+
+    def bars(self) -> str:
+        """Draw a bar for each bound and one for larger sizes; the tallest is the most frequent."""
+        peak = max(self._counts)
+        if not peak:
+            return ""
+        top = len(_BARS)
+        return "".join(
+            _BARS[-(-count * top // peak) - 1] if count else _NONE for count in self._counts
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return quantiles, and counts with their upper bounds, null for none, as a JSON object."""
+        bounds = [*BOUNDS, None]
+        counts = [
+            {"upTo": bound, "count": count}
+            for bound, count in zip(bounds, self._counts, strict=True)
+            if count
+        ]
+        return {**self.histogram.to_json(), "total": self.total, "counts": counts}
+
+
+def _place(size: int) -> int:
+    return next((at for at, bound in enumerate(BOUNDS) if size <= bound), len(BOUNDS))
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeKey:
+    """The API, version and client of a row of counts."""
+
+    api: str
+    version: int
+    client_id: str
+
+
+@dataclass(slots=True)
+class ExchangeCounts:
+    """Counts, latencies and sizes of exchanges with one API, version and client.
+
+    `latency` is of all answered requests. `service` leaves out requests whose service time is not
+    known: Fetches without records, and requests that are held until other members of a group have
+    come. `wait` is of requests that waited, including those that waited behind earlier requests on
+    their connection. `unclear` is of those in `service` that may have waited all the same.
+
+    Units: histograms of times hold milliseconds, those of sizes bytes.
+    """
+
+    requests: int = 0
+    responses: int = 0
+    without_response: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    latency: Histogram = field(default_factory=Histogram)
+    service: Histogram = field(default_factory=Histogram)
+    wait: Histogram = field(default_factory=Histogram)
+    unclear: Histogram = field(default_factory=Histogram)
+    request_sizes: Sizes = field(default_factory=Sizes)
+    response_sizes: Sizes = field(default_factory=Sizes)
+
+    @property
+    def request_bytes(self) -> int:
+        """The bytes of all requests."""
+        return self.request_sizes.total
+
+    @property
+    def response_bytes(self) -> int:
+        """The bytes of all responses."""
+        return self.response_sizes.total
+
+    @property
+    def clear_service(self) -> Histogram:
+        """The service of requests that surely did not wait meanwhile."""
+        return self.service.without(self.unclear) if self.unclear.count else self.service
+
+    def merge(self, other: ExchangeCounts) -> None:
+        """Add the counts of another row."""
+        self.requests += other.requests
+        self.responses += other.responses
+        self.without_response += other.without_response
+        self.request_sizes.merge(other.request_sizes)
+        self.response_sizes.merge(other.response_sizes)
+        self.errors += other.errors
+        self.latency.merge(other.latency)
+        self.service.merge(other.service)
+        self.wait.merge(other.wait)
+        self.unclear.merge(other.unclear)
+
+
+@dataclass(slots=True)
+class Client:
+    """A client id: its software as given in ApiVersions, and its connections."""
+
+    software: set[str] = field(default_factory=set)
+    connections: set[str] = field(default_factory=set)
+
+    def add(self, connection: str) -> None:
+        """Add a connection."""
+        if len(self.connections) < STATS_ROWS_MAX:
+            self.connections.add(connection)
+
+    def note_software(self, body: Any) -> None:
+        """Note the client's software from the body of an ApiVersions request."""
+        text = f"{body.client_software_name} {body.client_software_version}".strip()
+        if text and len(self.software) < _SOFTWARE_MAX:
+            self.software.add(text)
+
+
+class ExchangeTable:
+    """Counts by API, version and client; beyond a limit, further clients share a row."""
+
+    def __init__(self) -> None:
+        self.rows: dict[ExchangeKey, ExchangeCounts] = {}
+        self.clients: dict[str, Client] = {}
+
+    def row(self, api: str, version: int, client_id: str) -> ExchangeCounts:
+        """Return the row of an exchange, which is added if it is new."""
+        key = ExchangeKey(api, version, client_id)
+        row = self.rows.get(key)
+        if row is None:
+            if len(self.rows) >= STATS_ROWS_MAX:
+                key = ExchangeKey(api, version, OTHERS)
+            row = self.rows.setdefault(key, ExchangeCounts())
+        return row
+
+    def client(self, client_id: str) -> Client:
+        """Return the client with an id, which is added if it is new."""
+        client = self.clients.get(client_id)
+        if client is None:
+            if len(self.clients) >= STATS_ROWS_MAX:
+                client_id = OTHERS
+            client = self.clients.setdefault(client_id, Client())
+        return client
+
+    def by_api(self) -> dict[tuple[str, int], ExchangeCounts]:
+        """Return a row for each API and version, which counts all clients."""
+        merged: dict[tuple[str, int], ExchangeCounts] = {}
+        for key, row in self.rows.items():
+            merged.setdefault((key.api, key.version), ExchangeCounts()).merge(row)
+        return merged
+
+    def by_client(self) -> dict[str, ExchangeCounts]:
+        """Return a row for each client, which counts all APIs."""
+        merged: dict[str, ExchangeCounts] = {}
+        for key, row in self.rows.items():
+            merged.setdefault(key.client_id, ExchangeCounts()).merge(row)
+        return merged
+
+
+@dataclass(slots=True)
+class PartitionCounts:
+    """The counts of a partition or snapshot.
+
+    Units: timestamps in milliseconds since the epoch. `compression` counts batches; `other_lines`
+    are index entries and state files.
+    """
+
+    files: set[str] = field(default_factory=set)
+    batches: int = 0
+    records: int = 0
+    control_batches: int = 0
+    wrong_crc: int = 0
+    size: int = 0
+    compression: Counter[str] = field(default_factory=Counter)
+    first_offset: int | None = None
+    last_offset: int | None = None
+    first_timestamp: int | None = None
+    last_timestamp: int | None = None
+    other_lines: int = 0
+
+
+class PartitionTable:
+    """Counts by partition and snapshot; beyond a limit, further files share a row."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, PartitionCounts] = {}
+        self._names: dict[str, str] = {}
+
+    def add(self, line: FileLine) -> None:
+        """Count a line of a file."""
+        file = str(line.json["file"])
+        name = self._names.get(file)
+        if name is None:
+            name = _name(file, line.kind)
+            if len(self._names) >= STATS_ROWS_MAX:
+                self._names.clear()
+            self._names[file] = name
+        if name not in self.rows and len(self.rows) >= STATS_ROWS_MAX:
+            name = OTHERS
+        row = self.rows.setdefault(name, PartitionCounts())
+        if len(row.files) < STATS_ROWS_MAX:
+            row.files.add(file)
+        if line.batch is None:
+            row.other_lines += 1
+        else:
+            _add_batch(row, line.batch, line)
+
+
+def _name(file: str, kind: FileKind) -> str:
+    """Return folder and partition, so that copies on several brokers stay apart."""
+    path = Path(file)
+    if kind is FileKind.SNAPSHOT or partition_of(path) is None:
+        return str(Path(path.parent.name) / path.name)
+    return str(Path(path.parent.parent.name) / path.parent.name)
+
+
+def _add_batch(row: PartitionCounts, batch: Batch, line: FileLine) -> None:
+    json = line.json
+    row.batches += 1
+    row.records += json["count"] or 0
+    row.control_batches += batch.is_control
+    row.wrong_crc += not json["isValid"]
+    row.size += batch.size
+    row.compression[batch.compression] += 1
+    if row.first_offset is None:
+        row.first_offset = json["baseOffset"]
+    row.last_offset = max(row.last_offset or 0, batch.last_offset)
+    first = getattr(batch, "base_timestamp", batch.max_timestamp)
+    if first >= 0 and (row.first_timestamp is None or first < row.first_timestamp):
+        row.first_timestamp = first
+    last = batch.max_timestamp
+    if last >= 0 and (row.last_timestamp is None or last > row.last_timestamp):
+        row.last_timestamp = last
+
+
+def partitions_table(logs: PartitionTable) -> Table:
+    """Return a table with a row for each partition or snapshot."""
+    table = Table("By partition", _HEAD, right=(1, 2, 3), optional=(0, 4, 5, 6, 7))
+    for name, row in sorted(logs.rows.items()):
+        times = [row.first_timestamp, row.last_timestamp]
+        remarks = [f"{len(row.files)} files"] if len(row.files) > 1 else []
+        remarks += [f"{row.control_batches:,} control"] if row.control_batches else []
+        remarks += [f"{row.wrong_crc:,} with wrong CRC"] if row.wrong_crc else []
+        remarks += [f"{row.other_lines:,} other lines"] if row.other_lines else []
+        codecs = row.compression.most_common()
+        table.rows.append(
+            (
+                name,
+                f"{row.batches:,}",
+                f"{row.records:,}",
+                size_text(row.size),
+                f"{row.first_offset}-{row.last_offset}" if row.batches else "",
+                ", ".join(with_remarks(codec, [f"{n:,}"]) for codec, n in codecs),
+                " to ".join(utc_text(each)[:_SECONDS] for each in times if each is not None),
+                ", ".join(remarks),
+            )
+        )
+    return table
 
 
 @dataclass(slots=True)

@@ -15,16 +15,17 @@ from kraftwire.decode.text import (
     size_text,
     utc_text,
 )
-from kraftwire.inspect.stats.collect import StatsCollector
-from kraftwire.inspect.stats.exchanges import (
+from kraftwire.inspect.stats.collect import (
     ERROR,
     LEGEND,
     ExchangeCounts,
     ExchangeKey,
     Histogram,
+    PartitionCounts,
     Sizes,
+    StatsCollector,
+    partitions_table,
 )
-from kraftwire.inspect.stats.logs import PartitionCounts, partitions_table
 from kraftwire.inspect.stories.text import width_of, write_fitted
 from kraftwire.inspect.tables import Table
 from kraftwire.printable import printable, printable_lines

@@ -12,8 +12,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs the extra spark")
 
-from kraftwire.cli.pipeline.ending import Ending
-from kraftwire.cli.pipeline.tail import Stop
+from kraftwire.cli.pipeline.signals import Ending, Stop
 
 LOGGER = logging.getLogger("py4j")
 

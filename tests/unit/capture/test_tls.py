@@ -13,8 +13,7 @@ from kraftwire.capture.framing.frames import Frame
 from kraftwire.capture.tls.ciphers import SUITES, Opener, read_hello
 from kraftwire.capture.tls.keylog import KeyLog
 from kraftwire.errors import StorageError
-from kraftwire.inspect.run.run import Totals
-from kraftwire.inspect.run.summary import summary
+from kraftwire.inspect.run.run import Totals, summary
 from tests.support.pcap_builder import (
     Segment,
     block,

@@ -15,8 +15,7 @@ from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.layouts import Span
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
-from kraftwire.inspect.bytes.frame_spans import frame_spans
-from kraftwire.inspect.bytes.hexdump import BytesWriter, hexdump
+from kraftwire.inspect.bytes import BytesWriter, frame_spans, hexdump
 from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.vote_request import PartitionData, TopicData, VoteRequest
 from tests.support.frames_made import FrameMaker

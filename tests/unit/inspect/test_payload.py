@@ -16,9 +16,14 @@ from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.filters.frame_filter import FilterOptions, topic_test
 from kraftwire.errors import UsageError
-from kraftwire.inspect.payload import payload_of
-from kraftwire.inspect.payload.records import PlacedRecord
-from kraftwire.inspect.payload.writer import DataJsonWriter, DataWriter, Template, TemplateWriter
+from kraftwire.inspect.payload import (
+    DataJsonWriter,
+    DataWriter,
+    PlacedRecord,
+    Template,
+    TemplateWriter,
+    payload_of,
+)
 from kraftwire.messages.produce_request import (
     PartitionProduceData,
     ProduceRequest,

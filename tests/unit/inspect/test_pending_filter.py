@@ -13,8 +13,8 @@ from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.filters.frame_filter import FilterOptions, FrameFilter
 from kraftwire.decode.sinks import Sink
-from kraftwire.inspect.run import pending_filter as held_module
-from kraftwire.inspect.run.pending_filter import PendingInOrder
+from kraftwire.inspect.run import run as held_module
+from kraftwire.inspect.run.run import PendingInOrder
 from kraftwire.messages.heartbeat_request import HeartbeatRequest
 from kraftwire.messages.heartbeat_response import HeartbeatResponse
 from tests.support.frames_made import FrameMaker

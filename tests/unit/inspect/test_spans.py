@@ -9,8 +9,7 @@ import pytest
 
 from kraftwire.decode.files import FileLine, FileOptions, FileReport, decode_file, walk
 from kraftwire.errors import StorageError
-from kraftwire.inspect.bytes.file_spans import line_spans
-from kraftwire.inspect.bytes.frame_spans import frame_spans
+from kraftwire.inspect.bytes import frame_spans, line_spans
 from tests.support.captures import decoded_frames, golden
 from tests.support.log_bytes import legacy_message
 

@@ -16,8 +16,14 @@ from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.exchange.exchanges import wait_ms
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
-from kraftwire.inspect.stats.collect import StatsCollector
-from kraftwire.inspect.stats.exchanges import ERROR, ExchangeCounts, ExchangeKey, Histogram, Sizes
+from kraftwire.inspect.stats.collect import (
+    ERROR,
+    ExchangeCounts,
+    ExchangeKey,
+    Histogram,
+    Sizes,
+    StatsCollector,
+)
 from kraftwire.inspect.stats.writer import Sort, StatsJsonWriter, StatsWriter
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
@@ -176,7 +182,7 @@ def test_clients_are_known_by_their_software() -> None:
 
 def test_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that takes a new id for each connection must not fill the memory."""
-    monkeypatch.setattr("kraftwire.inspect.stats.exchanges.STATS_ROWS_MAX", 3)
+    monkeypatch.setattr("kraftwire.inspect.stats.collect.STATS_ROWS_MAX", 3)
     maker = FrameMaker()
     frames = [
         maker.request(HeartbeatRequest(group_id="g", member_id="m"), 3, f"client-{n}")

@@ -11,7 +11,7 @@ from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.files import FileOptions, FileReport, decode_file
-from kraftwire.inspect.trees.tree import TreeWriter, json_lines
+from kraftwire.inspect.tree import TreeWriter, json_lines
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftwire.messages.fetch_response import (
     FetchableTopicResponse,

@@ -9,8 +9,7 @@ import pytest
 from rich.console import Console
 
 from kraftwire.cli.main import main
-from kraftwire.cli.quorum.changes import changes
-from kraftwire.cli.quorum.watch import Sample, quorum_line, quorum_view
+from kraftwire.cli.quorum.watch import Sample, changes, quorum_line, quorum_view
 from kraftwire.client import Endpoint, LogInfo, QuorumInfo, ReplicaInfo
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse, ReplicaState
 from kraftwire.messages.fetch_request import FetchRequest

@@ -1,0 +1,390 @@
+"""What `decode`, `stats`, `story` and `records` share: options, and the run of their inputs.
+
+Owns the names and the help of the options, the progress, the number of processes, and the report of
+problems and totals on standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, fields
+from io import TextIOWrapper
+from typing import IO, Any, NoReturn, TypeVar
+
+import click
+
+from kraftwire.capture.tls.ciphers import ensure_ciphers
+from kraftwire.capture.tls.keylog import KeyLog
+from kraftwire.cli.background import Shown
+from kraftwire.cli.output import say
+from kraftwire.collector import collect_rarely
+from kraftwire.decode.body.capture_context import Memory
+from kraftwire.decode.body.records import Settings
+from kraftwire.decode.files.report import FileFinding
+from kraftwire.decode.filters.frame_filter import FilterOptions
+from kraftwire.decode.options import Options
+from kraftwire.decode.sinks import Sink
+from kraftwire.errors import KraftwireError, UsageError
+from kraftwire.inspect.run.inputs import STDIN, InputKind, Inputs, is_capture, is_live
+from kraftwire.inspect.run.parallel import OrderedOutput, Parent, Relay, fork
+from kraftwire.inspect.run.run import Run, Totals, summary
+from kraftwire.records.messages import FAMILIES
+
+_SHOWN_MAX = 5
+_UNREADABLE = "unreadable"
+_KINDS = {
+    "unknown-file": "files of no known kind",
+    "unreadable-file": "files that cannot be read",
+    _UNREADABLE: "inputs that cannot be read",
+}
+
+_QUIET_S = 1.0
+_INTERVAL_S = 0.2
+
+# The smallest size of captures that is worth more than one process, and the most processes that
+# help: one of them has to cut all packets into frames.
+_JOBS_BYTES_MIN = 50_000_000
+_JOBS_MAX = 8
+
+# A batch is at most this late; a metadata log gets one every half second.
+_FOLLOW_S = 0.2
+
+# Makes the output of a run, which writes to a stream.
+MakeSink = Callable[[Settings, Any], Sink]
+F = TypeVar("F", bound=Callable[..., Any])
+Decorator = Callable[[F], F]
+CONTEXT = {"help_option_names": ["-h", "--help"]}
+_REPEATABLE = "Repeatable, comma lists; !VALUE or ^VALUE excludes."
+
+secrets_option: Decorator[Any] = click.option(
+    "--show-secrets", is_flag=True, help="Show passwords, tokens and keys."
+)
+
+quiet_option: Decorator[Any] = click.option(
+    "-q", "--quiet", is_flag=True, help="No totals and no progress on standard error."
+)
+
+
+class Problems:
+    """Reports problems; `finish` adds the number of those left out."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def finding(self, finding: FileFinding) -> None:
+        """Report a finding of a file."""
+        self._report(finding.id, str(finding))
+
+    def unreadable(self, text: str) -> None:
+        """Report an input that cannot be read."""
+        self._report(_UNREADABLE, text)
+
+    def finish(self) -> None:
+        """Report how many problems were left out."""
+        for kind, words in _KINDS.items():
+            more = self._counts[kind] - _SHOWN_MAX
+            if more > 0:
+                say(f"kraftwire: {more:,} more {words}")
+
+    def _report(self, kind: str, text: str) -> None:
+        self._counts[kind] += 1
+        if kind not in _KINDS or self._counts[kind] <= _SHOWN_MAX:
+            say(f"kraftwire: {text}")
+
+
+class Progress(Shown):
+    """A context that shows a run's counts as they grow."""
+
+    def __init__(self, totals: Totals, *, is_wanted: bool) -> None:
+        self._totals = totals
+        is_seen = sys.stderr.isatty() and not sys.stdout.isatty()
+        super().__init__(is_wanted=is_wanted and is_seen)
+
+    def show(self) -> None:
+        """Show the counts on standard error until the run is over."""
+        if self.is_over.wait(_QUIET_S):
+            return
+        from rich.console import Console
+        from rich.progress import Progress as Bars
+        from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+        with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+            task = bars.add_task("")
+            while not self.is_over.wait(_INTERVAL_S):
+                bars.update(task, description=self._text())
+
+    def _text(self) -> str:
+        totals = self._totals
+        parts = []
+        if totals.frames:
+            parts.append(f"{totals.frames:,} frames")
+        if totals.files.line_count:
+            parts.append(f"{totals.files.line_count:,} lines of files")
+        return ", ".join(parts) or "reading"
+
+
+def job_count(wanted: int | None, inputs: Iterable[str]) -> int:
+    """Return how many processes to use; `wanted` is the number that the user requested."""
+    paths = list(inputs)
+    if wanted == 1 or STDIN in paths or not hasattr(os, "fork"):
+        return 1
+    if wanted is not None:
+        return wanted
+    if not all(map(os.path.isfile, paths)):
+        return 1
+    if sum(os.path.getsize(path) for path in paths) < _JOBS_BYTES_MIN:
+        return 1
+    return min(_processors(), _JOBS_MAX) if all(map(is_capture, paths)) else 1
+
+
+def _processors() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+def in_processes(
+    count: int,
+    work: Callable[[Relay], object],
+    stream: IO[Any],
+    totals: Totals,
+    watching: AbstractContextManager[object],
+) -> Any:
+    """Do some work in processes that share a relay onto a stream; returns its result.
+
+    Meanwhile the number of frames in `totals` grows. Order: `watching` is entered once this
+    process forks no more, so it may start threads.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    reader = fork()
+    if isinstance(reader, Parent):
+        _read_all(reader, Relay(count, OrderedOutput(stream), reader.send), work)
+    try:
+        with watching:
+            while isinstance(received := reader.receive(), int):
+                totals.frames = received
+    finally:
+        reader.stop()
+    return received
+
+
+def _read_all(parent: Parent, relay: Relay, work: Callable[[Relay], object]) -> NoReturn:
+    """Act as the process that reads everything. Does not return."""
+
+    def result() -> object:
+        try:
+            return work(relay)
+        except (KraftwireError, OSError) as error:
+            raise relay.reason(error) from None
+        finally:
+            relay.stop()
+
+    parent.exit_with(result)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The inputs of a command, and how they are read.
+
+    `raw_api` are key and version of the requests that raw frames answer; None if these are
+    requests. With `is_following` the only input is a segment that grows.
+    """
+
+    inputs: tuple[str, ...]
+    options: Options
+    kind: InputKind = "auto"
+    raw_api: tuple[int, int] | None = None
+    is_merging: bool = True
+    is_following: bool = False
+    is_quiet: bool = False
+
+    @property
+    def is_live(self) -> bool:
+        """Whether each line is to be written at once."""
+        return self.is_following or is_live(self.inputs)
+
+    def start(self, make_sink: MakeSink, stream: IO[Any], relay: Relay | None = None) -> Run:
+        """Begin a run. Raises: UsageError for filters that make no sense."""
+        memory = Memory()
+        sink = make_sink(self.options.settings(memory), relay.out if relay else stream)
+        return Run(self.options, sink, memory, relay=relay)
+
+    def read(self, run: Run) -> None:
+        """Read the inputs, and report what is wrong with them."""
+        problems = Problems()
+        run.totals.files.on_finding = problems.finding
+        try:
+            inputs = Inputs(run, problems.unreadable, self.kind, self.raw_api, self.is_merging)
+            if self.is_following:
+                inputs.follow(self.inputs, _wait)
+            else:
+                inputs.read(self.inputs)
+        finally:
+            run.finish()
+        problems.finish()
+
+
+def show(
+    reading: Reading,
+    make_sink: MakeSink,
+    stream: IO[Any] | None = None,
+    *,
+    jobs: int = 1,
+    young_objects: int | None = None,
+) -> int:
+    """Show the inputs by an output, report the totals, and return the exit code.
+
+    The output is made with a stream, standard output as text unless another one is given.
+    `young_objects` is for the garbage collector, see `collect_rarely`.
+    """
+    stream = text_output() if stream is None else stream
+    collect_rarely(young_objects)
+    if jobs > 1:
+        totals = _show_in_processes(reading, make_sink, stream, jobs)
+    else:
+        run = reading.start(make_sink, stream)
+        with Progress(run.totals, is_wanted=not reading.is_quiet):
+            reading.read(run)
+        totals = run.totals
+    if not reading.is_quiet:
+        _report(totals)
+    return int(totals.exit_code)
+
+
+def _show_in_processes(
+    reading: Reading, make_sink: MakeSink, stream: IO[Any], count: int
+) -> Totals:
+    def work(relay: Relay) -> Totals:
+        run = reading.start(make_sink, stream, relay)
+        reading.read(run)
+        run.finish_relay()
+        run.totals.files.on_finding = None
+        return run.totals
+
+    totals = Totals()
+    progress = Progress(totals, is_wanted=not reading.is_quiet)
+    found: Totals = in_processes(count, work, stream, totals, progress)
+    return found
+
+
+def _report(totals: Totals) -> None:
+    for line in summary(totals):
+        say(f"kraftwire: {line}")
+    if totals.has_more and not totals.has_shown:
+        say("kraftwire: nothing passes the filters")
+
+
+def _wait() -> bool:
+    """Flush the output, then wait for more input to be written; always returns True."""
+    sys.stdout.flush()
+    time.sleep(_FOLLOW_S)
+    return True
+
+
+def text_output() -> IO[str]:
+    """Return standard output for text."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        # Names are UTF-8 on the wire; a terminal of another kind must not end the run.
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    return sys.stdout
+
+
+def is_coloured() -> bool:
+    """Whether the output has colours."""
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+
+def listed(context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> Any:  # noqa: ARG001
+    """Return the values of a repeatable option that accepts comma-separated lists."""
+    parts = tuple(part.strip() for each in value for part in each.split(",") if part.strip())
+    if value and not parts:
+        raise UsageError(f"{option.opts[-1]} names nothing")
+    return parts
+
+
+def _filter(name: str, metavar: str, help_text: str) -> Decorator[F]:
+    return click.option(name, multiple=True, metavar=metavar, callback=listed, help=help_text)
+
+
+def _all_of(*decorators: Decorator[F]) -> Decorator[F]:
+    """Apply decorators so that their options are listed in this order."""
+
+    def apply(function: F) -> F:
+        for each in reversed(decorators):
+            function = each(function)
+        return function
+
+    return apply
+
+
+input_options: Decorator[Any] = _all_of(
+    click.argument("inputs", nargs=-1, required=True, metavar="FILE..."),
+    _filter("--api", "NAME", "API by name or key, such as Fetch, *Group*, 52. " + _REPEATABLE),
+    _filter("--api-version", "N", "API version, or a range such as 3-5 or 12+."),
+    _filter("--client-id", "ID", "Client id of the request; * and ? are wildcards."),
+    _filter("--connection", "END", "Host, host:port, :port or client:port-server:port."),
+    _filter("--topic", "NAME", "Topic named in the body, also by its id."),
+    _filter("--partition", "N", "Partition, of the topic if --topic is given."),
+    _filter("--group", "ID", "Group named in the body, or in a record of __consumer_offsets."),
+    _filter("--error", "NAME", "Error in the response, by name or code; any, none."),
+    click.option(
+        "--min-latency", "min_latency_ms", type=float, metavar="MS",
+        help="Minimum latency of the response.",
+    ),
+    click.option(
+        "--since", metavar="TIME",
+        help="ISO 8601 (UTC), seconds since the epoch, or +SECONDS since the first frame.",
+    ),
+    click.option("--until", metavar="TIME", help="As --since."),
+    click.option("--keylog", metavar="FILE", help="TLS secrets, in the format of SSLKEYLOGFILE."),
+    click.option(
+        "--merge/--no-merge", "is_merging", default=True,
+        help="Merge overlapping captures by timestamp (default), or read them in order.",
+    ),
+)  # fmt: skip
+
+log_file_options: Decorator[Any] = _all_of(
+    _filter("--offset", "N", "Log files: offsets, or a range such as 3-5 or 12+."),
+    _filter("--key", "TEXT", "Log files: keys of records; * and ? are wildcards."),
+    click.option(
+        "--family", type=click.Choice([*FAMILIES.values(), "none"]),
+        help="Log files: which of Kafka's own records, if the folder's name does not say.",
+    ),
+)  # fmt: skip
+
+
+def reading(values: dict[str, Any], **more: Any) -> Reading:
+    """Return what to read, and how, by the values of the shared options.
+
+    `more` are further options of the run. Raises: UsageError if nothing can be decrypted.
+    """
+    names = [each.name for each in fields(FilterOptions) if each.name in values]
+    options = Options(
+        show_secrets=values.get("show_secrets", False),
+        family=values.get("family"),
+        keys=_keys(values["keylog"]),
+        filters=FilterOptions(**{name: values[name] for name in names}),
+        **more,
+    )
+    return Reading(
+        inputs=values["inputs"],
+        options=options,
+        is_merging=values["is_merging"],
+        is_following=values.get("follow", False),
+        is_quiet=values["quiet"],
+    )
+
+
+def _keys(path: str | None) -> KeyLog | None:
+    if path is None:
+        return None
+    ensure_ciphers()
+    return KeyLog.read(path)

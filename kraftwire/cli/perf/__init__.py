@@ -1,1 +1,0 @@
-"""The command that measures a quorum under load."""

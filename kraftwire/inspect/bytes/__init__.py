@@ -1,1 +1,0 @@
-"""Annotated hex dumps: every byte with its range, field and value."""

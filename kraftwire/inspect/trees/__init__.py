@@ -1,1 +1,0 @@
-"""The fields of messages as indented trees."""
