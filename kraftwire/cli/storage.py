@@ -91,15 +91,36 @@ def _warn(problem: str) -> None:
 @_CONFIG
 @click.pass_context
 def info(context: click.Context, config: str) -> None:
-    """Show what the log directories of a node hold; exit code 1 if something is wrong."""
+    """Show what the log directories of a node hold; exit code 1 if something is wrong.
+
+    A controller's log is opened as `kraftwire node start` does, without a change on disk.
+    """
     try:
-        node = _node(load(config))
+        properties = load(config)
+        node = _node(properties)
     except UsageError as error:
         raise click.ClickException(str(error)) from error
-    lines, is_fine = storage_info(LocalFiles(), node)
+    lines, is_fine = storage_info(LocalFiles(), node, lambda: _start_refusal(properties))
     put(*lines)
     if not is_fine:
         context.exit(1)
+
+
+def _start_refusal(config: NodeConfig) -> str | None:
+    """Return why a controller would not start; tell what it would repair."""
+    from kraftwire.node.directories import directories_of
+    from kraftwire.replica.start_check import check_start, is_in_use
+
+    if not config.is_controller:
+        return None
+    directories, files = directories_of(config), LocalFiles()
+    if is_in_use(directories, files):
+        _warn("a process uses the directories, so the log is not checked")
+        return None
+    check = check_start(directories, files)
+    for repair in check.repairs:
+        _warn(f"at a start: {repair}")
+    return check.refusal
 
 
 @storage.command("random-uuid", context_settings=_HELP)

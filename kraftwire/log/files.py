@@ -258,8 +258,12 @@ class LocalFiles:
         return _LocalLock(descriptor, place)
 
 
-def _in_use(path: str, reason: str) -> StorageError:
-    return StorageError(
+class InUseError(StorageError):
+    """A lock file that another process, or this one, holds."""
+
+
+def _in_use(path: str, reason: str) -> InUseError:
+    return InUseError(
         f"locking failed: another process uses this directory ({reason}); stop it first",
         file=path,
     )

@@ -1,8 +1,9 @@
 """Formatting log directories: what `kraftwire storage format` does.
 
 The rules, the files and the messages are those of kafka-storage, except that an error that Java
-prints as a stack trace is one line here. `meta.properties` is written last in each directory, so
-that a crash in between leaves one that is not formatted.
+prints as a stack trace is one line here, and that a directory with a log is not formatted.
+`meta.properties` is written last in each directory, so that a crash in between leaves one that is
+not formatted.
 
 Source: Kafka's `Formatter`, `StorageTool` and `MetaPropertiesEnsemble`.
 """
@@ -35,6 +36,7 @@ from kraftwire.log.names import (
     partition_directory,
 )
 from kraftwire.log.snapshots.layout import ControlRecords, footer_batch, header_batch
+from kraftwire.log.unowned_log import unowned_log
 from kraftwire.log.uuids import random_uuid
 from kraftwire.log.voters import InitialVoter, parse_initial_voters
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
@@ -196,6 +198,8 @@ def _look_at_directories(
             found.unreadable[directory] = str(error)
             continue
         if properties is None:
+            if log := unowned_log(files, directory):
+                raise UsageError(log)
             found.missing.append(directory)
             continue
         found.formatted.append(directory)

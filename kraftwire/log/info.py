@@ -5,6 +5,7 @@ Source: Kafka's `StorageTool`; the texts are the same.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kraftwire.errors import StorageError
@@ -12,6 +13,7 @@ from kraftwire.log.files import Files
 from kraftwire.log.format import FormatNode
 from kraftwire.log.meta_properties import MetaProperties, read_meta_properties
 from kraftwire.log.names import META_PROPERTIES_FILE, join
+from kraftwire.log.unowned_log import unowned_log
 from kraftwire.wire.fast import ZERO_UUID
 from kraftwire.wire.json_form import uuid_to_text
 
@@ -23,8 +25,13 @@ class _Findings:
     problems: list[str] = field(default_factory=list)
 
 
-def storage_info(files: Files, node: FormatNode) -> tuple[list[str], bool]:
-    """Describe the directories: returns the lines to print, and whether there was no problem."""
+def storage_info(
+    files: Files, node: FormatNode, refusal: Callable[[], str | None] = lambda: None
+) -> tuple[list[str], bool]:
+    """Describe the directories: returns the lines to print, and whether there was no problem.
+
+    `refusal` returns why a node would not start with directories that are formatted for it.
+    """
     found = _Findings()
     for directory in node.all_directories:
         _look_at(files, directory, found)
@@ -34,6 +41,8 @@ def storage_info(files: Files, node: FormatNode) -> tuple[list[str], bool]:
             found.problems.append("Mismatched cluster IDs between storage directories.")
         elif other.node_id != first.node_id:
             found.problems.append("Mismatched node IDs between storage directories.")
+    if found.properties and not found.problems:
+        found.problems += filter(None, [refusal()])
     lines = _listing("Found log directory:", "Found log directories:", found.directories)
     if found.properties:
         lines += [f"Found metadata: {_metadata_text(found.properties[0])}", ""]
@@ -58,7 +67,8 @@ def _look_at(files: Files, directory: str, found: _Findings) -> None:
         found.problems.append(f"Error loading {error}")
         return
     if properties is None:
-        found.problems.append(f"{directory} is not formatted.")
+        log = unowned_log(files, directory)
+        found.problems.append(log or f"{directory} is not formatted.")
     else:
         found.properties.append(properties)
 

@@ -19,7 +19,6 @@ import trio
 from kraftwire import __version__
 from kraftwire.errors import KraftwireError, UsageError, check
 from kraftwire.log.files import Files, LocalFiles
-from kraftwire.log.settings import LogSettings
 from kraftwire.node.admission import Admission
 from kraftwire.node.assembly import Assembly, Metadata, assemble
 from kraftwire.node.capture import CaptureFile
@@ -27,6 +26,7 @@ from kraftwire.node.collector import Collector
 from kraftwire.node.config import ConnectionLimits, NodeConfig
 from kraftwire.node.config_listeners import Listener
 from kraftwire.node.connection import Connection, ConnectionStats, Service
+from kraftwire.node.directories import directories_of
 from kraftwire.node.driver import Driver
 from kraftwire.node.handlers.versions import offered
 from kraftwire.node.link import Link, LinkStats
@@ -44,7 +44,7 @@ from kraftwire.printable import printable
 from kraftwire.raft.events import ShutdownRequested
 from kraftwire.raft.voters import Endpoint
 from kraftwire.replica import StateMachine
-from kraftwire.replica.storage import Directories, Storage
+from kraftwire.replica.storage import Storage
 
 __all__ = ["Node", "run", "run_node"]
 
@@ -180,7 +180,7 @@ class Node:
         self._garbage = RateLimit(trio.current_time)
         if config.capture_file:
             self._capture = CaptureFile(config.capture_file)
-        storage = Storage.open(_directories(config), self._files)
+        storage = Storage.open(directories_of(config), self._files)
         try:
             sockets = [
                 (listener, await bind(listener, config.limits.backlog))
@@ -312,20 +312,6 @@ class Node:
         yield from connection_samples(self._connection_stats, self._admission.memory.used)
         yield from link_samples(self._link_stats)
         yield counter("log_flushes", "Flushes of the log", parts.driver.flush_count)
-
-
-def _directories(config: NodeConfig) -> Directories:
-    return Directories(
-        node_id=config.node_id,
-        metadata=config.metadata_log_dir,
-        others=config.log_dirs,
-        topic=config.topic,
-        settings=LogSettings(
-            segment_bytes=config.segment_max_bytes, segment_ms=config.segment_max_ms
-        ),
-        is_self_formatted=config.is_raft_readme,
-        source=config.path,
-    )
 
 
 def _bound(

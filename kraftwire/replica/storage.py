@@ -28,6 +28,7 @@ from kraftwire.log.names import (
 from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
 from kraftwire.log.settings import LogSettings
 from kraftwire.log.snapshots.store import SnapshotStore
+from kraftwire.log.unowned_log import unowned_log
 from kraftwire.log.uuids import random_uuid
 from kraftwire.raft.config import TopicPartition
 from kraftwire.raft.effects import ElectionState, PersistQuorumState
@@ -192,6 +193,8 @@ def _read_meta(directories: Directories, files: Files, directory: str) -> MetaPr
     node_id, source = directories.node_id, directories.source
     meta = read_meta_properties(files, path)
     if meta is None:
+        if log := unowned_log(files, directory):
+            raise StorageError(log.removeprefix(f"{directory} "), file=directory)
         if not directories.is_self_formatted:
             raise UsageError(
                 f"{directory} is not formatted: run kraftwire storage format "

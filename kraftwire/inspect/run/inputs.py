@@ -22,6 +22,7 @@ from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import Frame, Request
 from kraftwire.capture.packets.series import families, recordings
 from kraftwire.decode.body.bodies import decode_payload
+from kraftwire.decode.body.capture_context import METADATA_TOPIC
 from kraftwire.decode.files.decode import decode_source
 from kraftwire.decode.files.follow import follow
 from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess, producer_snapshot_size
@@ -30,6 +31,9 @@ from kraftwire.decode.files.walk import walk
 from kraftwire.errors import KraftwireError, StorageError, UsageError, WireError
 from kraftwire.inspect.run.run import Run
 from kraftwire.limits import FILE_WINDOW_BYTES, FRAME_SIZE_MAX, STATE_FILE_BYTES_MAX
+from kraftwire.log.files import LocalFiles
+from kraftwire.log.meta_properties import read_meta_properties
+from kraftwire.log.names import META_PROPERTIES_FILE
 from kraftwire.wire.frame import LENGTH_SIZE, frame_size
 
 __all__ = [
@@ -55,6 +59,7 @@ _RPC = "rpc"
 _CUT = "cut-by-capture-end"
 STDIN = "-"
 _STDIN_PATH = Path("/dev/stdin")
+_METADATA_PARTITION = f"{METADATA_TOPIC}-0"
 
 _NAMELESS = (
     "neither a capture nor a file of a log directory that its bytes identify; an index (.index, "
@@ -375,6 +380,25 @@ class Inputs:
                 self._fail(error)
         if is_empty:
             self.report(f"{path}: no file in it can be decoded")
+        elif (path / META_PROPERTIES_FILE).is_file() and (path / _METADATA_PARTITION).is_dir():
+            self._check_start(path)
+
+    def _check_start(self, folder: Path) -> None:
+        """Note why a node would not start on a log directory, unless one runs there."""
+        from kraftwire.replica.start_check import check_start, is_in_use
+        from kraftwire.replica.storage import Directories
+
+        try:
+            meta = read_meta_properties(LocalFiles(), str(folder / META_PROPERTIES_FILE))
+        except StorageError as error:
+            refusal: str | None = str(error)
+        else:
+            directories = Directories(node_id=meta.node_id if meta else 0, metadata=str(folder))
+            if is_in_use(directories, LocalFiles()):
+                return
+            refusal = check_start(directories, LocalFiles()).refusal
+        if refusal:
+            self.run.totals.refusals.append(f"{folder}: a node does not start on it: {refusal}")
 
     def _read_file(self, path: Path, rotated: Rotated) -> None:
         with open_source(path) as source:

@@ -201,7 +201,8 @@ class Totals:
     these by id; `captures` has the health of each capture by its name; `lines_shown` counts the
     lines of files that passed, of all those in `files`, and
     `passed_over` files of other topics and partitions than the filter's, which were not read.
-    `unserved` counts the folders of partitions that were left out.
+    `unserved` counts the folders of partitions that were left out; `refusals` say why a node
+    would not start on a log directory.
     """
 
     frames: int = 0
@@ -212,6 +213,7 @@ class Totals:
     lines_shown: int = 0
     passed_over: int = 0
     unserved: UnservedFolders = field(default_factory=UnservedFolders)
+    refusals: list[str] = field(default_factory=list)
     unreadable: int = 0
 
     @property
@@ -462,6 +464,7 @@ def summary(totals: Totals) -> Iterator[str]:
         if totals.passed_over:
             lines += f", {_count(totals.passed_over, 'file')} of other partitions skipped"
         yield f"{count}, {lines}{_found(files.findings)}"
+    yield from totals.refusals
     if totals.unserved:
         yield str(totals.unserved)
 

@@ -328,3 +328,48 @@ def test_a_random_uuid_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     """For `--cluster-id` and `--initial-controllers`."""
     code, out, _ = _run(capsys, "random-uuid")
     assert (code, len(out)) == (0, 23)
+
+
+def test_a_log_without_its_properties_is_not_formatted(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """It would become the log of a node that has forgotten its votes, or of another cluster."""
+    config = _config(tmp_path, _DYNAMIC)
+    partition = tmp_path / "data" / "__cluster_metadata-0"
+    partition.mkdir(parents=True)
+    (partition / "00000000000000000000.log").write_bytes(b"a batch")
+    before = _tree(tmp_path)
+    code, _, err = _format(capsys, config, "-s")
+    assert code == 1
+    assert "has no meta.properties, but holds the log __cluster_metadata-0: do not format" in err
+    assert _tree(tmp_path) == before
+    code, out, _ = _run(capsys, "info", "-c", config)
+    assert code == 1
+    assert "do not format it" in out
+    assert "is not formatted" not in out
+
+
+def test_an_empty_log_does_not_keep_a_directory_from_being_formatted(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A crash while a directory is formatted leaves a folder without a segment."""
+    config = _config(tmp_path, _DYNAMIC)
+    (tmp_path / "data" / "__cluster_metadata-0").mkdir(parents=True)
+    assert _format(capsys, config, "-s")[0] == 0
+
+
+def test_info_says_why_a_node_would_not_start(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """By the code of the start itself."""
+    config = _config(tmp_path, _DYNAMIC)
+    _format(capsys, config, "-s")
+    assert _run(capsys, "info", "-c", config)[0] == 0
+    partition = tmp_path / "data" / "__cluster_metadata-0"
+    (partition / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg")
+    before = _tree(tmp_path)
+    code, out, _ = _run(capsys, "info", "-c", config)
+    assert code == 1
+    assert "Found problem:" in out
+    assert "belongs to topic id AAAAAAAAAAAAAAAAAAAAAg" in out
+    assert _tree(tmp_path) == before

@@ -1,0 +1,72 @@
+"""Whether a node would start with its directories, found out without changing them."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+
+from kraftwire.errors import KraftwireError, StorageError
+from kraftwire.log.files import Files, InUseError
+from kraftwire.log.names import LOCK_FILE, join
+from kraftwire.log.trial import TrialFiles
+from kraftwire.replica.storage import Directories, Storage
+
+__all__ = ["StartCheck", "check_start", "is_in_use"]
+
+_LOG = logging.getLogger("kraftwire.log")
+
+
+@dataclass(frozen=True, slots=True)
+class StartCheck:
+    """What a start would come to: why it is refused, if it is, and what it repairs before."""
+
+    refusal: str | None
+    repairs: tuple[str, ...]
+
+
+class _Repairs(logging.Handler):
+    """Collects what the log package says about repairs."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+
+
+def check_start(directories: Directories, files: Files) -> StartCheck:
+    """Open a node's directories as its start does; every change stays in memory.
+
+    Order: no process uses the directories, see `is_in_use`.
+    """
+    trial, repairs, refusal = TrialFiles(files), _Repairs(), None
+    propagates, _LOG.propagate = _LOG.propagate, False
+    _LOG.addHandler(repairs)
+    try:
+        storage = Storage.open(replace(directories, is_self_formatted=False), trial)
+        try:
+            storage.stored_state()
+        finally:
+            storage.close()
+    except KraftwireError as error:
+        refusal = str(error)
+    finally:
+        _LOG.removeHandler(repairs)
+        _LOG.propagate = propagates
+        trial.close()
+    return StartCheck(refusal, tuple(repairs.texts))
+
+
+def is_in_use(directories: Directories, files: Files) -> bool:
+    """Whether another process has locked one of the directories; makes no lock file."""
+    for directory in directories.all:
+        path = join(directory, LOCK_FILE)
+        if files.exists(path):
+            try:
+                files.lock(path).close()
+            except InUseError:
+                return True
+            except StorageError:
+                continue  # such as a lock file that must not be written to
+    return False
