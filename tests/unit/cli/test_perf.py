@@ -27,6 +27,7 @@ def _config(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_one_node_measures_and_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -269,6 +269,7 @@ def test_the_overview_for_programs_holds_every_fact(capsys: pytest.CaptureFixtur
     assert [step["version"] for step in vote["history"]][:2] == [1, 2]
 
 
+@pytest.mark.slow
 def test_every_message_has_an_overview_and_layouts(capsys: pytest.CaptureFixture[str]) -> None:
     """No schema holds anything that cannot be shown, as text or as JSON."""
     for name in messages.names():

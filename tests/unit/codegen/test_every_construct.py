@@ -110,6 +110,7 @@ def cases(classes: list[type[Message]]) -> Iterator[tuple[type[Message], int, ra
                 yield cls, version, random.Random(number)
 
 
+@pytest.mark.slow
 def test_readers_and_writers_do_what_the_facts_say(classes: list[type[Message]]) -> None:
     """The slow reader and writer follow the facts alone."""
     for cls, version, source in cases(classes):
@@ -121,6 +122,7 @@ def test_readers_and_writers_do_what_the_facts_say(classes: list[type[Message]])
         assert alike(read_message(cls.facts(), data, version)[0], read)
 
 
+@pytest.mark.slow
 def test_damaged_bytes_are_read_alike_or_left_to_the_slow_reader(
     classes: list[type[Message]],
 ) -> None:
@@ -173,6 +175,7 @@ def _other(type_name: str) -> Any:
     return values.get(type_name, b"x" if type_name in ("bytes", "records") else 7)
 
 
+@pytest.mark.slow
 def test_the_package_can_be_checked(classes: list[type[Message]], tmp_path: Path) -> None:
     """What is generated from such schemas is typed like all else."""
     api = pytest.importorskip("mypy.api")

@@ -103,6 +103,7 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), "utf-8")
 
 
+@pytest.mark.slow
 def test_a_new_tagged_field_in_a_new_version_is_one_edit_away(
     tmp_path: Path, package: Path
 ) -> None:

@@ -143,6 +143,7 @@ def test_a_bad_tag_is_named_with_the_line_of_the_tag() -> None:
         assert '"tag": 7' in lines[caught.value.line - 1]
 
 
+@pytest.mark.slow
 def test_a_deeply_nested_schema_is_refused() -> None:
     """Reading and planning recurse for each level, and Python's own limit gives a bad error."""
     with pytest.raises(SchemaError, match="nested deeper than 64 levels"):

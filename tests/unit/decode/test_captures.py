@@ -82,6 +82,7 @@ def test_every_frame_is_what_kafka_reads(name: str) -> None:
     assert [comparable(line) for line in lines] == expected(path.with_name(f"{name}.jsonl.xz"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "count"), [("a_kraft_quorum", 13786), ("b_mixed_clients", 1700), ("e_sasl", 372)]
 )

@@ -160,6 +160,7 @@ def test_an_envelope_with_secrets_is_hidden_as_bytes() -> None:
             assert line["body"]["requestData"] != REDACTED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a_kraft_quorum", "b_mixed_clients", "e_sasl"])
 def test_large_recordings_keep_their_secrets(name: str) -> None:
     """The same for every frame of a whole cluster's life."""

@@ -168,6 +168,7 @@ def test_a_capture_is_the_same_as_itself(name: str) -> None:
     assert "no difference" in done.err
 
 
+@pytest.mark.slow
 def test_unreadable_inputs_are_problems(tmp_path: Path) -> None:
     """A capture and a log, a folder with nothing in it, a name that does not exist."""
     capture, log = str(GOLDEN / "captures" / "quorum.pcap.xz"), str(LOG)

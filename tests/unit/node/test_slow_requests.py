@@ -50,6 +50,7 @@ async def _trickle(stream: Any) -> None:
         await trio.sleep(0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("autojump_clock")
 @pytest.mark.trio
 async def test_a_byte_now_and_then_buys_no_more_time(nursery: trio.Nursery) -> None:

@@ -249,6 +249,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(STEPS, st.integers(0, 50), st.integers(0, 30))
 @settings(max_examples=300, deadline=None, derandomize=True)
 def test_the_picture_agrees_with_a_list_of_epochs(
