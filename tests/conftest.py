@@ -14,8 +14,7 @@ import pytest
 from hypothesis import settings
 
 from kraftwire import engine
-from kraftwire.wire.engines import use
-from tests.support.engines import FOR_EACH_ENGINE
+from tests.support.engines import FOR_EACH_ENGINE, use
 from tests.support.marks import QUICK, is_slow_folder, marks_of
 
 if TYPE_CHECKING:

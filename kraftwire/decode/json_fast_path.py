@@ -22,7 +22,7 @@ from kraftwire.decode.body.records import FieldBatches, Settings, read_into
 from kraftwire.decode.body.scan import RecordsField
 from kraftwire.limits import ELEMENT_FREE_COUNT
 from kraftwire.records.messages import family_of_topic
-from kraftwire.wire.json_plans import json_plan
+from kraftwire.wire.json_form import json_plan
 from kraftwire.wire.message import Message
 
 # Where in the text records belong, where they begin and end, name and id of their topic.

@@ -35,7 +35,7 @@ class Plan:
 class JsonPlan:
     """What one version of a message has, for JSON.
 
-    `shapes` as `kraftwire.wire.json_plans` describes them, inner structs first.
+    `shapes` as `kraftwire.wire.json_form` describes them, inner structs first.
     """
 
     def __new__(

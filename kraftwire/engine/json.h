@@ -1,6 +1,6 @@
 /* A plan that writes JSON: what one version of a message has, as the printer walks over its bytes.
 
-   Made once from a description in Python (kraftwire/wire/json_plans.py), like the plans of plan.h:
+   Made once from a description in Python (kraftwire/wire/json_form.py), like the plans of plan.h:
    inner structs stand before those that hold them. */
 
 #ifndef KRAFTWIRE_JSON_H

@@ -1,5 +1,5 @@
 /* Makes the plans that write JSON from their description; see json.h, and
-   kraftwire/wire/json_plans.py for the other side. As in plan.c, everything is checked. */
+   kraftwire/wire/json_form.py for the other side. As in plan.c, everything is checked. */
 
 #include "json.h"
 

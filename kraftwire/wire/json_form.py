@@ -4,6 +4,10 @@ Keys are camelCase, bytes are base64, uuids are url-safe base64 without padding,
 their default are left out. Fields of type records are base64 here, where Kafka's converters print
 an empty string.
 
+Types of values are checked before they become JSON: encoding notices most wrong types by itself,
+but a number in a string field would be valid JSON too. `json_plan` describes messages to the
+engine, which writes the same text straight from their bytes (`kraftwire/engine/json_plan.c`).
+
 Source: Kafka's `JsonConverterGenerator`.
 """
 
@@ -13,20 +17,27 @@ import base64
 import binascii
 from operator import attrgetter
 
+from kraftwire import engine
 from kraftwire.errors import InvariantError, WireError
+from kraftwire.limits import STRING_SIZE_MAX
 from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
-from kraftwire.wire.json_values import CannotPrintError, Values, elements
-from kraftwire.wire.sizes import fresh_default, is_at_default
-from kraftwire.wire.writer import write_message
+from kraftwire.wire.sizes import fresh_default, is_at_default, is_optional_struct, min_struct_size
+from kraftwire.wire.writer import default_bytes, write_message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     Printer = Callable[[Any], dict[str, Any]]
 
 _INT_BITS = {"int8": 8, "int16": 16, "uint16": 16, "int32": 32, "uint32": 32, "int64": 64}
+
+# Combinations of classes that are cached for a struct: a few, unless every field is nullable.
+_COMBINATIONS_MAX = 256
+
+_NO_TOPIC, _TOPIC_NAME, _TOPIC_ID = range(3)
+_RECORDS = "records"
 
 
 def uuid_to_text(value: bytes) -> str:
@@ -49,7 +60,7 @@ def to_json(facts: MessageFacts, message: Any, version: int) -> dict[str, Any]:
     """Return a message as JSON. Raises: WireError if the version cannot carry a value."""
     try:
         return _printer(facts.root, version)(message)
-    except CannotPrintError:
+    except _CannotPrintError:
         # Rare, so the slow writer, which knows field paths, finds the value again and raises.
         write_message(facts, message, version)
         raise InvariantError(f"{facts.name} v{version} can be written but not printed") from None
@@ -70,13 +81,13 @@ def _build_printer(struct: StructFacts, version: int) -> Printer:
     present = [each for each in struct.fields if version in each.versions]
     always = [each for each in present if version not in each.tagged]
     tagged = [(each, _converter(each, version)) for each in present if version in each.tagged]
-    one_tagged = {each.name: Values([each], version) for each, _ in tagged}
+    one_tagged = {each.name: _Values([each], version) for each, _ in tagged}
     refused = [
         each for each in struct.fields if version not in each.versions and not each.is_ignorable
     ]
     names = [each.name for each in always]
     values = _getter([each.attribute for each in always])
-    checked = Values(always, version)
+    checked = _Values(always, version)
     known = checked.known
     pairs = ((each.name, _converter(each, version)) for each in always)
     fixes = [(name, convert) for name, convert in pairs if convert]
@@ -84,7 +95,7 @@ def _build_printer(struct: StructFacts, version: int) -> Printer:
     def printer(value: Any) -> dict[str, Any]:
         for each in refused:
             if not is_at_default(each, getattr(value, each.attribute)):
-                raise CannotPrintError
+                raise _CannotPrintError
         held = values(value)
         if (*map(type, held),) not in known:
             held = checked(held)
@@ -116,7 +127,7 @@ def _converter(each: FieldFacts, version: int) -> Callable[[Any], Any] | None:
     convert = _printer(each.struct, version) if each.struct else _PLAIN.get(each.type)
     if not each.is_array:
         return convert
-    sound = elements(each)
+    sound = _checked_elements(each)
     if convert is None:
         return sound
     one = convert
@@ -132,7 +143,7 @@ def _base64(value: Any) -> str:
 
 def _uuid(value: bytes) -> str:
     if len(value) != 16:
-        raise CannotPrintError
+        raise _CannotPrintError
     return uuid_to_text(value)
 
 
@@ -267,3 +278,186 @@ class _FromJson:
             raise self.fail("wrong value", path, expected="float64", found="too large") from None
 
 
+class _CannotPrintError(Exception):
+    """A field holds a value that the version cannot carry, or that has the wrong type."""
+
+
+class _Values:
+    """Checks the values of some fields at once.
+
+    `known` holds the classes of values that were right and need not be checked again.
+    """
+
+    __slots__ = ("_fields", "_version", "known")
+
+    def __init__(self, fields: list[FieldFacts], version: int) -> None:
+        self._fields = fields
+        self._version = version
+        self.known: set[tuple[type, ...]] = set()
+
+    def __call__(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the values, numbers as plain ones. Raises: _CannotPrintError for a wrong type."""
+        pairs = zip(self._fields, values, strict=True)
+        sound = tuple(_sound(each, value, self._version) for each, value in pairs)
+        is_plain = all(map(_is_same, values, sound))
+        if is_plain and len(self.known) < _COMBINATIONS_MAX:
+            self.known.add((*map(type, values),))
+        return sound
+
+
+def _checked_elements(field: FieldFacts) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """Return a function that checks an array's elements and returns them, numbers as plain ones.
+
+    Raises: that function TypeError or _CannotPrintError for an element of a wrong type.
+    """
+    plain = _METHODS.get(field.type)
+    if plain:
+        return lambda values: [*map(plain, values)]
+    known: set[type] = set()
+
+    def check(values: Sequence[Any]) -> Sequence[Any]:
+        if not known.issuperset(map(type, values)):
+            values = [_element(field, value) for value in values]
+            if field.struct and len(known) < _COMBINATIONS_MAX:
+                known.update(map(type, values))
+        return values
+
+    return check
+
+
+def _is_same(one: object, two: object) -> bool:
+    return one is two
+
+
+def _sound(field: FieldFacts, value: Any, version: int) -> Any:
+    if value is None:
+        may_be_none = version in field.nullable
+        if not may_be_none and not (version in field.tagged and is_optional_struct(field)):
+            raise _CannotPrintError
+        return None
+    if not field.is_array:
+        return _element(field, value)
+    if not isinstance(value, list | tuple):
+        raise _CannotPrintError
+    return value
+
+
+def _element(field: FieldFacts, value: Any) -> Any:
+    if field.struct:
+        if value.__class__ is not field.struct.cls:
+            raise _CannotPrintError
+        return value
+    if not isinstance(value, _CLASSES.get(field.type, int)):
+        raise _CannotPrintError
+    # True is written as the number 1, so it is printed as 1.
+    convert = _NUMBER_CLASSES.get(field.type, int)
+    return value if convert is None or type(value) is convert else convert(value)
+
+
+# Methods that accept only their own class, and return a plain value of it.
+_METHODS: dict[str, Callable[[Any], Any]] = {
+    "string": str.__str__,
+    **dict.fromkeys(("int8", "int16", "uint16", "int32", "uint32", "int64"), int.__index__),
+}
+
+_CLASSES: dict[str, type | tuple[type, ...]] = {
+    "bool": bool,
+    "string": str,
+    "float64": (int, float),
+    "uuid": (bytes, bytearray, memoryview),
+    "bytes": (bytes, bytearray, memoryview),
+    "records": (bytes, bytearray, memoryview),
+}
+
+# Converts a number of another class; None for a field that is not a number.
+_NUMBER_CLASSES: dict[str, type | None] = {
+    "bool": None,
+    "string": None,
+    "float64": float,
+    "uuid": None,
+    "bytes": None,
+    "records": None,
+}
+
+
+def json_plan(facts: MessageFacts, version: int) -> Any:
+    """Return the engine's plan for a version of a message; None if there is none."""
+    shapes = None if engine.core is None else describe_json(facts, version)
+    return None if shapes is None else engine.core.JsonPlan(shapes, STRING_SIZE_MAX)
+
+
+def describe_json(facts: MessageFacts, version: int) -> tuple[tuple[Any, ...], ...] | None:
+    """Describe a version in the form of the engine: structs, inner ones first.
+
+    A struct is whether it has tagged fields, its least size, its weight, and two groups of fields:
+    in wire order, and tagged in order of tags. None if the order of bytes is not that of JSON, or
+    JSON has numbers with fractions, which Python writes.
+    """
+    describer = _Describer(facts, version)
+    describer.add(facts.root)
+    return tuple(describer.shapes) if describer.is_possible else None
+
+
+class _Describer:
+    """Describes the structs of one version of a message, each once."""
+
+    def __init__(self, facts: MessageFacts, version: int) -> None:
+        self.shapes: list[tuple[Any, ...]] = []
+        self.is_possible = True
+        self._numbers: dict[str, int] = {}
+        self._facts = facts
+        self._version = version
+        self._is_flexible = version in facts.flexible
+
+    def add(self, facts: StructFacts) -> int:
+        """Append a struct after those that it holds, unless it was added; returns its number."""
+        if facts.name in self._numbers:
+            return self._numbers[facts.name]
+        version = self._version
+        present = [each for each in facts.fields if version in each.versions]
+        fields = [(each, self._field(each)) for each in present]
+        tagged = [(each.tag, field) for each, field in fields if version in each.tagged]
+        in_order = sorted(tagged, key=lambda pair: pair[0])
+        self.is_possible &= in_order == tagged and self._names_topic_first(present)
+        self.shapes.append(
+            (
+                self._is_flexible,
+                min_struct_size(facts, version, self._is_flexible),
+                1 + len(facts.cls.__slots__),
+                tuple(field for each, field in fields if version not in each.tagged),
+                tuple(field for _, field in tagged),
+            )
+        )
+        self._numbers[facts.name] = len(self.shapes) - 1
+        return self._numbers[facts.name]
+
+    def _names_topic_first(self, fields: list[FieldFacts]) -> bool:
+        """Whether the topic is known before the records that belong to it are there."""
+        topics = [at for at, each in enumerate(fields) if each.names_topic]
+        held = [at for at, each in enumerate(fields) if each.struct or each.type == _RECORDS]
+        is_tagged = any(self._version in fields[at].tagged for at in topics)
+        return not topics or not held or (topics[-1] < held[0] and not is_tagged)
+
+    def _field(self, facts: FieldFacts) -> tuple[Any, ...]:
+        version = self._version
+        is_tagged = version in facts.tagged
+        is_many_records = facts.type == _RECORDS and (facts.is_array or is_tagged)
+        self.is_possible &= facts.type != "float64" and not is_many_records
+        return (
+            f'"{facts.name}":'.encode("ascii"),
+            "struct" if facts.struct else facts.type,
+            facts.is_array,
+            version in facts.flexible,
+            version in facts.nullable,
+            is_tagged,
+            max(facts.tag, 0),
+            _topic_kind(facts),
+            default_bytes(self._facts, facts, version) if is_tagged else None,
+            self.add(facts.struct) if facts.struct else -1,
+        )
+
+
+def _topic_kind(facts: FieldFacts) -> int:
+    if facts.is_array or not facts.names_topic:
+        return _NO_TOPIC
+    return {"string": _TOPIC_NAME, "uuid": _TOPIC_ID}.get(facts.type, _NO_TOPIC)

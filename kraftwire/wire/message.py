@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, ClassVar, Self
 
-    from kraftwire.wire.counts import CountCheck
     from kraftwire.wire.facts import MessageFacts
     from kraftwire.wire.fast import Parts
+    from kraftwire.wire.sizes import CountCheck
     from kraftwire.wire.versions import Versions
 
     Decoder = Callable[[bytes, int, int], tuple[Any, int]]
@@ -200,7 +200,7 @@ class Message(Struct):
         try:
             check_count = self._COUNT_CHECKS[version]
         except KeyError:
-            from kraftwire.wire.counts import count_check
+            from kraftwire.wire.sizes import count_check
 
             check_count = self._COUNT_CHECKS[version] = count_check(self.facts(), version)
         return check_count(self, size)

@@ -9,9 +9,14 @@ import struct
 
 from kraftwire.errors import WireError
 from kraftwire.limits import STRING_SIZE_MAX, TAGS_FREE_COUNT
-from kraftwire.wire.counts import count_check
 from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
-from kraftwire.wire.sizes import FIXED_CODES, fresh_default, is_at_default, is_optional_struct
+from kraftwire.wire.sizes import (
+    FIXED_CODES,
+    count_check,
+    fresh_default,
+    is_at_default,
+    is_optional_struct,
+)
 from kraftwire.wire.varint import uvarint
 
 TYPE_CHECKING = False

@@ -12,8 +12,7 @@ import pytest
 from kraftwire import engine
 from kraftwire.errors import UsageError
 from kraftwire.messages.vote_request import VoteRequest
-from kraftwire.wire.engines import use
-from tests.support.engines import FOR_EACH_ENGINE
+from tests.support.engines import FOR_EACH_ENGINE, use
 from tests.tidy.sources import ROOT
 
 

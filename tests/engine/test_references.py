@@ -19,7 +19,7 @@ from kraftwire.messages.fetch_response import (
 )
 from kraftwire.messages.vote_request import TopicData, VoteRequest
 from kraftwire.records import Record, build_batch
-from kraftwire.wire.json_plans import json_plan
+from kraftwire.wire.json_form import json_plan
 from kraftwire.wire.message import Message
 from tests.engine.columns import columns_of
 from tests.engine.twins import FellBack, compare_decoding, plan_of

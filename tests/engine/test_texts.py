@@ -15,7 +15,7 @@ from kraftwire.messages import find
 from kraftwire.messages.fetch_request import FetchRequest, ReplicaState
 from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.messages.vote_request import VoteRequest
-from kraftwire.wire.json_plans import describe_json, json_plan
+from kraftwire.wire.json_form import describe_json, json_plan
 from tests.engine.texts import compare_json, compare_json_batches, search_texts
 from tests.fuzz.outcome import naming, seed
 from tests.support.mutations import mutated

@@ -22,7 +22,7 @@ from kraftwire.limits import ELEMENT_FREE_COUNT
 from kraftwire.records import BatchHeader, Record, build_batch
 from kraftwire.records.json_form import batch_to_json
 from kraftwire.records.reader import BatchReader
-from kraftwire.wire.json_plans import json_plan
+from kraftwire.wire.json_form import json_plan
 from kraftwire.wire.message import Message
 from tests.engine.search import versions
 from tests.support.mutations import mutated

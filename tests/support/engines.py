@@ -1,6 +1,9 @@
-"""Which tests run once for each available engine."""
+"""Switches engines at run time, and names the tests that run once for each available one."""
 
 from __future__ import annotations
+
+from kraftwire import engine
+from kraftwire.wire.message import Message
 
 # Path prefixes, under `tests`, of the tests of what the engine in C does as well.
 FOR_EACH_ENGINE = (
@@ -12,3 +15,12 @@ FOR_EACH_ENGINE = (
     "spark/logs/test_columns",
     "spark/logs/test_log_tables",
 )
+
+
+def use(name: str) -> None:
+    """Switch engines for all messages and records. Raises: UsageError for an unknown engine."""
+    engine.use(name)
+    # Classes cache the functions of the versions used so far.
+    for cls in Message.__subclasses__():
+        cls._DECODE.clear()
+        cls._ENCODE.clear()

@@ -22,8 +22,8 @@ from kraftwire.node.app import Node
 from kraftwire.node.config import load
 from kraftwire.raft.config import METADATA_TOPIC_ID
 from kraftwire.testing.ports import free_ports
-from kraftwire.wire.engines import use
 from tests.support import payloads
+from tests.support.engines import use
 from tests.support.fake_core import Listener
 from tests.support.log_batches import batch
 from tests.support.pcap_builder import Session, frame, pcap_of
