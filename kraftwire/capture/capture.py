@@ -6,9 +6,12 @@ bounded memory; the README of this folder says what is done about damage.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import chain
+from typing import Any
 
+from kraftwire import engine
 from kraftwire.capture.connections.connection import (
     Connection,
     Direction,
@@ -16,10 +19,12 @@ from kraftwire.capture.connections.connection import (
     OpenConnections,
     reverse_key,
 )
-from kraftwire.capture.connections.frame_queue import Ending, FrameQueue
-from kraftwire.capture.connections.in_order import in_order
-from kraftwire.capture.framing.frames import Frame
-from kraftwire.capture.framing.health import Health
+from kraftwire.capture.connections.kafka_connection import KafkaConnection
+from kraftwire.capture.framing.frames import Ending, Frame, FrameBudget, FrameQueue, Request
+from kraftwire.capture.framing.health import ByteCounts, Health
+from kraftwire.capture.framing.reader import FrameReader
+from kraftwire.capture.framing.requests import RequestReader
+from kraftwire.capture.framing.responses import ResponseReader
 from kraftwire.capture.packets.links import (
     FIN,
     MISSING,
@@ -28,13 +33,13 @@ from kraftwire.capture.packets.links import (
     Segment,
     SegmentReader,
 )
-from kraftwire.capture.packets.packet import PAUSE, Packet, new_packet
+from kraftwire.capture.packets.packet import PAUSE, Packet, PacketValues, new_packet
 from kraftwire.capture.packets.pcap import read_packets
 from kraftwire.capture.packets.source import CaptureInput, CaptureSource
-from kraftwire.capture.tcp.recent_packets import RecentPackets
-from kraftwire.capture.tls.ciphers import has_ciphers
-from kraftwire.capture.tls.keylog import KeyLog
+from kraftwire.capture.tcp import Flow, RecentPackets
+from kraftwire.capture.tls import KeyLog, has_ciphers
 from kraftwire.errors import UsageError
+from kraftwire.limits import COUNTED_FRAME_SIZE_MIN, FRAME_SIZE_MAX
 
 __all__ = ["Capture"]
 
@@ -54,6 +59,12 @@ REVIEW_NS = 1_000_000_000
 _MASK = 0xFFFFFFFF
 _UNUSUAL = FIN | SYN | RST
 _ACK = 16
+
+# The classes whose attributes the engine uses, in the order of `kraftwire/engine/in_order.h`.
+_CLASSES = (
+    Flow, FrameReader, RequestReader, ResponseReader, Request, Frame, FrameQueue, FrameBudget,
+    KafkaConnection, ByteCounts,
+)  # fmt: skip
 
 
 class Capture:
@@ -94,7 +105,7 @@ class Capture:
         self._closed, self._troubled = self.connections.closed, self.connections.troubled
         self._recent = RecentPackets()
         self._memory = MemoryBudget(self._open)
-        self._in_order = in_order(self._flows, frame_queue, self._recent.packets)
+        self._in_order = _engine_loop(self._flows, frame_queue, self._recent.packets)
         self._packed_before = 0
 
     @property
@@ -334,3 +345,16 @@ class Capture:
             connection.close(at_capture_end=True)
         self._open.clear()
         self.health.frames += self._frame_queue.count
+
+
+def _engine_loop(flows: dict[bytes, Any], queue: FrameQueue, packets: deque[PacketValues]) -> Any:
+    """Return the engine's loop over packets with the next bytes of a known direction, None without.
+
+    `flows` are the directions by their keys, `queue` gets their frames, and `packets` the last
+    packets.
+    """
+    core = engine.core
+    if core is None:
+        return None
+    limits = FRAME_SIZE_MAX, COUNTED_FRAME_SIZE_MIN
+    return core.InOrder(_CLASSES, flows, queue, packets.append, *limits)

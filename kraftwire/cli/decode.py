@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from kraftwire import messages
-from kraftwire.capture.limits import SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO
 from kraftwire.cli.decoding import (
     CONTEXT,
     Reading,
@@ -26,7 +25,7 @@ from kraftwire.cli.decoding import (
     text_output,
 )
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.body.size_limits import Shown
+from kraftwire.decode.limits import SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO, Shown
 from kraftwire.decode.sinks import Sink
 from kraftwire.errors import UsageError
 from kraftwire.inspect.lines.line import COLUMNS, TIME_FORMS

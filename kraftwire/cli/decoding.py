@@ -18,15 +18,14 @@ from typing import IO, Any, NoReturn, TypeVar
 
 import click
 
-from kraftwire.capture.tls.ciphers import ensure_ciphers
-from kraftwire.capture.tls.keylog import KeyLog
+from kraftwire.capture.tls import KeyLog, ensure_ciphers
 from kraftwire.cli.background import Shown
 from kraftwire.cli.output import say
 from kraftwire.collector import collect_rarely
-from kraftwire.decode.body.capture_context import Memory
+from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.files.report import FileFinding
-from kraftwire.decode.filters.frame_filter import FilterOptions
+from kraftwire.decode.filters import FilterOptions
 from kraftwire.decode.options import Options
 from kraftwire.decode.sinks import Sink
 from kraftwire.errors import KraftwireError, UsageError

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import click
 
-from kraftwire.capture.tls.ciphers import ensure_ciphers
-from kraftwire.capture.tls.keylog import KeyLog
+from kraftwire.capture.tls import KeyLog, ensure_ciphers
 from kraftwire.cli.output import put, say
 from kraftwire.decode.text import count_text
 from kraftwire.errors import KraftwireError, UsageError

@@ -156,7 +156,7 @@ def _decoded(cls: type[Message], data: bytes, version: int) -> tuple[Message, in
     """
     if len(data) < _LIGHT_BYTES:
         return cls.decode(data, version)
-    from kraftwire.decode.body.size_limits import Shown
+    from kraftwire.decode.limits import Shown
     from kraftwire.wire.size_estimate import decode_bounded
 
     free, ratio = MESSAGE_DECODED_FREE, MESSAGE_DECODED_RATIO

@@ -16,7 +16,7 @@ from kraftwire.cli.decoding import (
     show,
 )
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.filters.frame_filter import topic_test
+from kraftwire.decode.filters import topic_test
 from kraftwire.decode.sinks import Sink
 from kraftwire.errors import UsageError
 

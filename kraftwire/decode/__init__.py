@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from kraftwire.decode.api.captures import Exchange, Frames
     from kraftwire.decode.api.frame import Frame
     from kraftwire.decode.api.logs import LogBatch, LogRecord, batches, records
-    from kraftwire.decode.body.capture_context import Memory
+    from kraftwire.decode.body.context import Memory
     from kraftwire.decode.body.findings import Finding
-    from kraftwire.decode.filters.frame_filter import FilterOptions
+    from kraftwire.decode.filters import FilterOptions
     from kraftwire.decode.options import Options
     from kraftwire.errors import KraftwireError, StorageError, UsageError, WireError
 
@@ -54,7 +54,7 @@ __all__ = [
 # Name -> module that defines it.
 _HOMES = {
     "Exchange": "kraftwire.decode.api.captures",
-    "FilterOptions": "kraftwire.decode.filters.frame_filter",
+    "FilterOptions": "kraftwire.decode.filters",
     "Finding": "kraftwire.decode.body.findings",
     "Frame": "kraftwire.decode.api.frame",
     "Frames": "kraftwire.decode.api.captures",
@@ -62,7 +62,7 @@ _HOMES = {
     "KraftwireError": "kraftwire.errors",
     "LogBatch": "kraftwire.decode.api.logs",
     "LogRecord": "kraftwire.decode.api.logs",
-    "Memory": "kraftwire.decode.body.capture_context",
+    "Memory": "kraftwire.decode.body.context",
     "Options": "kraftwire.decode.options",
     "StorageError": "kraftwire.errors",
     "UsageError": "kraftwire.errors",

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kraftwire.capture.tls.keylog import KeyLog
-from kraftwire.decode.body.capture_context import Memory
+from kraftwire.capture.tls import KeyLog
+from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.records import RecordsForm, Settings
-from kraftwire.decode.body.size_limits import Shown
 from kraftwire.decode.files.segment import FileOptions
-from kraftwire.decode.filters.frame_filter import FilterOptions, FrameFilter
+from kraftwire.decode.filters import FilterOptions, FrameFilter
+from kraftwire.decode.limits import Shown
 from kraftwire.records.json_form import Detail
 
 __all__ = ["Options"]

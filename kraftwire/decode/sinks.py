@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 from typing import ClassVar
 
-from kraftwire.capture.connections.frame_queue import Ending
-from kraftwire.capture.framing.frames import Frame
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.capture.framing.frames import Ending, Frame
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.files.report import FileLine
 

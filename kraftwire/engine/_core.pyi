@@ -158,7 +158,7 @@ def read_ranges(descriptor: int, starts: Any, sizes: Any, /) -> bytes | None:
 class InOrder:
     """Takes packets that hold the next bytes of a known direction, and makes the frames in them.
 
-    `classes` are those of `kraftwire.capture.connections.in_order`, `flows` the directions by their
+    `classes` are those of `kraftwire.capture.capture`, `flows` the directions by their
     keys; frames arrive in the list of `frame_queue`, `remember` is called with the last packets.
     Frames of `counted_size_min` bytes and more are begun by Python.
     """

@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from kraftwire.capture.limits import ANNOTATIONS_MAX
 from kraftwire.decode.body.bodies import Part
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.findings import json_path
 from kraftwire.decode.body.frame import DecodedFrame
-from kraftwire.decode.body.hidden_ranges import ByteRange
 from kraftwire.decode.body.layouts import Span, spans
-from kraftwire.decode.body.lazy import lazy
+from kraftwire.decode.body.payload_view import ByteRange, lazy
 from kraftwire.decode.body.secrets import REDACTED, has_secret_records
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileLine
+from kraftwire.decode.limits import ANNOTATIONS_MAX
 from kraftwire.decode.text import DIM, paint
 from kraftwire.errors import WireError
 from kraftwire.inspect.exchange_blocks import ExchangeWriter

@@ -12,7 +12,7 @@ from typing import Any
 from kraftwire import messages
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import Frame
-from kraftwire.capture.tls.keylog import KeyLog
+from kraftwire.capture.tls import KeyLog
 from kraftwire.decode.api.logs import LogBatch, batches
 from kraftwire.decode.files.kinds import parse_file_name
 from kraftwire.decode.files.report import FileFinding

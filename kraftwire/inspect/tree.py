@@ -12,7 +12,7 @@ from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any
 
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.decode.files.report import FileLine

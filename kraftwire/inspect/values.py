@@ -11,7 +11,7 @@ from base64 import b64decode
 from typing import Any
 
 from kraftwire import messages
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.decode.text import utc_text
 from kraftwire.protocol.error_codes import error_name

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.secrets import REDACTED, is_secret_config, is_secret_value
 from kraftwire.decode.text import count_text, listed, with_remarks
 from kraftwire.protocol.error_codes import error_name

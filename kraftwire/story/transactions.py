@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.text import count_text, duration_text, listed, size_text, with_remarks
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.events import Event, Events

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.capture.framing.message_bomb import is_message_bomb
+from kraftwire.capture.limits import is_message_bomb
 from kraftwire.errors import WireError
 from kraftwire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic

@@ -18,7 +18,7 @@ from kraftwire import messages
 from kraftwire.cli.main import main
 from kraftwire.cli.quorum.watch import Sample, quorum_view
 from kraftwire.client import QuorumInfo, ReplicaInfo
-from kraftwire.decode.body.capture_context import Memory
+from kraftwire.decode.body.context import Memory
 from kraftwire.decode.options import Options
 from kraftwire.inspect.bytes import BytesWriter
 from kraftwire.inspect.lines.line import LineWriter

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.tls.keylog import KeyLog
+from kraftwire.capture.tls import KeyLog
 from tests.support.java import run_kafka_tool
 from tests.support.maven import requires_java
 from tests.support.pcap_builder import pcap_of

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from kraftwire.capture.capture import Capture
-from kraftwire.decode.body.capture_context import Memory
+from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.records import RecordsForm, Settings
-from kraftwire.decode.filters.frame_filter import FilterOptions
+from kraftwire.decode.filters import FilterOptions
 from kraftwire.decode.jsonl import JsonLines
 from kraftwire.decode.options import Options
 from kraftwire.inspect.run.inputs import Inputs

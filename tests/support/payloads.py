@@ -6,7 +6,8 @@ from typing import Any
 
 from kraftwire import messages
 from kraftwire.decode.body.bodies import decode_payload
-from kraftwire.decode.body.payload_view import FrameContext, PayloadView
+from kraftwire.decode.body.context import FrameContext
+from kraftwire.decode.body.payload_view import PayloadView
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftwire.decode.body.capture_context import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.decode.body.context import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.messages import begin_quorum_epoch_request as begin_request
 from kraftwire.messages import begin_quorum_epoch_response as begin_response
 from kraftwire.messages import end_quorum_epoch_request as end_request

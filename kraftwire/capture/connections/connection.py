@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from kraftwire.capture.connections.frame_queue import FrameQueue
 from kraftwire.capture.connections.protocol_detection import ProtocolDetection, Stage, end_name
+from kraftwire.capture.framing.frames import FrameQueue
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.limits import CONNECTION_OBJECT_BYTES, PIECE_OBJECT_BYTES
 from kraftwire.capture.packets.links import FIN, RST, Segment
-from kraftwire.capture.tcp.streams import Flow
+from kraftwire.capture.tcp import Flow
 
 # After a reset, or after both ends have closed while bytes are still missing, a connection is
 # followed for this much longer, because captures may show its last data too late.

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections import deque
 
-from kraftwire.capture.connections.frame_queue import FrameBudget, FrameQueue
-from kraftwire.capture.framing.frames import BEFORE_CAPTURE, Request
+from kraftwire.capture.framing.frames import BEFORE_CAPTURE, FrameBudget, FrameQueue, Request
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.framing.requests import RequestReader
 from kraftwire.capture.framing.responses import ResponseReader
 from kraftwire.capture.limits import PIECE_OBJECT_BYTES
 from kraftwire.capture.packets.packet import Stamp
-from kraftwire.capture.tcp.streams import Flow
+from kraftwire.capture.tcp import Flow
 
 # Requests that a connection keeps waiting for after it had to give up the rest.
 PENDING_REQUESTS_KEPT = 16

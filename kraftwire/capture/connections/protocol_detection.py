@@ -7,10 +7,9 @@ a connection that was open before the capture began, requests are searched for i
 from __future__ import annotations
 
 from kraftwire import messages
-from kraftwire.capture.connections.frame_queue import Ending, FrameQueue
 from kraftwire.capture.connections.kafka_connection import KafkaConnection
 from kraftwire.capture.connections.tls import Decrypted, Tls, is_tls
-from kraftwire.capture.framing.frames import CaptureFinding, conflict_finding
+from kraftwire.capture.framing.frames import CaptureFinding, Ending, FrameQueue, conflict_finding
 from kraftwire.capture.framing.headers import (
     HEADER_SIZE,
     Header,
@@ -19,10 +18,10 @@ from kraftwire.capture.framing.headers import (
     parse_header,
 )
 from kraftwire.capture.framing.health import ByteCounts
-from kraftwire.capture.framing.message_bomb import is_message_bomb
 from kraftwire.capture.framing.search import DATA, TRUNCATED, RequestSearch
+from kraftwire.capture.limits import is_message_bomb
 from kraftwire.capture.packets.packet import Stamp
-from kraftwire.capture.tcp.streams import Flow
+from kraftwire.capture.tcp import Flow
 from kraftwire.errors import WireError
 from kraftwire.limits import FRAME_SIZE_MAX, UNCONFIRMED_FRAME_SIZE_MAX
 from kraftwire.messages.request_header import RequestHeader

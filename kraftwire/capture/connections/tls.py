@@ -6,17 +6,17 @@ from typing import Protocol
 
 from kraftwire.capture.framing.health import Health, TlsConnection
 from kraftwire.capture.packets.packet import Stamp
-from kraftwire.capture.tcp.streams import Flow
-from kraftwire.capture.tls.ciphers import (
+from kraftwire.capture.tcp import Flow
+from kraftwire.capture.tls import (
     CLIENT_HELLO,
     SUITES,
     TLS_1_3,
     Hello,
+    KeyLog,
     Opener,
     openers_1_2,
     read_hello,
 )
-from kraftwire.capture.tls.keylog import KeyLog
 
 _CHANGE_CIPHER, _HANDSHAKE, _TEXT = 20, 22, 23
 _CONTENT_TYPES = range(20, 24)

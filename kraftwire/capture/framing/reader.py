@@ -6,11 +6,11 @@ hole is skipped by its size and the frame is partial; anywhere else frames have 
 
 from __future__ import annotations
 
-from kraftwire.capture.connections.frame_queue import Pairing
 from kraftwire.capture.framing.frames import (
     CaptureFinding,
     Frame,
     PackedFrame,
+    Pairing,
     Request,
     conflict_finding,
 )
@@ -22,7 +22,7 @@ from kraftwire.capture.framing.search import (
     ResponseSearch,
 )
 from kraftwire.capture.packets.packet import Stamp
-from kraftwire.capture.tcp.streams import Flow
+from kraftwire.capture.tcp import Flow
 from kraftwire.limits import COUNTED_FRAME_SIZE_MIN
 
 # The bytes that are kept of an unfinished frame that was given up: header and first fields.

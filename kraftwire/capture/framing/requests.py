@@ -6,8 +6,7 @@ that a response finds it whatever happens to its body.
 
 from __future__ import annotations
 
-from kraftwire.capture.connections.frame_queue import Pairing
-from kraftwire.capture.framing.frames import Request
+from kraftwire.capture.framing.frames import Pairing, Request
 from kraftwire.capture.framing.headers import (
     HEADER,
     HEADER_SIZE,
@@ -22,7 +21,7 @@ from kraftwire.capture.framing.headers import (
 from kraftwire.capture.framing.reader import FrameReader
 from kraftwire.capture.framing.search import RequestSearch
 from kraftwire.capture.packets.packet import Stamp
-from kraftwire.capture.tcp.streams import Flow
+from kraftwire.capture.tcp import Flow
 from kraftwire.limits import FRAME_SIZE_MAX
 
 __all__ = ["RequestReader"]

@@ -9,7 +9,7 @@ from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.source import CaptureInput
 from kraftwire.decode.api.frame import Frame
-from kraftwire.decode.body.capture_context import Memory
+from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.exchange.exchanges import Facts, exchanges
 from kraftwire.decode.options import Options

@@ -13,10 +13,10 @@ from typing import Any
 
 from kraftwire import messages
 from kraftwire.capture.framing.frames import BEFORE_CAPTURE
-from kraftwire.capture.framing.message_bomb import is_message_bomb
-from kraftwire.capture.limits import ANNOTATIONS_MAX, TAKEN_APART_BYTES_MAX
+from kraftwire.capture.limits import is_message_bomb
 from kraftwire.decode.body.findings import Finding, finding_of, json_path
 from kraftwire.decode.body.scan import unknown_tags
+from kraftwire.decode.limits import ANNOTATIONS_MAX, TAKEN_APART_BYTES_MAX
 from kraftwire.errors import WireError
 from kraftwire.limits import FINDING_HEX_BYTES
 from kraftwire.messages.request_header import RequestHeader

@@ -14,15 +14,17 @@ from typing import Any
 from kraftwire import messages
 from kraftwire.capture.framing.frames import BEFORE_CAPTURE, Frame
 from kraftwire.decode.body.bodies import Header, Payload, decode_payload
-from kraftwire.decode.body.capture_context import Memory
+from kraftwire.decode.body.context import FrameContext, Memory, ResponseContexts, needs_learning
 from kraftwire.decode.body.findings import Finding
-from kraftwire.decode.body.hidden_ranges import ByteRange, hidden_ranges
-from kraftwire.decode.body.lazy import lazy
 from kraftwire.decode.body.nested import sasl_token
-from kraftwire.decode.body.payload_view import FrameContext, PayloadView
+from kraftwire.decode.body.payload_view import (
+    ByteRange,
+    PayloadView,
+    hidden_ranges,
+    lazy,
+)
 from kraftwire.decode.body.quick import quick_body
 from kraftwire.decode.body.records import FieldBatches, Settings
-from kraftwire.decode.body.response_context import ResponseContexts, needs_learning
 from kraftwire.decode.body.scan import TopicUse, error_codes, groups, topics
 from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.messages.envelope_request import EnvelopeRequest

@@ -1,20 +1,24 @@
 """A payload as it is shown: its JSON form, the batches and messages inside it, all its findings.
 
-Everything here is computed on request, so that a program that prints one line for a frame
-does not pay for its JSON.
+Everything here is computed on request, so that a program that prints one line for a frame does not
+pay for its JSON.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar, overload
 
 from kraftwire import messages
 from kraftwire.decode.body.bodies import Part, Payload, annotated, decode_payload, partial_json
-from kraftwire.decode.body.capture_context import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.decode.body.context import (
+    METADATA_TOPIC,
+    METADATA_TOPIC_ID,
+    NO_CONTEXT,
+    FrameContext,
+)
 from kraftwire.decode.body.findings import Finding, finding_of, json_path
-from kraftwire.decode.body.lazy import lazy
 from kraftwire.decode.body.nested import (
     HAS_NESTED,
     Inner,
@@ -24,6 +28,7 @@ from kraftwire.decode.body.nested import (
     nested_in,
 )
 from kraftwire.decode.body.records import (
+    METADATA,
     FieldBatches,
     Settings,
     batches_in,
@@ -34,14 +39,27 @@ from kraftwire.decode.body.scan import RecordsField, error_codes, has_records
 from kraftwire.decode.body.secrets import (
     REDACTED,
     SECRET_HEADS,
+    has_secret_records,
     holds_secrets,
     may_carry_secrets,
     redact,
 )
 from kraftwire.errors import WireError
+from kraftwire.records.header import HEADER_SIZE
+from kraftwire.records.messages import family_of_topic
+from kraftwire.records.reader import BatchReader
 from kraftwire.wire.reader import Annotation
 
-__all__ = ["FrameContext", "PayloadView", "records_starts"]
+__all__ = [
+    "ByteRange",
+    "PayloadView",
+    "hidden_ranges",
+    "lazy",
+    "records_starts",
+    "secret_ranges",
+]
+
+T = TypeVar("T")
 
 # How secret records of the metadata log begin, of whatever topic they are said to be.
 _SECRET_RECORD = re.compile(
@@ -50,17 +68,35 @@ _SECRET_RECORD = re.compile(
 # A request in an envelope is never an envelope itself; damaged or hostile bytes may say so.
 _DEPTH_MAX = 1
 
-
-@dataclass(frozen=True, slots=True)
-class FrameContext:
-    """What earlier frames reveal about the inside of this one; see `nested.MessageContext`."""
-
-    mechanism: str | None = None
-    protocol_type: str | None = None
-    embedded_api: tuple[int, int] | None = None
+ByteRange = tuple[int, int]
 
 
-_NO_CONTEXT = FrameContext()
+class lazy(Generic[T]):
+    """Decorate a method: it runs once, and its result then replaces it on the object.
+
+    `functools.cached_property` takes a lock each time in Python 3.11, which costs more than most of
+    what is computed for a frame.
+    """
+
+    def __init__(self, method: Callable[[Any], T]) -> None:
+        self._method = method
+        self._name = ""
+        self.__doc__ = method.__doc__
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any]) -> lazy[T]: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type[Any]) -> T: ...
+
+    def __get__(self, instance: object | None, owner: type[Any]) -> lazy[T] | T:
+        if instance is None:
+            return self
+        value = instance.__dict__[self._name] = self._method(instance)
+        return value
 
 
 class PayloadView:
@@ -70,7 +106,7 @@ class PayloadView:
         self,
         payload: Payload,
         settings: Settings,
-        context: FrameContext = _NO_CONTEXT,
+        context: FrameContext = NO_CONTEXT,
         *,
         file: str | None = None,
         depth: int = 0,
@@ -319,3 +355,73 @@ def records_starts(root: Annotation) -> dict[str, int]:
             starts[json_path(node.path)] = node.children[0].end
         stack += node.children
     return starts
+
+
+def hidden_ranges(view: PayloadView) -> list[ByteRange]:
+    """The ranges [start, end) of a payload to hide, in order; none if secrets are shown.
+
+    They are the fields that are redacted in its JSON, for views of raw bytes. Where a secret is in
+    bytes that were not decoded, all of these are hidden; where it is in a record, the records of
+    the whole batch are, as they may be compressed.
+    """
+    payload = view.payload
+    if view.settings.show_secrets:
+        return []
+    if payload.body is None:
+        start = payload.header_end
+        return [(start, len(payload.data))] if view.hides_bytes else []
+    ranges = list(_secret_records(view))
+    paths = set(view.secret_paths)
+    if paths:
+        ranges += _fields_at(view.part.root, paths)
+    if holds_secrets(payload.name) and payload.end < len(payload.data):
+        ranges.append((payload.end, len(payload.data)))
+    return sorted(ranges)
+
+
+def _fields_at(root: Annotation, paths: set[str]) -> Iterator[ByteRange]:
+    """The bytes of the fields at some paths of the JSON form."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if json_path(node.path) in paths:
+            yield node.start, node.end
+        else:
+            stack += node.children
+
+
+def _secret_records(view: PayloadView) -> Iterator[ByteRange]:
+    """The records of batches that hold secrets; in the metadata log also what cannot be read."""
+    if not view.has_records:
+        return
+    fields = [(each, getattr(each.where.holder, each.where.attribute)) for each in view.batches]
+    found = [(each, list(secret_ranges(data, each.topic))) for each, data in fields if data]
+    if not any(ranges for _, ranges in found):
+        return
+    starts = records_starts(view.part.root)
+    for each, ranges in found:
+        start = starts.get(each.where.path, 0)
+        for low, high in ranges:
+            yield start + low, start + high
+
+
+def secret_ranges(data: memoryview | bytes, topic: str | None) -> Iterator[ByteRange]:
+    """The ranges to hide in the records of a topic, None if its name is unknown."""
+    family = None if topic is None else family_of_topic(topic)
+    # Records of a topic without a known name may be those of the metadata log.
+    is_metadata = topic is None or family == METADATA
+    reader = BatchReader(data)
+    while True:
+        try:
+            for batch in reader:
+                if has_secret_records(batch, family, is_metadata=is_metadata):
+                    yield batch.position + HEADER_SIZE, batch.position + batch.size
+            break
+        except WireError:
+            # Half a batch at the start of a slice may hold anything.
+            start = reader.position
+            end = start + reader.resume()
+            if is_metadata:
+                yield start, end
+    if reader.remaining and is_metadata:
+        yield reader.position, len(data)

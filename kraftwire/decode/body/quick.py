@@ -14,11 +14,11 @@ from crc32c import crc32c
 
 from kraftwire import messages
 from kraftwire.capture.framing.frames import Frame
-from kraftwire.capture.framing.message_bomb import is_message_bomb
+from kraftwire.capture.limits import is_message_bomb
+from kraftwire.decode.body.context import names_topics, needs_learning
 from kraftwire.decode.body.nested import HAS_NESTED
-from kraftwire.decode.body.response_context import names_topics, needs_learning
 from kraftwire.decode.body.scan import may_have_records, tag_check
-from kraftwire.decode.body.size_limits import LIGHT_BYTES
+from kraftwire.decode.limits import LIGHT_BYTES
 from kraftwire.errors import WireError
 from kraftwire.protocol.versions import (
     request_header_version,

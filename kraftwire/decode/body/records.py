@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from kraftwire.capture.limits import JSON_ROW_BYTES_MIN, JSON_ROWS_FREE
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.findings import Finding, finding_of
 from kraftwire.decode.body.scan import RecordsField, records_fields
 from kraftwire.decode.body.secrets import redact_batch
-from kraftwire.decode.body.size_limits import Shown
+from kraftwire.decode.limits import JSON_ROW_BYTES_MIN, JSON_ROWS_FREE, Shown
 from kraftwire.errors import WireError
 from kraftwire.limits import FINDING_HEX_BYTES
 from kraftwire.records.json_form import Detail, RecordError, batch_to_json, weight_of

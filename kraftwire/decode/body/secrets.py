@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import Any
 
 from kraftwire import messages
-from kraftwire.capture.limits import JSON_ROWS_FREE
+from kraftwire.decode.limits import JSON_ROWS_FREE
 from kraftwire.errors import WireError
 from kraftwire.records.json_form import RecordRows, batch_to_json, decode_record
 from kraftwire.records.reader import Batch

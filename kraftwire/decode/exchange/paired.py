@@ -13,10 +13,10 @@ from operator import itemgetter
 from typing import ClassVar, Generic, TypeVar, cast
 
 from kraftwire.capture.framing.frames import Frame, Request
-from kraftwire.capture.limits import PENDING_BYTES_MAX
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.quick import quick_bodies, quick_body
+from kraftwire.decode.limits import PENDING_BYTES_MAX
 from kraftwire.decode.sinks import Sink
 from kraftwire.limits import RENDER_PENDING_COUNT_MAX
 from kraftwire.wire.message import Message

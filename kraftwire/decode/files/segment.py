@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kraftwire.capture.limits import JSON_ROW_BYTES_MIN, JSON_ROWS_FREE
 from kraftwire.decode.body.secrets import redact_batch
 from kraftwire.decode.files.kinds import FileKind, parse_file_name, partition_of
 from kraftwire.decode.files.report import FileLine, FindingSink
 from kraftwire.decode.files.scan import BatchHeader, FoundBatch, Scanner
 from kraftwire.decode.files.source import ByteSource
+from kraftwire.decode.limits import JSON_ROW_BYTES_MIN, JSON_ROWS_FREE
 from kraftwire.errors import WireError
 from kraftwire.records.header import LOG_OVERHEAD
 from kraftwire.records.json_form import Detail, RecordError, batch_to_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.inspect.facts.phrases import counted, named, partitions_text, some, topics_text
 
 _RESOURCES = (

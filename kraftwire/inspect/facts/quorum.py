@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kraftwire import messages
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.inspect.facts.phrases import (
     bytes_text,
     partitions_text,

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from kraftwire import messages
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.inspect.facts import administration as admin
 from kraftwire.inspect.facts import data, groups, quorum
 from kraftwire.inspect.facts.phrases import MORE_THAN, bytes_text, counted, some

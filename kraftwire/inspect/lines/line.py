@@ -11,7 +11,7 @@ from typing import TextIO
 
 from kraftwire import messages
 from kraftwire.capture.framing.frames import Frame
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.scan import error_codes
 from kraftwire.decode.exchange.paired import QuickPaired

@@ -22,7 +22,7 @@ from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import Frame, Request
 from kraftwire.capture.packets.series import families, recordings
 from kraftwire.decode.body.bodies import decode_payload
-from kraftwire.decode.body.capture_context import METADATA_TOPIC
+from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.files.decode import decode_source
 from kraftwire.decode.files.follow import follow
 from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess, producer_snapshot_size

@@ -17,10 +17,9 @@ from hashlib import blake2b
 from heapq import heappop, heappush, merge
 
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.connections.frame_queue import Ending
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import Ending, Frame
 from kraftwire.capture.packets.series import Span, span_of
-from kraftwire.capture.tls.keylog import KeyLog
+from kraftwire.capture.tls import KeyLog
 
 __all__ = ["Clocks", "MergedEndings", "compare", "merged", "overlapping"]
 

@@ -12,19 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from kraftwire.capture.connections.frame_queue import Ending
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import Ending, Frame
 from kraftwire.capture.framing.health import Health, TlsConnection
-from kraftwire.capture.limits import PENDING_BYTES_MAX
-from kraftwire.decode.body.capture_context import Memory
+from kraftwire.decode.body.context import Memory, needs_learning
 from kraftwire.decode.body.findings import LOSSES
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
-from kraftwire.decode.body.response_context import needs_learning
 from kraftwire.decode.exchange.paired import WholePaired
 from kraftwire.decode.files.report import ExitCode, FileLine, FileReport
 from kraftwire.decode.files.walk import UnservedFolders
-from kraftwire.decode.filters.frame_filter import FrameFilter
-from kraftwire.decode.filters.line_filter import LineFilter
+from kraftwire.decode.filters import FrameFilter, LineFilter
+from kraftwire.decode.limits import PENDING_BYTES_MAX
 from kraftwire.decode.options import Options
 from kraftwire.decode.sinks import Sink
 from kraftwire.errors import StorageError, UsageError

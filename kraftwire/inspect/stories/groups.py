@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from kraftwire.capture.connections.frame_queue import Ending
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.capture.framing.frames import Ending
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.files.kinds import FileKind, partition_of
 from kraftwire.decode.files.report import FileLine

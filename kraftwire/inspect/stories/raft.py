@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from kraftwire.capture.connections.frame_queue import Ending
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import Ending, Frame
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.exchange.paired import Paired
 from kraftwire.decode.files.kinds import FileKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, TextIO
 
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.text import RED, YELLOW, count_text, listed, size_text
 from kraftwire.inspect.stories.text import (
     event_lines,

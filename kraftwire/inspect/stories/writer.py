@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any, ClassVar, TextIO
 
 from kraftwire.capture.framing.frames import Frame
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import DecodedFrame
-from kraftwire.decode.body.size_limits import objects_of
 from kraftwire.decode.exchange.paired import QuickPaired
+from kraftwire.decode.limits import objects_of
 from kraftwire.messages import API_NAMES
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.envelope_response import EnvelopeResponse

@@ -11,7 +11,7 @@ from copy import copy
 from typing import Any
 
 from kraftwire.capture.framing.frames import Frame
-from kraftwire.decode.body.capture_context import Memory
+from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.findings import Finding
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.quick import RECORDS

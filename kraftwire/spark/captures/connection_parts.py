@@ -15,9 +15,8 @@ from typing import Any
 
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.collector import rare_collection
-from kraftwire.decode.body.capture_context import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.decode.body.context import METADATA_TOPIC, METADATA_TOPIC_ID, needs_learning
 from kraftwire.decode.body.quick import quick_body
-from kraftwire.decode.body.response_context import needs_learning
 from kraftwire.spark.captures.bodies import Read
 from kraftwire.spark.captures.recording import Recording, Span
 from kraftwire.spark.captures.selection import ALL, Selection

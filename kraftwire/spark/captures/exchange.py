@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kraftwire.capture.framing.frames import Frame
-from kraftwire.decode.body.lazy import lazy
+from kraftwire.decode.body.payload_view import lazy
 from kraftwire.decode.body.scan import error_codes, topics
 from kraftwire.decode.exchange.exchanges import FETCH_APIS, wait_ms
 from kraftwire.spark.captures.bodies import Read

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kraftwire.capture.framing.frames import Frame
-from kraftwire.decode.body.capture_context import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.decode.body.context import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.spark.captures.bodies import Read
 from kraftwire.spark.captures.exchange import Exchange
 from kraftwire.spark.captures.traffic import replica_of

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kraftwire import messages
-from kraftwire.decode.body import capture_context as decoding
+from kraftwire.decode.body import context as decoding
 from kraftwire.decode.body.bodies import decode_payload
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.scan import topics
 
 __all__ = ["Gatherer", "PacketDirection", "SharedNames"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kraftwire.decode.body.capture_context import METADATA_TOPIC
+from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.spark.captures.exchange import Exchange
 from kraftwire.spark.captures.quorum import is_of_metadata
 

@@ -10,11 +10,10 @@ import pyarrow as pa
 
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.connections.connection import OpenConnections
-from kraftwire.capture.connections.frame_queue import Ending
-from kraftwire.capture.framing.frames import Frame, Request
+from kraftwire.capture.framing.frames import Ending, Frame, Request
 from kraftwire.collector import rare_collection
+from kraftwire.decode.body.context import needs_learning
 from kraftwire.decode.body.quick import quick_bodies
-from kraftwire.decode.body.response_context import needs_learning
 from kraftwire.decode.exchange.paired import PendingRequests
 from kraftwire.spark.captures.batches import FieldRecords, FrameBatch, FrameRecord
 from kraftwire.spark.captures.bodies import Bodies, Greetings, Read

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kraftwire.decode.body.capture_context import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.decode.body.context import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.spark.stages.clusters import with_cluster
 from kraftwire.spark.stages.keys import answered, topic_key
 from kraftwire.spark.stages.stage import Tables

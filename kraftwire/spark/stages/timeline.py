@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
 from kraftwire import messages
-from kraftwire.capture.connections.frame_queue import Ending
-from kraftwire.decode.body.capture_context import METADATA_TOPIC
+from kraftwire.capture.framing.frames import Ending
+from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.records.messages import Decoded
 from kraftwire.spark.stages.clusters import of_files, with_cluster

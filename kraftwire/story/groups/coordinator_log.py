@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.records.messages import Decoded
 from kraftwire.story.groups.members import REASONS_MAX, Groups
 from kraftwire.story.groups.model import (

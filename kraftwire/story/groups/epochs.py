@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.text import count_text, duration_text, listed, with_remarks
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.events import Event

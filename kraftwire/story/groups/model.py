@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.errors import WireError
 from kraftwire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kraftwire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription

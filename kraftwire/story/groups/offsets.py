@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.groups.members import Groups
 from kraftwire.story.groups.model import Group, Member, Offsets, Place

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.records.messages import Decoded
 from kraftwire.story.events import Events
 from kraftwire.story.groups.classic import ClassicGroups

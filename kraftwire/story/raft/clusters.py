@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kraftwire.capture.connections.frame_queue import Ending
+from kraftwire.capture.framing.frames import Ending
 from kraftwire.limits import RAFT_PENDING_COUNT_MAX
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftwire.protocol.error_codes import ErrorCode

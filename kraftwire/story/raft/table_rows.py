@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
 
-from kraftwire.capture.connections.frame_queue import Ending
+from kraftwire.capture.framing.frames import Ending
 from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.decode.body.quick import quick_payload
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kraftwire.capture.connections.frame_queue import Ending
-from kraftwire.decode.body.capture_context import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.capture.framing.frames import Ending
+from kraftwire.decode.body.context import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.decode.text import duration_text, with_remarks
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest

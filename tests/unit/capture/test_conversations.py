@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.connections.frame_queue import Ending
+from kraftwire.capture.framing.frames import Ending
 from tests.support.pcap_builder import (
     Segment,
     Session,

@@ -9,7 +9,7 @@ import pytest
 
 from kraftwire.capture import capture as conversations
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.connections import frame_queue as frame_queue
+from kraftwire.capture.framing import frames as frame_queue
 from kraftwire.capture.framing.frames import CAPTURE_FINDINGS
 from tests.support.captures import shared
 from tests.support.pcap_builder import (

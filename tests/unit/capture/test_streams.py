@@ -10,7 +10,7 @@ import pytest
 
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.capture.framing.health import Health
-from kraftwire.capture.tcp.streams import Flow
+from kraftwire.capture.tcp import Flow
 from tests.support.pcap_builder import (
     FIN,
     MILLISECOND,

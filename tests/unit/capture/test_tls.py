@@ -10,8 +10,7 @@ import pytest
 
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import Frame
-from kraftwire.capture.tls.ciphers import SUITES, Opener, read_hello
-from kraftwire.capture.tls.keylog import KeyLog
+from kraftwire.capture.tls import SUITES, KeyLog, Opener, read_hello
 from kraftwire.errors import StorageError
 from kraftwire.inspect.run.run import Totals, summary
 from tests.support.pcap_builder import (

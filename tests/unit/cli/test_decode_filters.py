@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kraftwire.cli.main import main
-from kraftwire.decode.filters.frame_filter import FilterOptions, FrameFilter, parse_time
+from kraftwire.decode.filters import FilterOptions, FrameFilter, parse_time
 from kraftwire.errors import UsageError
 from tests.support.captures import decode, golden
 

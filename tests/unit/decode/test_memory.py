@@ -6,7 +6,7 @@ import pickle
 
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import Frame
-from kraftwire.decode.body.capture_context import Memory
+from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.limits import CONTEXTS_MAX

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kraftwire import messages
-from kraftwire.decode.body.hidden_ranges import hidden_ranges
-from kraftwire.decode.body.payload_view import FrameContext, PayloadView
+from kraftwire.decode.body.context import FrameContext
+from kraftwire.decode.body.payload_view import PayloadView, hidden_ranges
 from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kraftwire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription

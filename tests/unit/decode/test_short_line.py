@@ -12,7 +12,7 @@ import pytest
 from kraftwire import engine
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import Frame
-from kraftwire.decode.body.capture_context import Memory
+from kraftwire.decode.body.context import Memory
 from kraftwire.decode.jsonl import JsonLines
 from kraftwire.decode.options import Options
 from kraftwire.inspect.run.inputs import Inputs

@@ -10,7 +10,7 @@ import pytest
 
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import Frame
-from kraftwire.capture.tls.keylog import KeyLog
+from kraftwire.capture.tls import KeyLog
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.layouts import Span
 from kraftwire.decode.body.records import RecordsForm, Settings

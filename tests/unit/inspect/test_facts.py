@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kraftwire import messages
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.inspect.facts import request_facts, response_facts
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftwire.messages.metadata_response import MetadataResponse, MetadataResponseTopic

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.inspect.facts import request_facts, response_facts
 from kraftwire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,

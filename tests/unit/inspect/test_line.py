@@ -8,7 +8,7 @@ import re
 import pytest
 
 from kraftwire.capture.framing.frames import Frame
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.inspect.lines.line import LineWriter

@@ -12,7 +12,7 @@ import pytest
 
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import Frame
-from kraftwire.decode.body.capture_context import Memory
+from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.quick import quick_body
 from kraftwire.decode.options import Options
 from kraftwire.inspect.lines.line import LineWriter

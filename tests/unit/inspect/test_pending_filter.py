@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.capture.connections.frame_queue import Ending
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import Ending, Frame
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.filters.frame_filter import FilterOptions, FrameFilter
+from kraftwire.decode.filters import FilterOptions, FrameFilter
 from kraftwire.decode.sinks import Sink
 from kraftwire.inspect.run import run as held_module
 from kraftwire.inspect.run.run import PendingInOrder

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.decode.body.capture_context import TopicNames
+from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.files import FileOptions, FileReport, decode_file
 from kraftwire.decode.text import count_text, duration_text, size_text, utc_text
 from kraftwire.inspect.lines.line import LineWriter

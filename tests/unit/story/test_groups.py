@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from kraftwire.capture.connections.frame_queue import Ending
-from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.frames import Ending, Frame
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.capture.connections.frame_queue import Ending
+from kraftwire.capture.framing.frames import Ending
 from kraftwire.cli.main import main
 from kraftwire.inspect.stories.raft import write_story
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest

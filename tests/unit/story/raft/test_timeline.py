@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from kraftwire.capture.connections.frame_queue import Ending
+from kraftwire.capture.framing.frames import Ending
 from kraftwire.inspect.stories.raft import story_to_json, write_story
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.protocol.error_codes import ErrorCode

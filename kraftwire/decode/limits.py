@@ -1,4 +1,4 @@
-"""How much memory a message takes once it is decoded or shown, estimated in advance.
+"""Limits of what decoding keeps and shows, and the memory of messages, estimated in advance.
 
 JSON, trees and bytes by field need an object for each value, hundreds of bytes for one byte of the
 frame. Messages of very many values are cut.
@@ -9,12 +9,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kraftwire.capture.framing.message_bomb import DECODED_PACKED_FREE
-from kraftwire.capture.limits import SHOWN_TEXT_RATIO
+from kraftwire.capture.limits import DECODED_PACKED_FREE
 from kraftwire.wire.message import Message, Struct
 from kraftwire.wire.size_estimate import RATIO_MAX
 
-__all__ = ["LIGHT_BYTES", "Shown", "objects_of"]
+# How many records of a frame, or of a batch of a file, get their JSON form at once: JSON_ROWS_FREE,
+# and one more for each JSON_ROW_BYTES_MIN bytes of it. Further records get theirs one by one when
+# they are written. In this form a record takes a few hundred bytes to a thousand.
+JSON_ROWS_FREE = 8 * 1024
+JSON_ROW_BYTES_MIN = 256
+
+# What a frame may take as JSON, as a tree, or as bytes by field, by an estimate: SHOWN_BYTES_FREE,
+# and SHOWN_BYTES_RATIO times its length. Of a frame that would take more, and of one that stops
+# somewhere, the first ANNOTATIONS_MAX fields are taken apart, half a kilobyte each.
+SHOWN_BYTES_FREE = 24 * 1024 * 1024
+SHOWN_BYTES_RATIO = 4
+# What each byte of a frame takes in these forms, however few values the frame has.
+SHOWN_TEXT_RATIO = 10
+# The first fields of a message of too many values, in a frame that is longer than its capture.
+TAKEN_APART_BYTES_MAX = SHOWN_BYTES_FREE // SHOWN_TEXT_RATIO
+ANNOTATIONS_MAX = 40_000
+
+# Requests that outputs hold back until their responses come; those of stories keep their decoded
+# objects. Above the limit the oldest are shown alone.
+PENDING_BYTES_MAX = 16 * 1024 * 1024
 
 # A body of fewer bytes is never a bomb, whatever it holds.
 LIGHT_BYTES = DECODED_PACKED_FREE // RATIO_MAX

@@ -3,19 +3,25 @@
 Owns sequence numbers. Where the bytes go is up to the sink; when a hole is hopeless is decided
 here, from the packets of both directions.
 
+`RecentPackets` tell whether bytes that come again are the same ones. A sender that sends two
+versions of the same bytes shows one to the decoder and the other to the receiver. No capture shows
+which of them the receiver took, only that there were two.
+
 Source: RFC 9293.
 """
 
 from __future__ import annotations
 
 from bisect import insort
+from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from typing import Protocol
 
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.limits import PIECE_OBJECT_BYTES
-from kraftwire.capture.packets.links import FIN, Segment
-from kraftwire.capture.packets.packet import NO_STAMP, Stamp
+from kraftwire.capture.packets.links import FIN, SYN, Segment, SegmentReader
+from kraftwire.capture.packets.packet import NO_STAMP, PacketValues, Stamp, new_packet
 
 # Bytes after a hole in a TCP stream are held until the hole is filled or hopeless. It is hopeless
 # HOLE_PACKETS packets after a sign that the receiver has the bytes (captures confuse the order of
@@ -34,6 +40,15 @@ _UNKNOWN = -1
 
 # Sequence number, payload, how many bytes the capture cut off its end, stamp of the packet.
 _Held = tuple[int, bytes, int, Stamp]
+
+# How far back packets are usually sent again; with 64 KiB each they are 4 MiB. All of them are
+# looked at for each packet that comes again.
+_PACKETS_KEPT = 64
+# Link, IP and TCP headers with all their options hold the ports this far from the start at most.
+_HEADERS_MAX = 256
+
+# A keep-alive packet has a byte without meaning, at a place that was read before.
+_PROBE = b"\0"
 
 
 class Sink(Protocol):
@@ -269,3 +284,50 @@ class Flow:
             count = (self.fin_seq - self.next_seq) & _MASK
             if 0 < count < _HALF:
                 self._lose(count, NO_STAMP, truncated=False)
+
+
+class RecentPackets:
+    """Keeps the packets that the loop over a capture puts into `packets`."""
+
+    def __init__(self) -> None:
+        self.packets: deque[PacketValues] = deque(maxlen=_PACKETS_KEPT)
+
+    def conflict(self, segment: Segment) -> int:
+        """Return how many bytes of a segment came before and differ; 0 if none do.
+
+        The number is that of the longest such piece, with equal bytes inside it; bytes from before
+        the kept packets are not compared. Order: while the segment's own packet is the last one. A
+        copy with all of the segment ends the search: what differs from it was reported then.
+        """
+        _, key, seq, _, _, data, start, end, _ = segment
+        # Their bytes were counted when the packets came.
+        read = SegmentReader(Health()).read
+        found, said, ports = 0, data[start:end], key[-4:]
+        for packet in map(new_packet, islice(reversed(self.packets), 1, None)):
+            held, at = packet.data, packet.start
+            # It may find the ports after the packet's end: they are looked at again below.
+            if held.find(ports, at, at + _HEADERS_MAX) < 0:
+                continue
+            other = read(packet)
+            if other is None or other.key != key:
+                continue
+            if other.flags & SYN:
+                break  # what came before belongs to another connection
+            piece = other.data[other.start : other.end]
+            if piece == _PROBE:
+                continue
+            into = (seq - other.seq) & _MASK
+            if piece[into : into + len(said)] == said:
+                break
+            size = _overlap(seq, said, other.seq, piece)
+            found = max(found, size)
+        return found
+
+
+def _overlap(seq: int, data: bytes, other_seq: int, other: bytes) -> int:
+    """Return the size of what two pieces of a stream share, if it differs."""
+    ahead = (other_seq - seq) & _MASK
+    if ahead >= _HALF:
+        return _overlap(other_seq, other, seq, data)
+    shared = data[ahead : ahead + len(other)]
+    return len(shared) if shared != other[: len(shared)] else 0

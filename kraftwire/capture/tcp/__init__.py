@@ -1,1 +1,0 @@
-"""The bytes of a TCP connection in order, each once, and the holes among them."""

@@ -1,1 +1,0 @@
-"""TLS records of connections whose secrets are known: which keys they have, and what is in them."""

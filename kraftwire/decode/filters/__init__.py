@@ -1,1 +1,0 @@
-"""Which frames, batches, records and entries a run shows."""
