@@ -20,6 +20,7 @@ from kraftwire.capture.connections.connection import (
     reverse_key,
 )
 from kraftwire.capture.connections.kafka_connection import KafkaConnection
+from kraftwire.capture.connections.translations import Translations
 from kraftwire.capture.framing.frames import Ending, Frame, FrameBudget, FrameQueue, Request
 from kraftwire.capture.framing.health import ByteCounts, Health
 from kraftwire.capture.framing.reader import FrameReader
@@ -104,6 +105,7 @@ class Capture:
         self._flows, self._open = self.connections.flows, self.connections.open
         self._closed, self._troubled = self.connections.closed, self.connections.troubled
         self._recent = RecentPackets()
+        self._translations = Translations()
         self._memory = MemoryBudget(self._open)
         self._in_order = _engine_loop(self._flows, frame_queue, self._recent.packets)
         self._packed_before = 0
@@ -243,10 +245,16 @@ class Capture:
             self._open_by_syn(flow, segment)
         else:
             if flow is None or (flow.is_far_off(seq) and start < end):
+                if flow is None and self._translations.is_copy(key):
+                    self.health.bytes.duplicates += end - start
+                    return
                 if start == end and not missing:
                     return
                 flow = self._open_midstream(flow, key)
-            if not flow.connection.is_closed:
+            if flow.is_repeated(seq, end - start) and self._recent.is_copy(segment):
+                self.health.copies += 1
+                self.health.bytes.duplicates += end - start
+            elif not flow.connection.is_closed:
                 self._compare(flow, segment)
                 self._follow(flow.connection, flow.connection.accept(flow, segment), stamp[0])
             else:
@@ -294,6 +302,12 @@ class Capture:
                 self._close(flow.connection)
                 flow = None
         if flow is None:
+            if self._translations.is_copy(key) or (
+                not flags & _ACK and self._translations.opens_copy(segment)
+            ):
+                self.health.translated_connections += not flags & _ACK
+                self.health.bytes.duplicates += segment.size
+                return
             flow = self._new_connection(key).flows[0]
         flow.connection.open_by_syn(flow, seq, is_client=not flags & _ACK)
         first = (seq + 1) & _MASK

@@ -292,6 +292,28 @@ class RecentPackets:
     def __init__(self) -> None:
         self.packets: deque[PacketValues] = deque(maxlen=_PACKETS_KEPT)
 
+    def is_copy(self, segment: Segment) -> bool:
+        """Whether the same segment came before in a packet of another size: in other wrappings.
+
+        Order: while the segment's own packet is the last one.
+        """
+        own = new_packet(self.packets[-1])
+        said = segment.data[segment.start : segment.end]
+        read = SegmentReader(Health()).read
+        for packet in map(new_packet, islice(reversed(self.packets), 1, None)):
+            if packet.captured == own.captured or said not in packet.data[
+                packet.start : packet.start + packet.captured
+            ]:
+                continue
+            other = read(packet)
+            if (
+                other is not None
+                and (other.key, other.seq) == (segment.key, segment.seq)
+                and other.data[other.start : other.end] == said
+            ):
+                return True
+        return False
+
     def conflict(self, segment: Segment) -> int:
         """Return how many bytes of a segment came before and differ; 0 if none do.
 

@@ -5,12 +5,19 @@ Owns the totals that go to standard error. Single losses are findings of frames.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+
+from kraftwire.capture.packets.wrappings import LINK_NAMES
 
 __all__ = ["ByteCounts", "Health", "TlsConnection"]
 
 # Encrypted connections are listed one by one up to this number; the rest are only counted.
 TLS_CONNECTIONS_LISTED = 1000
+
+# Combinations of wrappings that are counted by name; a capture may have one for each port.
+WRAPPINGS_LISTED = 100
+_OTHER_WRAPPINGS = "other wrappings"
 
 
 @dataclass(slots=True)
@@ -63,6 +70,10 @@ class Health:
     """Totals of a run; `problem` says why a capture file ended before it should have, and
     `is_damaged` that it is wrong there, rather than just cut off.
 
+    `unsupported_links` counts packets by the number of a link type that cannot be read, `opened`
+    and `unopened` those inside wrappings by the wrappings' names; `skipped_packets` are all others
+    without TCP. `copies` are segments that came before in other wrappings, and
+    `translated_connections` those that came before under another address.
     Units: counts of packets, connections, frames or bytes, as the names say; `missing_bytes` were
     lost by the capture, in connections of any kind, `skipped_bytes` are there in connections of
     Kafka, but belong to no frame that could be recognised; `undecoded_bytes` sums up both for
@@ -73,6 +84,8 @@ class Health:
     skipped_packets: int = 0
     truncated_packets: int = 0
     fragments: int = 0
+    copies: int = 0
+    translated_connections: int = 0
     retransmissions: int = 0
     overlaps: int = 0
     conflicts: int = 0
@@ -98,6 +111,8 @@ class Health:
     bytes: ByteCounts = field(default_factory=ByteCounts)
     tls: list[TlsConnection] = field(default_factory=list)
     unsupported_links: dict[int, int] = field(default_factory=dict)
+    opened: dict[str, int] = field(default_factory=dict)
+    unopened: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_undecoded(self) -> bool:
@@ -109,15 +124,36 @@ class Health:
         self.problem = "; ".join(filter(None, (self.problem, problem)))
         self.is_damaged |= is_damaged
 
-    def count_skipped(self, unsupported_link: int | None = None) -> None:
-        """Count a packet that is not TCP over IP, or whose link type is unknown."""
+    def count_skipped(self) -> None:
+        """Count a packet that is not TCP over IP."""
         self.skipped_packets += 1
-        if unsupported_link is not None:
-            known = self.unsupported_links
-            known[unsupported_link] = known.get(unsupported_link, 0) + 1
+
+    def count_link(self, link: int) -> None:
+        """Count a packet of a link type that cannot be read."""
+        self.unsupported_links[link] = self.unsupported_links.get(link, 0) + 1
+
+    def count_wrapped(self, names: tuple[str, ...], *, is_opened: bool) -> None:
+        """Count a packet inside wrappings, outermost first, by whether they were opened."""
+        counts = self.opened if is_opened else self.unopened
+        name = ", ".join(names)
+        if name not in counts and len(counts) >= WRAPPINGS_LISTED:
+            name = _OTHER_WRAPPINGS
+        counts[name] = counts.get(name, 0) + 1
+
+    def unopened_texts(self) -> Iterator[str]:
+        """Say which packets were not opened, and how many."""
+        for wrapping, number in self.unopened.items():
+            yield f"{_packets(number)} inside {wrapping}, which is not opened"
+        for link, number in self.unsupported_links.items():
+            name = LINK_NAMES.get(link, "unknown")
+            yield f"{_packets(number)} of the unsupported link type {link} ({name})"
 
     def add_tls(self, connection: TlsConnection) -> None:
         """Count an encrypted connection and list it, unless the list is full."""
         self.tls_connections += 1
         if len(self.tls) < TLS_CONNECTIONS_LISTED:
             self.tls.append(connection)
+
+
+def _packets(number: int) -> str:
+    return f"{number:,} packet{'s' * (number != 1)}"

@@ -1,4 +1,4 @@
-"""TCP segments of packets on any link: Ethernet, VLAN, raw IP, Linux cooked; IPv4 and IPv6."""
+"""TCP segments of packets: IPv4 and IPv6, their extensions and fragments, on any link."""
 
 from __future__ import annotations
 
@@ -7,6 +7,14 @@ from typing import NamedTuple
 
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.packet import Packet, Stamp
+from kraftwire.capture.packets.wrappings import (
+    MAY_WRAP,
+    WRAPPINGS_MAX,
+    Found,
+    find_ip,
+    find_ip_in_ip,
+    is_known_link,
+)
 
 # Fragmented IP packets that are reassembled at a time; each holds at most 64 KiB.
 FRAGMENTED_PACKETS_MAX = 64
@@ -56,6 +64,11 @@ _U16 = struct.Struct(">H").unpack_from
 _U32 = struct.Struct(">I").unpack_from
 
 
+# Bytes, where a header begins in them, the end of those that were captured, and of all on the wire.
+_Place = tuple[bytes, int, int, int]
+_Names = tuple[str, ...]
+
+
 class IpReader:
     """Reads IP packets; keeps the fragments of those that came in pieces until all are there."""
 
@@ -63,45 +76,42 @@ class IpReader:
         self._health = health
         self._fragments: dict[bytes, _Fragments] = {}
 
-    def read(
-        self, stamp: Stamp, data: bytes, at: int, limit: int, wire_end: int
-    ) -> Segment | None:
-        """Return the segment of the packet whose IP header is at `at`; None if there is none (yet).
-
-        `limit` is the end of the captured bytes, `wire_end` of all that were on the wire.
+    def read(self, stamp: Stamp, place: _Place, names: _Names = ()) -> Segment | None:
+        """Return the segment of the packet whose IP header begins at a place; None if there is
+        none (yet). `names` are the wrappings around it.
         """
+        data, at, limit, _ = place
         version = data[at] >> 4
         if version == 4 and at + 20 <= limit:
-            return self._ipv4(stamp, data, at, limit, wire_end)
+            return self._ipv4(stamp, place, names)
         if version == 6 and at + 40 <= limit:
-            return self._ipv6(stamp, data, at, limit, wire_end)
+            return self._ipv6(stamp, place, names)
         self._health.count_skipped()
         return None
 
-    def _ipv4(
-        self, stamp: Stamp, data: bytes, at: int, limit: int, wire_end: int
-    ) -> Segment | None:
+    def _ipv4(self, stamp: Stamp, place: _Place, names: _Names) -> Segment | None:
+        data, at, limit, wire_end = place
         (total,) = _U16(data, at + 2)
         # A network card that cuts segments itself hands over long packets with a length of zero.
         end = at + total if total else wire_end
         start = at + (data[at] & 15) * 4
         addresses = data[at + 12 : at + 20]
         (fragment,) = _U16(data, at + 6)
-        if data[at + 9] != _TCP or start < at + 20:
+        protocol = data[at + 9]
+        if start < at + 20:
             self._health.count_skipped()
             return None
-        if not fragment & 0x3FFF:
-            return self._tcp(stamp, addresses, (data, start, limit, end))
-        piece = data[start : min(end, limit)] if end <= limit else b""
-        key = addresses + data[at + 4 : at + 6]
-        whole = self._join(key, (fragment & 0x1FFF) * 8, piece, bool(fragment & 0x2000))
-        if not whole:
-            return None
-        return self._tcp(stamp, addresses, (whole, 0, len(whole), len(whole)))
+        if fragment & 0x3FFF and (protocol == _TCP or protocol in MAY_WRAP):
+            piece = data[start : min(end, limit)] if end <= limit else b""
+            key = addresses + data[at + 4 : at + 6] + data[at + 9 : at + 10]
+            whole = self._join(key, (fragment & 0x1FFF) * 8, piece, bool(fragment & 0x2000))
+            if not whole:
+                return None
+            data, start, limit, end = whole, 0, len(whole), len(whole)
+        return self._inside(stamp, protocol, addresses, (data, start, limit, end), names)
 
-    def _ipv6(
-        self, stamp: Stamp, data: bytes, at: int, limit: int, wire_end: int
-    ) -> Segment | None:
+    def _ipv6(self, stamp: Stamp, place: _Place, names: _Names) -> Segment | None:
+        data, at, limit, wire_end = place
         (length,) = _U16(data, at + 4)
         end = at + 40 + length if length else wire_end
         protocol = data[at + 6]
@@ -115,26 +125,46 @@ class IpReader:
             elif protocol == _FRAGMENT:
                 (fragment,) = _U16(data, at + 2)
                 if fragment & 0xFFF9:
-                    return self._ipv6_fragment(stamp, addresses, (data, at, limit, end))
+                    return self._ipv6_fragment(stamp, addresses, (data, at, limit, end), names)
                 protocol, at = data[at], at + 8
             else:
                 break
-        if protocol != _TCP:
-            self._health.count_skipped()
-            return None
-        return self._tcp(stamp, addresses, (data, at, limit, end))
+        return self._inside(stamp, protocol, addresses, (data, at, limit, end), names)
 
     def _ipv6_fragment(
-        self, stamp: Stamp, addresses: bytes, place: tuple[bytes, int, int, int]
+        self, stamp: Stamp, addresses: bytes, place: _Place, names: _Names
     ) -> Segment | None:
         data, at, limit, end = place
         (fragment,) = _U16(data, at + 2)
         piece = data[at + 8 : end] if end <= limit else b""
         key = addresses + data[at + 4 : at + 8]
         whole = self._join(key, fragment & 0xFFF8, piece, bool(fragment & 1))
-        if not whole or data[at] != _TCP:
+        if not whole:
             return None
-        return self._tcp(stamp, addresses, (whole, 0, len(whole), len(whole)))
+        return self._inside(stamp, data[at], addresses, (whole, 0, len(whole), len(whole)), names)
+
+    def _inside(
+        self, stamp: Stamp, protocol: int, addresses: bytes, place: _Place, names: _Names
+    ) -> Segment | None:
+        """Return the segment in what an IP packet carries: TCP, or another packet."""
+        if protocol == _TCP:
+            segment = self._tcp(stamp, addresses, place)
+            if segment is not None and names:
+                self._health.count_wrapped(names, is_opened=True)
+            return segment
+        data, at, limit, end = place
+        found = find_ip_in_ip(protocol, data, at, min(limit, end))
+        found = found._replace(names=(*names, *found.names))
+        if found.at >= 0 and len(found.names) <= WRAPPINGS_MAX:
+            return self.read(stamp, (data, found.at, limit, end), found.names)
+        self._skip(found)
+        return None
+
+    def _skip(self, found: Found) -> None:
+        if found.is_closed:
+            self._health.count_wrapped(found.names, is_opened=False)
+        else:
+            self._health.count_skipped()
 
     def _join(self, key: bytes, offset: int, piece: bytes, more: bool) -> bytes | None:
         """Keep a piece of a packet; returns the whole packet if this was its last missing piece."""
@@ -149,9 +179,7 @@ class IpReader:
             del self._fragments[key]
         return whole
 
-    def _tcp(
-        self, stamp: Stamp, addresses: bytes, place: tuple[bytes, int, int, int]
-    ) -> Segment | None:
+    def _tcp(self, stamp: Stamp, addresses: bytes, place: _Place) -> Segment | None:
         data, at, limit, end = place
         if at + _TCP_SIZE > min(limit, end):
             self._health.truncated_packets += at + _TCP_SIZE <= end
@@ -201,22 +229,9 @@ FIN = 1
 SYN = 2
 RST = 4
 
-_ETHERNET = 1
-_LOOPBACKS = (0, 108)  # four bytes of address family, in the byte order of the capturing machine
-_RAW_IPS = (12, 14, 101, 228, 229)
-_LINUX_COOKED = 113
-_LINUX_COOKED_2 = 276
-
-_IPV4 = 0x0800
-_IPV6 = 0x86DD
-_VLAN_TAGS = (0x8100, 0x88A8, 0x9100)
-
-_NOT_IP = -1
-_UNSUPPORTED = -2
-
 
 class SegmentReader:
-    """Reads the TCP segment of any packet."""
+    """Reads the TCP segment of any packet, whatever it is wrapped into."""
 
     def __init__(self, health: Health) -> None:
         self._health = health
@@ -225,36 +240,15 @@ class SegmentReader:
     def read(self, packet: Packet) -> Segment | None:
         """Return the segment; None if the packet holds none, or only a fragment of one."""
         time_ns, link, data, start, captured, wire, base, begin, stop = packet
-        at = _network_start(link, data, start, start + captured)
-        if at >= 0:
+        end = start + captured
+        found = find_ip(link, data, start, end)
+        if found.at >= 0:
             stamp = (time_ns, base + begin, base + stop)
-            return self._ip.read(stamp, data, at, start + captured, start + wire)
-        self._health.count_skipped(link if at == _UNSUPPORTED else None)
+            return self._ip.read(stamp, (data, found.at, end, start + wire), found.names)
+        if not is_known_link(link):
+            self._health.count_link(link)
+        elif found.is_closed:
+            self._health.count_wrapped(found.names, is_opened=False)
+        else:
+            self._health.count_skipped()
         return None
-
-
-def _network_start(link: int, data: bytes, start: int, end: int) -> int:
-    """Return where the IP header begins; negative if there is none, or the link type is unknown."""
-    if link == _ETHERNET:
-        return _typed(data, start + 12, start + 14, end)
-    if link in _RAW_IPS:
-        return start if end > start else _NOT_IP
-    if link == _LINUX_COOKED:
-        return _typed(data, start + 14, start + 16, end)
-    if link == _LINUX_COOKED_2:
-        return _typed(data, start, start + 20, end)
-    if link in _LOOPBACKS:
-        at = start + 4
-        return at if end > at and data[at] >> 4 in (4, 6) else _NOT_IP
-    return _UNSUPPORTED
-
-
-def _typed(data: bytes, kind_at: int, at: int, end: int) -> int:
-    """Step over VLAN tags between a protocol number and the data that it announces."""
-    if at > end:
-        return _NOT_IP
-    (kind,) = _U16(data, kind_at)
-    while kind in _VLAN_TAGS and at + 4 <= end:
-        (kind,) = _U16(data, at + 2)
-        at += 4
-    return at if kind in (_IPV4, _IPV6) and at < end else _NOT_IP

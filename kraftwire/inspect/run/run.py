@@ -65,6 +65,8 @@ _HEALTH = (
     ("skipped_bytes", "bytes skipped"),
     ("resyncs", "resynchronizations"),
     ("truncated_packets", "truncated packets"),
+    ("copies", "copies of packets in other wrappings"),
+    ("translated_connections", "connections seen again under a translated address"),
     ("retransmissions", "retransmissions"),
     ("overlaps", "overlaps"),
     ("conflicts", "retransmissions with different content"),
@@ -474,9 +476,11 @@ def _capture(name: str, health: Health) -> Iterator[str]:
     for attribute, noun in _HEALTH:
         if number := getattr(health, attribute):
             parts.append(f"{noun} {number:,}")
-    for link, number in health.unsupported_links.items():
-        parts.append(f"{number:,} packets of the unsupported link type {link}")
+    for wrapping, number in health.opened.items():
+        parts.append(f"packets inside {wrapping} {number:,}")
     yield f"{name}: {', '.join(parts)}"
+    for text in health.unopened_texts():
+        yield f"{name}: {text}"
     if health.problem:
         yield f"{name}: {health.problem}"
     for text in _encrypted(health.tls):

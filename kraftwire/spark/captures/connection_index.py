@@ -41,12 +41,12 @@ class IndexedConnection:
 class FileIndex:
     """The packets of one file.
 
-    Run i of bytes belongs to connection `numbers[i]`, begins at `starts[i]` and has
-    `sizes[i]` bytes; number n > 0 is that of `connections[n - 1]`, 0 marks data that all of them
-    need. `size` counts all bytes of the file, unpacked, `end` those up to the last packet;
-    `payload` those that TCP carries; `head` is the header of a pcap file. With `has_fragments`,
-    packets cannot be assigned to connections; with `is_packed`, the file has to be read from its
-    start.
+    Run i of bytes belongs to connection `numbers[i]`, begins at `starts[i]` and has `sizes[i]`
+    bytes; number n > 0 is that of `connections[n - 1]`, 0 marks data that all of them need. `size`
+    counts all bytes of the file, unpacked, `end` those up to the last packet; `payload` those that
+    TCP carries; `head` is the header of a pcap file; `unopened` says which packets could not be
+    opened. With `has_fragments`, packets cannot be assigned to connections; with `is_packed`, the
+    file has to be read from its start.
     """
 
     path: str
@@ -58,6 +58,7 @@ class FileIndex:
     is_damaged: bool = False
     has_fragments: bool = False
     is_packed: bool = False
+    unopened: tuple[str, ...] = ()
     head: bytes = b""
     numbers: array[int] = field(default_factory=lambda: array("I"))
     starts: array[int] = field(default_factory=lambda: array("Q"))

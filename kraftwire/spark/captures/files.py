@@ -41,6 +41,8 @@ def file_rows(
         if file.problem:
             id = "file-damaged" if file.is_damaged else "file-cut"
             yield "bad_input", BadBytes(file.name, file.end, rest, "file", id, file.problem)
+        for text in file.unopened:
+            yield "bad_input", BadBytes(file.name, 0, 0, "file", "unopened-packets", text)
         yield (
             "files",
             FileBytes(

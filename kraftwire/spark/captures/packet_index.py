@@ -63,6 +63,7 @@ class PacketIndexer:
             self._hand_over(self._keep)
         index.problem, index.is_damaged = source.problem, source.is_damaged
         index.packets = self._health.packets
+        index.unopened = tuple(self._health.unopened_texts())
         index.has_fragments = self._health.fragments > 0
         index.shared_names = self._gatherer.names
         for indexed, (first, second) in zip(index.connections, self._pairs, strict=True):
