@@ -6,6 +6,9 @@ that only they still had. A failing run is repeated with the seed that it prints
 
 from __future__ import annotations
 
+import gzip
+import json
+from pathlib import Path
 from typing import Any
 
 from kraftwire import messages
@@ -13,7 +16,8 @@ from kraftwire.wire.message import Message
 from tests.support.java import JavaPeer
 from tests.support.java_cases import Case, Judge, check_each
 from tests.support.random_messages import random_message
-from tests.support.vectors import canonical, vectors
+from tests.support.vectors import FOLDER, canonical, vectors
+from tests.support.write_vectors import file_name, vector_files
 
 
 def test_every_message_version_of_kafka_is_ours(kafka: JavaPeer, old_kafka: JavaPeer) -> None:
@@ -111,3 +115,29 @@ def test_kafka_agrees_with_the_golden_vectors(kafka: JavaPeer, old_kafka: JavaPe
         for vector, answer in zip(mine, answers, strict=True):
             expected = {"json": vector.printed, "rest": 0, "hex": vector.data.hex()}
             assert canonical(answer) == canonical(expected), vector
+
+
+def test_kafka_writes_the_golden_vectors_again(kafka: JavaPeer, old_kafka: JavaPeer) -> None:
+    """The program that writes the files must give the same ones, or nobody can add to them."""
+    peers = {file_name(peer.release): peer for peer in (kafka, old_kafka)}
+    for name, text in vector_files(FOLDER, peers).items():
+        assert text == gzip.decompress((FOLDER / name).read_bytes()).decode(), name
+
+
+def test_versions_without_golden_vectors_get_three(
+    tmp_path: Path, kafka: JavaPeer, old_kafka: JavaPeer
+) -> None:
+    """As a new release of Kafka does: its versions are in no file, and the old file must stay."""
+    older, newer = file_name(old_kafka.release), file_name(kafka.release)
+    (tmp_path / older).write_bytes((FOLDER / older).read_bytes())
+    lines = gzip.decompress((FOLDER / newer).read_bytes()).decode().splitlines(keepends=True)
+    held = [line for line in lines if not line.startswith('{"name":"VoteRequest","version":2,')]
+    before = tmp_path / "kafka-4.0.0.jsonl.gz"
+    before.write_bytes(gzip.compress("".join(held).encode()))
+    files = vector_files(tmp_path, {newer: kafka, older: old_kafka})
+    assert files[before.name] == "".join(held)
+    made = [json.loads(line) for line in files[newer].splitlines()]
+    assert [(row["name"], row["version"]) for row in made] == [("VoteRequest", 2)] * 3
+    for row in made:
+        message, _ = messages.find("VoteRequest").decode(bytes.fromhex(row["hex"]), 2)
+        assert canonical(message.to_json(2)) == canonical(row["json"])

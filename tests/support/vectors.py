@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_FOLDER = Path(__file__).resolve().parents[1] / "golden" / "vectors"
+FOLDER = Path(__file__).resolve().parents[1] / "golden" / "vectors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Vector:
 def vectors() -> dict[str, list[Vector]]:
     """All vectors by the name of their message."""
     by_name: dict[str, list[Vector]] = {}
-    for path in sorted(_FOLDER.glob("*.jsonl.gz")):
+    for path in sorted(FOLDER.glob("*.jsonl.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             for row in map(json.loads, lines):
                 printed = row.get("printed", row["json"])
