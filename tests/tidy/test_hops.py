@@ -1,4 +1,4 @@
-"""The README follows a Fetch through the code: it names what is called, in that order."""
+"""READMEs follow a Fetch through the code: they name what is called, in that order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from tests.support.log_batches import batch
 from tests.support.pcap_builder import Session, frame, pcap_of
 from tests.tidy.sources import ROOT
 
-README = ROOT / "kraftwire" / "README.md"
 PACKAGE = f"{ROOT / 'kraftwire'}/"
 VERSION = 17
 
@@ -62,9 +61,10 @@ def calls() -> Iterator[list[str]]:
         sys.setprofile(None)
 
 
-def section(title: str) -> str:
-    """A section of the package's README."""
-    return README.read_text().split(f"## {title}\n")[1].split("\n## ")[0]
+def section(title: str, package: str = "") -> str:
+    """A section of a package's README."""
+    readme = ROOT / "kraftwire" / package / "README.md"
+    return readme.read_text().split(f"## {title}\n")[1].split("\n## ")[0]
 
 
 def modules(text: str) -> list[str]:
@@ -127,27 +127,49 @@ def test_a_fetch_goes_through_a_node_as_the_readme_says(tmp_path: Path) -> None:
     assert set(modules(text)) - set(found) == set()
 
 
-def test_a_captured_fetch_is_decoded_as_the_readme_says(tmp_path: Path) -> None:
-    """The same holds for the decode tool."""
-    records = batch(5)
-    partition = PartitionData(partition_index=0, records=records)
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    """A capture of a Fetch and its response."""
+    partition = PartitionData(partition_index=0, records=batch(5))
     topic = FetchableTopicResponse(topic_id=METADATA_TOPIC_ID, partitions=[partition])
     session = Session().open()
     session.client(frame(payloads.request("Fetch", VERSION, fetch_request())))
     session.server(frame(payloads.response("Fetch", VERSION, FetchResponse(responses=[topic]))))
     path = tmp_path / "fetch.pcap"
     path.write_bytes(pcap_of(session.segments))
+    return path
+
+
+def decode(path: Path, *options: str) -> list[str]:
+    """What the command calls for a capture."""
+    output = io.TextIOWrapper(io.BytesIO())
+    with contextlib.redirect_stdout(output), contextlib.suppress(SystemExit), calls() as found:
+        main(["decode", str(path), *options])
+    return found
+
+
+AS_JSON = ("--format", "jsonl", "--records", "full")
+
+
+def test_a_captured_fetch_is_decoded_as_the_readme_says(capture: Path) -> None:
+    """The same holds for the decode tool."""
     text = section("A captured Fetch, hop by hop")
+    assert follows(modules(text), decode(capture, *AS_JSON)) == ""
+    assert any(module.startswith("inspect/") for module in decode(capture))
 
-    def decode(*options: str) -> None:
-        with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO())), contextlib.suppress(
-            SystemExit
-        ):
-            main(["decode", str(path), *options])
 
-    with calls() as found:
-        decode("--format", "jsonl", "--records", "full")
-    assert follows(modules(text), found) == ""
-    with calls() as found:
-        decode()
-    assert any(module.startswith("inspect/") for module in found)
+def test_a_packet_becomes_an_exchange_as_the_readme_of_capture_says(capture: Path) -> None:
+    """Without the list it takes a debugger to see who calls whom."""
+    text = section("From a packet to an exchange", "capture")
+    names = [f"capture/{name}" for name in modules(text)]
+    assert len(names) > 10
+    assert follows(names, decode(capture)) == ""
+
+
+def test_a_frame_becomes_an_exchange_as_the_readme_of_decode_says(capture: Path) -> None:
+    """Both paths: that of ordinary frames, and that of all others."""
+    lines, others = section("From a frame to an exchange", "decode").split("All other frames")
+    for text, options in ((lines, ()), (others, AS_JSON)):
+        names = [f"decode/{name}" for name in modules(text)]
+        assert len(names) > 4
+        assert follows(names, decode(capture, *options)) == ""

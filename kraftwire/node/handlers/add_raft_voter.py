@@ -1,4 +1,4 @@
-"""AddRaftVoter, versions 0 and 1: makes a controller a voter, if kraft.version allows it.
+"""AddRaftVoter: makes a controller a voter, if kraft.version allows it.
 
 A listener for clients passes the request on to the leader, as Kafka's brokers do; a controller's
 listener lets the Raft core answer: UNSUPPORTED_VERSION while kraft.version is 0.

@@ -1,4 +1,4 @@
-"""ApiVersions, versions 0 to 4: the APIs of this listener, and the features of the cluster.
+"""ApiVersions: the APIs of this listener, and the features of the cluster.
 
 Supported levels are those of the software, finalized ones those of the committed records. A range
 that begins at 0 is hidden below version 4, whose clients cannot read it (KAFKA-17011). Connections

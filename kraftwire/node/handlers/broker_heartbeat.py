@@ -1,4 +1,4 @@
-"""BrokerHeartbeat, versions 0 to 2: a broker is alive; it is unfenced, fenced or may shut down.
+"""BrokerHeartbeat: a broker is alive; it is unfenced, fenced or may shut down.
 
 NOT_CONTROLLER unless this node is the active controller; STALE_BROKER_EPOCH for a broker that is
 not registered with this epoch.

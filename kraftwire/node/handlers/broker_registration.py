@@ -1,4 +1,4 @@
-"""BrokerRegistration, versions 0 to 4: a broker gets its epoch, and is fenced at first.
+"""BrokerRegistration: a broker gets its epoch, and is fenced at first.
 
 NOT_CONTROLLER unless this node is the active controller. The epoch is the offset of the record.
 

@@ -1,4 +1,4 @@
-"""ControllerRegistration, version 0: a controller registers its endpoints and features.
+"""ControllerRegistration: a controller registers its endpoints and features.
 
 NOT_CONTROLLER unless this node is the active controller; an unchanged registration writes no
 record.

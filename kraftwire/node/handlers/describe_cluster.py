@@ -1,4 +1,4 @@
-"""DescribeCluster, versions 0 to 2: the brokers, or with endpoint type 2 the controllers.
+"""DescribeCluster: the brokers, or with endpoint type 2 the controllers.
 
 A listener for clients lists brokers, a controller's listener controllers; the other type is
 MISMATCHED_ENDPOINT_TYPE (INVALID_REQUEST in version 0), an unknown one UNSUPPORTED_ENDPOINT_TYPE.

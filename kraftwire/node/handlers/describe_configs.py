@@ -1,4 +1,4 @@
-"""DescribeConfigs, versions 1 to 4: this node's properties, and those of the quorum's topic.
+"""DescribeConfigs: this node's properties, and those of the quorum's topic.
 
 A broker resource with this node's id shows what the node was started with and what the committed
 records set; with an empty name, the defaults of all brokers. A value that equals the default is

@@ -1,4 +1,4 @@
-"""DescribeLogDirs, versions 1 to 5: the log directories and the size of the quorum's log.
+"""DescribeLogDirs: the log directories and the size of the quorum's log.
 
 Source: KIP-113, KIP-827 (total and usable bytes).
 """

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions, version 0: the quorum's topic for tools that page through topics.
+"""DescribeTopicPartitions: the quorum's topic for tools that page through topics.
 
 Topics are sorted by name; a cursor skips those before it. Unknown topics are
 UNKNOWN_TOPIC_OR_PARTITION.

@@ -1,4 +1,4 @@
-"""Envelope, version 0: a broker forwards a client's request, header and body in one payload.
+"""Envelope: a broker forwards a client's request, header and body in one payload.
 
 Only requests that Kafka's brokers forward are unwrapped; they are answered as if they had come from
 the broker itself. NOT_CONTROLLER, for the envelope, unless this node leads the quorum; other

@@ -1,4 +1,4 @@
-"""Fetch, versions 4 to 18: committed batches of the quorum's topic for consumers.
+"""Fetch: committed batches of the quorum's topic for consumers.
 
 A consumer has no replica id (-1). It gets whole batches below the high watermark, control batches
 included, from the leader only. A request for a new session is answered without one (session id 0),

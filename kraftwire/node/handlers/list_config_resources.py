@@ -1,4 +1,4 @@
-"""ListConfigResources, versions 0 and 1: the topic and the brokers that can be described.
+"""ListConfigResources: the topic and the brokers that can be described.
 
 Version 0 lists client metrics only: there are none.
 

@@ -1,4 +1,4 @@
-"""ListOffsets, versions 1 to 11: offsets of the quorum's topic by kind or by time.
+"""ListOffsets: offsets of the quorum's topic by kind or by time.
 
 Latest is the high watermark, earliest the log start offset; a timestamp finds the first record at
 or after it, by a scan of the committed batches. There is no tiered storage, so its kinds find

@@ -1,4 +1,4 @@
-"""Metadata, versions 0 to 13: the registered brokers and the quorum's topic.
+"""Metadata: the registered brokers and the quorum's topic.
 
 Differs from Kafka: the quorum's topic is listed, as an internal topic with one partition whose
 leader and leader epoch are those of the quorum, so that ordinary consumers can read it. Topics are

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch, versions 2 to 4: where a leader epoch of the quorum's topic ends.
+"""OffsetForLeaderEpoch: where a leader epoch of the quorum's topic ends.
 
 The answer is the largest epoch that is not above the one asked about, and its end among the
 committed records. Only the leader answers.

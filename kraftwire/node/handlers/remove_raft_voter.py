@@ -1,4 +1,4 @@
-"""RemoveRaftVoter, version 0: removes a voter, if kraft.version allows it.
+"""RemoveRaftVoter: removes a voter, if kraft.version allows it.
 
 A listener for clients passes the request on to the leader, as Kafka's brokers do; a controller's
 listener lets the Raft core answer: UNSUPPORTED_VERSION while kraft.version is 0.

@@ -1,4 +1,4 @@
-"""UnregisterBroker, version 0: a broker's registration is removed.
+"""UnregisterBroker: a broker's registration is removed.
 
 A listener for clients passes the request on to the leader; elsewhere it is NOT_CONTROLLER unless
 this node is the active controller.

@@ -1,4 +1,4 @@
-"""UpdateFeatures, versions 0 to 2: levels of metadata.version and kraft.version.
+"""UpdateFeatures: levels of metadata.version and kraft.version.
 
 A listener for clients passes the request on to the leader; a controller's listener answers
 NOT_CONTROLLER where it does not lead. All updates of a request are applied or none: an error is
