@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import lzma
 import os
@@ -10,10 +9,10 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from kraftwire.capture.packets.packet import Follow
-from kraftwire.capture.packets.unpacking import XzReader, ZstdReader
+from kraftwire.capture.packets.unpacking import PACKED, PACKED_MAGIC_SIZE, unpack
 from kraftwire.errors import StorageError, UsageError
 from kraftwire.limits import CAPTURE_READ_BYTES
 
@@ -153,10 +152,6 @@ class Pieces:
         return bytes(piece)
 
 
-_GZIP = b"\x1f\x8b"
-_XZ = b"\xfd7zXZ\x00"
-_ZSTD = b"\x28\xb5\x2f\xfd"
-_MAGIC_SIZE = 6
 
 
 class CaptureSource:
@@ -212,17 +207,17 @@ class CaptureSource:
         if self._input.pieces is not None:
             return read  # positions are those of unpacked bytes
         head = b""
-        while len(head) < _MAGIC_SIZE and (part := read(_MAGIC_SIZE - len(head))):
+        while len(head) < PACKED_MAGIC_SIZE and (
+            part := read(PACKED_MAGIC_SIZE - len(head))
+        ):
             head += part
         again = _Replayed(head, read)
-        self.is_packed = head.startswith((_GZIP, _XZ, _ZSTD))
-        if head.startswith(_GZIP):
-            return gzip.GzipFile(fileobj=io.BufferedReader(again)).read1
-        if head.startswith(_XZ):
-            return XzReader(again, self._input.size).read
-        if head.startswith(_ZSTD):
-            return ZstdReader(again, self._input.size).read
-        return again.read
+        self.is_packed = head.startswith(PACKED)
+        if not self.is_packed:
+            return again.read
+        unpacked = unpack(head, again, self._input.size)
+        # What a live capture has so far is decoded without waiting for more.
+        return getattr(unpacked, "read1", unpacked.read)
 
     @property
     def file_size(self) -> int:
@@ -301,23 +296,15 @@ class CaptureSource:
         self._input.close()
 
 
-class _Replayed(io.RawIOBase):
+class _Replayed:
     """A stream whose first bytes were read already."""
 
     def __init__(self, head: bytes, read: Callable[[int], bytes]) -> None:
         self._head = head
         self._read = read
 
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1, /) -> bytes:
+    def read(self, size: int, /) -> bytes:
         if self._head:
             head, self._head = self._head, b""
             return head
         return self._read(size)
-
-    def readinto(self, buffer: Any, /) -> int:
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)

@@ -1,10 +1,19 @@
-"""Xz and Zstandard as streams, in bounded memory whatever a file claims about itself."""
+"""Compressed files as streams, in bounded memory whatever a file claims about itself.
+
+Gzip, bzip2, xz, Zstandard, and the first file of a zip archive, which must be the only one.
+Source of zip: APPNOTE.TXT of PKWARE.
+"""
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import io
 import lzma
+import struct
 import sys
-from typing import Protocol
+import zlib
+from typing import Any, Protocol, cast
 
 from kraftwire.capture.limits import (
     WINDOW_BYTES_FREE,
@@ -26,6 +35,16 @@ class Packed(Protocol):
 
     def read(self, size: int, /) -> bytes | None:
         """Return the next bytes, at most as many as wanted; none at the end."""
+
+
+class Unpacked(Protocol):
+    """A stream of unpacked bytes."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes, at most as many as wanted; none at the end."""
+
+    def close(self) -> None:
+        """Release the resources that reading takes."""
 
 
 def ensure_window(unpacked: int, packed: int) -> None:
@@ -228,3 +247,193 @@ def _window_size(head: bytes) -> int:
         return int.from_bytes(head[end - content : end], "little")
     base = 1 << 10 + (head[5] >> 3)
     return base + base // 8 * (head[5] & 0x07)
+
+
+class Bzip2Reader:
+    """Unpacks the streams of a bzip2 file."""
+
+    def __init__(self, packed: Packed) -> None:
+        self._packed = packed
+        self._decoder = bz2.BZ2Decompressor()
+        self._is_later = False
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes, at most `size`; none at the end.
+
+        Raises: EOFError where the file is cut off, OSError where it is damaged.
+        """
+        while True:
+            fresh = b""
+            if self._decoder.eof:
+                fresh = self._decoder.unused_data or self._fill()
+                if not fresh:
+                    return b""
+                self._decoder, self._is_later = bz2.BZ2Decompressor(), True
+            elif self._decoder.needs_input:
+                fresh = self._fill()
+                if not fresh:
+                    raise EOFError(_CUT)
+            try:
+                data = self._decoder.decompress(fresh, size)
+            except OSError:
+                if self._is_later:
+                    return b""  # bytes after a stream that do not begin another stream are ignored
+                raise
+            if data:
+                self._is_later = False
+                return data
+
+    def close(self) -> None:
+        """Do nothing: the caller owns the file."""
+
+    def _fill(self) -> bytes:
+        return self._packed.read(CAPTURE_READ_BYTES) or b""
+
+
+_LOCAL_HEADER = struct.Struct("<4sHHHHHIIIHH")
+_MEMBER = b"PK\x03\x04"
+_STORED, _DEFLATED = 0, 8
+_ENCRYPTED, _SIZE_FOLLOWS = 1, 8
+_ZIP64 = 0xFFFFFFFF
+# After the bytes of a file that were written before their size was known: a signature, the checksum
+# and both sizes, with 64 bits at most.
+_DESCRIPTOR_MAX = 24
+# What macOS adds about each file.
+_OF_MACOS = b"__MACOSX/"
+
+
+class ZipReader:
+    """Unpacks the only file of a zip archive, read from its start.
+
+    Folders, and what macOS adds, are passed over. Raises: OSError for what cannot be read, and
+    where more files follow; EOFError where the archive is cut off.
+    """
+
+    def __init__(self, packed: Packed) -> None:
+        self._packed = packed
+        self._rest = b""
+        self._inflate: zlib._Decompress | None = None
+        self._left = 0
+        self._crc = self._expected = 0
+        self._has_descriptor = self._is_over = False
+        self._is_begun = False
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes, at most `size`; none at the end."""
+        if not self._is_begun:
+            self._is_begun = True
+            self._is_over = not self._begin()
+        while not self._is_over:
+            data = self._stored(size) if self._inflate is None else self._inflated(size)
+            if data:
+                self._crc = zlib.crc32(data, self._crc)
+                return data
+            self._end()
+        return b""
+
+    def close(self) -> None:
+        """Do nothing: the caller owns the file."""
+
+    def _begin(self) -> bool:
+        """Read headers up to that of a file; returns whether there is one."""
+        while (head := self._take(_LOCAL_HEADER.size)).startswith(_MEMBER):
+            if len(head) < _LOCAL_HEADER.size:
+                raise EOFError(_CUT)
+            _, _, flags, method, _, _, crc, packed, _, name_size, extra_size = (
+                _LOCAL_HEADER.unpack(head)
+            )
+            name = self._take(name_size)
+            self._take(extra_size)
+            if name.endswith(b"/") or name.startswith(_OF_MACOS):
+                if flags & _SIZE_FOLLOWS and packed == 0 and method != _STORED:
+                    return False
+                self._take(packed)
+                continue
+            if flags & _ENCRYPTED:
+                raise OSError("the archive is encrypted: unpack it beforehand")
+            if method not in (_STORED, _DEFLATED):
+                raise OSError(f"a zip archive with compression method {method}: unpack it")
+            if method == _STORED and (flags & _SIZE_FOLLOWS or packed == _ZIP64):
+                raise OSError("a zip archive without the size of its file: unpack it")
+            self._has_descriptor = bool(flags & _SIZE_FOLLOWS)
+            self._expected, self._left = crc, packed
+            self._inflate = zlib.decompressobj(-zlib.MAX_WBITS) if method == _DEFLATED else None
+            return True
+        return False
+
+    def _stored(self, size: int) -> bytes:
+        data = self._some(min(size, self._left))
+        self._left -= len(data)
+        if not data and self._left:
+            raise EOFError(_CUT)
+        return data
+
+    def _inflated(self, size: int) -> bytes:
+        assert self._inflate is not None
+        while not self._inflate.eof:
+            fresh = self._inflate.unconsumed_tail or self._some(CAPTURE_READ_BYTES)
+            data = self._inflate.decompress(fresh, size)
+            if data:
+                return data
+            if not fresh:
+                raise EOFError(_CUT)
+        self._rest = self._inflate.unused_data + self._rest
+        return b""
+
+    def _end(self) -> None:
+        """Check the file, and that no other one follows."""
+        self._is_over = True
+        tail = self._take(_DESCRIPTOR_MAX if self._has_descriptor else len(_MEMBER))
+        if not self._has_descriptor and self._crc != self._expected:
+            raise OSError("the checksum in the archive is wrong")
+        at = tail.find(_MEMBER)
+        if at >= 0:
+            self._rest = tail[at:] + self._rest
+            if self._begin():
+                raise OSError("the archive holds more than one file: unpack it beforehand")
+
+    def _take(self, size: int) -> bytes:
+        """Return the next `size` bytes of the archive, fewer at its end."""
+        parts = []
+        while size > 0 and (part := self._some(size)):
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def _some(self, size: int) -> bytes:
+        if not self._rest:
+            self._rest = self._packed.read(CAPTURE_READ_BYTES) or b""
+        data, self._rest = self._rest[:size], self._rest[size:]
+        return data
+
+
+GZIP, BZIP2, XZ, ZSTD, ZIP = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", _MAGIC, _MEMBER
+# What compressed files begin with.
+PACKED = (GZIP, BZIP2, XZ, ZSTD, ZIP)
+PACKED_MAGIC_SIZE = max(map(len, PACKED))
+
+
+def unpack(head: bytes, packed: Packed, packed_size: int = 0) -> Unpacked:
+    """Return a reader of a compressed file by its first bytes, which `packed` gives again."""
+    if head.startswith(GZIP):
+        return cast("Unpacked", gzip.GzipFile(fileobj=io.BufferedReader(_Raw(packed))))
+    if head.startswith(BZIP2):
+        return Bzip2Reader(packed)
+    if head.startswith(XZ):
+        return XzReader(packed, packed_size)
+    return ZipReader(packed) if head.startswith(ZIP) else ZstdReader(packed, packed_size)
+
+
+class _Raw(io.RawIOBase):
+    """A stream as the standard library wants it."""
+
+    def __init__(self, packed: Packed) -> None:
+        self._packed = packed
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        data = self._packed.read(len(buffer)) or b""
+        buffer[: len(data)] = data
+        return len(data)

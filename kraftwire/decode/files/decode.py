@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kraftwire.decode.files.entries import INDEX_KINDS, read_entries
+from kraftwire.decode.files.foreign_formats import way_out
 from kraftwire.decode.files.index_check import index_checker
 from kraftwire.decode.files.kinds import FileKind, parse_file_name
 from kraftwire.decode.files.report import FileLine, FileReport, FindingSink
@@ -128,4 +129,7 @@ def _type(source: ByteSource) -> str:
 def _unknown(source: ByteSource) -> str:
     if source.kind is FileKind.TAR:
         return "a tar archive: unpack it, and decode the files in it"
-    return "empty" if source.size == 0 else f"{source.size} bytes of no kind that is known"
+    if source.size == 0:
+        return "empty"
+    known = way_out(bytes(source.read(0, _HEAD_BYTES)))
+    return known or f"{source.size} bytes of no kind that is known"

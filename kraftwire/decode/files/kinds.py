@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from kraftwire.capture.packets import unpacking
 from kraftwire.log.flush_mark import MARK_MAGIC
 from kraftwire.records.header import (
     CRC_START,
@@ -21,7 +22,7 @@ from kraftwire.records.header import (
 # Kafka renames a file before it deletes it, while it swaps cleaned segments in, and while it
 # writes a snapshot or a state file.
 _STATES = (".deleted", ".cleaned", ".swap", ".part", ".tmp")
-_COMPRESSIONS = (".gz", ".xz", ".zst")
+_COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".zip")
 # The second form is the cache of indexes of tiered segments: base offset, then the segment's id.
 _SEGMENT_FILE = re.compile(
     r"(\d{20})(?:_[\w-]{22})?\.(log|index|timeindex|txnindex|snapshot)", re.ASCII
@@ -127,6 +128,8 @@ class FileKind(StrEnum):
     GZIP = "gzip"
     XZ = "xz"
     ZSTD = "zstd"
+    BZIP2 = "bzip2"
+    ZIP = "zip"
     TAR = "tar"
     NOTHING = "nothing"
     UNKNOWN = "unknown"
@@ -139,7 +142,7 @@ class FileKind(StrEnum):
     @property
     def is_compressed(self) -> bool:
         """Whether the file must be decompressed before its kind can be told."""
-        return self in (FileKind.GZIP, FileKind.XZ, FileKind.ZSTD)
+        return self in _COMPRESSED
 
     @property
     def is_unknown(self) -> bool:
@@ -152,15 +155,20 @@ class FileKind(StrEnum):
         return self in (FileKind.LOG, FileKind.SNAPSHOT)
 
 
+_COMPRESSED = frozenset(
+    {FileKind.GZIP, FileKind.BZIP2, FileKind.XZ, FileKind.ZSTD, FileKind.ZIP}
+)
 _MAGICS = (
     (b"\xa1\xb2\xc3\xd4", FileKind.PCAP),
     (b"\xd4\xc3\xb2\xa1", FileKind.PCAP),
     (b"\xa1\xb2\x3c\x4d", FileKind.PCAP),
     (b"\x4d\x3c\xb2\xa1", FileKind.PCAP),
     (b"\x0a\x0d\x0d\x0a", FileKind.PCAPNG),
-    (b"\x1f\x8b", FileKind.GZIP),
-    (b"\xfd7zXZ\x00", FileKind.XZ),
-    (b"\x28\xb5\x2f\xfd", FileKind.ZSTD),
+    (unpacking.GZIP, FileKind.GZIP),
+    (unpacking.BZIP2, FileKind.BZIP2),
+    (unpacking.XZ, FileKind.XZ),
+    (unpacking.ZSTD, FileKind.ZSTD),
+    (unpacking.ZIP, FileKind.ZIP),
     (MARK_MAGIC, FileKind.FLUSHED_OFFSET),
 )
 _BY_SUFFIX = {

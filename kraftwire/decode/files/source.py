@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import lzma
 import os
 import stat
@@ -12,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Protocol, cast
+from typing import IO, Protocol
 
-from kraftwire.capture.packets.unpacking import XzReader, ZstdReader
+from kraftwire.capture.packets.unpacking import PACKED_MAGIC_SIZE, Unpacked, unpack
 from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess
 from kraftwire.errors import StorageError
 from kraftwire.limits import BATCH_SIZE_MAX, FILE_WINDOW_BYTES
@@ -44,13 +43,13 @@ def peek(path: Path, file: IO[bytes], kind: FileKind) -> bytes:
     packed = file.read(_PEEK_SIZE)
     file.seek(0)
     try:
-        return _head(BytesIO(packed), kind)
+        return _head(BytesIO(packed))
     except _STUMBLES as error:
         raise _cannot_unpack(path, kind, error) from error
 
 
-def _head(file: IO[bytes], kind: FileKind) -> bytes:
-    reader = _reader(file, kind)
+def _head(file: IO[bytes]) -> bytes:
+    reader = _reader(file)
     head = b""
     while len(head) < HEAD_SIZE and (part := reader.read(HEAD_SIZE - len(head))):
         head += part
@@ -79,27 +78,19 @@ def unpacked(path: Path, file: IO[bytes], kind: FileKind) -> Iterator[IO[bytes]]
     """
     with tempfile.TemporaryFile() as plain:
         try:
-            with closing(_reader(file, kind)) as reader:
+            with closing(_reader(file)) as reader:
                 _copy(path, reader, plain)
         except _STUMBLES as error:
             raise _cannot_unpack(path, kind, error) from error
         yield plain
 
 
-class _Reader(Protocol):
-    def read(self, size: int, /) -> bytes:
-        """Return the next bytes, at most `size`; none at the end."""
-
-    def close(self) -> None:
-        """Release the resources that reading takes."""
-
-
-def _reader(file: IO[bytes], kind: FileKind) -> _Reader:
-    if kind is FileKind.GZIP:
-        return cast("_Reader", gzip.GzipFile(fileobj=file, mode="rb"))
+def _reader(file: IO[bytes]) -> Unpacked:
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
-    return ZstdReader(file, size) if kind is FileKind.ZSTD else XzReader(file, size)
+    head = file.read(PACKED_MAGIC_SIZE)
+    file.seek(0)
+    return unpack(head, file, size)
 
 
 def _copy(path: Path, source: SupportsRead, target: IO[bytes]) -> None:

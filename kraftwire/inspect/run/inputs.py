@@ -21,6 +21,7 @@ from kraftwire.capture.bounded_lines import read_lines
 from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import Frame, Request
 from kraftwire.capture.packets.series import families, recordings
+from kraftwire.capture.packets.unpacking import PACKED_MAGIC_SIZE
 from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.files.decode import decode_source
@@ -47,7 +48,6 @@ __all__ = [
     "kind_of",
 ]
 
-_MAGIC_SIZE = 6
 # Zstandard gives nothing before a whole block, of 128 KiB at most.
 _PACKED_SIZE = 1 << 18
 
@@ -96,7 +96,7 @@ class Piped:
         The kind of its compression if it cannot be unpacked: too little of it is there, or it is
         damaged.
         """
-        self._look(_MAGIC_SIZE)
+        self._look(PACKED_MAGIC_SIZE)
         found = guess(path, self._head)
         if found.is_capture:
             return found

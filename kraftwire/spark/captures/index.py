@@ -10,9 +10,9 @@ import os
 from collections.abc import Callable
 
 from kraftwire.spark.captures.connection_index import SHARED, FileIndex, IndexedConnection, Runs
-from kraftwire.spark.captures.packet_index import PACKED, PacketIndexer
+from kraftwire.spark.captures.packet_index import PacketIndexer
 
-__all__ = ["PACKED", "SHARED", "FileIndex", "IndexedConnection", "Runs", "index_capture"]
+__all__ = ["SHARED", "FileIndex", "IndexedConnection", "Runs", "index_capture"]
 
 
 def index_capture(

@@ -13,17 +13,15 @@ from kraftwire.capture.packets.packet import PAUSE
 from kraftwire.capture.packets.pcap import read_packets
 from kraftwire.capture.packets.pcapng import SECTION_MAGIC
 from kraftwire.capture.packets.source import CaptureSource
+from kraftwire.capture.packets.unpacking import PACKED, PACKED_MAGIC_SIZE
 from kraftwire.spark.captures.connection_index import SHARED, FileIndex, IndexedConnection, Runs
 from kraftwire.spark.captures.shared_names import Gatherer, PacketDirection
 
-__all__ = ["PACKED", "PacketIndexer"]
+__all__ = ["PacketIndexer"]
 
-# gzip, xz and zstd.
-PACKED = (b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
 # Runs that are held before they are passed on: 16 bytes each.
 _RUNS_MAX = 1_000_000
 
-_PACKED_SIZE = 6
 _FILE_HEADER_SIZE = 24
 _ACK = 16
 
@@ -54,7 +52,7 @@ class PacketIndexer:
             self._walk(source)
             source.read_on()
         with open(index.path, "rb") as file:
-            index.is_packed = file.read(_PACKED_SIZE).startswith(PACKED)
+            index.is_packed = file.read(PACKED_MAGIC_SIZE).startswith(PACKED)
         index.size = source.size
         if index.end < index.size and not source.problem:
             self._note(SHARED, index.end, index.size - index.end)

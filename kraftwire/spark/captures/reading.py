@@ -20,10 +20,10 @@ import numpy as np
 from kraftwire import engine
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.capture.packets.source import CaptureSource
+from kraftwire.capture.packets.unpacking import PACKED, PACKED_MAGIC_SIZE
 from kraftwire.errors import StorageError
 from kraftwire.spark.captures.byte_ranges import Ints, join_ranges
 from kraftwire.spark.captures.connection_index import SHARED
-from kraftwire.spark.captures.packet_index import PACKED
 
 __all__ = ["Chosen", "Held", "Piece", "Places", "hold_runs", "read_runs"]
 
@@ -177,7 +177,7 @@ class _Blocks:
     def __init__(self, path: str) -> None:
         self._plain: io.FileIO | None = io.FileIO(path)
         self._packed: CaptureSource | None = None
-        if self._plain.read(6).startswith(PACKED):
+        if self._plain.read(PACKED_MAGIC_SIZE).startswith(PACKED):
             self._plain.close()
             self._plain = None
             self._packed = CaptureSource(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["UNREAD_PACKINGS", "packing_of"]
 
-_MAGICS = ((b"BZh", "bzip2"), (b"\x04\x22\x4d\x18", "lz4"))
+_MAGICS = ((b"\x04\x22\x4d\x18", "lz4"),)
 
 UNREAD_PACKINGS = tuple(name for _, name in _MAGICS)
 

@@ -1,0 +1,44 @@
+"""What people bring instead of a capture is named, with the way out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraftwire.cli.main import main
+from kraftwire.decode.files.foreign_formats import way_out
+
+_ETL = b"\0\0\1\0".ljust(72, b"\0") + b"\0\0\2\xc0" + bytes(100)
+
+KNOWN = {
+    b"snoop\0\0\0\0\0\0\2": "editcap -F pcapng",
+    b"GMBU\0\2\1\0": "editcap -F pcapng",
+    b"\x34\xcd\xb2\xa1\2\0\4\0": "editcap -F pcapng",
+    b"7z\xbc\xaf\x27\x1c\0\4": "7z archive",
+    b'{"index":{"_index":"packets-2026-11-01","_type":"doc"}}': "tshark -w",
+    b'[\n  {\n    "_index": "packets-2026-11-01",\n': "tshark -w",
+    b'<?xml version="1.0"?>\n<?xml-stylesheet?>\n<pdml version="0">': "tshark -w",
+    b"0000  02 00 00 00 00 01 02 00  ........\n": "text2pcap",
+    b"    1   0.000000    127.0.0.1 \xe2\x86\x92 127.0.0.1    TCP 74": "tshark -w",
+    b"12:00:01.123456 IP 10.0.0.1.40000 > 10.0.0.2.9092: Flags [S]": "tcpdump -w",
+    b"12:00:01.123456 eth0  In  IP 10.0.0.1.40000 > 10.0.0.2.9092:": "tcpdump -w",
+    _ETL: "etl2pcapng",
+}
+
+
+@pytest.mark.parametrize("head", KNOWN, ids=lambda head: head[:12].hex())
+def test_the_way_out_is_named(
+    head: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rather than sixteen bytes of hex."""
+    path = tmp_path / "x"
+    path.write_bytes(head.ljust(600, b" "))
+    assert main(["decode", str(path)]) == 1
+    assert KNOWN[head] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("head", [b"", b"hello", b"{}", b"[]", b"0000", bytes(200), b"\xff" * 200])
+def test_other_bytes_are_not_guessed(head: bytes) -> None:
+    """A wrong guess sends people the wrong way."""
+    assert way_out(head) is None
