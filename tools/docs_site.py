@@ -32,6 +32,7 @@ _NAVIGATION: dict[str, tuple[str, ...]] = {
         "kraftwire/replica",
         "kraftwire/spark",
         "kraftwire/sim",
+        "docs/recover.md",
         "docs/security.md",
     ),
     "Reference": ("docs/public.md", "docs/reference.md"),

@@ -1,4 +1,4 @@
-"""`kraftwire storage`: format a node's log directories, and show what is in them.
+"""`kraftwire storage`: format a node's log directories, show what is in them, recover them.
 
 Owns the arguments, which are kafka-storage's; the work is done in `kraftwire.log`.
 """
@@ -11,6 +11,7 @@ from typing import TypedDict, Unpack
 import click
 
 from kraftwire.cli.output import put, say
+from kraftwire.cli.recover import recover
 from kraftwire.errors import UsageError
 from kraftwire.log.files import LocalFiles
 from kraftwire.log.format import FormatNode, FormatRequest, Quorum, format_directories
@@ -39,13 +40,17 @@ class _Options(TypedDict):
 
 @click.group(context_settings=_HELP)
 def storage() -> None:
-    """Format a node's log directories, and show what is in them.
+    """Format a node's log directories, show what is in them, recover from a lost majority.
 
     \b
       kraftwire storage random-uuid
       kraftwire storage format --cluster-id ID --config server.properties
       kraftwire storage info --config server.properties
+      kraftwire storage recover --config node1.properties --config node2.properties
     """
+
+
+storage.add_command(recover)
 
 
 @storage.command(context_settings=_HELP)

@@ -79,6 +79,22 @@ class QuorumStateFile:
             voted_directory_id=directory_id,
         )
 
+    def voter_ids(self) -> tuple[int, ...]:
+        """Return the ids of the voters that a file of version 0 names, else none.
+
+        Raises: StorageError as `read`.
+        """
+        if self.read() is None:
+            return ()
+        lines = self._lines()
+        assert lines is not None
+        named = json.loads(lines[0]).get("currentVoters") or ()
+        try:
+            ids = tuple(int(one["voterId"]) for one in named)
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._bad("ids of voters for currentVoters", repr(named)[:60]) from error
+        return ids
+
     def write(self, state: QuorumState, kraft_version: int, voters: Iterable[int]) -> None:
         """Replace the file; durable on return (D1).
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from kraftwire.errors import KraftwireError, StorageError
@@ -11,7 +13,7 @@ from kraftwire.log.names import LOCK_FILE, join
 from kraftwire.log.trial import TrialFiles
 from kraftwire.replica.storage import Directories, Storage
 
-__all__ = ["StartCheck", "check_start", "is_in_use"]
+__all__ = ["StartCheck", "check_start", "is_in_use", "opened_on_trial"]
 
 _LOG = logging.getLogger("kraftwire.log")
 
@@ -27,9 +29,9 @@ class StartCheck:
 class _Repairs(logging.Handler):
     """Collects what the log package says about repairs."""
 
-    def __init__(self) -> None:
+    def __init__(self, texts: list[str]) -> None:
         super().__init__(logging.WARNING)
-        self.texts: list[str] = []
+        self.texts = texts
 
     def emit(self, record: logging.LogRecord) -> None:
         self.texts.append(record.getMessage())
@@ -40,22 +42,38 @@ def check_start(directories: Directories, files: Files) -> StartCheck:
 
     Order: no process uses the directories, see `is_in_use`.
     """
-    trial, repairs, refusal = TrialFiles(files), _Repairs(), None
+    repairs: list[str] = []
+    refusal = None
+    try:
+        with opened_on_trial(directories, files, repairs) as storage:
+            storage.stored_state()
+    except KraftwireError as error:
+        refusal = str(error)
+    return StartCheck(refusal, tuple(repairs))
+
+
+@contextmanager
+def opened_on_trial(
+    directories: Directories, files: Files, repairs: list[str]
+) -> Iterator[Storage]:
+    """Open a node's directories without a lock and without a change on disk.
+
+    What a start would repair is added to `repairs`. Raises: UsageError and StorageError as
+    `Storage.open`.
+    """
+    trial, handler = TrialFiles(files), _Repairs(repairs)
     propagates, _LOG.propagate = _LOG.propagate, False
-    _LOG.addHandler(repairs)
+    _LOG.addHandler(handler)
     try:
         storage = Storage.open(replace(directories, is_self_formatted=False), trial)
         try:
-            storage.stored_state()
+            yield storage
         finally:
             storage.close()
-    except KraftwireError as error:
-        refusal = str(error)
     finally:
-        _LOG.removeHandler(repairs)
+        _LOG.removeHandler(handler)
         _LOG.propagate = propagates
         trial.close()
-    return StartCheck(refusal, tuple(repairs.texts))
 
 
 def is_in_use(directories: Directories, files: Files) -> bool:

@@ -147,8 +147,15 @@ class SimFiles:
             path = os.path.dirname(path)
 
     def rename(self, old: str, new: str) -> None:
-        """Rename a file, at once for every reader, durably after `fsync_dir`."""
-        self._name(new, ((new, self._inode(old)), (old, None)))
+        """Rename a file or directory, at once for every reader, durably after `fsync_dir`."""
+        if old not in self._directories:
+            self._name(new, ((new, self._inode(old)), (old, None)))
+            return
+        inside = {name: inode for name, inode in self._seen.items() if name.startswith(f"{old}/")}
+        naming = [(new + name.removeprefix(old), inode) for name, inode in inside.items()]
+        self._name(new, (*naming, *((name, None) for name in inside)))
+        self._directories.discard(old)
+        self.mkdir(new)
 
     def unlink(self, path: str) -> None:
         """Remove a name. Raises: StorageError."""
@@ -218,6 +225,8 @@ class SimFiles:
             if inode.pending:
                 survive(inode, random, policy)
         self._seen = dict(self._durable)
+        for path in self._seen:  # a directory may have its old name again
+            self.mkdir(os.path.dirname(path))
 
     def wipe(self) -> None:
         """Replace the disk with an empty one."""

@@ -1,0 +1,172 @@
+"""`kraftwire storage recover`: its exit codes, and directories that a refusal leaves alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kraftwire.cli import main as cli
+from kraftwire.log.files import LocalFiles
+from tests.support.survivor_directories import Made, endpoint, make
+
+_PARTITION = "__cluster_metadata-0"
+
+
+def _survivor(folder: Path, made: Made, *lines: str, roles: str = "controller") -> str:
+    """Make a controller's directory and its properties file; returns the file."""
+    node = make(LocalFiles(), made)
+    config = folder / f"n{made.id}.properties"
+    own = endpoint(made.id)
+    quorum = f"controller.quorum.bootstrap.servers={own.host}:{own.port}"
+    config.write_text("\n".join([
+        f"process.roles={roles}",
+        f"node.id={made.id}",
+        "controller.listener.names=CONTROLLER",
+        f"listeners=CONTROLLER://{own.host}:{own.port}",
+        "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        f"log.dirs={node.directories.metadata}",
+        *(lines or (quorum,)),
+    ]))  # fmt: skip
+    return str(config)
+
+
+def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = cli.main(["storage", "recover", *arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != ".lock"
+    }
+
+
+def test_the_plan_is_printed_and_nothing_changes(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Exit code 3: there is something to confirm."""
+    config = _survivor(tmp_path, Made(id=1, root=str(tmp_path)))
+    before = _contents(tmp_path)
+    code, out, err = _run(capsys, "-c", config)
+    assert (code, err) == (3, "kraftwire storage: nothing was changed; add --yes to write this\n")
+    assert "cannot be known from offset 4 on" in out
+    assert _contents(tmp_path) == before
+
+
+def test_with_yes_it_is_written_and_a_second_run_has_nothing_to_do(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Exit code 0 both times."""
+    made = [Made(id=one, epochs=((1, 6 - one),), root=str(tmp_path)) for one in (1, 2)]
+    configs = [word for one in made for word in ("-c", _survivor(tmp_path, one))]
+    code, out, err = _run(capsys, *configs, "--yes")
+    assert (code, err) == (0, "")
+    assert f"set aside: {tmp_path}/n2.before-recover-1" in out
+    assert not (tmp_path / "n2" / _PARTITION).exists()
+    assert (tmp_path / "n2" / "meta.properties").exists()
+    before = _contents(tmp_path)
+    for more in ((), ("--yes",)):
+        code, out, _ = _run(capsys, *configs, *more)
+        assert (code, out.splitlines()[-1]) == (0, "Nothing is left to write.")
+    assert _contents(tmp_path) == before
+
+
+def _lock(folder: Path) -> object:
+    return LocalFiles().lock(str(folder / "n1" / ".lock"))
+
+
+def _damage(folder: Path) -> None:
+    log = folder / "n1" / _PARTITION / "00000000000000000000.log"
+    data = bytearray(log.read_bytes())
+    data[100] ^= 1
+    log.write_bytes(data)
+
+
+def _another_cluster(folder: Path) -> None:
+    meta = folder / "n2" / "meta.properties"
+    meta.write_text(meta.read_text().replace("cluster.id=9", "cluster.id=8"))
+
+
+def _own_link(folder: Path) -> None:
+    (folder / "n1").rename(folder / "elsewhere")
+    (folder / "n1").symlink_to(folder / "elsewhere")
+
+
+def _gone(folder: Path) -> None:
+    (folder / "n2").rename(folder / "gone")
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (_lock, "another process uses this directory"),
+        (_damage, "the checksum of a batch is wrong"),
+        (_another_cluster, "cluster.id"),
+        (_own_link, "is a mount point or a link"),
+        (_gone, "n2, which"),
+    ],
+    ids=["in use", "damaged", "another cluster", "a link", "missing"],
+)
+@pytest.mark.parametrize("more", [(), ("--yes",)], ids=["plan", "yes"])
+def test_what_cannot_be_trusted_is_refused_and_left_alone(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    change: object,
+    problem: str,
+    more: tuple[str, ...],
+) -> None:
+    """Exit code 1, and no file is different afterwards."""
+    made = [Made(id=one, root=str(tmp_path)) for one in (1, 2)]
+    configs = [word for one in made for word in ("-c", _survivor(tmp_path, one))]
+    assert callable(change)
+    lock = change(tmp_path)
+    before = _contents(tmp_path)
+    code, _, err = _run(capsys, *configs, *more)
+    if lock is not None:
+        lock.close()
+    assert code == 1
+    assert problem in err
+    assert _contents(tmp_path) == before
+
+
+def test_static_voters_are_set_first(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The plan shows the line; --yes refuses until the files have it."""
+    made = Made(id=1, is_static=True, root=str(tmp_path))
+    key = "controller.quorum.voters="
+    config = _survivor(tmp_path, made, f"{key}1@host1:9093,2@host2:9093,3@host3:9093")
+    before = _contents(tmp_path)
+    code, out, _ = _run(capsys, "-c", config)
+    assert (code, f"  {key}1@host1:9093" in out.splitlines()) == (3, True)
+    code, _, err = _run(capsys, "-c", config, "--yes")
+    assert (code, f"set {key}1@host1:9093 in" in err) == (1, True)
+    assert _contents(tmp_path) == before
+    text = Path(config).read_text()
+    Path(config).write_text(text.replace(",2@host2:9093,3@host3:9093", ""))
+    assert _run(capsys, "-c", config, "--yes")[0] == 0
+
+
+def test_root_is_told_to_run_it_as_the_nodes_user(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The node could not write the files that root leaves."""
+    config = _survivor(tmp_path, Made(id=1, root=str(tmp_path)))
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "n1", 1234, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    code, _, err = _run(capsys, "-c", config, "--yes")
+    assert (code, "run the command as the node's user" in err) == (1, True)
+
+
+def test_a_broker_is_no_survivor(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Its copy of the log cannot be led from."""
+    made = Made(id=1, root=str(tmp_path))
+    config = _survivor(tmp_path, made)
+    text = Path(config).read_text().replace("roles=controller", "roles=broker")
+    Path(config).write_text(text.replace("listeners=CONTROLLER", "listeners=PLAINTEXT"))
+    code, _, err = _run(capsys, "-c", config)
+    assert (code, "found a broker alone" in err) == (1, True)
