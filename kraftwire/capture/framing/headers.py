@@ -19,6 +19,7 @@ __all__ = [
     "HEADER_SIZE",
     "PRODUCE",
     "SASL_HANDSHAKE_V0",
+    "Before",
     "Header",
     "api_table",
     "client_id",
@@ -54,6 +55,8 @@ _I16 = struct.Struct(">h")
 
 # Position, declared size, API key, API version, correlation id, client id (None if null).
 Header = tuple[int, int, int, int, int, bytes | None]
+# Client id and correlation id of the request before.
+Before = tuple[bytes, int]
 
 
 @cache
@@ -70,11 +73,14 @@ def api_table() -> dict[int, tuple[int, int, int]]:
     return table
 
 
-def parse_header(data: bytes | bytearray, at: int, *, strict: bool) -> Header | None:
+def parse_header(
+    data: bytes | bytearray, at: int, *, strict: bool, before: Before | None = None
+) -> Header | None:
     """The request header after a length prefix at `at`; None if there cannot be one.
 
     `strict` demands a known API and version, and that the client id be there; otherwise
-    newer APIs and versions pass, and so does a client id that ends after `data`.
+    newer APIs and versions pass, and so does a client id that ends after `data`. Any API passes,
+    as vendors have their own, where the client id is that of the request before it.
     """
     if at + HEADER_SIZE > len(data):
         return None
@@ -84,7 +90,7 @@ def parse_header(data: bytes | bytearray, at: int, *, strict: bool) -> Header | 
     is_far_ahead = False
     if kind not in api_table() and (strict or not _may_be_newer(kind >> 16, kind & 0xFFFF)):
         is_far_ahead = not strict and _is_first_question(kind >> 16, kind & 0xFFFF)
-        if not is_far_ahead:
+        if not is_far_ahead and not _follows(data, at, before):
             return None
     if correlation_id < 0 and strict:
         return None
@@ -97,6 +103,21 @@ def parse_header(data: bytes | bytearray, at: int, *, strict: bool) -> Header | 
         if is_far_ahead and not raw.decode(errors="ignore").isprintable():
             return None
     return at, size, kind >> 16, kind & 0xFFFF, correlation_id, raw
+
+
+def _follows(data: bytes | bytearray, at: int, before: Before | None) -> bool:
+    """Whether a request of an unknown API is of the client whose requests came before it.
+
+    A client without an id, or with one that ends after `data`, is known by its next correlation id.
+    """
+    _, kind, correlation_id, id_size = HEADER.unpack_from(data, at)
+    if before is None or kind >> 31 or kind & 0x8000:
+        return False
+    client, last_id = before
+    found = data[at + HEADER_SIZE : at + HEADER_SIZE + max(id_size, 0)]
+    if max(id_size, 0) != len(client) or not client.startswith(found):
+        return False
+    return len(found) == len(client) > 0 or correlation_id == last_id + 1
 
 
 # No tagged fields in the header, and a null transactional id.

@@ -115,7 +115,10 @@ class RequestReader(FrameReader):
         """A request from another client than the last, of an unknown API or version, or cut in
         its header; a token; None if it is none of them.
         """
-        header = parse_header(data[start:end], 0, strict=False)
+        before = None
+        if self._raw_client is not None and self._last_id is not None:
+            before = self._raw_client, self._last_id
+        header = parse_header(data[start:end], 0, strict=False, before=before)
         if header is None:
             if is_controlled_shutdown_v0(data, start):
                 return Request(7, 0, int.from_bytes(data[start + 8 : start + 12], "big"), None)
