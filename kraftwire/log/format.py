@@ -35,7 +35,7 @@ from kraftwire.log.names import (
     parent,
     partition_directory,
 )
-from kraftwire.log.snapshots.layout import ControlRecords, footer_batch, header_batch
+from kraftwire.log.snapshots.writer import ControlRecords, footer_batch, header_batch
 from kraftwire.log.unowned_log import unowned_log
 from kraftwire.log.uuids import random_uuid
 from kraftwire.log.voters import InitialVoter, parse_initial_voters

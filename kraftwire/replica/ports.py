@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
-from kraftwire.log.snapshots.layout import ControlRecords
 from kraftwire.log.snapshots.reader import SnapshotFile
+from kraftwire.log.snapshots.writer import ControlRecords
 from kraftwire.raft import effects as fx
 from kraftwire.raft import events as ev
 from kraftwire.records.batch import RecordBatch

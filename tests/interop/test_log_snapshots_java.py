@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from kraftwire.log.files import LocalFiles
-from kraftwire.log.snapshots.layout import ControlRecords
 from kraftwire.log.snapshots.store import SnapshotStore
-from kraftwire.log.snapshots.writer import SnapshotWriter
+from kraftwire.log.snapshots.writer import ControlRecords, SnapshotWriter
 from kraftwire.messages.kraft_version_record import KRaftVersionRecord
 from kraftwire.messages.no_op_record import NoOpRecord
 from kraftwire.messages.voters_record import Endpoint, KRaftVersionFeature, Voter, VotersRecord

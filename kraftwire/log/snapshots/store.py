@@ -21,9 +21,8 @@ from kraftwire.log.names import (
     join,
     part_name,
 )
-from kraftwire.log.snapshots.layout import ControlRecords
 from kraftwire.log.snapshots.reader import SnapshotFile, SnapshotReader, check_snapshot
-from kraftwire.log.snapshots.writer import SnapshotWriter
+from kraftwire.log.snapshots.writer import ControlRecords, SnapshotWriter
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 
 _LOG = logging.getLogger(__name__)

@@ -1,4 +1,12 @@
-"""Writing a snapshot: values in, batches on disk as Kafka's own writer lays them out."""
+"""Writing a snapshot: values in, batches on disk as Kafka's own writer lays them out.
+
+A snapshot file is record batches with offsets from 0 and the epoch of its id. The first batch is a
+control batch that begins with the header record; if kraft.version is 1, kraft.version and voters
+follow in it. Batches of data come next, each of at most 8 MiB, and last a control batch with the
+footer record (R-SNAP-3).
+
+Source: Kafka's `RecordsSnapshotWriter`.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +15,30 @@ from collections.abc import Callable, Sequence
 from kraftwire.errors import UsageError
 from kraftwire.log.files import File
 from kraftwire.log.settings import METADATA_BATCH_BYTES_MAX
-from kraftwire.log.snapshots.layout import ControlRecords, footer_batch, header_batch
+from kraftwire.messages.snapshot_footer_record import SnapshotFooterRecord
+from kraftwire.messages.snapshot_header_record import SnapshotHeaderRecord
 from kraftwire.records.header import HEADER_SIZE
+from kraftwire.records.messages import ControlType, control_batch
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.plain import RECORD_OVERHEAD_MAX, data_batch, plain_size
+from kraftwire.wire.message import Message
+
+ControlRecords = Sequence[tuple[ControlType, Message]]
+
+
+def header_batch(epoch: int, now_ms: int, timestamp: int, records: ControlRecords = ()) -> bytes:
+    """Build the first batch: the header record, then kraft.version and voters.
+
+    `timestamp` is that of the last record that the snapshot contains.
+    """
+    header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=timestamp)
+    return control_batch(0, epoch, now_ms, [(ControlType.SNAPSHOT_HEADER, header), *records])
+
+
+def footer_batch(base_offset: int, epoch: int, now_ms: int) -> bytes:
+    """Build the last batch."""
+    footer = SnapshotFooterRecord(version=0)
+    return control_batch(base_offset, epoch, now_ms, [(ControlType.SNAPSHOT_FOOTER, footer)])
 
 
 class SnapshotWriter:
