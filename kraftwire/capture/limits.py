@@ -28,14 +28,14 @@ DECODED_PACKED_FREE = 18 * 1024 * 1024
 
 
 def is_message_bomb(
-    cls: type[Message], data: bytes, version: int, start: int, *, worth: int | None = None
+    cls: type[Message], data: bytes, version: int, start: int, *, input_bytes: int | None = None
 ) -> bool:
     """Whether a body would take far more memory than its bytes account for, in any output.
 
-    `worth` is how many bytes of the input these came from, where they are more than that.
+    `input_bytes` is the size in the input, where the data is longer: in a compressed capture.
     """
     free, ratio = DECODED_BYTES_FREE, DECODED_BYTES_RATIO
     size = len(data) - start
-    if worth is not None and worth < size:
-        free, ratio = DECODED_PACKED_FREE + ratio * worth, 0
+    if input_bytes is not None and input_bytes < size:
+        free, ratio = DECODED_PACKED_FREE + ratio * input_bytes, 0
     return is_too_dense(cls, data, version, start, free=free, ratio=ratio)

@@ -288,7 +288,7 @@ class _OrdinaryLines:
             return None
         body_plan, has_tags, name = plan
         header, position = self._header(frame, has_tags)
-        is_ordinary = header and frame.worth == frame.size
+        is_ordinary = header and frame.input_bytes == frame.size
         body = self._bodies.text(frame, body_plan, position) if is_ordinary else None
         if body is None:
             return None

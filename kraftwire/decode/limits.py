@@ -54,15 +54,15 @@ class Shown:
     free: int
     ratio: int
 
-    def may_have(self, size: int, worth: int) -> int:
-        """Return how many bytes a shown frame may have; `worth` are its bytes in the input."""
-        return size if worth >= size else worth + self.free // SHOWN_TEXT_RATIO
+    def may_have(self, size: int, input_bytes: int) -> int:
+        """Return how many bytes a shown frame may have that takes `input_bytes` in the input."""
+        return size if input_bytes >= size else input_bytes + self.free // SHOWN_TEXT_RATIO
 
-    def is_too_much(self, message: Message, size: int, worth: int) -> bool:
-        """Whether a message of `size` bytes, `worth` of them in the input, would take more."""
-        if size > self.may_have(size, worth):
+    def is_too_much(self, message: Message, size: int, input_bytes: int) -> bool:
+        """Whether a message of `size` bytes, which takes `input_bytes` in the input, takes more."""
+        if size > self.may_have(size, input_bytes):
             return True
-        most = self.free + self.ratio * min(size, worth)
+        most = self.free + self.ratio * min(size, input_bytes)
         if size * self.value + size // 2 * self.struct <= most:
             return False
         return _walk(message, self.struct, self.value, most) > most

@@ -333,7 +333,7 @@ class TlsDirection:
         self._number = 0
         self._handshake.clear()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Take the records that have waited for a key."""
         waiting, self._waiting = self._waiting, []
         for record in waiting:
@@ -368,9 +368,9 @@ class TlsDirection:
             if text:
                 self.text.feed(text, 0, len(text), stamp)
         elif kind == _HANDSHAKE and head[0] == _TEXT:
-            self._shake(text)
+            self._read_handshake(text)
 
-    def _shake(self, text: bytes) -> None:
+    def _read_handshake(self, text: bytes) -> None:
         """Read handshake messages of TLS 1.3: some of them end the use of a key."""
         self._handshake += text
         while len(self._handshake) >= 4:
@@ -411,7 +411,7 @@ class TlsDirection:
         self._waiting = []
 
     def finish(self) -> None:
-        """Count what is left over."""
+        """Count the bytes of an incomplete record."""
         self._count_closed(len(self._buffer) - self._missing)
         self._buffer.clear()
         self._missing = 0
@@ -456,7 +456,7 @@ class Inner(Protocol):
 
 
 class HasStage(Inner, Protocol):
-    """A recogniser: it has a stage once it knows the protocol."""
+    """Protocol detection: it has a stage once it knows the protocol."""
 
     @property
     def stage(self) -> Inner | None:
@@ -531,7 +531,7 @@ class Decrypted:
         self._stage.finish(at_capture_end=at_capture_end)
 
     def fail(self, reason: str) -> None:
-        """Give up: the rest of the connection is only counted."""
+        """Stop decrypting: further bytes of the connection are only counted."""
         self.summary.reason = self.summary.reason or reason
         for side in (self.client, self.server):
             side.close()
@@ -575,8 +575,8 @@ class Decrypted:
             self.client.later, self.server.later = [made[0]], [made[1]]
         else:
             self.fail("its master secret is not among those that are known")
-        self.client.go_on()
-        self.server.go_on()
+        self.client.resume()
+        self.server.resume()
 
     def count(self, wire: int, text: int) -> None:
         """Count a record's captured bytes, of which some are text."""

@@ -172,7 +172,7 @@ class Frame:
     time_ns: int
 
     @property
-    def worth(self) -> int:
+    def input_bytes(self) -> int:
         """How many bytes of the input account for the frame: its own."""
         return self.size
 
@@ -205,15 +205,15 @@ class Frame:
 class PackedFrame(Frame):
     """A frame that is longer than the compressed capture that it is in."""
 
-    __slots__ = ("_worth",)
+    __slots__ = ("_input_bytes",)
 
-    def __init__(self, worth: int) -> None:
-        self._worth = worth
+    def __init__(self, input_bytes: int) -> None:
+        self._input_bytes = input_bytes
 
     @property
-    def worth(self) -> int:
+    def input_bytes(self) -> int:
         """How many bytes of the input account for the frame: those of the capture."""
-        return self._worth
+        return self._input_bytes
 
 
 @dataclass(frozen=True, slots=True)

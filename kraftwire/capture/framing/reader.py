@@ -174,7 +174,7 @@ class FrameReader:
         self._prefix, self._prefix_position = prefix, stamp[1]
 
     def _finish(self, stamp: Stamp) -> None:
-        """Pass on a frame that came in several packets, or what there is of it."""
+        """Pass on a frame that came in several packets, whole or partial."""
         data = b"".join(self.flow.parts)
         self.flow.parts = []
         missing = self._missing
@@ -317,7 +317,7 @@ class FrameReader:
             self._note("resync", None, detail)
 
     def finish(self, *, at_capture_end: bool) -> None:
-        """Pass on what is left, because nothing more will come."""
+        """Pass on the bytes so far as a partial frame: the direction has ended."""
         search = self._search
         if search is not None:
             if (at := self._find_last()) >= 0:

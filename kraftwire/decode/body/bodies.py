@@ -172,8 +172,8 @@ class Payload:
     in full; `body_class` and `body_version` then still name the schema that was tried. `end` is
     the position after the last byte that was decoded, `header_end` where the body starts.
     `is_assumed` marks a body that was read with the schema of another version. `error` is what
-    stopped the body, and `part` its annotations where bytes of it are missing. `worth` is how many
-    bytes of the input account for the payload.
+    stopped the body, and `part` its annotations where bytes of it are missing. `input_bytes` is the
+    size in the input, which is less for data that a compressed capture unpacks to.
     """
 
     __slots__ = (
@@ -193,7 +193,7 @@ class Payload:
         "is_request",
         "part",
         "size",
-        "worth",
+        "input_bytes",
     )
 
     def __init__(
@@ -202,12 +202,12 @@ class Payload:
         *,
         is_request: bool,
         size: int | None = None,
-        worth: int | None = None,
+        input_bytes: int | None = None,
     ) -> None:
         self.data = data
         self.is_request = is_request
         self.size = len(data) if size is None else size
-        self.worth = self.size if worth is None else worth
+        self.input_bytes = self.size if input_bytes is None else input_bytes
         self.api_key: int | None = None
         self.api_version: int | None = None
         self.header: Header | None = None
@@ -284,16 +284,16 @@ def decode_payload(
     api: tuple[int, int] | None = None,
     size: int | None = None,
     is_early: bool = False,
-    worth: int | None = None,
+    input_bytes: int | None = None,
 ) -> Payload:
     """Decode header and body.
 
     `api` are key and version of the request that a response answers, None if they are unknown;
     a request's own header has them. `size` is the announced length where bytes are missing.
-    `is_early` if the request is unknown because it was sent before the capture began. `worth`
+    `is_early` if the request is unknown because it was sent before the capture began. `input_bytes`
     is how many bytes of the input account for the payload, by default its own.
     """
-    payload = Payload(data, is_request=is_request, size=size, worth=worth)
+    payload = Payload(data, is_request=is_request, size=size, input_bytes=input_bytes)
     if is_request:
         _decode_request_header(payload)
     else:
@@ -361,10 +361,11 @@ def _decode_body(payload: Payload, api_key: int, api_version: int) -> None:
         if is_greeting and payload.is_request and payload.is_complete:
             _decode_greeting(payload, cls)
             return
-    worth = payload.worth
-    if is_message_bomb(cls, payload.data, payload.body_version, payload.end, worth=worth):
+    input_bytes = payload.input_bytes
+    place = payload.body_version, payload.end
+    if is_message_bomb(cls, payload.data, *place, input_bytes=input_bytes):
         if payload.is_complete:
-            payload.take_apart(max(worth, TAKEN_APART_BYTES_MAX))
+            payload.take_apart(max(input_bytes, TAKEN_APART_BYTES_MAX))
         else:
             _note_missing(payload)
         return

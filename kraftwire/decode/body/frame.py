@@ -87,13 +87,14 @@ class DecodedFrame:
         is_early = any(each[0] == BEFORE_CAPTURE for each in frame.findings)
         payload = decode_payload(
             data, is_request=frame.is_request, api=api, size=frame.size, is_early=is_early,
-            worth=frame.worth,
+            input_bytes=frame.input_bytes,
         )
         shown, body = self.settings.shown, payload.body
-        if shown is None or body is None or not shown.is_too_much(body, len(data), frame.worth):
+        sizes = len(data), frame.input_bytes
+        if shown is None or body is None or not shown.is_too_much(body, *sizes):
             return payload
         del body
-        payload.take_apart(shown.may_have(len(data), frame.worth))
+        payload.take_apart(shown.may_have(*sizes))
         return payload
 
     @lazy

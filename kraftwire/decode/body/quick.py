@@ -61,7 +61,7 @@ def quick_body(frame: Frame) -> Message | None:
         return None
     is_request = frame.direction == "request"
     api = frame.api_key, frame.api_version
-    body, end = _decode(frame.data, api, is_request, frame.worth)
+    body, end = _decode(frame.data, api, is_request, frame.input_bytes)
     return body if end == frame.size else None
 
 
@@ -79,7 +79,7 @@ def quick_payload(data: bytes, api: tuple[int, int], *, is_request: bool) -> Mes
 
 
 def _decode(
-    data: bytes, api: tuple[int | None, int | None], is_request: bool, worth: int
+    data: bytes, api: tuple[int | None, int | None], is_request: bool, input_bytes: int
 ) -> tuple[Message | None, int]:
     """Return the body and where it ends; None and 0 if the frame is not ordinary."""
     schemas = _request_schemas if is_request else _response_schemas
@@ -107,7 +107,8 @@ def _decode(
             position += 1
         size = len(data) - position
         if size < 0 or (
-            size >= LIGHT_BYTES and is_message_bomb(cls, data, version, position, worth=worth)
+            size >= LIGHT_BYTES
+            and is_message_bomb(cls, data, version, position, input_bytes=input_bytes)
         ):
             return None, 0
         body, end = cls.decode(data, version, position)

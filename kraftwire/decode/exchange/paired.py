@@ -28,7 +28,7 @@ _IDLE_CONNECTIONS_MAX = 1000
 
 
 class PendingRequests(Generic[T]):
-    """Keeps something of each request until its response comes.
+    """A table of the requests in flight: a value for each, until its response comes.
 
     Servers answer the requests of a connection in their order, so a response also tells
     that earlier requests on its connection stay without one. The total weight is limited; the
@@ -36,35 +36,35 @@ class PendingRequests(Generic[T]):
     """
 
     def __init__(self, weight_max: int = RENDER_PENDING_COUNT_MAX) -> None:
-        # Request -> its number, what is kept of it, and the weight of that.
+        # Request -> its number, its value and weight.
         self._by_connection: dict[str, dict[Request, tuple[int, T, int]]] = {}
         self._number = 0
         self._weight = 0
         self._weight_max = weight_max
         self._skipped: list[T] = []
 
-    def add(self, connection: str, request: Request, kept: T, weight: int = 1) -> None:
-        """Keep something of a request; `skipped` then returns what has to be dropped."""
+    def add(self, connection: str, request: Request, value: T, weight: int = 1) -> None:
+        """Enter a request; `skipped` then returns the values that have to be dropped."""
         waiting = self._by_connection.get(connection)
         if waiting is None:
             waiting = self._by_connection[connection] = {}
-        waiting[request] = self._number, kept, weight
+        waiting[request] = self._number, value, weight
         self._number += 1
         self._weight += weight
         while self._weight > self._weight_max:
             self._skipped.append(self._oldest())
 
     def get(self, connection: str, request: Request) -> T | None:
-        """Return what is kept of a request, which goes on waiting; None if nothing is."""
-        kept = self._by_connection.get(connection, {}).get(request)
-        return None if kept is None else kept[1]
+        """Return the value of a request, which stays in the table; None if it is not there."""
+        entry = self._by_connection.get(connection, {}).get(request)
+        return None if entry is None else entry[1]
 
     def take(self, connection: str, request: Request) -> T | None:
-        """Return what was kept of a request; `skipped` then returns the requests before it."""
+        """Remove a request, and return its value; `skipped` then returns those before it."""
         waiting = self._by_connection.get(connection)
         if not waiting or request not in waiting:
             return None
-        number, kept, weight = waiting.pop(request)
+        number, value, weight = waiting.pop(request)
         self._weight -= weight
         if waiting:
             # Insertion order is the order of the frames.
@@ -74,7 +74,7 @@ class PendingRequests(Generic[T]):
                 self._weight -= weight
         elif len(self._by_connection) > _IDLE_CONNECTIONS_MAX:
             del self._by_connection[connection]
-        return kept
+        return value
 
     def skipped(self) -> Iterable[T]:
         """Return the requests that the last response has shown to stay without one, and those
@@ -91,36 +91,36 @@ class PendingRequests(Generic[T]):
         # A reported request is no longer held: the receiver may decode it.
         found, self._skipped = self._skipped[::-1], []
         while found:
-            kept = found.pop()
-            yield kept
-            del kept
+            value = found.pop()
+            yield value
+            del value
 
-    def rest(self) -> Iterator[T]:
-        """Return everything that still waits, in order of the requests."""
-        everything = [kept for each in self._by_connection.values() for kept in each.values()]
+    def drain(self) -> Iterator[T]:
+        """Remove all requests, and yield their values in order of the requests."""
+        everything = [value for each in self._by_connection.values() for value in each.values()]
         self._by_connection.clear()
         self._weight = 0
         everything.sort(key=itemgetter(0), reverse=True)
         while everything:
-            _, kept, _ = everything.pop()
-            yield kept
-            del kept
+            _, value, _ = everything.pop()
+            yield value
+            del value
 
     def replace(self, change: Callable[[T], T]) -> None:
-        """Replace what is kept of each request by something of the same weight."""
+        """Replace the value of each request by one of the same weight."""
         for waiting in self._by_connection.values():
-            for request, (number, kept, weight) in waiting.items():
-                waiting[request] = number, change(kept), weight
+            for request, (number, value, weight) in waiting.items():
+                waiting[request] = number, change(value), weight
 
     def _oldest(self) -> T:
         """Drop the first request of the connection that came first, and return it."""
         connection = next(name for name, waiting in self._by_connection.items() if waiting)
         waiting = self._by_connection[connection]
-        _, kept, weight = waiting.pop(next(iter(waiting)))
+        _, value, weight = waiting.pop(next(iter(waiting)))
         self._weight -= weight
         if not waiting:
             del self._by_connection[connection]
-        return kept
+        return value
 
 
 
@@ -211,7 +211,7 @@ class Paired(Sink, Generic[T]):
 
     def finish(self) -> None:
         """Report the requests that never got a response."""
-        for each in self._pending.rest():
+        for each in self._pending.drain():
             self.take_unanswered(self._decoded(each), True)
 
     def weight(self, frame: Frame, _kept: T | None, /) -> int:

@@ -214,7 +214,7 @@ class ConnectionDecoder:
                 count = 0
                 yield
         if is_last:
-            for request in self._pending.rest():
+            for request in self._pending.drain():
                 self._exchange(self._made(request, None))
             self._finish(capture)
         yield
