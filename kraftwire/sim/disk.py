@@ -151,11 +151,17 @@ class SimFiles:
         if old not in self._directories:
             self._name(new, ((new, self._inode(old)), (old, None)))
             return
-        inside = {name: inode for name, inode in self._seen.items() if name.startswith(f"{old}/")}
-        naming = [(new + name.removeprefix(old), inode) for name, inode in inside.items()]
-        self._name(new, (*naming, *((name, None) for name in inside)))
-        self._directories.discard(old)
-        self.mkdir(new)
+        self.step()
+        for directory in [each for each in self._pending if _is_inside(each, old)]:
+            # What was not durable in it is not durable under the new name.
+            renamed = [_moved(naming, old, new) for naming in self._pending.pop(directory)]
+            self._pending[new + directory.removeprefix(old)] = renamed
+        pending = self._pending.setdefault(os.path.dirname(new), [])
+        pending.append(_moving(self._durable, old, new))
+        _rename(self._seen, _moving(self._seen, old, new))
+        for directory in [each for each in self._directories if _is_inside(each, old)]:
+            self._directories.discard(directory)
+            self.mkdir(new + directory.removeprefix(old))
 
     def unlink(self, path: str) -> None:
         """Remove a name. Raises: StorageError."""
@@ -332,6 +338,20 @@ def _rename(names: dict[str, Inode], naming: _Naming) -> None:
             names.pop(name, None)
         else:
             names[name] = inode
+
+
+def _is_inside(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(f"{directory}/")
+
+
+def _moved(naming: _Naming, old: str, new: str) -> _Naming:
+    return tuple((new + name.removeprefix(old), inode) for name, inode in naming)
+
+
+def _moving(names: Mapping[str, Inode], old: str, new: str) -> _Naming:
+    """Return the change that renames a directory, for the files in it that have these names."""
+    inside = [(name, inode) for name, inode in names.items() if _is_inside(name, old)]
+    return (*_moved(tuple(inside), old, new), *((name, None) for name, _ in inside))
 
 
 def _failure(operation: str, number: int, path: str, *, fatal: bool = False) -> StorageError:

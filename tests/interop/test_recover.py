@@ -142,6 +142,32 @@ def test_kafkas_other_survivor_starts_empty_and_is_added(tmp_path: Path) -> None
         assert {one.directory_id for one in info.voters} == {one.directory_id for one in survivors}
 
 
+def test_kafkas_static_voter_starts_empty_and_copies_the_log(tmp_path: Path) -> None:
+    """It votes for the one that has the log, as its own is empty."""
+    with quorum(tmp_path, is_dynamic=False) as cluster:
+        before = described(address_of(cluster.nodes[0]), lambda info: info.high_watermark > 0)
+        for node in cluster.nodes:
+            node.kill()
+        survivors = cluster.nodes[:2]
+        plan = recover(*map(config_of, survivors))
+        line = ",".join(f"{node.node_id}@{address_of(node)}" for node in survivors)
+        assert f"  controller.quorum.voters={line}" in plan.stdout.splitlines()
+        for node in survivors:
+            node.properties["controller.quorum.voters"] = line
+            node.write_config()
+        done = recover(*map(config_of, survivors), yes=True)
+        assert done.returncode == 0, done.stderr
+        for node in survivors:
+            node.start()
+        for node in survivors:
+            node.wait_ready()
+        info = described(
+            address_of(survivors[0]), lambda info: info.high_watermark > before.high_watermark
+        )
+        assert {one.id for one in info.voters} == {1, 2}
+        assert f"node {info.leader_id}," in done.stdout.split("furthest log first:")[1][:30]
+
+
 def test_nodes_of_ours_go_on_after_two_of_three_are_lost() -> None:
     """One of them alone; then a new node joins it and becomes a voter."""
     with our_quorum(3, dynamic=True) as q:

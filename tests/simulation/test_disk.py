@@ -52,6 +52,27 @@ def test_a_new_file_is_lost_unless_its_directory_is_flushed() -> None:
     assert not files.exists("/a")
 
 
+@pytest.mark.parametrize("is_inside_flushed", [True, False], ids=["names flushed", "names lost"])
+@pytest.mark.parametrize("is_flushed", [True, False], ids=["rename flushed", "rename lost"])
+def test_a_directory_is_renamed_with_what_is_durable_in_it(
+    is_flushed: bool, is_inside_flushed: bool
+) -> None:
+    """Flushing the parent makes its new name durable, not the names inside."""
+    files = SimFiles()
+    files.mkdir("/p/old")
+    files.open("/p/old/a", create=True).fdatasync()
+    if is_inside_flushed:
+        files.fsync_dir("/p/old")
+    files.rename("/p/old", "/p/new")
+    assert (files.exists("/p/old"), files.listdir("/p/new")) == (False, ["a"])
+    if is_flushed:
+        files.fsync_dir("/p")
+    files.lose_power(Random(1), "none")
+    where = "/p/new/a" if is_flushed else "/p/old/a"
+    found = [path for path in ("/p/old/a", "/p/new/a") if files.exists(path)]
+    assert found == ([where] if is_inside_flushed else [])
+
+
 def test_a_rename_is_undone_unless_its_directory_is_flushed() -> None:
     """The quorum-state file is replaced that way."""
     files = SimFiles()

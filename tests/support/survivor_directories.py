@@ -13,7 +13,7 @@ from kraftwire.log.settings import LogSettings
 from kraftwire.log.snapshots.store import SnapshotStore
 from kraftwire.log.voters import InitialVoter
 from kraftwire.messages.leader_change_message import LeaderChangeMessage
-from kraftwire.raft.histories import VoterHistory
+from kraftwire.raft.histories import VoterHistory, voters_record
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from kraftwire.records.messages import ControlType, control_batch
 from kraftwire.records.offsets import OffsetAndEpoch
@@ -110,6 +110,17 @@ def _append_epoch(storage: Storage, epoch: int, records: int) -> None:
     )
     if records:
         append(log, records, epoch=epoch)
+
+
+def append_voters(files: Files, node: ControllerNode, epoch: int, *ids: int) -> None:
+    """Append a record of these voters to a stopped controller's log."""
+    voters = [Voter(ReplicaKey(one, directory_id(one)), (endpoint(one),), 0, 1) for one in ids]
+    record = (ControlType.KRAFT_VOTERS, voters_record(VoterSet.of(*voters)))
+    storage = Storage.open(node.directories, files)
+    end = storage.log.end_offset
+    storage.log.append(control_batch(end, epoch, TIME, [record]), end, end + 1)
+    storage.log.flush()
+    storage.close()
 
 
 def snapshot(files: Files, node: ControllerNode, end_offset: int) -> None:

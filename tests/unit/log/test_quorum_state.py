@@ -31,6 +31,26 @@ def test_version_0_is_what_a_static_quorum_writes(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["quorum-state"]
 
 
+def test_only_version_0_names_the_voters(tmp_path: Path) -> None:
+    """After the properties file has changed it is the only place that has the old ones."""
+    file = _file(tmp_path)
+    assert file.voter_ids() == ()
+    file.write(QuorumState(2, 1), 0, [1, 2])
+    assert file.voter_ids() == (1, 2)
+    file.write(QuorumState(2, 1), 1, [1, 2])
+    assert file.voter_ids() == ()
+
+
+@pytest.mark.parametrize("voters", [b"[1]", b'[{"voterId":"x"}]', b"7"])
+def test_voters_that_are_none_are_refused(tmp_path: Path, voters: bytes) -> None:
+    """The file names what was expected."""
+    (tmp_path / "quorum-state").write_bytes(
+        b'{"leaderId":1,"leaderEpoch":2,"votedId":-1,"currentVoters":%s,"data_version":0}' % voters
+    )
+    with pytest.raises(StorageError, match="ids of voters for currentVoters"):
+        _file(tmp_path).voter_ids()
+
+
 def test_version_1_is_what_a_dynamic_quorum_writes(tmp_path: Path) -> None:
     """The bytes of a real controller with kraft.version 1."""
     _file(tmp_path).write(QuorumState(1, 1), 1, [])

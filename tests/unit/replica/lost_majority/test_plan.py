@@ -13,6 +13,7 @@ from kraftwire.sim.disk import SimFiles
 from tests.support.survivor_directories import (
     CLUSTER,
     Made,
+    append_voters,
     make,
     node_of,
     snapshot,
@@ -118,7 +119,29 @@ def test_what_a_snapshot_holds_was_committed() -> None:
 
 def test_control_records_alone_prove_no_commit() -> None:
     """A leader writes the first one before anything of its epoch is committed."""
-    assert _plan(Made(id=1, epochs=((1, 0), (2, 0)))).committed_end == 0
+    files = SimFiles()
+    node = make(files, Made(id=1, epochs=((1, 0), (2, 0))))
+    append_voters(files, node, 2, 1, 2)
+    assert plan_recovery([read_survivor(node, files)]).committed_end == 0
+
+
+def test_the_set_before_an_uncommitted_change_counts_too() -> None:
+    """Two of three are a majority, but the four before may have gone on without the change."""
+    files = SimFiles()
+    nodes = [make(files, Made(id=one, voters=(1, 2, 3, 4))) for one in (1, 2)]
+    append_voters(files, nodes[0], 1, 1, 2, 3)
+    plan = plan_recovery([read_survivor(node, files) for node in nodes])
+    assert [voter.key.id for voter in plan.lost] == [3]
+    assert not plan.is_complete
+
+
+def test_the_last_voter_that_remained_is_no_earlier_recovery() -> None:
+    """Its leader removed the others, in an epoch that began as every epoch does."""
+    files = SimFiles()
+    node = make(files, Made(id=1))
+    append_voters(files, node, 1, 1)
+    plan = plan_recovery([read_survivor(node, files)])
+    assert (plan.is_written, plan.epoch) == (False, 2)
 
 
 def test_static_voters_have_to_be_set_in_every_file() -> None:

@@ -146,6 +146,43 @@ def test_static_voters_get_an_epoch_and_no_record() -> None:
     assert not files.exists(f"/n2/{_PARTITION}")
 
 
+def test_a_survivor_that_is_found_later_may_have_seen_a_higher_epoch() -> None:
+    """Then the log is continued once more, in an epoch above that too."""
+    files = SimFiles()
+    nodes = _made(files)
+    assert _recover(files, nodes[:1]).epoch == 5
+    again = _recover(files, nodes)
+    assert (again.furthest.key.id, again.is_written, again.epoch) == (1, False, 7)
+    assert [voter.key.id for voter in read_survivor(nodes[0], files).voters] == [1]
+
+
+@pytest.mark.parametrize("is_static", [False, True], ids=["kraft.version 1", "kraft.version 0"])
+def test_all_is_durable_at_the_end(is_static: bool) -> None:
+    """A power failure right after the command takes nothing back."""
+    files = SimFiles()
+    nodes = _made(files, is_static=is_static)
+    files.lose_power(Random(0), "all")
+    before = {folder: _log_files(files, folder) for folder in ("/n1", "/n2")}
+    _recover(files, nodes)
+    files.lose_power(Random(0), "none")
+    assert _recover(files, nodes).is_done
+    for folder, content in before.items():
+        assert _log_files(files, f"{folder}.before-recover-1") == content
+
+
+def test_what_a_crash_left_of_an_earlier_copy_is_not_kept() -> None:
+    """A copy holds what the log's directory held, nothing else."""
+    files = SimFiles()
+    nodes = _made(files)
+    before = _log_files(files, "/n1")
+    left = f"/n1.before-recover-1/{_PARTITION}.unfinished"
+    files.mkdir(left)
+    for name in ("junk", "quorum-state"):
+        files.open(f"{left}/{name}", create=True).pwrite(b"junk" * 100, 0)
+    _recover(files, nodes)
+    assert _log_files(files, "/n1.before-recover-1") == before
+
+
 def _steps(is_static: bool) -> int:
     files = SimFiles()
     nodes = _made(files, is_static=is_static)
