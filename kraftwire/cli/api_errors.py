@@ -24,10 +24,17 @@ _HINTS = (
     ),
 )
 
+# What follows says which nodes answer and which do not.
+_ANSWERS = "there is no leader: "
+
 
 def api_error_text(error: ApiError) -> str:
     """Return an error's number, name and text, with advice if there is any."""
     name, detail = error_name(error.code), error.detail
     text = detail if detail.startswith(name) else f"{name}: {detail}"
-    hints = [hint for code, words, hint in _HINTS if code == error.code and words in detail]
+    hints = [
+        hint
+        for code, words, hint in _HINTS
+        if code == error.code and words in detail.partition(_ANSWERS)[0]
+    ]
     return "; ".join([f"error {error.code}: {text}", *hints])

@@ -21,6 +21,7 @@ from kraftwire.client.cluster import (
 )
 from kraftwire.client.requests import NotLeaderError, describe_request
 from kraftwire.client.results import ClusterInfo, NodeInfo
+from kraftwire.client.survey import survey, survey_text
 from kraftwire.errors import ApiError, UsageError, WireError
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
@@ -92,7 +93,10 @@ class Attempts:
                 await trio.sleep(pause_s)
                 pause_s = min(2 * pause_s, pause_max_s)
         detail = f"{what} took more than {self._retry.timeout_s:.3g} s"
-        if last is not None:
+        found = survey_text(await survey(self._cluster)) if self.is_controllers else None
+        if found is not None:
+            detail += f"; {found}"
+        elif last is not None:
             detail += f"; the last problem: {error_detail(last)}"
         raise ApiError(ErrorCode.REQUEST_TIMED_OUT, detail)
 

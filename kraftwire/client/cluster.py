@@ -108,10 +108,15 @@ class Cluster:
             await channel.aclose()
         self._channels.clear()
 
+    def known_ids(self) -> dict[Address, int | None]:
+        """Return the ids of the nodes at all known addresses, None where it is not known."""
+        ids: dict[Address, int | None] = dict.fromkeys(self.settings.bootstrap)
+        for node in self._info.nodes if self._info else ():
+            ids[node.host, node.port] = node.id
+        return ids
+
     def _seeds(self) -> list[Address]:
-        known = self._info.nodes if self._info else ()
-        addresses = [*self.settings.bootstrap, *((node.host, node.port) for node in known)]
-        return list(dict.fromkeys(addresses))
+        return list(self.known_ids())
 
     async def _discover(self, seed: Address) -> ClusterInfo:
         channel = await self._channel(seed)

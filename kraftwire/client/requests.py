@@ -289,6 +289,21 @@ def log_info(response: Message) -> LogInfo:
     return LogInfo(max(0, partition.log_start_offset), partition.high_watermark, snapshot)
 
 
+def known_leader(response: Message) -> tuple[int, int | None]:
+    """Read the epoch and the leader that a node knows, from its answer to a `log_request`.
+
+    The leader is None if it knows none. Raises: ApiError if the answer names no epoch.
+    """
+    assert isinstance(response, FetchResponse)
+    if response.error_code != ErrorCode.NONE:
+        raise refusal(response.error_code, None)
+    partition = _fetched_partition(response)
+    leader = partition.current_leader
+    if leader is None or leader.leader_epoch < 0:
+        raise refusal(partition.error_code, None)
+    return leader.leader_epoch, leader.leader_id if leader.leader_id >= 0 else None
+
+
 def _fetched_partition(response: FetchResponse) -> PartitionData:
     for topic in response.responses:
         if topic.topic_id == METADATA_TOPIC_ID or topic.topic == METADATA_TOPIC:

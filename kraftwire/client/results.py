@@ -75,8 +75,11 @@ class QuorumInfo:
 
     @property
     def leader(self) -> ReplicaInfo | None:
-        """The leader's entry; None for a leader that was removed from the voters."""
-        return next((voter for voter in self.voters if voter.id == self.leader_id), None)
+        """The leader's entry, among the voters or, once it was removed from them, the observers;
+        None if it is in neither.
+        """
+        replicas = (*self.voters, *self.observers)
+        return next((each for each in replicas if each.id == self.leader_id), None)
 
     def lag(self, replica: ReplicaInfo) -> int | None:
         """Return how many records a replica lacks; None if unknown."""

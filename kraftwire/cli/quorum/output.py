@@ -27,7 +27,7 @@ _LABEL_WIDTH = 24
 
 
 def status_lines(quorum: QuorumInfo, cluster_id: str) -> list[str]:
-    """Return the eight lines of ``--status``. Raises: TerseError if the leader is not a voter."""
+    """Return the eight lines of ``--status``."""
     lag, lag_ms = _worst_lag(quorum)
     values = {
         "ClusterId": cluster_id,
@@ -45,15 +45,15 @@ def status_lines(quorum: QuorumInfo, cluster_id: str) -> list[str]:
 def replication_lines(quorum: QuorumInfo, now_ms: int | None = None) -> list[str]:
     """Return the table of ``--replication``; times are relative to `now_ms` if it is given.
 
-    Raises: TerseError if the leader is not a voter, or a time is after `now_ms`.
+    A lag is -1 where it is not known, as while a leader that was removed from the voters still
+    leads. Raises: TerseError if a time is after `now_ms`.
     """
-    leader = _leader(quorum)
     rows = [
         (
             str(replica.id),
             replica.directory_id,
             str(replica.log_end_offset),
-            str(leader.log_end_offset - replica.log_end_offset),
+            str(_known(quorum.lag(replica))),
             _time_text(replica.last_fetch_ms, now_ms, "last fetch"),
             _time_text(replica.last_caught_up_ms, now_ms, "last caught up"),
             status,
@@ -69,16 +69,19 @@ def replication_lines(quorum: QuorumInfo, now_ms: int | None = None) -> list[str
 
 def replicas_with_status(quorum: QuorumInfo) -> Iterator[tuple[ReplicaInfo, str]]:
     """Leader, followers, observers."""
-    yield from ((each, "Leader") for each in quorum.voters if each.id == quorum.leader_id)
-    yield from ((each, "Follower") for each in quorum.voters if each.id != quorum.leader_id)
-    yield from ((each, "Observer") for each in quorum.observers)
+    if quorum.leader is not None:
+        yield quorum.leader, "Leader"
+    for replicas, status in ((quorum.voters, "Follower"), (quorum.observers, "Observer")):
+        yield from ((each, status) for each in replicas if each.id != quorum.leader_id)
 
 
 def quorum_json(quorum: QuorumInfo, cluster_id: str) -> dict[str, Any]:
     """Return everything in one object; -1 stands for an unknown value, as in the text."""
     lag, lag_ms = _worst_lag(quorum)
-    rows = [(replica, _replica_json(quorum, replica, status))
-            for replica, status in replicas_with_status(quorum)]
+    rows = [
+        (replica in quorum.voters, _replica_json(quorum, replica, status))
+        for replica, status in replicas_with_status(quorum)
+    ]
     return {
         "clusterId": cluster_id,
         "leaderId": quorum.leader_id,
@@ -86,8 +89,8 @@ def quorum_json(quorum: QuorumInfo, cluster_id: str) -> dict[str, Any]:
         "highWatermark": quorum.high_watermark,
         "maxFollowerLag": lag,
         "maxFollowerLagTimeMs": lag_ms,
-        "voters": [row for _, row in rows if row["status"] != "Observer"],
-        "observers": [row for _, row in rows if row["status"] == "Observer"],
+        "voters": [row for is_voter, row in rows if is_voter],
+        "observers": [row for is_voter, row in rows if not is_voter],
     }
 
 
@@ -97,18 +100,13 @@ def endpoint_text(endpoint: Endpoint) -> str:
     return f"{endpoint.listener}://{host}:{endpoint.port}"
 
 
-def _leader(quorum: QuorumInfo) -> ReplicaInfo:
-    if quorum.leader is None:
-        raise TerseError(f"leader {quorum.leader_id} is not among the voters")
-    return quorum.leader
-
-
 def _worst_lag(quorum: QuorumInfo) -> tuple[int, int]:
     """Return the lag of the voter with the shortest log, in records and milliseconds."""
-    leader = _leader(quorum)
     # The first of several, which is why a caught-up quorum can show a lag in time.
-    slowest = min(quorum.voters, key=lambda voter: voter.log_end_offset)
-    return leader.log_end_offset - slowest.log_end_offset, _known(quorum.lag_ms(slowest))
+    slowest = min(quorum.voters, key=lambda voter: voter.log_end_offset, default=None)
+    if slowest is None:
+        return _UNKNOWN, _UNKNOWN
+    return _known(quorum.lag(slowest)), _known(quorum.lag_ms(slowest))
 
 
 def _replicas_text(quorum: QuorumInfo, replicas: Iterable[ReplicaInfo]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kraftwire.cli.main import main
-from kraftwire.cli.quorum.output import replication_lines, status_lines
+from kraftwire.cli.quorum.output import quorum_json, replication_lines, status_lines
 from kraftwire.client import Endpoint, QuorumInfo, ReplicaInfo
 from kraftwire.messages.describe_quorum_response import ReplicaState
 from kraftwire.wire.json_form import uuid_from_text
@@ -285,3 +285,28 @@ def test_a_retry_is_reported_on_a_terminal_at_once(
     first = err.splitlines()[0]
     assert first.startswith("kraftwire quorum: NOT_LEADER_OR_FOLLOWER")
     assert first.endswith("; retrying for at most 0.5 s")
+
+
+def test_a_leader_that_was_removed_from_the_voters_is_shown() -> None:
+    """It leads until the change is committed: the moment in which an operator looks."""
+    leader = ReplicaInfo(1, log_end_offset=120, last_caught_up_ms=5000)
+    voters = (ReplicaInfo(2, log_end_offset=100, last_caught_up_ms=4000),)
+    quorum = QuorumInfo(1, 7, 100, voters, (leader,))
+    status = dict(line.split(":", 1) for line in status_lines(quorum, "c"))
+    assert (status["LeaderId"].strip(), status["MaxFollowerLag"].strip()) == ("1", "20")
+    rows = [line.split() for line in replication_lines(quorum)]
+    assert [(row[0], row[3], row[-1]) for row in rows[1:]] == [
+        ("1", "0", "Leader"), ("2", "20", "Follower"),
+    ]  # fmt: skip
+    shown = quorum_json(quorum, "c")
+    assert [row["id"] for row in shown["voters"]] == [2]
+    assert [(row["id"], row["status"]) for row in shown["observers"]] == [(1, "Leader")]
+
+
+def test_a_leader_that_is_nowhere_leaves_lags_unknown() -> None:
+    """-1, as the other unknown values."""
+    quorum = QuorumInfo(1, 7, 100, (ReplicaInfo(2, log_end_offset=100),), ())
+    status = dict(line.split(":", 1) for line in status_lines(quorum, "c"))
+    assert status["MaxFollowerLag"].strip() == "-1"
+    assert replication_lines(quorum)[1].split()[3] == "-1"
+    assert quorum_json(quorum, "c")["voters"][0]["lag"] == -1
