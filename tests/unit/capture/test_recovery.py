@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kraftwire.capture import capture as conversations
+from kraftwire.capture import capture as capture_module
 from kraftwire.capture.capture import Capture
-from kraftwire.capture.framing import frames as frame_queue
+from kraftwire.capture.framing import frames as frames_module
 from kraftwire.capture.framing.frames import CAPTURE_FINDINGS
 from tests.support.captures import shared
 from tests.support.pcap_builder import (
@@ -250,7 +250,7 @@ def test_unfinished_frames_share_a_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a frame that does not fit, the first packet is kept, and the next frame is found."""
-    monkeypatch.setattr(frame_queue, "BUFFERED_BYTES_MAX", 100_000)
+    monkeypatch.setattr(frames_module, "BUFFERED_BYTES_MAX", 100_000)
     session = Session().open()
     session.client(request(1, b"a" * 200_000) + request(2)).server(response(1) + response(2))
     frames, capture = decode_segments(tmp_path, session.segments)
@@ -263,7 +263,7 @@ def test_unfinished_frames_share_a_budget(
 
 def test_the_budget_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any number of long frames passes, one after the other."""
-    monkeypatch.setattr(frame_queue, "BUFFERED_BYTES_MAX", 100_000)
+    monkeypatch.setattr(frames_module, "BUFFERED_BYTES_MAX", 100_000)
     session = Session().open()
     for number in range(5):
         session.client(request(number, b"a" * 90_000)).server(response(number))
@@ -276,8 +276,8 @@ def test_a_scan_of_ports_does_not_fill_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Connections without data are dropped first, and closed ones are forgotten."""
-    monkeypatch.setattr(conversations, "CONNECTIONS_MAX", 50)
-    monkeypatch.setattr(conversations, "CLOSED_CONNECTIONS_MAX", 10)
+    monkeypatch.setattr(capture_module, "CONNECTIONS_MAX", 50)
+    monkeypatch.setattr(capture_module, "CLOSED_CONNECTIONS_MAX", 10)
     kafka = Session().open().client(request(1))
     segments = list(kafka.segments)
     for port in range(1, 500):

@@ -1,4 +1,4 @@
-"""TlsOwner captures compared with Kafka's own readers: every frame, field by field."""
+"""Recorded captures compared with Kafka's own readers: every frame, field by field."""
 
 from __future__ import annotations
 
