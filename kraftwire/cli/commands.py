@@ -39,7 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "storage": (
         "kraftwire.cli.storage:storage",
-        "Format a node's log directories, and show what is in them.",
+        "Format log directories, show what is in them, recover a lost quorum.",
     ),
     "quorum": (
         "kraftwire.cli.quorum.command:quorum",

@@ -88,6 +88,9 @@ def test_kafka_goes_on_after_two_of_three_controllers_are_lost(
         topics(cluster, "--create", "--topic", "before")
         before = described(address_of(cluster.nodes[0]), lambda info: info.leader_id > 0)
         survivor = next(one for one in cluster.nodes if one.node_id == before.leader_id)
+        for yes in (False, True):
+            in_use = recover(config_of(survivor), yes=yes)
+            assert (in_use.returncode, "another process uses" in in_use.stderr) == (1, True)
         for node in cluster.controllers:
             node.kill()
         config = config_of(survivor)

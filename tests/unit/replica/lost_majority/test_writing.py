@@ -21,7 +21,7 @@ from kraftwire.replica.lost_majority.writing import carry_out
 from kraftwire.replica.storage import Storage
 from kraftwire.sim.disk import PowerCut, SimFiles
 from tests.support.log_batches import TIME
-from tests.support.survivor_directories import CLUSTER, Made, make, node_of
+from tests.support.survivor_directories import CLUSTER, Made, make, node_of, snapshot
 
 _PARTITION = "__cluster_metadata-0"
 _SURVIVORS = (
@@ -168,6 +168,23 @@ def test_all_is_durable_at_the_end(is_static: bool) -> None:
     assert _recover(files, nodes).is_done
     for folder, content in before.items():
         assert _log_files(files, f"{folder}.before-recover-1") == content
+
+
+def test_a_log_that_only_a_snapshot_has_goes_on_where_the_snapshot_ends() -> None:
+    """As after a download: the voters are in the snapshot, the log is empty."""
+    files = SimFiles()
+    node = make(files, Made(id=1))
+    snapshot(files, node, 20)
+    storage = Storage.open(node.directories, files)
+    assert (storage.log.start_offset, storage.log.end_offset) == (20, 20)
+    storage.close()
+    first = _recover(files, [node])
+    assert (first.end, first.committed_end, first.kraft_version) == ((20, 1), 20, 1)
+    again = _recover(files, [node])
+    assert (again.is_done, again.end) == (True, (20, 1))
+    core = _start(files, node)
+    core.handle(TimerExpired(), core.deadline_ms or 0)
+    assert (core.role, core.epoch) == ("leader", 3)
 
 
 def test_what_a_crash_left_of_an_earlier_copy_is_not_kept() -> None:
