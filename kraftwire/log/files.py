@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from kraftwire.errors import StorageError
+from kraftwire.limits import SMALL_FILE_BYTES_MAX
 from kraftwire.log.names import parent
 
 
@@ -82,7 +83,7 @@ class Files(Protocol):
         """Make the names in a directory durable. Raises: StorageError, fatal."""
 
     def read_bytes(self, path: str) -> bytes:
-        """All of a file."""
+        """All of a small file. Raises: StorageError if it has more than SMALL_FILE_BYTES_MAX."""
 
     def lock(self, path: str) -> Lock:
         """Lock a file, which is made if missing, against every other process.
@@ -240,7 +241,10 @@ class LocalFiles:
 
     def read_bytes(self, path: str) -> bytes:
         with _failing("reading", path), open(path, "rb") as file:
-            return file.read()
+            content = file.read(SMALL_FILE_BYTES_MAX + 1)
+        if len(content) > SMALL_FILE_BYTES_MAX:
+            raise StorageError(f"longer than {SMALL_FILE_BYTES_MAX} bytes", file=path)
+        return content
 
     def lock(self, path: str) -> Lock:
         place = os.path.realpath(path)

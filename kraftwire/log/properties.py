@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kraftwire.errors import UsageError
+from kraftwire.limits import SMALL_FILE_BYTES_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,19 @@ class Property:
     key: str
     value: str
     line: int
+
+
+def read_properties(path: str) -> list[Property]:
+    """Return all entries of a file, as `parse_properties`.
+
+    Raises: OSError if it cannot be read; UsageError if it is longer than any properties file.
+    """
+    with open(path, "rb") as file:
+        content = file.read(SMALL_FILE_BYTES_MAX + 1)
+    if len(content) > SMALL_FILE_BYTES_MAX:
+        problem = f"longer than {SMALL_FILE_BYTES_MAX} bytes, so it is no properties file"
+        raise UsageError(f"{path}: {problem}")
+    return parse_properties(content.decode("latin-1"), path)
 
 
 def parse_properties(text: str, path: str) -> list[Property]:

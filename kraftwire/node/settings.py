@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
 
 from kraftwire.errors import UsageError
-from kraftwire.log.properties import parse_properties
+from kraftwire.log.properties import Property, read_properties
 from kraftwire.node.config_keys import DRAFT_NAMES, KAFKA_PREFIXES, KEYS, kafka_keys
 
 
@@ -168,7 +167,7 @@ def read_settings(path: str, overrides: Iterable[str] = ()) -> Settings:
     Raises: UsageError for a file that cannot be read, a bad escape or an override without a key.
     """
     entries = []
-    for entry in parse_properties(_read(path), path):
+    for entry in _read(path):
         entries.append(Setting(entry.key, entry.value, f"{path}:{entry.line}"))
     for override in overrides:
         key, equals, value = override.partition("=")
@@ -178,9 +177,9 @@ def read_settings(path: str, overrides: Iterable[str] = ()) -> Settings:
     return Settings(entries, path)
 
 
-def _read(path: str) -> str:
+def _read(path: str) -> list[Property]:
     try:
-        return Path(path).read_bytes().decode("latin-1")
+        return read_properties(path)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from error
 

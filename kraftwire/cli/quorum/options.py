@@ -17,7 +17,7 @@ import click
 from kraftwire.cli.output import say
 from kraftwire.client import Admin
 from kraftwire.errors import UsageError
-from kraftwire.log.properties import parse_properties
+from kraftwire.log.properties import read_properties
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -153,11 +153,10 @@ def read_config(path: str) -> dict[str, str]:
     Raises: TerseError if there is no such file; OSError if it cannot be read.
     """
     try:
-        with open(path, encoding="iso-8859-1") as file:
-            text = file.read()
+        entries = read_properties(path)
     except FileNotFoundError as error:
         raise TerseError(f"Properties file {path} does not exist.") from error
-    return {entry.key: entry.value.strip() for entry in parse_properties(text, path)}
+    return {entry.key: entry.value.strip() for entry in entries}
 
 
 def _check_protocol(config: dict[str, str]) -> None:

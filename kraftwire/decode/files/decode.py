@@ -20,9 +20,9 @@ from kraftwire.decode.files.state import (
     may_be_secret,
     parse_producer_snapshot,
     parse_state,
+    state_bytes_max,
 )
 from kraftwire.errors import StorageError, UsageError, WireError
-from kraftwire.limits import STATE_FILE_BYTES_MAX
 
 __all__ = ["decode_file", "decode_source"]
 
@@ -90,7 +90,7 @@ def _state(
     source: ByteSource, options: FileOptions, sink: FindingSink
 ) -> Iterator[FileLine]:
     kind = source.kind
-    if source.size > min(STATE_FILE_BYTES_MAX, source.whole_max):
+    if source.size > min(state_bytes_max(kind), source.whole_max):
         detail = f"{source.size} bytes are too many for a file of this kind"
         sink.add("unreadable-state", 0, detail, size=source.size)
         return
@@ -105,7 +105,7 @@ def _state(
         shown = b"" if is_hidden else rest
         sink.add("unreadable-state", at, detail, size=len(rest), rest=shown)
         return
-    for id, position, detail in state.oddities:
+    for id, position, detail in state.noted():
         sink.add(id, position, detail)
     json = {"file": sink.file, "type": _type(source), "data": state.data}
     is_hidden = not options.show_secrets and hide_unknown(kind, state)

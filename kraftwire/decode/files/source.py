@@ -22,6 +22,11 @@ from kraftwire.limits import BATCH_SIZE_MAX, FILE_WINDOW_BYTES
 # largest segment that Kafka can write (positions are signed 32-bit integers).
 UNPACKED_FILE_BYTES_MAX = 4 * 1024 * 1024 * 1024
 
+# A compressed file may become UNPACKED_FREE bytes, and UNPACKED_RATIO more for each byte that it
+# has: batches compress by less, and a few bytes can claim to be a full disk.
+UNPACKED_FREE = 256 * 1024 * 1024
+UNPACKED_RATIO = 100
+
 _CHUNK_SIZE = 1 << 20
 _PEEK_SIZE = 1 << 18
 _STUMBLES = (OSError, EOFError, zlib.error, lzma.LZMAError)
@@ -78,8 +83,9 @@ def unpacked(path: Path, file: IO[bytes], kind: FileKind) -> Iterator[IO[bytes]]
     """
     with tempfile.TemporaryFile() as plain:
         try:
+            size_max = UNPACKED_FREE + UNPACKED_RATIO * os.fstat(file.fileno()).st_size
             with closing(_reader(file)) as reader:
-                _copy(path, reader, plain)
+                _copy(path, reader, plain, min(size_max, UNPACKED_FILE_BYTES_MAX))
         except _STUMBLES as error:
             raise _cannot_unpack(path, kind, error) from error
         yield plain
@@ -93,12 +99,14 @@ def _reader(file: IO[bytes]) -> Unpacked:
     return unpack(head, file, size)
 
 
-def _copy(path: Path, source: SupportsRead, target: IO[bytes]) -> None:
+def _copy(
+    path: Path, source: SupportsRead, target: IO[bytes], size_max: int = UNPACKED_FILE_BYTES_MAX
+) -> None:
     size = 0
     while chunk := source.read(_CHUNK_SIZE):
         size += len(chunk)
-        if size > UNPACKED_FILE_BYTES_MAX:
-            raise StorageError(f"longer than {UNPACKED_FILE_BYTES_MAX} bytes", file=str(path))
+        if size > size_max:
+            raise StorageError(f"longer than {size_max} bytes: unpack it first", file=str(path))
         target.write(chunk)
     target.flush()
 

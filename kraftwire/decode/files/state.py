@@ -12,9 +12,10 @@ from __future__ import annotations
 import json
 import re
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from crc32c import crc32c
@@ -22,12 +23,25 @@ from crc32c import crc32c
 from kraftwire.decode.body.secrets import REDACTED, is_secret_config, is_secret_value
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.errors import UsageError, WireError
+from kraftwire.limits import SMALL_FILE_BYTES_MAX, STATE_FILE_BYTES_MAX
 from kraftwire.log.flush_mark import COPY_BYTES, read_copies
 from kraftwire.log.properties import parse_properties
 from kraftwire.log.quorum_state import checksum_line
 from kraftwire.messages.producer_snapshot import ProducerSnapshot
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.size_estimate import decode_bounded
+
+# Oddities of a kind that are shown one by one.
+ODDITIES_MAX = 10
+# A line of a list takes up to 70 times its bytes as an entry; brokers have far fewer partitions.
+ENTRIES_MAX = 200_000
+# Lists of offsets, which grow with the number of partitions and of epochs.
+_LISTS = (FileKind.LEADER_EPOCHS, FileKind.OFFSETS, FileKind.PRODUCER_SNAPSHOT)
+
+
+def state_bytes_max(kind: FileKind) -> int:
+    """Return the most bytes that a file of a kind may have to be read."""
+    return STATE_FILE_BYTES_MAX if kind in _LISTS else SMALL_FILE_BYTES_MAX
 
 
 @dataclass(slots=True)
@@ -36,10 +50,20 @@ class StateFile:
 
     data: dict[str, Any]
     oddities: list[tuple[str, int, str]] = field(default_factory=list)
+    more: Counter[str] = field(default_factory=Counter)
 
     def note(self, id: str, position: int, detail: str) -> None:
-        """Remember an oddity."""
-        self.oddities.append((id, position, detail))
+        """Remember an oddity; of a kind only the first few, and how many more there are."""
+        if sum(each[0] == id for each in self.oddities) < ODDITIES_MAX:
+            self.oddities.append((id, position, detail))
+        else:
+            self.more[id] += 1
+
+    def noted(self) -> Iterator[tuple[str, int, str]]:
+        """Yield the oddities, and a line for those of a kind that were not remembered."""
+        yield from self.oddities
+        for id, count in self.more.items():
+            yield id, 0, f"{count:,} more of this kind"
 
 
 def parse_state(kind: FileKind, content: bytes) -> StateFile:
@@ -192,29 +216,34 @@ def _checkpoint(
     """
     if not content:
         return StateFile({"version": None, "entries": []})
-    lines = list(_lines(content))
-    if len(lines) < 2:
-        raise _bad("too short", 0, "a version and a count", f"{len(lines)} lines")
-    version, count = (_number(line, position) for position, line in lines[:2])
+    lines = _lines(content)
+    head = list(islice(lines, 2))
+    if len(head) < 2:
+        raise _bad("too short", 0, "a version and a count", f"{len(head)} lines")
+    version, count = (_number(line, position) for position, line in head)
     if version != 0:
         raise _bad("an unknown version", 0, "version 0", version)
-    entries = []
-    for position, line in lines[2:]:
+    entries: list[dict[str, Any]] = []
+    for position, line in lines:
+        if len(entries) == ENTRIES_MAX:
+            raise _bad("too long", position, f"at most {ENTRIES_MAX:,} entries", line)
         words = line.split()
         if len(words) != word_count:
             raise _bad("no entry", position, f"{word_count} words", line)
         entries.append(entry(words, position))
     state = StateFile({"version": version, "entries": entries})
     if count != len(entries):
-        position = lines[1][0]
+        position = head[1][0]
         state.note("wrong-count", position, f"{count} entries announced, {len(entries)} there")
     return state
 
 
 def _lines(content: bytes) -> Iterator[tuple[int, str]]:
     """The lines that are not empty, each with its position."""
-    position = 0
-    for raw in content.split(b"\n"):
+    position, size = 0, len(content)
+    while position <= size:
+        end = content.find(b"\n", position)
+        raw = content[position : end if end >= 0 else size]
         try:
             line = raw.decode("utf-8").strip()
         except UnicodeDecodeError as error:

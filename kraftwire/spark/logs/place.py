@@ -9,7 +9,7 @@ from pathlib import Path
 from kraftwire.decode.files.kinds import FileKind, partition_of
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.errors import UsageError, WireError
-from kraftwire.log.properties import parse_properties
+from kraftwire.log.properties import read_properties
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.messages import ControlType, control_type, family_of_topic
 from kraftwire.records.reader import read_batches
@@ -67,8 +67,7 @@ def cluster_of(path: Path) -> str | None:
     folder = path.absolute().parent
     for each in (folder, folder.parent):
         try:
-            text = (each / _META).read_text("latin-1")
-            entries = {one.key: one.value for one in parse_properties(text, _META)}
+            entries = {one.key: one.value for one in read_properties(str(each / _META))}
         except (OSError, UsageError):
             continue
         return entries.get("cluster.id")
