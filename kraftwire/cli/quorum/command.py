@@ -26,6 +26,7 @@ from kraftwire.cli.quorum.output import (
     replication_lines,
     status_lines,
 )
+from kraftwire.client import QuorumInfo
 from kraftwire.errors import WireError
 from kraftwire.wire.json_form import uuid_from_text
 
@@ -156,7 +157,8 @@ def add_controller(
 
 @quorum.command("remove-controller", context_settings=_HELP)
 @click.option("-i", "--controller-id", type=int, required=True, help="Its node id.")
-@click.option("-d", "--controller-directory-id", required=True, help="Its directory id.")
+@click.option("-d", "--controller-directory-id",
+              help="Its directory id; needed only if several voters have its node id.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @connection_options
 @click.pass_context
@@ -164,25 +166,41 @@ def remove_controller(
     context: click.Context,
     /,
     controller_id: int,
-    controller_directory_id: str,
+    controller_directory_id: str | None,
     dry_run: bool,
     **options: Any,
 ) -> None:
     """Remove a controller from the voters; it may then be shut down."""
-    admin = join_options(context.obj, options).admin()
+    connection = join_options(context.obj, options)
     if controller_id < 0:
         raise TerseError(f"Invalid negative --controller-id: {controller_id}")
+    directory_id = controller_directory_id
+    if directory_id is None:
+        directory_id = _only_directory(connection.admin().describe_quorum(), controller_id)
     try:
-        uuid_from_text(controller_directory_id)
+        uuid_from_text(directory_id)
     except WireError as error:
         raise TerseError(
-            f"Failed to parse --controller-directory-id: {controller_directory_id} is not a uuid: "
+            f"Failed to parse --controller-directory-id: {directory_id} is not a uuid: "
             "expected 22 characters"
         ) from error
     if not dry_run:
-        admin.remove_raft_voter(controller_id, controller_directory_id)
+        connection.admin().remove_raft_voter(controller_id, directory_id)
     done = "DRY RUN of removing" if dry_run else "Removed"
     # Two spaces, as Kafka's tool prints it.
-    put(
-        f"{done}  KRaft controller {controller_id} with directory id {controller_directory_id}"
-    )
+    put(f"{done}  KRaft controller {controller_id} with directory id {directory_id}")
+
+
+def _only_directory(quorum: QuorumInfo, controller_id: int) -> str:
+    """Return the directory id of the only voter with a node id."""
+    found = [voter.directory_id for voter in quorum.voters if voter.id == controller_id]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        listed = ", ".join(found)
+        raise TerseError(
+            f"{len(found)} voters have the node id {controller_id}: choose one with "
+            f"--controller-directory-id: {listed}"
+        )
+    voters = ", ".join(str(voter.id) for voter in quorum.voters)
+    raise TerseError(f"controller {controller_id} is not among the voters: {voters}")

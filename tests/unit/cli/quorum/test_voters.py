@@ -9,8 +9,18 @@ import pytest
 from kraftwire.cli.main import main
 from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest
 from kraftwire.messages.add_raft_voter_response import AddRaftVoterResponse
+from kraftwire.messages.describe_quorum_response import ReplicaState
 from kraftwire.wire.json_form import uuid_from_text
-from tests.support.fake_node import ADD_RAFT_VOTER, METADATA, FakeNode, metadata
+from tests.support.fake_node import (
+    ADD_RAFT_VOTER,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_QUORUM,
+    METADATA,
+    FakeNode,
+    controllers,
+    metadata,
+    quorum_state,
+)
 
 DIRECTORY_ID = "l6CpXS7PU8WM8TMz3NcI7w"
 
@@ -122,3 +132,34 @@ def test_a_file_that_describes_no_controller_is_refused(
     )
     assert (code, out) == (1, "")
     assert text in err
+
+
+def _voters(*replicas: tuple[int, str]) -> list[ReplicaState]:
+    return [
+        ReplicaState(replica_id=number, replica_directory_id=uuid_from_text(directory))
+        for number, directory in replicas
+    ]
+
+
+@pytest.mark.parametrize(
+    ("voters", "code", "text"),
+    [
+        ([(1, "A" * 21 + "Q"), (4, DIRECTORY_ID)], 0, f"4 with directory id {DIRECTORY_ID}"),
+        ([(4, "A" * 21 + "Q"), (4, DIRECTORY_ID)], 1, "2 voters have the node id 4: choose one"),
+        ([(1, DIRECTORY_ID)], 1, "controller 4 is not among the voters: 1"),
+    ],
+    ids=["one", "several", "none"],
+)
+def test_the_directory_id_of_the_only_voter_need_not_be_given(
+    capsys: pytest.CaptureFixture[str], voters: list[tuple[int, str]], code: int, text: str
+) -> None:
+    """Who removes a dead controller has no file to look it up in."""
+    with FakeNode() as node:
+        node.answers[DESCRIBE_CLUSTER] = lambda _: controllers({1: node}, 1)
+        node.answers[DESCRIBE_QUORUM] = lambda _: quorum_state(1, voters=_voters(*voters))
+        found = say(
+            capsys, "remove-controller", "-i", "4", "--dry-run",
+            "--bootstrap-controller", node.address,
+        )
+    assert found[0] == code
+    assert text in found[1] + found[2]
