@@ -16,7 +16,7 @@ _NEEDED = (
     "pyspark.worker",
     "pyspark.sql.pandas.serializers",
     "kraftwire.spark.run.tasks",
-    "kraftwire.spark.stages.group_facts",
+    "kraftwire.spark.stages.groups",
 )
 
 

@@ -1,10 +1,33 @@
-"""Paths of input files as text that tables can hold."""
+"""Paths of input files: URIs as paths, and paths as text that tables can hold."""
 
 from __future__ import annotations
 
 import os
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
-__all__ = ["readable"]
+from kraftwire.errors import UsageError
+
+__all__ = ["local_path", "readable"]
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
+
+
+def local_path(text: str) -> str:
+    """Return the path that a URI of a file names; any other text is one already.
+
+    Raises: UsageError for a URI of another file system: its files would have to be read by Java.
+    """
+    scheme = _SCHEME.match(text)
+    if scheme is None or Path(text).exists():
+        return text
+    if scheme[1].lower() == "file":
+        return unquote(urlsplit(text).path)
+    raise UsageError(
+        f"{text}: only files that every executor sees under the same path can be read: mount "
+        f"{scheme[1]}:// as a folder, or copy the files to one, and name that"
+    )
 
 
 def readable(path: str | os.PathLike[str]) -> str:

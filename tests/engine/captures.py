@@ -153,7 +153,7 @@ FORMS: dict[str, Callable[[bytes], bytes]] = {
 
 def same_index(path: str) -> Any:
     """The index of a capture for Spark, which must be the same with both engines."""
-    from kraftwire.spark.captures.index import index_capture
+    from kraftwire.spark.captures.packet_index import index_capture
 
     before = engine.name()
     found = []

@@ -241,7 +241,7 @@ def _property(text: str) -> tuple[str, str]:
 
 
 def _export(folder: Path, options: dict[str, Any]) -> None:
-    from kraftwire.spark.run.export import export
+    from kraftwire.spark.run.parts import export
 
     for name in ("csv", "jsonl"):
         if options[f"as_{name}"]:
@@ -250,7 +250,7 @@ def _export(folder: Path, options: dict[str, Any]) -> None:
 
 def _summary(folder: Path, outcome: Outcome) -> list[str]:
     """Print what was read, the number of rows, and what to look at first."""
-    from kraftwire.spark.run.highlights import attention
+    from kraftwire.spark.run.derive import attention
 
     read = f"{_files(outcome.files)}, {outcome.size / 1e6:,.1f} MB in {outcome.seconds:,.1f} s"
     rate = outcome.size / 1e6 / max(outcome.seconds, 0.001)

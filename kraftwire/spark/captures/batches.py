@@ -1,21 +1,38 @@
-"""Record batches inside frames: their headers, and the records that Kafka itself wrote."""
+"""Record batches inside frames: their headers, and the records that Kafka itself wrote.
+
+Kafka's own records are decoded without secrets, each distinct value once: a quorum sends each
+record to every replica, and most records repeat the same few bytes.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.scan import RecordsField, records_fields
+from kraftwire.decode.body.secrets import redact
 from kraftwire.errors import WireError
+from kraftwire.records.json_form import decode_record
 from kraftwire.records.reader import Batch, BatchReader
-from kraftwire.spark.captures.own_records import OwnRecord, own_records
-from kraftwire.spark.tables.cells import uuid_text
+from kraftwire.records.record import Record
+from kraftwire.spark.tables.columns import uuid_text
 
 __all__ = [
-    "FieldRecords", "FrameBatch", "FrameRecord", "fields_of", "is_plain", "read_records",
-]  # fmt: skip
+    "FieldRecords",
+    "FrameBatch",
+    "FrameRecord",
+    "OwnRecord",
+    "fields_of",
+    "is_plain",
+    "own_records",
+    "read_records",
+]
+
+_KNOWN_MAX = 4096
 
 _SNAPSHOT = "unalignedRecords"
 _RECORDS = "records"
@@ -25,6 +42,52 @@ _IDS_SINCE = 13
 
 # The field next to the records that holds their partition has one of these names.
 _PARTITION_NAMES = ("partition_index", "index", "partition")
+
+# Whether records of a topic are wanted, by its name or id.
+WantsTopic = Callable[[str | None, bytes | None], bool]
+
+
+class OwnRecord(NamedTuple):
+    """A decoded record. Units: `time_ms` milliseconds since the epoch. `data` is JSON."""
+
+    offset: int
+    epoch: int | None
+    time_ms: int | None
+    type: str
+    version: int | None
+    data: str
+
+
+def own_records(batch: Batch, family: str) -> tuple[list[OwnRecord], bool]:
+    """Return the records of a batch that can be decoded, and whether some could not."""
+    rows, damage = batch.salvage()
+    has_problems = damage is not None
+    epoch = batch.partition_leader_epoch
+    is_control = batch.is_control
+    found = []
+    for row in rows:
+        try:
+            meaning = _meaning(family, is_control, row.key, row.value)
+        except WireError:
+            has_problems = True
+            continue
+        if meaning is not None:
+            found.append(OwnRecord(row.offset, epoch, row.timestamp, *meaning))
+    return found, has_problems
+
+
+@lru_cache(maxsize=_KNOWN_MAX)
+def _meaning(
+    family: str, is_control: bool, key: bytes | None, value: bytes | None
+) -> tuple[str, int | None, str] | None:
+    """Return type, version and JSON of a record; None for a user's record. Raises: WireError."""
+    decoded = decode_record(Record(0, 0, key, value), family, is_control=is_control)
+    if decoded is None:
+        return None
+    data: Any = decoded.to_json()["data"]
+    if isinstance(data, dict):
+        redact(decoded.type, data)
+    return decoded.type, decoded.version, json.dumps(data, separators=(",", ":"))
 
 
 @dataclass(slots=True)
@@ -54,10 +117,6 @@ class FieldRecords:
     def source(self) -> str:
         """What the batches were taken from: the wire, or a snapshot that went over it."""
         return "snapshot" if self.where.name == _SNAPSHOT else "wire"
-
-
-# Whether records of a topic are wanted, by its name or id.
-WantsTopic = Callable[[str | None, bytes | None], bool]
 
 
 class _Layout(NamedTuple):

@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 from kraftwire.capture.connections.protocol_detection import end_name
 from kraftwire.capture.framing.health import Health
-from kraftwire.spark.captures.index import IndexedConnection
-from kraftwire.spark.tables.cells import ends
+from kraftwire.spark.captures.packet_index import IndexedConnection
+from kraftwire.spark.tables.columns import ends
 
 __all__ = ["CLUSTER_APIS", "Connection", "may_be_called"]
 

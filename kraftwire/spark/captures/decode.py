@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from kraftwire.spark.captures.connection_parts import decode_part, parts, to_cut
 from kraftwire.spark.captures.files import file_rows
-from kraftwire.spark.captures.index import index_capture
+from kraftwire.spark.captures.packet_index import index_capture
 from kraftwire.spark.captures.recording import Recording, bins
 from kraftwire.spark.captures.tables import CAPTURE_TABLES, Tables
 from kraftwire.spark.tables import find_table

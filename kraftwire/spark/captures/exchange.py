@@ -10,7 +10,7 @@ from kraftwire.decode.body.payload_view import lazy
 from kraftwire.decode.body.scan import error_codes, topics
 from kraftwire.decode.exchange.exchanges import FETCH_APIS, wait_ms
 from kraftwire.spark.captures.bodies import Read
-from kraftwire.spark.tables.cells import uuid_text
+from kraftwire.spark.tables.columns import uuid_text
 
 __all__ = ["Exchange"]
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from kraftwire.spark.captures.findings import BadBytes
-from kraftwire.spark.captures.recording import Recording
-from kraftwire.spark.captures.sums import FileSums
+from kraftwire.spark.captures.recording import FileSums, Recording
 
 __all__ = ["FileBytes", "file_rows", "unreadable_file"]
 

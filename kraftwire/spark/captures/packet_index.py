@@ -1,7 +1,12 @@
-"""The index of a capture, made packet by packet."""
+"""The index of a capture: which packets belong to which connection, by their headers.
+
+Nothing is reassembled here: the second pass reads the packets of a connection again, by their
+positions.
+"""
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Callable
 
@@ -17,7 +22,14 @@ from kraftwire.capture.packets.unpacking import PACKED, PACKED_MAGIC_SIZE
 from kraftwire.spark.captures.connection_index import SHARED, FileIndex, IndexedConnection, Runs
 from kraftwire.spark.captures.shared_names import Gatherer, PacketDirection
 
-__all__ = ["PacketIndexer"]
+__all__ = [
+    "SHARED",
+    "FileIndex",
+    "IndexedConnection",
+    "PacketIndexer",
+    "Runs",
+    "index_capture",
+]
 
 # Runs that are held before they are passed on: 16 bytes each.
 _RUNS_MAX = 1_000_000
@@ -177,3 +189,14 @@ class PacketIndexer:
             if indexed.is_first_client is None:
                 is_first = direction is self._pairs[direction.number - 1][0]
                 indexed.is_first_client = is_client == is_first
+
+
+def index_capture(
+    path: str | os.PathLike[str], keep: Callable[[Runs], None] | None = None
+) -> FileIndex:
+    """PacketIndexer the packets of a capture.
+
+    With `keep`, runs are passed to it in batches, and the index has none. Raises: StorageError if
+    the file cannot be opened or is not a capture.
+    """
+    return PacketIndexer(os.fspath(path), keep).index()

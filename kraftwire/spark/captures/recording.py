@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -27,12 +27,43 @@ from kraftwire.spark.captures.reading import (
     read_runs,
 )
 from kraftwire.spark.captures.shared_names import SharedNames
-from kraftwire.spark.captures.sums import FileSums
 
-__all__ = ["Held", "Piece", "Places", "Recording", "Span", "bins"]
+__all__ = [
+    "FileSums",
+    "Held",
+    "Piece",
+    "Places",
+    "Recording",
+    "Span",
+    "bins",
+]
 
 # First position and the one after the last, in the recording.
 Span = tuple[int, int]
+
+
+@dataclass(slots=True)
+class FileSums:
+    """Bytes of payload of one file, or of some connections in it."""
+
+    kafka: int = 0
+    tls: int = 0
+    other: int = 0
+    duplicates: int = 0
+    undecoded: int = 0
+
+    def add(self, more: FileSums) -> None:
+        """Add those of other connections."""
+        self.kafka += more.kafka
+        self.tls += more.tls
+        self.other += more.other
+        self.duplicates += more.duplicates
+        self.undecoded += more.undecoded
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return sum(astuple(self))
 
 
 @dataclass(slots=True)

@@ -1,19 +1,30 @@
-"""The rows of a table before they become Arrow."""
+"""The rows of a table before they become Arrow, typed tables included."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from kraftwire.spark.tables.columns import Table
+from kraftwire.spark.captures.bodies import Read
+from kraftwire.spark.tables.apis import TYPED_TABLES, TypedTable, typed_table
+from kraftwire.spark.tables.columns import Table, micros
+from kraftwire.wire.message import Message
 
-__all__ = ["CHUNK_ROWS", "Rows"]
+__all__ = [
+    "CHUNK_ROWS",
+    "Rows",
+    "TypedRows",
+    "typed_rows",
+]
 
 # Enough for a good compression of each column, few enough to stay small.
 CHUNK_ROWS = 65_536
 _TURNED_ROWS = 512
+
+# Messages hold references to the bytes of their frames, so they are not kept for long.
+_HELD_BYTES_MAX = 8 * 1024 * 1024
 
 
 class Rows:
@@ -76,3 +87,51 @@ def _array(cells: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 def _within(cell: int | None, most: int) -> int | None:
     return cell if cell is not None and -most <= cell < most else None
+
+
+class TypedRows:
+    """The rows of one typed table, before they become Arrow."""
+
+    def __init__(self, table: TypedTable) -> None:
+        self.table = table
+        self._evidence: list[tuple[Any, ...]] = []
+        self._held: list[tuple[Message, int]] = []
+        self._bytes = 0
+        self._chunks: list[pa.RecordBatch] = []
+
+    def add(self, read: Read) -> None:
+        """Add a frame, if its body could be decoded completely."""
+        if read.body is None:
+            return
+        frame = read.frame
+        self._evidence.append(
+            (
+                frame.file, frame.position, micros(frame.time_ns), frame.time_ns,
+                frame.connection, frame.api_version, frame.correlation_id,
+                None if frame.request is None else frame.request.client_id,
+            )
+        )  # fmt: skip
+        self._held.append((read.body, read.version))
+        self._bytes += frame.size
+        if self._bytes >= _HELD_BYTES_MAX or len(self._held) >= CHUNK_ROWS:
+            self.pack(at_least=1)
+
+    def pack(self, *, at_least: int = CHUNK_ROWS) -> None:
+        """Convert the rows to Arrow if there are enough of them."""
+        if len(self._held) < max(at_least, 1):
+            return
+        self._chunks.append(self.table.rows(self._evidence, self._held))
+        self._evidence.clear()
+        self._held.clear()
+        self._bytes = 0
+
+    def take(self) -> list[pa.RecordBatch]:
+        """Return what was packed since the last call."""
+        taken, self._chunks = self._chunks, []
+        return taken
+
+
+def typed_rows(wanted: Collection[str]) -> dict[tuple[int, bool], TypedRows]:
+    """Return rows for the typed tables among some, by API key and whether it is a request."""
+    tables = [typed_table(name) for name in wanted if name in TYPED_TABLES]
+    return {(table.api_key, table.is_request): TypedRows(table) for table in tables}

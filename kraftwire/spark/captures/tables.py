@@ -20,16 +20,13 @@ from kraftwire.spark.captures.bodies import Bodies, Greetings, Read
 from kraftwire.spark.captures.connections import CLUSTER_APIS, Connection
 from kraftwire.spark.captures.exchange import Exchange
 from kraftwire.spark.captures.findings import BadBytes, bad_bytes
-from kraftwire.spark.captures.quorum import Observer
-from kraftwire.spark.captures.recording import Held, Places, Recording, Span
-from kraftwire.spark.captures.rows import CHUNK_ROWS, Rows
+from kraftwire.spark.captures.quorum import GROUP_APIS, Observer, QuorumExchanges
+from kraftwire.spark.captures.recording import FileSums, Held, Places, Recording, Span
+from kraftwire.spark.captures.rows import CHUNK_ROWS, Rows, TypedRows, typed_rows
 from kraftwire.spark.captures.selection import ALL, Selection
-from kraftwire.spark.captures.stage_inputs import GROUP_APIS, QuorumExchanges
-from kraftwire.spark.captures.sums import FileSums
 from kraftwire.spark.captures.traffic import TRAFFIC_APIS, traffic_rows
-from kraftwire.spark.captures.typed import TypedRows, typed_rows
 from kraftwire.spark.tables import TABLES
-from kraftwire.spark.tables.cells import ends
+from kraftwire.spark.tables.columns import ends
 
 __all__ = ["CAPTURE_TABLES", "ConnectionDecoder", "ConnectionState", "Tables"]
 

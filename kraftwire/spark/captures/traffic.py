@@ -9,7 +9,7 @@ from kraftwire.capture.framing.frames import Frame
 from kraftwire.records.reader import Batch
 from kraftwire.spark.captures.bodies import Read
 from kraftwire.spark.captures.exchange import Exchange
-from kraftwire.spark.tables.cells import known, uuid_text
+from kraftwire.spark.tables.columns import known, uuid_text
 
 __all__ = ["TRAFFIC_APIS", "PartitionTraffic", "replica_of", "traffic_rows"]
 

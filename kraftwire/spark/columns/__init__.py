@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kraftwire.spark.columns.batches import Batches, cut
-from kraftwire.spark.columns.read import read_batch, read_columns, read_cut
-from kraftwire.spark.columns.result import Columns, Problem
+from kraftwire.spark.columns.read import Columns, Problem, read_batch, read_columns, read_cut
 
 __all__ = ["Batches", "Columns", "Problem", "cut", "read_batch", "read_columns", "read_cut"]

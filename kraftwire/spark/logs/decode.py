@@ -21,13 +21,11 @@ from kraftwire.records.limits import BombError
 from kraftwire.records.reader import Batch, read_batches
 from kraftwire.spark.columns import Batches, Columns, read_batch, read_cut
 from kraftwire.spark.logs.accounts import Accounts, bad_rows, file_row
-from kraftwire.spark.logs.batch_rows import batch_row, batch_rows
-from kraftwire.spark.logs.choice import Choice
 from kraftwire.spark.logs.meaning import meaning_of, without_secrets
-from kraftwire.spark.logs.packed import packing_of
-from kraftwire.spark.logs.pieces import CHUNK_BYTES, Piece, pieces_of
 from kraftwire.spark.logs.place import Place, cluster_of, place_of
-from kraftwire.spark.logs.record_rows import BatchFacts, record_rows
+from kraftwire.spark.logs.plan import CHUNK_BYTES, Piece, packing_of, pieces_of
+from kraftwire.spark.logs.rows import BatchFacts, batch_row, batch_rows, record_rows
+from kraftwire.spark.logs.transactions import Choice
 from kraftwire.spark.paths import readable
 from kraftwire.spark.tables import TABLES
 

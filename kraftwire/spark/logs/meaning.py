@@ -14,8 +14,8 @@ from kraftwire.errors import WireError
 from kraftwire.records.json_form import decode_record
 from kraftwire.records.messages import Decoded
 from kraftwire.records.record import Record
-from kraftwire.spark.logs.batch_rows import constant, timestamps
 from kraftwire.spark.logs.place import Place
+from kraftwire.spark.logs.rows import constant, timestamps
 from kraftwire.spark.tables import TABLES
 
 __all__ = ["Meaning", "data_of", "meaning_of", "without_secrets"]

@@ -1,8 +1,8 @@
-"""The aborted and open transactions of a partition, over all of its segments.
+"""The aborted and open transactions of a partition, and which batches of a log a query needs.
 
 A transaction may begin in one segment and end in another. So what the reader of one range omits is
 determined beforehand, from the headers of the whole partition and from the indexes of aborted
-transactions next to the segments.
+transactions next to the segments. Offsets and times exclude batches by their headers too.
 
 Source: Kafka's `ProducerStateManager` and `TransactionIndex`; `read_committed` of its consumer.
 """
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,12 +24,19 @@ from kraftwire.decode.files.kinds import parse_file_name
 from kraftwire.errors import StorageError, WireError
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.messages import ControlType, control_type
+from kraftwire.records.reader import Batch
 from kraftwire.spark.columns import Batches
-from kraftwire.spark.logs.pieces import pieces_of
+from kraftwire.spark.logs.plan import pieces_of
 
-__all__ = ["Transactions", "transactions_of"]
+__all__ = [
+    "Choice",
+    "Transactions",
+    "transactions_of",
+]
 
 _CHUNK_BYTES = 8 * 1024 * 1024
+
+_MIN, _MAX = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -139,3 +147,64 @@ class _Walk:
         first = self._open.pop(producer, None)
         if first is not None and kind is ControlType.ABORT:
             self._aborted.add((producer, first, offset))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Excludes batches that cannot hold the requested records.
+
+    Offsets and milliseconds, both ends included. A batch that is kept may hold other
+    records too. With `transactions` only committed data is kept: no control batch, nothing of an
+    aborted transaction, nothing from the last stable offset on.
+    """
+
+    offset_min: int = _MIN
+    offset_max: int = _MAX
+    timestamp_min: int = _MIN
+    transactions: Transactions | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether it excludes nothing."""
+        return self == Choice()
+
+    def mask(self, batches: Batches) -> Any:
+        """Return which batches are kept."""
+        header = batches.header
+        kept = (batches.last_offsets >= self.offset_min) & (
+            header["base_offset"] <= self.offset_max
+        )
+        if self.timestamp_min > _MIN:
+            kept &= header["max_timestamp"] >= self.timestamp_min
+        if self.transactions is None:
+            return kept
+        kept &= ~batches.is_control
+        if self.transactions.last_stable is not None:
+            kept &= header["base_offset"] < self.transactions.last_stable
+        for index in np.flatnonzero(kept & batches.is_transactional).tolist():
+            row = header[index]
+            kept[index] = not self.transactions.is_aborted(
+                int(row["producer_id"]), int(row["base_offset"])
+            )
+        return kept
+
+    def has(self, batch: Batch) -> bool:
+        """Whether one batch of any magic is kept."""
+        try:
+            base_offset = batch.base_offset
+        except WireError:
+            return False
+        if not (self.offset_min <= batch.last_offset and base_offset <= self.offset_max):
+            return False
+        # Messages of the first format have no timestamp.
+        if 0 <= batch.max_timestamp < self.timestamp_min:
+            return False
+        if self.transactions is None:
+            return True
+        stable = self.transactions.last_stable
+        if batch.is_control or (stable is not None and base_offset >= stable):
+            return False
+        return not (
+            batch.is_transactional
+            and self.transactions.is_aborted(batch.producer_id, base_offset)
+        )

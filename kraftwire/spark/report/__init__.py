@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from kraftwire.spark.report.folder import Interval
-from kraftwire.spark.report.write import write
+from kraftwire.spark.report.page import write
 
 __all__ = ["Interval", "write"]

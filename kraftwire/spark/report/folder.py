@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_
 from pathlib import Path
@@ -16,11 +16,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from bokeh.models import Range1d
 
 from kraftwire.errors import StorageError
 from kraftwire.spark.tables import TABLES
 
-__all__ = ["Folder", "Interval", "span_of"]
+__all__ = [
+    "ClusterNames",
+    "Context",
+    "Folder",
+    "Interval",
+    "Part",
+    "span_of",
+]
+
+_TABLES = ("raft_timeline", "replica_lag", "groups", "group_lag")
+_LETTERS = 6
 
 _BATCH_ROWS = 131_072
 
@@ -36,6 +47,7 @@ _LASTING = {
     "connections": ("first_time", "last_time"),
     "groups": ("start", "end"),
 }
+
 # Columns that place a row on the time axis: without them there is nothing to draw.
 _NEEDED = {
     "group_lag": ("bucket",),
@@ -43,6 +55,56 @@ _NEEDED = {
     "raft_timeline": ("time_ns",),
     "replica_lag": ("bucket",),
 }
+
+
+class ClusterNames:
+    """The clusters in the tables of a folder."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._all: set[str | None] = set()
+        for name in _TABLES:
+            self._all.update(folder.table(name, ["cluster"])["cluster"].unique().to_pylist())
+
+    @property
+    def are_several(self) -> bool:
+        """Whether there is more than one cluster."""
+        return len(self._all - {None}) > 1
+
+    def after(self, cluster: str | None) -> str:
+        """Return the words after the name of something in a cluster; none if there is only one."""
+        if not self.are_several:
+            return ""
+        return f" in {cluster[:_LETTERS]}…" if cluster else " in an unknown cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Data that all parts share.
+
+    `extent` is the time that the report covers, in nanoseconds since the epoch, and `span`
+    the width of the spans in plots, in seconds; `times` is the x range of every plot over time, so
+    that they move together. If nothing has a time, extent is None.
+    """
+
+    folder: Folder
+    extent: tuple[int, int] | None
+    span: int
+    times: Range1d
+
+
+@dataclass(slots=True)
+class Part:
+    """A part of the report.
+
+    `plots` are bokeh models by name; ``{{name}}`` in `html` is where one goes. `data` are
+    the tables of the plots by the names of their CSV files.
+    """
+
+    id: str
+    title: str
+    html: str = ""
+    plots: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, pa.Table] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from kraftwire.spark.report.part import Context
+from kraftwire.spark.report.folder import Context
 
 __all__ = [
     "COLOURS",

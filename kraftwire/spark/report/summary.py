@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from kraftwire.spark.report.folder import Interval
-from kraftwire.spark.report.part import Context
+from kraftwire.spark.report.folder import Context, Interval
 from kraftwire.spark.report.parts.anomalies import found_anomalies
 from kraftwire.spark.report.parts.lag import largest_lag
 from kraftwire.spark.report.parts.leaders import reigns

@@ -1,24 +1,42 @@
-"""Whether every byte of every file is in exactly one place: the rows of files, and the check."""
+"""Whether every byte of every file is in exactly one place: the rows of files, and the check.
+
+Folders and files that could not even be listed or opened are sources with nothing but a finding.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
+from kraftwire.errors import StorageError
 from kraftwire.spark.captures.files import FileBytes, file_rows, unreadable_file
 from kraftwire.spark.captures.findings import BadBytes
-from kraftwire.spark.captures.sums import FileSums
+from kraftwire.spark.captures.recording import FileSums
 from kraftwire.spark.paths import readable
-from kraftwire.spark.run.inputs import InputFile
+from kraftwire.spark.run.inputs import InputFile, expanded
+from kraftwire.spark.run.manifest import Source
 from kraftwire.spark.run.plan import Planned
 from kraftwire.spark.run.tasks import Done
 
-__all__ = ["capture_rows", "log_rows", "unbalanced", "unreadable_rows"]
+__all__ = [
+    "capture_rows",
+    "log_rows",
+    "outdated",
+    "unbalanced",
+    "unread_rows",
+    "unread_source",
+    "unreadable_rows",
+]
 
 _PLACES = (
     "kafka_bytes", "tls_bytes", "other_bytes", "duplicate_bytes", "header_bytes", "bad_bytes",
 )  # fmt: skip
 
 Row = tuple[str, FileBytes | BadBytes]
+
+_STATE = "unread"
 
 
 def capture_rows(planned: Planned, done: Iterable[Done]) -> Iterator[Row]:
@@ -61,3 +79,30 @@ def unbalanced(file: FileBytes) -> str:
         return ""
     sums = ", ".join(f"{name.removesuffix('_bytes')} {count:,}" for name, count in parts.items())
     return f"{file.file}: {file.size:,} bytes, but {sums} make {total:,}"
+
+
+def unread_source(error: StorageError) -> Source:
+    """Return the source of a folder or file that cannot be read; its path is in the state."""
+    path = os.path.abspath(error.file)
+    name = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
+    return Source(f"unread-{name}", [], state={_STATE: path})
+
+
+def unread_rows(error: StorageError) -> Iterator[tuple[str, BadBytes]]:
+    """Return its row of bad_input; the length is unknown."""
+    path = os.path.abspath(error.file)
+    id = "unreadable-folder" if os.path.isdir(path) else "unreadable-file"
+    problem = readable(error.problem)
+    yield "bad_input", BadBytes(readable(path), 0, 0, "file", id, problem)
+
+
+def outdated(sources: Mapping[str, Source], inputs: Iterable[str], now: Iterable[str]) -> list[str]:
+    """Return the names of such sources under some inputs, except those that are still unread."""
+    tops = {Path(os.path.abspath(path)) for path in expanded(inputs)}
+    found = []
+    for name, source in sources.items():
+        if _STATE in source.state and name not in now:
+            path = Path(source.state[_STATE])
+            if not tops.isdisjoint((path, *path.parents)):
+                found.append(name)
+    return found

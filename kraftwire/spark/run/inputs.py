@@ -13,6 +13,7 @@ from pathlib import Path
 from kraftwire.decode.files import FileKind, open_source
 from kraftwire.decode.files.walk import UnservedFolders, walk
 from kraftwire.errors import StorageError
+from kraftwire.spark.paths import local_path
 
 __all__ = ["InputFile", "expanded", "find_inputs"]
 
@@ -77,7 +78,7 @@ def find_inputs(
 
 def expanded(names: Iterable[str]) -> Iterator[Path]:
     """Expand names and patterns to paths of files and folders."""
-    for name in names:
+    for name in map(local_path, names):
         found = sorted(glob(name, recursive=True)) if not Path(name).exists() else []
         yield from map(Path, found or [name])
 

@@ -1,29 +1,71 @@
 """The manifest of a folder of tables: the inputs that it covers, and the parts of its tables.
 
-Owns the one file that makes parts count: parts that it does not name were left by a killed run. The
-file is replaced as a whole.
+Owns the claim on the folder (one run at a time, and nothing but tables in it) and the one file that
+makes parts count: parts that it does not name were left by a killed run. The file is replaced as a
+whole.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from kraftwire import __version__
 from kraftwire.errors import StorageError, UsageError
+from kraftwire.log.files import LocalFiles
 from kraftwire.spark.run.inputs import InputFile
 
-__all__ = ["DECODER_VERSION", "Manifest", "Part", "Source"]
+__all__ = [
+    "DECODER_VERSION",
+    "Manifest",
+    "Part",
+    "Source",
+    "claimed",
+    "refuse_strangers",
+]
+
+_LOCK = "_manifest/lock"
 
 # The version of the tables' meaning: raised when the same input gives different rows.
 DECODER_VERSION = f"{__version__}/5"
-
 _FOLDER = "_manifest"
 _NAME = "manifest.json"
+
+
+@contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """Claim a folder, so that no other run writes to it; create it if necessary.
+
+    A killed run holds no claim. Raises: UsageError if it is a file, or if another run is using it.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder}: is a file; tables need a folder")
+    path = folder / _LOCK
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        lock = LocalFiles().lock(str(path))
+    except StorageError as error:
+        if isinstance(error.__cause__, BlockingIOError) or error.__cause__ is None:
+            raise UsageError(f"{folder}: another run is using this folder") from error
+        raise
+    try:
+        yield
+    finally:
+        lock.close()
+
+
+def refuse_strangers(folder: Path) -> None:
+    """Raises: UsageError if a folder without a manifest has files that would be taken for tables.
+    """
+    for path in sorted(folder.glob("[!_.]*/*.parquet")):
+        stranger = path.relative_to(folder)
+        problem = f"holds {stranger}, which no run of the pipeline wrote"
+        raise UsageError(f"{folder}: {problem}; use another folder")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,19 @@
-"""The options of a run."""
+"""The options of a run, and its tags as a column: the last one of every table that a run writes.
+
+With tags, tables of several runs can be read with one pattern and told apart, even where rows name
+no file. A constant column costs a few bytes per part.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,12 +23,60 @@ from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.tables import TABLES, matching
 from kraftwire.spark.tables.apis import TYPED_TABLES
 
-__all__ = ["RunOptions", "choose_tables"]
+__all__ = [
+    "TAGS",
+    "RunOptions",
+    "choose_tables",
+    "shared_tags",
+    "spark_tags",
+    "tag_array",
+    "with_tags",
+]
+
+TAGS = "tags"
+_TYPE = pa.map_(pa.string(), pa.string())
+_SPARK_TYPE = "map<string,string>"
 
 _RECORDS = "records"
+
 # These show that every byte is accounted for.
 _ALWAYS = ("bad_input", "files")
 _BASE = frozenset({*CAPTURE_TABLES, _RECORDS, *TYPED_TABLES})
+
+
+def with_tags(schema: pa.Schema) -> pa.Schema:
+    """Return the schema of a table as a run writes it."""
+    return schema.append(pa.field(TAGS, _TYPE))
+
+
+def tag_array(tags: Mapping[str, str], count: int) -> Any:
+    """Return the same tags `count` times; null if there are none."""
+    if not tags:
+        return pa.nulls(count, _TYPE)
+    places = pa.array(np.tile(np.arange(len(tags)), count))
+    offsets = pa.array(np.arange(count + 1, dtype=np.int32) * len(tags))
+    keys, values = pa.array(list(tags)), pa.array(list(tags.values()))
+    return pa.MapArray.from_arrays(offsets, keys.take(places), values.take(places))
+
+
+def spark_tags(tags: Mapping[str, str]) -> Column:
+    """Return the same as a Spark column."""
+    from pyspark.sql import functions as F
+
+    if not tags:
+        return F.lit(None).cast(_SPARK_TYPE)
+    return F.create_map(*(F.lit(word) for entry in tags.items() for word in entry))
+
+
+def shared_tags(every: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Return the tags that all have in common: those of a table made from all inputs."""
+    several = list(every)
+    first = several[0] if several else {}
+    return {
+        key: value
+        for key, value in first.items()
+        if all(each.get(key) == value for each in several)
+    }
 
 
 @dataclass(frozen=True, slots=True)

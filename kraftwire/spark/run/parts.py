@@ -1,24 +1,43 @@
-"""Parquet parts: tasks write them aside, the commit moves them into their tables."""
+"""Parquet parts: tasks write them aside, the commit moves them into their tables.
+
+Owns two more forms of the same: very many small parts of a table made one file for the stages,
+since each stage that reads a table opens all of its parts, and tables as CSV or JSON lines next to
+the Parquet files.
+"""
 
 from __future__ import annotations
 
+import base64
+import csv
+import json
 import os
 import shutil
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from kraftwire.spark.run.manifest import Manifest, Part
-from kraftwire.spark.run.tags import TAGS, tag_array, with_tags
+from kraftwire.spark.run.options import TAGS, tag_array, with_tags
 from kraftwire.spark.tables import find_table
 
 __all__ = [
-    "GROUP_BYTES", "TASKS", "PartWriter", "commit", "fill_up", "parts_of", "remove", "sweep",
-]  # fmt: skip
+    "GROUP_BYTES",
+    "TASKS",
+    "PartWriter",
+    "commit",
+    "export",
+    "fill_up",
+    "merge_small",
+    "parts_of",
+    "remove",
+    "sweep",
+]
 
 TASKS = "_tasks"
 
@@ -28,6 +47,13 @@ _EMPTY = "empty.parquet"
 
 # Rows are collected until they take this much memory, and then written as a row group.
 GROUP_BYTES = 8 * 1024 * 1024
+
+_ASIDE = "merged"
+
+# The fewest parts that are worth merging, and the most bytes: one process copies them in seconds.
+_PARTS_MIN = 24
+_PART_BYTES_MAX = 256 * 1024
+_BYTES_MAX = 256 * 1024 * 1024
 
 
 class PartWriter:
@@ -146,3 +172,83 @@ def sweep(folder: Path, manifest: Manifest) -> None:
     for path in folder.glob(f"*/{_PREFIX}*.parquet"):
         if (path.parent.name, path.name) not in known:
             path.unlink()
+
+
+def merge_small(folder: Path, names: Iterable[str]) -> dict[str, Path]:
+    """Copy the tables among these that are in very many small parts; returns in which folder each
+    of them is as a single file, without its tags.
+    """
+    aside = folder / TASKS / _ASIDE
+    shutil.rmtree(aside, ignore_errors=True)
+    made = {}
+    for name in names:
+        parts = parts_of(folder, name)
+        if _is_worth_it(parts):
+            _merge(parts, aside / name, find_table(name).arrow)
+            made[name] = aside
+    return made
+
+
+def _is_worth_it(parts: Sequence[Path]) -> bool:
+    size = sum(part.stat().st_size for part in parts)
+    return len(parts) >= _PARTS_MIN and size <= min(_BYTES_MAX, len(parts) * _PART_BYTES_MAX)
+
+
+def _merge(parts: Iterable[Path], target: Path, schema: pa.Schema) -> None:
+    """Copy the rows of parts into one file; no more of them are held than a row group has."""
+    target.mkdir(parents=True)
+    waiting: list[Any] = []
+    size = 0
+    with pq.ParquetWriter(target / "all.parquet", schema, compression="zstd") as writer:
+        for part in parts:
+            with pq.ParquetFile(part) as file:
+                waiting.append(file.read(columns=schema.names, use_threads=False))
+            size += waiting[-1].nbytes
+            if size >= GROUP_BYTES:
+                writer.write_table(pa.concat_tables(waiting))
+                waiting, size = [], 0
+        if waiting:
+            writer.write_table(pa.concat_tables(waiting))
+
+
+def export(folder: Path, form: str) -> None:
+    """Write every table of a folder as `<form>/<table>.<form>`; the form is csv or jsonl.
+
+    Bytes are base64, times ISO 8601; in CSV lists and tags are JSON.
+    """
+    target = folder / form
+    target.mkdir(exist_ok=True)
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and any(path.glob("*.parquet")):
+            fresh = target / f"{path.name}.{form}.new"
+            with open(fresh, "w", encoding="utf-8", newline="") as file:
+                _write(ds.dataset(path), file, form)
+            os.replace(fresh, target / f"{path.name}.{form}")
+
+
+def _write(dataset: Any, file: Any, form: str) -> None:
+    names = dataset.schema.names
+    rows = csv.writer(file)
+    if form == "csv":
+        rows.writerow(names)
+    for batch in dataset.to_batches(batch_size=8192):
+        for row in batch.to_pylist(maps_as_pydicts="strict"):
+            if form == "csv":
+                rows.writerow([_cell(row[name]) for name in names])
+            else:
+                file.write(json.dumps(row, default=_plain, ensure_ascii=False) + "\n")
+
+
+def _plain(value: object) -> str:
+    """Convert values that JSON cannot hold."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    raise TypeError(f"JSON cannot hold {type(value).__name__}")
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, list | dict):
+        return json.dumps(value, default=_plain, ensure_ascii=False)
+    return _plain(value) if isinstance(value, datetime | bytes) else value

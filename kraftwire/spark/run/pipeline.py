@@ -17,19 +17,30 @@ from kraftwire.errors import StorageError, UsageError
 from kraftwire.spark.captures.files import FileBytes
 from kraftwire.spark.captures.findings import BadBytes
 from kraftwire.spark.captures.rows import Rows
-from kraftwire.spark.run.claim import claimed, refuse_strangers
-from kraftwire.spark.run.conservation import capture_rows, log_rows, unbalanced, unreadable_rows
+from kraftwire.spark.run.conservation import (
+    capture_rows,
+    log_rows,
+    outdated,
+    unbalanced,
+    unread_rows,
+    unread_source,
+    unreadable_rows,
+)
 from kraftwire.spark.run.incremental import Begun, begun, next_state
 from kraftwire.spark.run.inputs import InputFile, find_inputs
-from kraftwire.spark.run.manifest import Manifest, Part, Source
-from kraftwire.spark.run.options import RunOptions
+from kraftwire.spark.run.manifest import Manifest, Part, Source, claimed, refuse_strangers
+from kraftwire.spark.run.options import RunOptions, shared_tags
 from kraftwire.spark.run.parts import TASKS, PartWriter, commit, fill_up, remove, sweep
-from kraftwire.spark.run.plan import Planned, index_units, plan_captures, plan_logs
+from kraftwire.spark.run.plan import (
+    Planned,
+    index_units,
+    neighbours,
+    plan_captures,
+    plan_logs,
+    source_name,
+)
 from kraftwire.spark.run.runner import Runner
-from kraftwire.spark.run.sources import neighbours, source_name
-from kraftwire.spark.run.tags import shared_tags
 from kraftwire.spark.run.tasks import Done, Job, Unit, Work, decode_unit, index_unit
-from kraftwire.spark.run.unreadable import outdated, unread_rows, unread_source
 from kraftwire.spark.tables import TABLES
 from kraftwire.spark.tail import is_passing
 

@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 from kraftwire.client import Admin
 from kraftwire.client.cluster import is_temporary
 from kraftwire.errors import ApiError
-from kraftwire.spark.quorum import Position, QuorumReader
-from kraftwire.spark.quorum.rows import log_rows, snapshot_rows
+from kraftwire.spark.quorum import Position, QuorumReader, log_rows, snapshot_rows
 from kraftwire.spark.run.manifest import Part, Source
 from kraftwire.spark.run.parts import PartWriter
 from kraftwire.spark.tables import find_table

@@ -19,10 +19,9 @@ from kraftwire.errors import StorageError
 from kraftwire.spark.captures.connection_parts import Part as ConnectionPart
 from kraftwire.spark.captures.connection_parts import decode_part, parts
 from kraftwire.spark.captures.decode import BIN_BYTES
-from kraftwire.spark.captures.index import SHARED, FileIndex, Runs, index_capture
-from kraftwire.spark.captures.recording import Recording, Span
+from kraftwire.spark.captures.packet_index import SHARED, FileIndex, Runs, index_capture
+from kraftwire.spark.captures.recording import FileSums, Recording, Span
 from kraftwire.spark.captures.selection import Selection
-from kraftwire.spark.captures.sums import FileSums
 from kraftwire.spark.captures.tables import Tables
 from kraftwire.spark.paths import readable
 from kraftwire.spark.run.incremental import REST, Read, mark_of, whole_batches
@@ -49,6 +48,12 @@ _DONE = "done"
 
 # The type codes of `array`: I, Q and I.
 _KINDS = (np.uint32, np.uint64, np.uint32)
+
+# Small consecutive units form one task up to this size; each counts for at least a minimum.
+# Every core gets a few tasks anyway.
+_BUNDLE_BYTES = 2 * 1024 * 1024
+_UNIT_BYTES_MIN = 32 * 1024
+_TASKS_PER_CORE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +106,6 @@ class Done:
 
 
 Work = tuple[Job, Unit]
-
-# Small consecutive units form one task up to this size; each counts for at least a minimum.
-# Every core gets a few tasks anyway.
-_BUNDLE_BYTES = 2 * 1024 * 1024
-_UNIT_BYTES_MIN = 32 * 1024
-_TASKS_PER_CORE = 4
 
 
 def bundled(works: Sequence[Work], cores: int) -> Iterator[list[Work]]:

@@ -20,13 +20,13 @@ from kraftwire.spark.captures import BIN_BYTES, CAPTURE_TABLES, Recording, Table
 from kraftwire.spark.captures.connection_parts import CUT_BYTES, Part, decode_part, parts, to_cut
 from kraftwire.spark.captures.connections import may_be_called
 from kraftwire.spark.captures.files import file_rows, unreadable_file
-from kraftwire.spark.captures.index import FileIndex, IndexedConnection, index_capture
+from kraftwire.spark.captures.packet_index import FileIndex, IndexedConnection, index_capture
 from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.paths import readable
 from kraftwire.spark.run.inputs import InputFile, expanded, find_inputs
-from kraftwire.spark.run.sources import capture_chains, capture_families
-from kraftwire.spark.sources.capture_filters import CaptureBounds, capture_bounds
-from kraftwire.spark.sources.log_options import positive, pushes
+from kraftwire.spark.run.plan import capture_chains, capture_families
+from kraftwire.spark.sources.filters import CaptureBounds, capture_bounds
+from kraftwire.spark.sources.options import positive, pushes
 from kraftwire.spark.tables import find_table
 from kraftwire.spark.tables.apis import TYPED_TABLES, typed_table
 

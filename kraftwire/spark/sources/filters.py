@@ -1,4 +1,4 @@
-"""Filters on topics, partitions, offsets and times, as far as they save reading."""
+"""Filters that Spark pushes to the sources, as far as they save reading."""
 
 from __future__ import annotations
 
@@ -17,15 +17,24 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from kraftwire.spark.logs.choice import Choice
-from kraftwire.spark.logs.transactions import Transactions
+from kraftwire.spark.logs.transactions import Choice, Transactions
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
-__all__ = ["Bounds", "bounds_of", "by_column", "listed", "narrowed"]
+__all__ = [
+    "Bounds",
+    "CaptureBounds",
+    "bounds_of",
+    "by_column",
+    "capture_bounds",
+    "listed",
+    "narrowed",
+]
 
 _MIN, _MAX = -(2**63), 2**63 - 1
+
+_NS_PER_US = 1000
 
 
 @dataclass
@@ -109,3 +118,66 @@ def _narrow_times(bounds: Bounds, one: Filter) -> None:
     # A time without a zone is ambiguous.
     if isinstance(value, datetime) and value.tzinfo is not None:
         bounds.timestamp_min = max(bounds.timestamp_min, int(value.timestamp() * 1000) - 1)
+
+
+@dataclass
+class CaptureBounds:
+    """Values that rows may have; None for no limit.
+
+    Units: nanoseconds since the epoch, both ends included.
+    """
+
+    since: int | None = None
+    until: int | None = None
+    apis: frozenset[int] | None = None
+    connections: frozenset[str] | None = None
+
+    def overlaps(self, first: int, last: int) -> bool:
+        """Whether a span of time overlaps the bounds."""
+        is_late = self.until is not None and first > self.until
+        is_early = self.since is not None and last < self.since
+        return not is_late and not is_early
+
+
+def capture_bounds(filters: Iterable[Filter]) -> CaptureBounds:
+    """Return the bounds that all filters together set."""
+    bounds = CaptureBounds()
+    for column, one in by_column(filters):
+        if column in ("time", "time_ns"):
+            _narrow_frames(bounds, one)
+        elif column == "api_key" and (values := _values(one)) is not None:
+            bounds.apis = narrowed(bounds.apis, values)
+        elif column == "connection" and (values := _values(one)) is not None:
+            bounds.connections = narrowed(bounds.connections, values)
+    return bounds
+
+
+def _values(one: Filter) -> frozenset[Any] | None:
+    """Return the values that a filter allows for a column, if it lists them; null never matches."""
+    return None if isinstance(one, EqualNullSafe) and one.value is None else listed(one)
+
+
+def _narrow_frames(bounds: CaptureBounds, one: Filter) -> None:
+    low = isinstance(one, EqualTo | GreaterThan | GreaterThanOrEqual)
+    high = isinstance(one, EqualTo | LessThan | LessThanOrEqual)
+    if not low and not high:
+        return
+    moment = _nanoseconds(one.value)
+    if moment is None:
+        return
+    first, last = moment
+    if low:
+        bounds.since = first if bounds.since is None else max(bounds.since, first)
+    if high:
+        bounds.until = last if bounds.until is None else min(bounds.until, last)
+
+
+def _nanoseconds(value: Any) -> tuple[int, int] | None:
+    """Return the first and last nanosecond of a value; None for an ambiguous time."""
+    if isinstance(value, int):
+        return value, value
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        # Seconds in a double are accurate to about a microsecond.
+        micros = int(value.timestamp()) * 1_000_000 + value.microsecond
+        return micros * _NS_PER_US, micros * _NS_PER_US + _NS_PER_US - 1
+    return None

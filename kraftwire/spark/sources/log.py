@@ -17,20 +17,20 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
-from kraftwire.spark.logs.listing import LogFile, list_files
+from kraftwire.spark.logs.place import LogFile, list_files
 from kraftwire.spark.logs.plan import plan
 from kraftwire.spark.logs.transactions import Transactions, transactions_of
 from kraftwire.spark.sources.filters import Bounds, bounds_of
-from kraftwire.spark.sources.log_options import (
+from kraftwire.spark.sources.log_stream import LogStreamReader
+from kraftwire.spark.sources.options import (
     LOG_TABLES,
     LogRows,
     by_size,
     check_log_options,
+    check_stream_options,
     chosen,
     pushes,
 )
-from kraftwire.spark.sources.log_stream import LogStreamReader
-from kraftwire.spark.sources.stream_options import check_stream_options
 from kraftwire.spark.tables import TABLES
 
 if TYPE_CHECKING:

@@ -19,8 +19,15 @@ from pyspark.sql.streaming.datasource import (
 
 from kraftwire.errors import UsageError
 from kraftwire.spark.logs.plan import plan
-from kraftwire.spark.sources.log_options import LogRows, by_size, chosen, flag
-from kraftwire.spark.sources.stream_options import offsets_max, read_limit, starts_late
+from kraftwire.spark.sources.options import (
+    LogRows,
+    by_size,
+    chosen,
+    flag,
+    offsets_max,
+    read_limit,
+    starts_late,
+)
 from kraftwire.spark.tail import (
     Bound,
     Limits,

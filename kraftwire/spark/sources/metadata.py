@@ -26,13 +26,12 @@ from pyspark.sql.streaming.datasource import (
 from kraftwire.errors import UsageError
 from kraftwire.raft.config import METADATA_TOPIC
 from kraftwire.spark.log_moved_error import LogMovedError
-from kraftwire.spark.quorum.reader import Position, QuorumReader, SnapshotId
-from kraftwire.spark.quorum.rows import log_rows, snapshot_rows
+from kraftwire.spark.quorum import Position, QuorumReader, SnapshotId, log_rows, snapshot_rows
 from kraftwire.spark.sources.filters import Bounds, bounds_of
-from kraftwire.spark.sources.log_options import pushes
-from kraftwire.spark.sources.stream_options import (
+from kraftwire.spark.sources.options import (
     check_stream_options,
     offsets_max,
+    pushes,
     read_limit,
     starts_late,
 )

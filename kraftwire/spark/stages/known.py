@@ -9,8 +9,7 @@ from kraftwire.spark.stages.anomalies import INPUTS as ANOMALY_INPUTS
 from kraftwire.spark.stages.anomalies import anomalies
 from kraftwire.spark.stages.clusters import CLUSTERS, clusters
 from kraftwire.spark.stages.groups import groups
-from kraftwire.spark.stages.lag_of_groups import group_lag
-from kraftwire.spark.stages.lag_of_replicas import replica_lag
+from kraftwire.spark.stages.lag import group_lag, replica_lag
 from kraftwire.spark.stages.partitions import partitions
 from kraftwire.spark.stages.stage import Stage
 from kraftwire.spark.stages.timeline import raft_timeline

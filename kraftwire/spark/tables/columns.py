@@ -1,23 +1,52 @@
-"""What a table is: named columns with a type and a meaning, as Arrow and as Spark see them."""
+"""What a table is: named columns with a type and a meaning, as Arrow and as Spark see them.
+
+Owns the columns that several tables have, and the conversion of values to their cells.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from kraftwire.protocol.error_codes import error_name
+from kraftwire.wire.json_form import uuid_to_text
+
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+from kraftwire.messages import API_NAMES
 
-__all__ = ["ARROW", "Column", "Table"]
+__all__ = [
+    "API",
+    "ARROW",
+    "CLUSTER",
+    "CONNECTION",
+    "EVIDENCE",
+    "TIME",
+    "Column",
+    "Table",
+    "client_of",
+    "ends",
+    "error_text",
+    "error_texts",
+    "evidence",
+    "known",
+    "micros",
+    "partition",
+    "server_of",
+    "uuid_text",
+]
+
+_ZERO = bytes(16)
 
 _TOPIC = pa.struct(
     [("topic", pa.string()), ("topic_id", pa.string()), ("partition", pa.int32())]
 )
+
 _FINDING = pa.struct(
     [
         ("id", pa.string()),
@@ -46,6 +75,49 @@ ARROW: Mapping[str, pa.DataType] = {
     "array<finding>": pa.list_(_FINDING),
     "array<header>": pa.list_(_HEADER),
 }
+
+
+def micros(time_ns: int | None) -> int | None:
+    """Convert a time to the microseconds of Spark's timestamps; None if unknown."""
+    return None if time_ns is None or time_ns < 0 else time_ns // 1000
+
+
+def known(number: int | None) -> int | None:
+    """Return a number that is not negative; None for others, which mean that it is unknown."""
+    return None if number is None or number < 0 else number
+
+
+@lru_cache(maxsize=4096)
+def ends(connection: str) -> tuple[str, str]:
+    """Return client and server of a connection by its name."""
+    client, _, server = connection.partition("-")
+    return client, server
+
+
+def client_of(connection: str) -> str:
+    """Return the client of a connection by its name."""
+    return ends(connection)[0]
+
+
+def server_of(connection: str) -> str:
+    """Return the server of a connection by its name."""
+    return ends(connection)[1]
+
+
+@lru_cache(maxsize=4096)
+def uuid_text(value: bytes | None) -> str | None:
+    """Return a topic id as Kafka prints it; None for none."""
+    return None if value is None or value == _ZERO else uuid_to_text(value)
+
+
+def error_text(code: int) -> str | None:
+    """Return the name of an error; None for no error."""
+    return error_name(code) if code else None
+
+
+def error_texts(codes: list[int]) -> list[str | None]:
+    """Return the names of errors."""
+    return [error_text(code) for code in codes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +169,49 @@ class Table:
             yield values if convert is None else [
                 None if value is None else convert(value) for value in values
             ]
+
+
+def evidence(of: str = "") -> tuple[Column, Column]:
+    """Return the columns that say where a row comes from: what `of` names in a row knows it."""
+    return (
+        Column("file", "string", "path of the input file", f"{of}file"),
+        Column("position", "bigint", "byte position in the file, unpacked", f"{of}position"),
+    )
+
+
+def partition(of: str = "") -> tuple[Column, Column, Column]:
+    """Return the columns about a partition: what `of` names in a row knows it."""
+    return (
+        Column("topic", "string", "name of the topic, where known", f"{of}topic"),
+        Column(
+            "topic_id", "string", "id of the topic, url-safe base64, where known", f"{of}topic_id"
+        ),
+        Column("partition", "int", "number of the partition", f"{of}partition"),
+    )
+
+
+# Of rows about a frame.
+EVIDENCE = evidence("frame.")
+TIME = (
+    Column("time", "timestamp", "time of the last packet", "frame.time_ns", micros),
+    Column("time_ns", "bigint", "the same, nanoseconds since the epoch", "frame.time_ns"),
+)
+CONNECTION = Column("connection", "string", "client:port-server:port", "frame.connection")
+API = {
+    column.name: column
+    for column in (
+        Column("api_key", "smallint", "number of the API", "frame.api_key"),
+        Column("api_name", "string", "name of the API", "frame.api_key", API_NAMES.get),
+        Column("api_version", "smallint", "version of the request", "frame.api_version"),
+        Column("correlation_id", "int", "correlation id", "frame.correlation_id"),
+        Column(
+            "client_id",
+            "string",
+            "client id of the request",
+            "frame.request",
+            attrgetter("client_id"),
+        ),
+    )
+}
+
+CLUSTER = Column("cluster", "string", "cluster id, null if unknown")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kraftwire.spark.tables.columns import Column, Table
-from kraftwire.spark.tables.shared_columns import CLUSTER, EVIDENCE, partition
+from kraftwire.spark.tables.columns import CLUSTER, EVIDENCE, Column, Table, partition
 
 __all__ = [
     "ANOMALIES",

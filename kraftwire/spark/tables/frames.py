@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from operator import attrgetter, itemgetter
 
-from kraftwire.spark.tables.cells import client_of, error_text, error_texts, micros, server_of
-from kraftwire.spark.tables.columns import Column, Table
-from kraftwire.spark.tables.shared_columns import (
+from kraftwire.spark.tables.columns import (
     API,
     CONNECTION,
     EVIDENCE,
     TIME,
+    Column,
+    Table,
+    client_of,
+    error_text,
+    error_texts,
     evidence,
+    micros,
     partition,
+    server_of,
 )
 
 __all__ = [

@@ -18,6 +18,7 @@ from kraftwire.spark.tables.derived import (
     RAFT_TIMELINE,
     REPLICA_LAG,
 )
+from kraftwire.spark.tables.files import BAD_INPUT, BATCHES, FILES, METADATA_RECORDS, RECORDS
 from kraftwire.spark.tables.frames import (
     CONNECTIONS,
     EXCHANGES,
@@ -27,8 +28,6 @@ from kraftwire.spark.tables.frames import (
     QUORUM_OBSERVATIONS,
     RAFT_EXCHANGES,
 )
-from kraftwire.spark.tables.inputs import BAD_INPUT, FILES
-from kraftwire.spark.tables.records import BATCHES, METADATA_RECORDS, RECORDS
 
 __all__ = ["ALL", "TABLES", "AnyTable", "find_table", "matching"]
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from kraftwire.spark.tail.folders import find_folders, is_passing
-from kraftwire.spark.tail.growth import Bound, LogStartMovedError
+from kraftwire.spark.tail.growth import Bound, LogStartMovedError, Stretch, verify
 from kraftwire.spark.tail.marks import Mark, check
 from kraftwire.spark.tail.offsets import Limits, Offset, between, bounds_of, end_of, following
-from kraftwire.spark.tail.stretches import Stretch, verify
 
 __all__ = [
     "Bound",

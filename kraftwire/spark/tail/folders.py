@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kraftwire.decode.files.kinds import is_unserved, parse_file_name
 from kraftwire.errors import UsageError
+from kraftwire.spark.paths import local_path
 
 __all__ = ["find_folders", "is_passing", "snapshot_key", "snapshots"]
 
@@ -21,7 +22,7 @@ def find_folders(paths: Iterable[str]) -> list[Path]:
     Raises: UsageError for a path that does not exist or is a file. A pattern may match nothing yet.
     """
     found: dict[Path, None] = {}
-    for text in paths:
+    for text in map(local_path, paths):
         named = [Path(text)] if Path(text).exists() else sorted(map(Path, glob.glob(text)))
         if not named and not _PATTERN & set(text):
             raise UsageError(f"no such folder: {text}")

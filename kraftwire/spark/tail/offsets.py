@@ -17,13 +17,15 @@ from kraftwire.spark.tail.growth import (
     Bound,
     Growth,
     LogStartMovedError,
+    Stretch,
     advance,
     bound_of,
     last_mark,
+    of_snapshot,
     segments,
+    stretches,
 )
 from kraftwire.spark.tail.marks import Mark
-from kraftwire.spark.tail.stretches import Stretch, of_snapshot, stretches
 
 __all__ = ["Limits", "Offset", "between", "bounds_of", "end_of", "following"]
 

@@ -10,7 +10,8 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="needs the extra spark")
 
-from kraftwire.spark.captures import decode_tables, typed
+from kraftwire.spark.captures import decode_tables
+from kraftwire.spark.captures import rows as typed
 from kraftwire.spark.tables.apis import TYPED_TABLES, typed_table
 from tests.support.captures import GOLDEN, decode, golden
 

@@ -38,7 +38,7 @@ print(json.dumps(grown))
 _READERS = {
     "kafka-log": """
 import pyarrow as pa
-from kraftwire.spark.sources.log_options import LogRows
+from kraftwire.spark.sources.options import LogRows
 from kraftwire.spark.tables import TABLES
 source = LogRows({"path": "x"}, TABLES["records"].spark)
 def read(path):

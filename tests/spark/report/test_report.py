@@ -180,8 +180,8 @@ def test_the_command_prints_the_path(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_memory_does_not_grow_with_clients_of_one_name(tmp_path: Path) -> None:
     """Latencies are counted in buckets: a thousand different ones are a few dozen numbers."""
     from kraftwire.spark.report.folder import Folder
+    from kraftwire.spark.report.page import _context
     from kraftwire.spark.report.parts.traffic import read_traffic
-    from kraftwire.spark.report.write import _context
 
     rows = [
         {

@@ -12,13 +12,13 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from kraftwire.errors import UsageError
 from kraftwire.spark.run import InProcess, RunOptions, run
-from kraftwire.spark.run.claim import claimed
+from kraftwire.spark.run.manifest import claimed
 from tests.spark.run.folders import captures
 
 _HOLDER = """
 import sys
 from pathlib import Path
-from kraftwire.spark.run.claim import claimed
+from kraftwire.spark.run.manifest import claimed
 with claimed(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -14,11 +14,11 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kraftwire.spark.run import InProcess, RunOptions, merged, run
+from kraftwire.spark.run import InProcess, RunOptions, run
 from kraftwire.spark.run import derive as derived
+from kraftwire.spark.run import parts as merged
 from kraftwire.spark.run.derive import derive
-from kraftwire.spark.run.merged import merge_small
-from kraftwire.spark.run.parts import PartWriter, commit
+from kraftwire.spark.run.parts import PartWriter, commit, merge_small
 from kraftwire.spark.tables import find_table
 from tests.spark.run.folders import captures, rows_of
 

@@ -14,7 +14,7 @@ from kraftwire.spark.captures import index_capture
 from kraftwire.spark.run import InProcess, Outcome, RunOptions, pipeline, run
 from kraftwire.spark.run import manifest as manifests
 from kraftwire.spark.run import parts as parts_of
-from kraftwire.spark.run.sources import capture_chains
+from kraftwire.spark.run.plan import capture_chains
 from tests.spark.run.folders import captures, rotated, rows_of, tables_of
 
 

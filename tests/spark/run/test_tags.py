@@ -13,8 +13,9 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 import pyarrow as pa
 
-from kraftwire.spark.run import InProcess, OnSpark, RunOptions, export, run
-from kraftwire.spark.run.tags import shared_tags, tag_array
+from kraftwire.spark.run import InProcess, OnSpark, RunOptions, run
+from kraftwire.spark.run.options import shared_tags, tag_array
+from kraftwire.spark.run.parts import export
 from tests.spark.run.folders import captures, rows_of
 
 NAMES = ("exchanges", "raft_timeline", "vote_request", "share_fetch_request")
@@ -92,7 +93,7 @@ def test_exports_have_tags_as_objects(tmp_path: Path) -> None:
     options = RunOptions(tmp_path / "out", tags=(("day", "1"),), tables=("connections",))
     run([str(source)], options, InProcess(), tell=_quiet)
     for form in ("csv", "jsonl"):
-        export.export(tmp_path / "out", form)
+        export(tmp_path / "out", form)
     with open(tmp_path / "out/csv/connections.csv", newline="", encoding="utf-8") as file:
         assert {row["tags"] for row in csv.DictReader(file)} == {'{"day": "1"}'}
     lines = (tmp_path / "out/jsonl/connections.jsonl").read_text(encoding="utf-8").splitlines()

@@ -24,9 +24,7 @@ from kraftwire.messages.incremental_alter_configs_request import (
 from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.spark.tables import TABLES, find_table, matching
-from kraftwire.spark.tables.apis import TYPED_TABLES, typed_table
-from kraftwire.spark.tables.apis.arrays import message_array
-from kraftwire.spark.tables.apis.types import column_name
+from kraftwire.spark.tables.apis import TYPED_TABLES, column_name, message_array, typed_table
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.message import Message
 from tests.support.random_messages import random_message

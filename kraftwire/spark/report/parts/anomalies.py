@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftwire.spark.report.clusters import ClusterNames
-from kraftwire.spark.report.part import Context, Part
+from kraftwire.spark.report.folder import ClusterNames, Context, Part
 from kraftwire.spark.report.words import clip, clock, duration, evidence, link, table, text
 
 __all__ = ["anomalies_part", "found_anomalies"]

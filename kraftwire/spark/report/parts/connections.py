@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from kraftwire.spark.report.part import Context, Part
+from kraftwire.spark.report.folder import Context, Part
 from kraftwire.spark.report.plots import COLOURS, spans, time_figure
 from kraftwire.spark.report.words import (
     clip,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftwire.spark.report.clusters import ClusterNames
-from kraftwire.spark.report.part import Context, Part
+from kraftwire.spark.report.folder import ClusterNames, Context, Part
 from kraftwire.spark.report.parts.lag import group_multiples
 from kraftwire.spark.report.plots import COLOURS, spans, time_figure
 from kraftwire.spark.report.words import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftwire.spark.report.part import Context, Part
+from kraftwire.spark.report.folder import Context, Part
 from kraftwire.spark.report.words import clip, count, evidence, link, plural, size, table, text
 from kraftwire.spark.run.manifest import DECODER_VERSION
 from kraftwire.spark.tables import TABLES

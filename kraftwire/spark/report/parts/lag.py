@@ -7,8 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftwire.spark.report.clusters import ClusterNames
-from kraftwire.spark.report.part import Context, Part
+from kraftwire.spark.report.folder import ClusterNames, Context, Part
 from kraftwire.spark.report.plots import COLOURS, line_plot, short_numbers, time_figure
 from kraftwire.spark.report.words import clip, count, link, text
 

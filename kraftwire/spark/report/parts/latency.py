@@ -7,7 +7,7 @@ from collections import defaultdict
 import pyarrow as pa
 from bokeh.models import ColumnDataSource, CustomJSTickFormatter, HoverTool
 
-from kraftwire.spark.report.part import Part
+from kraftwire.spark.report.folder import Part
 from kraftwire.spark.report.parts.traffic import Latencies, Traffic
 from kraftwire.spark.report.plots import COLOURS, value_figure
 from kraftwire.spark.report.words import clip, count, duration, link, table, text

@@ -8,9 +8,7 @@ from typing import Any
 import pyarrow as pa
 from bokeh.models import HoverTool
 
-from kraftwire.spark.report.clusters import ClusterNames
-from kraftwire.spark.report.folder import Folder, Interval
-from kraftwire.spark.report.part import Context, Part
+from kraftwire.spark.report.folder import ClusterNames, Context, Folder, Interval, Part
 from kraftwire.spark.report.plots import COLOURS, GAP, LEFT, spans, time_figure
 from kraftwire.spark.report.words import clock, duration, evidence, link, plural, table, text
 

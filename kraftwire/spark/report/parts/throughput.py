@@ -6,7 +6,7 @@ from collections import Counter
 
 import pyarrow as pa
 
-from kraftwire.spark.report.part import Context, Part
+from kraftwire.spark.report.folder import Context, Part
 from kraftwire.spark.report.parts.traffic import Traffic
 from kraftwire.spark.report.plots import COLOURS, LEFT, line_plot, short_numbers, time_figure
 from kraftwire.spark.report.words import count, key, link, table, text

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftwire.spark.report.part import Context
+from kraftwire.spark.report.folder import Context
 
 __all__ = ["Latencies", "Traffic", "read_traffic"]
 

@@ -1,4 +1,4 @@
-"""The options that the batch reader and the stream reader of `kafka-log` share."""
+"""Options of the sources of logs, named as those of Spark's own Kafka source where it has them."""
 
 from __future__ import annotations
 
@@ -6,25 +6,63 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
 from kraftwire.errors import UsageError
-from kraftwire.spark.logs.choice import Choice
 from kraftwire.spark.logs.decode import LogOptions, decode_pieces
 from kraftwire.spark.logs.plan import SPLIT_BYTES
+from kraftwire.spark.logs.transactions import Choice
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 __all__ = [
-    "LOG_TABLES", "LogRows", "by_size", "check_log_options", "chosen", "flag", "positive", "pushes",
-]  # fmt: skip
+    "LOG_TABLES",
+    "LogRows",
+    "by_size",
+    "check_log_options",
+    "check_stream_options",
+    "chosen",
+    "flag",
+    "offsets_max",
+    "positive",
+    "pushes",
+    "read_limit",
+    "starts_late",
+]
+
+_STARTS = ("earliest", "latest")
 
 LOG_TABLES = ("records", "batches", "metadata_records", "bad_input", "files")
 
 # Rows of one Arrow batch: the JVM holds a whole batch, ideally in the processor's cache.
 _ROWS = 8192
-
 _Item = TypeVar("_Item")
+
+
+def check_stream_options(options: Any) -> None:
+    """Refuse wrong options early: Spark hides errors that are raised when a stream starts.
+
+    Raises: UsageError.
+    """
+    starts_late(options)
+    offsets_max(options)
+
+
+def starts_late(options: Any) -> bool:
+    """Whether `startingOffsets` is ``latest``. Raises: UsageError."""
+    return chosen(options, "startingOffsets", _STARTS) == "latest"
+
+
+def offsets_max(options: Any) -> int | None:
+    """Return `maxOffsetsPerTrigger`, None for no limit. Raises: UsageError."""
+    name = "maxOffsetsPerTrigger"
+    return None if options.get(name) is None else positive(options, name, 1)
+
+
+def read_limit(offsets: int | None) -> ReadLimit:
+    """Convert the limit to Spark's."""
+    return ReadAllAvailable() if offsets is None else ReadMaxRows(offsets)
 
 
 class LogRows:

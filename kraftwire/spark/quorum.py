@@ -1,17 +1,31 @@
 """Reads a quorum's metadata log: finds the leader, fetches up to the high watermark, FetchSnapshot.
 
+Owns the connection to one controller, without an event loop, and the rows of `metadata_records`. A
+live log has no file: `file` is the topic partition, or the name of the snapshot, and `position`
+null, or the batch's place in the snapshot. A record that fits no schema is a row too, of type
+``undecoded`` with the reason as its data: a stream must not lose records silently.
+
+The leader does not track these Fetches, as they do not come from a replica. It returns records
+beyond the high watermark, so uncommitted ones are cut off here. Every Fetch states the epoch of the
+record before its offset; a leader whose log differs reports that, and reading stops with an error.
+
 Source: R-FET-7, R-FET-12; KIP-595, KIP-630.
 """
 
 from __future__ import annotations
 
+import json
+import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
+
+import numpy as np
+import pyarrow as pa
 
 from kraftwire.client import Admin
-from kraftwire.client.addresses import Address
+from kraftwire.client.addresses import Address, address_text
 from kraftwire.client.cluster import is_temporary, refusal
 from kraftwire.errors import ApiError, WireError
 from kraftwire.messages import fetch_request, fetch_snapshot_request
@@ -20,19 +34,39 @@ from kraftwire.messages.fetch_response import FetchResponse, PartitionData
 from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.session import ClientSession
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.records.json_form import decode_record
 from kraftwire.records.reader import Batch, read_batches
+from kraftwire.records.record import Record
 from kraftwire.spark.log_moved_error import LogMovedError
-from kraftwire.spark.quorum.connection import Connection
+from kraftwire.spark.logs.meaning import data_of
+from kraftwire.spark.logs.rows import timestamps
+from kraftwire.spark.tables import TABLES
+from kraftwire.wire.json_form import uuid_to_text
+from kraftwire.wire.message import Message
 
-__all__ = ["Fetched", "Position", "QuorumReader", "SnapshotId"]
+__all__ = [
+    "Connection",
+    "Fetched",
+    "Position",
+    "QuorumReader",
+    "SnapshotId",
+    "log_rows",
+    "snapshot_rows",
+]
 
+_READ_BYTES = 256 * 1024
+
+_SCHEMA = TABLES["metadata_records"].arrow
+_ROWS_MAX = 10_000
+_Row = tuple[int, int, int, str, int | None, str, int | None]
 _Result = TypeVar("_Result")
-
 _FETCH_BYTES = 8 * 1024 * 1024
 _SNAPSHOT_BYTES = 4 * 1024 * 1024
 _TIMEOUT_S = 10.0
 _PAUSE_S = 0.2
+
 # How long a quorum may be without a leader.
 PATIENCE_S = 60.0
 
@@ -47,6 +81,134 @@ _MOVED = frozenset(
         ErrorCode.UNSUPPORTED_VERSION,
     }
 )
+
+
+class Connection:
+    """A blocking connection that first negotiates its versions.
+
+    Units: seconds. Order: `close` at the end, or ``with``. Raises: ApiError NETWORK_EXCEPTION or
+    REQUEST_TIMED_OUT, after which the connection is unusable; WireError for responses that cannot
+    be read.
+    """
+
+    def __init__(self, address: Address, *, client_id: str, timeout_s: float) -> None:
+        self._address = address
+        self._session = ClientSession(client_id)
+        try:
+            self._socket = socket.create_connection(address, timeout_s)
+        except (OSError, UnicodeError) as error:
+            raise self._lost(error) from error
+        try:
+            self._send(self._session.open())
+            while not self._session.is_ready:
+                self._session.receive(self._read())
+                self._send(self._session.take_output())
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+    def request(self, message: Message) -> Message:
+        """Send a request and wait for its response; the caller handles error codes in it."""
+        correlation_id, data = self._session.request(message)
+        self._send(data)
+        while True:
+            for found_id, answer in self._session.receive(self._read()):
+                if isinstance(answer, WireError):
+                    raise answer
+                if found_id != correlation_id:
+                    raise WireError("a response out of order", message=answer.NAME)
+                return answer
+
+    def _send(self, data: bytes) -> None:
+        try:
+            self._socket.sendall(data)
+        except OSError as error:
+            raise self._lost(error) from error
+
+    def _read(self) -> bytes:
+        try:
+            data = self._socket.recv(_READ_BYTES)
+        except OSError as error:
+            raise self._lost(error) from error
+        if not data:
+            raise self._lost("the node closed the connection")
+        return data
+
+    def _lost(self, reason: object) -> ApiError:
+        is_late = isinstance(reason, TimeoutError)
+        code = ErrorCode.REQUEST_TIMED_OUT if is_late else ErrorCode.NETWORK_EXCEPTION
+        return ApiError(code, f"{address_text(self._address)}: {reason}")
+
+
+def log_rows(reader: QuorumReader, start: Position, end: Position) -> Iterator[Any]:
+    """Yield tables of the records from `start` up to `end`."""
+    rows: list[_Row] = []
+    for _, batch in reader.batches(start, end):
+        rows += [
+            row
+            for row in _batch_rows(batch, None)
+            if start.next_offset <= row[0] < end.next_offset
+        ]
+        if len(rows) >= _ROWS_MAX:
+            yield _table(rows, f"{METADATA_TOPIC}-0")
+            rows = []
+    if rows:
+        yield _table(rows, f"{METADATA_TOPIC}-0")
+
+
+def snapshot_rows(reader: QuorumReader, id: SnapshotId) -> Iterator[Any]:
+    """Yield tables of the records of a snapshot."""
+    data = reader.snapshot(id)
+    for batch in read_batches(data):
+        batch.ensure_valid()
+        yield _table(list(_batch_rows(batch, batch.position)), id.file_name)
+
+
+def _batch_rows(batch: Batch, position: int | None) -> Iterator[_Row]:
+    for record in batch.iter_records():
+        kind, version, data = _meaning(record, is_control=batch.is_control)
+        epoch = batch.partition_leader_epoch
+        yield record.offset, epoch, record.timestamp, kind, version, data, position
+
+
+def _meaning(record: Record, *, is_control: bool) -> tuple[str, int | None, str]:
+    try:
+        decoded = decode_record(record, "metadata", is_control=is_control)
+    except WireError as error:
+        return "undecoded", None, json.dumps({"error": str(error)})
+    assert decoded is not None
+    return decoded.type, decoded.version, data_of(decoded)
+
+
+def _table(rows: list[_Row], file: str) -> Any:
+    offsets, epochs, times, kinds, versions, data, positions = (
+        zip(*rows, strict=True) if rows else ((),) * 7
+    )
+    count = len(rows)
+    columns = {
+        "file": [file] * count,
+        "position": positions,
+        "topic": [METADATA_TOPIC] * count,
+        "topic_id": [uuid_to_text(METADATA_TOPIC_ID)] * count,
+        "partition": [0] * count,
+        "offset": offsets,
+        "epoch": epochs,
+        "time": timestamps(np.array(times, np.int64)),
+        "type": kinds,
+        "version": versions,
+        "data": data,
+    }
+    return pa.table([pa.array(columns[each.name], each.type) for each in _SCHEMA], _SCHEMA)
 
 
 class Position(NamedTuple):

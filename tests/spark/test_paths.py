@@ -1,0 +1,41 @@
+"""What names an input: paths, and the URIs that every source of Spark takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraftwire.errors import UsageError
+from kraftwire.spark.paths import local_path
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("logs/a-0", "logs/a-0"),
+        ("/logs/a-0", "/logs/a-0"),
+        ("file:/logs/a-0", "/logs/a-0"),
+        ("file:///logs/a-0", "/logs/a-0"),
+        ("FILE:///logs/a%20b-0", "/logs/a b-0"),
+        ("c:logs", "c:logs"),
+    ],
+)
+def test_uris_of_files_are_their_paths(text: str, path: str) -> None:
+    """Programs build them from Java's paths."""
+    assert local_path(text) == path
+
+
+def test_a_file_that_is_there_is_no_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names may have colons."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s3a:").mkdir()
+    (tmp_path / "s3a:" / "x").touch()
+    assert local_path("s3a:/x") == "s3a:/x"
+
+
+@pytest.mark.parametrize("text", ["s3a://bucket/logs", "hdfs:///logs", "abfss://c@a/logs"])
+def test_other_file_systems_are_refused_with_what_to_do(text: str) -> None:
+    """In one sentence."""
+    with pytest.raises(UsageError, match=r"mount .*:// as a folder, or copy"):
+        local_path(text)
