@@ -19,6 +19,7 @@ from bokeh.resources import Resources
 
 from kraftwire import __version__
 from kraftwire.errors import StorageError
+from kraftwire.printable import spreadsheet_cell
 from kraftwire.spark.report.folder import Context, Folder, Interval, Part, span_of
 from kraftwire.spark.report.parts.anomalies import anomalies_part
 from kraftwire.spark.report.parts.connections import connections_part
@@ -76,6 +77,8 @@ _SHELL = """<!DOCTYPE html>
 _MS = 1_000_000
 _SECOND_NS = 1_000_000_000
 _OVERVIEW = "overview"
+# The page may hold payloads and names: it is for its owner to read and to pass on.
+_OWN_FILE = 0o600
 
 
 def page(
@@ -228,17 +231,26 @@ def _write_data(folder: Path, parts: list[Part]) -> None:
 
 
 def _flat(table: pa.Table) -> pa.Table:
-    """Return a table without lists and bytes, which CSV lacks; only evidence has any."""
+    """Return a table as CSV holds it: without lists and bytes, of which only evidence has any, and
+    with texts that no spreadsheet takes for formulas.
+    """
     keep = [
         field.name
         for field in table.schema
         if not (pa.types.is_nested(field.type) or pa.types.is_binary(field.type))
     ]
-    return table.select(keep)
+    flat = table.select(keep)
+    for at, field in enumerate(flat.schema):
+        if pa.types.is_string(field.type):
+            cells = [None if each is None else spreadsheet_cell(each) for each in
+                     flat.column(at).to_pylist()]
+            flat = flat.set_column(at, field, pa.array(cells, field.type))
+    return flat
 
 
 def _save(path: Path, html: str) -> Path:
     aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside.touch(_OWN_FILE)
     aside.write_text(html, encoding="utf-8")
     aside.replace(path)
     return path

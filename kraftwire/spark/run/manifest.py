@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 _LOCK = "_manifest/lock"
+_OWN_FOLDER = 0o700
 
 # The version of the tables' meaning: raised when the same input gives different rows.
 DECODER_VERSION = f"{__version__}/5"
@@ -46,6 +47,9 @@ def claimed(folder: Path) -> Iterator[None]:
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder}: is a file; tables need a folder")
     path = folder / _LOCK
+    if not folder.exists():
+        # Tables may hold payloads and names, which are no business of the machine's other users.
+        folder.mkdir(_OWN_FOLDER, parents=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         lock = LocalFiles().lock(str(path))

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from kraftwire.printable import spreadsheet_cell
 from kraftwire.spark.run.manifest import Manifest, Part
 from kraftwire.spark.run.options import TAGS, tag_array, with_tags
 from kraftwire.spark.tables import find_table
@@ -249,6 +250,9 @@ def _plain(value: object) -> str:
 
 
 def _cell(value: object) -> object:
+    """Return a cell of CSV; texts are such that no spreadsheet takes them for formulas."""
     if isinstance(value, list | dict):
-        return json.dumps(value, default=_plain, ensure_ascii=False)
-    return _plain(value) if isinstance(value, datetime | bytes) else value
+        value = json.dumps(value, default=_plain, ensure_ascii=False)
+    elif isinstance(value, datetime | bytes):
+        return _plain(value)
+    return spreadsheet_cell(value) if isinstance(value, str) else value
