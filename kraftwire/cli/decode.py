@@ -12,6 +12,7 @@ import click
 from kraftwire import messages
 from kraftwire.cli.decoding import (
     CONTEXT,
+    GroupedCommand,
     Reading,
     input_options,
     is_coloured,
@@ -61,7 +62,7 @@ _RAW = ("hex", "frames")
 _USUAL_COLUMNS = tuple(name for name in COLUMNS if name != "client")
 
 
-@click.command(context_settings=CONTEXT)
+@click.command(cls=GroupedCommand, context_settings=CONTEXT)
 @click.option("--format", "output_format", type=click.Choice(["line", "jsonl"]),
               help="A line per exchange (default), or a JSON object per frame.")
 @click.option("--json", "as_json", is_flag=True, help="Short for --format jsonl.")

@@ -58,6 +58,23 @@ MakeSink = Callable[[Settings, Any], Sink]
 F = TypeVar("F", bound=Callable[..., Any])
 Decorator = Callable[[F], F]
 CONTEXT = {"help_option_names": ["-h", "--help"]}
+# A client without a name has an empty client id, or none.
+_MAY_BE_EMPTY = ("client_id",)
+
+# Heading -> the options below it; all others stand last.
+_GROUPS: dict[str, tuple[str, ...]] = {
+    "Output": (
+        "output_format", "as_json", "verbose", "with_bytes", "columns", "time_form", "records",
+        "template", "raw", "show_secrets", "quiet",
+    ),
+    "Filters": (
+        "api", "api_version", "client_id", "connection", "topic", "partition", "group", "error",
+        "min_latency_ms", "since", "until",
+    ),
+    "Log files": ("offset", "key", "family", "follow"),
+    "Captures": ("keylog", "is_merging", "jobs"),
+    "Raw frames": ("kind", "is_response", "version"),
+}  # fmt: skip
 _REPEATABLE = "Repeatable, comma lists; !VALUE or ^VALUE excludes."
 
 secrets_option: Decorator[Any] = click.option(
@@ -301,9 +318,28 @@ def is_coloured() -> bool:
     return sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
+class GroupedCommand(click.Command):
+    """A command that lists its options by what they are for."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a section for each group that has options."""
+        groups: dict[str, list[tuple[str, str]]] = {name: [] for name in (*_GROUPS, "Options")}
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx)
+            if record is not None and isinstance(option, click.Option):
+                names = [name for name, members in _GROUPS.items() if option.name in members]
+                groups[names[0] if names else "Options"].append(record)
+        for name, rows in groups.items():
+            if rows:
+                with formatter.section(name):
+                    formatter.write_dl(rows)
+
+
 def listed(context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> Any:  # noqa: ARG001
     """Return the values of a repeatable option that accepts comma-separated lists."""
     parts = tuple(part.strip() for each in value for part in each.split(",") if part.strip())
+    if option.name in _MAY_BE_EMPTY and "" in value:
+        return (*parts, "")
     if value and not parts:
         raise UsageError(f"{option.opts[-1]} names nothing")
     return parts
@@ -328,7 +364,7 @@ input_options: Decorator[Any] = _all_of(
     click.argument("inputs", nargs=-1, required=True, metavar="FILE..."),
     _filter("--api", "NAME", "API by name or key, such as Fetch, *Group*, 52. " + _REPEATABLE),
     _filter("--api-version", "N", "API version, or a range such as 3-5 or 12+."),
-    _filter("--client-id", "ID", "Client id of the request; * and ? are wildcards."),
+    _filter("--client-id", "ID", "Client id of the request; * and ? are wildcards, '' is none."),
     _filter("--connection", "END", "Host, host:port, :port or client:port-server:port."),
     _filter("--topic", "NAME", "Topic named in the body, also by its id."),
     _filter("--partition", "N", "Partition, of the topic if --topic is given."),
@@ -351,11 +387,11 @@ input_options: Decorator[Any] = _all_of(
 )  # fmt: skip
 
 log_file_options: Decorator[Any] = _all_of(
-    _filter("--offset", "N", "Log files: offsets, or a range such as 3-5 or 12+."),
-    _filter("--key", "TEXT", "Log files: keys of records; * and ? are wildcards."),
+    _filter("--offset", "N", "Offsets, or a range such as 3-5 or 12+."),
+    _filter("--key", "TEXT", "Keys of records; * and ? are wildcards."),
     click.option(
         "--family", type=click.Choice([*FAMILIES.values(), "none"]),
-        help="Log files: which of Kafka's own records, if the folder's name does not say.",
+        help="Which of Kafka's own records, if the folder's name does not say.",
     ),
 )  # fmt: skip
 

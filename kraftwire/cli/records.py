@@ -8,6 +8,7 @@ import click
 
 from kraftwire.cli.decoding import (
     CONTEXT,
+    GroupedCommand,
     input_options,
     log_file_options,
     quiet_option,
@@ -21,7 +22,7 @@ from kraftwire.decode.sinks import Sink
 from kraftwire.errors import UsageError
 
 
-@click.command(context_settings=CONTEXT)
+@click.command(cls=GroupedCommand, context_settings=CONTEXT)
 @click.option("--json", "as_json", is_flag=True, help="A JSON object per record.")
 @click.option("--template", metavar="TEXT",
               help="Format as of kcat's -f: %t %p %o %T %k %s %h, %K %S sizes, \\n \\t.")

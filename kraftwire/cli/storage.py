@@ -46,7 +46,7 @@ def storage() -> None:
       kraftwire storage random-uuid
       kraftwire storage format --cluster-id ID --config server.properties
       kraftwire storage info --config server.properties
-      kraftwire storage recover --config node1.properties --config node2.properties
+      kraftwire storage recover -c node1.properties -c node2.properties
     """
 
 

@@ -8,6 +8,7 @@ import click
 
 from kraftwire.cli.decoding import (
     CONTEXT,
+    GroupedCommand,
     input_options,
     log_file_options,
     quiet_option,
@@ -35,7 +36,7 @@ def story() -> None:
     """
 
 
-@story.command(context_settings=CONTEXT)
+@story.command(cls=GroupedCommand, context_settings=CONTEXT)
 @_json_option
 @input_options
 @log_file_options
@@ -54,7 +55,7 @@ def raft(as_json: bool, **options: Any) -> int:
     return show(reading(options), lambda _, stream: writer(stream, **hidden))
 
 
-@story.command(context_settings=CONTEXT)
+@story.command(cls=GroupedCommand, context_settings=CONTEXT)
 @_json_option
 @input_options
 @log_file_options
@@ -73,7 +74,7 @@ def groups(as_json: bool, **options: Any) -> int:
     )
 
 
-@story.command(context_settings=CONTEXT)
+@story.command(cls=GroupedCommand, context_settings=CONTEXT)
 @_json_option
 @input_options
 @quiet_option
@@ -93,7 +94,7 @@ def transactions(as_json: bool, **options: Any) -> int:
     )
 
 
-@story.command(context_settings=CONTEXT)
+@story.command(cls=GroupedCommand, context_settings=CONTEXT)
 @_json_option
 @input_options
 @secrets_option
