@@ -131,5 +131,5 @@ def _unknown(source: ByteSource) -> str:
         return "a tar archive: unpack it, and decode the files in it"
     if source.size == 0:
         return "empty"
-    known = way_out(bytes(source.read(0, _HEAD_BYTES)))
+    known = way_out(bytes(source.read(0, _HEAD_BYTES)), source.path.name)
     return known or f"{source.size} bytes of no kind that is known"

@@ -58,11 +58,15 @@ _ETL_MARKS = (b"\1\xc0", b"\2\xc0")
 _ETL_UNIT = 1024
 
 
-def way_out(head: bytes) -> str | None:
-    """Say what a file is and what to do, by its first bytes; None for what is not known."""
+def way_out(head: bytes, name: str = "") -> str | None:
+    """Say what a file is and what to do, by its first bytes and its name; None for what is not
+    known.
+    """
     for magic, text in _MAGICS:
         if head.startswith(magic):
             return text
     if head[_ETL_HEADER] in _ETL_MARKS and int.from_bytes(head[:4], "little") % _ETL_UNIT == 0:
         return "a trace of Windows (ETL): convert it with etl2pcapng IN OUT"
+    if name.endswith(".properties"):
+        return "a configuration: there is nothing to decode in it"
     return next((text for pattern, text in _TEXTS if pattern.match(head)), None)

@@ -23,9 +23,10 @@ from kraftwire.records.header import (
 # writes a snapshot or a state file.
 _STATES = (".deleted", ".cleaned", ".swap", ".part", ".tmp")
 _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".zip")
-# The second form is the cache of indexes of tiered segments: base offset, then the segment's id.
+# The other forms are of tiered storage: base offset, then the id of the segment, with an underscore
+# in the cache of indexes, with a dash in the store.
 _SEGMENT_FILE = re.compile(
-    r"(\d{20})(?:_[\w-]{22})?\.(log|index|timeindex|txnindex|snapshot)", re.ASCII
+    r"(\d{20})(?:[_-][\w-]{22})?\.(log|index|timeindex|txnindex|snapshot)", re.ASCII
 )
 _SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
 _PARTITION = re.compile(
@@ -197,7 +198,11 @@ _BY_TEXT = (
     (rb"\s*\{.*\"leaderEpoch\"\s*:", FileKind.QUORUM_STATE),
     (rb"\s*\{.*\"brokerEpoch\"\s*:", FileKind.CLEAN_SHUTDOWN),
     (rb"version:\s*\d+\s*\n\s*topic_id:", FileKind.PARTITION_METADATA),
-    (rb"(?:.*\n)?(?:cluster\.id|node\.id|broker\.id|directory\.id)=", FileKind.META_PROPERTIES),
+    (
+        rb"(?=(?:.*\n)?version=[01]\s*(?:\n|$))"
+        rb"(?:.*\n)?(?:cluster\.id|node\.id|broker\.id|directory\.id)=",
+        FileKind.META_PROPERTIES,
+    ),
     (rb"\d+\n\d+\n\d+ \d+\s*(?:\n|$)", FileKind.LEADER_EPOCHS),
     (rb"\d+\n\d+\n[\w.-]+ \d+ \d+\s*(?:\n|$)", FileKind.OFFSETS),
 )

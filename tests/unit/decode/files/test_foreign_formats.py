@@ -42,3 +42,28 @@ def test_the_way_out_is_named(
 def test_other_bytes_are_not_guessed(head: bytes) -> None:
     """A wrong guess sends people the wrong way."""
     assert way_out(head) is None
+
+
+@pytest.mark.parametrize(
+    "text", [b"broker.id=0\nlog.dirs=/x\n", b"node.id=1\nssl.key.password=x\n"]
+)
+def test_a_configuration_is_no_damaged_state_file(
+    text: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """People put server.properties beside the data; its secrets are not shown."""
+    (tmp_path / "server.properties").write_bytes(text)
+    (tmp_path / "recovery-point-offset-checkpoint").touch()
+    assert main(["decode", str(tmp_path)]) == 0
+    err = capsys.readouterr().err
+    assert "a configuration: there is nothing to decode in it" in err
+    assert "unreadable-state" not in err
+    assert "password" not in err
+
+
+def test_a_copy_of_meta_properties_is_known_by_its_bytes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever somebody called it."""
+    (tmp_path / "meta.copy").write_text("#\n#date\nnode.id=1\nversion=1\ncluster.id=abc\n")
+    assert main(["decode", str(tmp_path / "meta.copy")]) == 0
+    assert '"cluster.id"' in capsys.readouterr().out
