@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kraftwire import messages
 from kraftwire.capture.connections.kafka_connection import KafkaConnection
+from kraftwire.capture.connections.proxy_protocol import read_proxy_header
 from kraftwire.capture.connections.tls import Decrypted, Tls, is_tls
 from kraftwire.capture.framing.frames import CaptureFinding, Ending, FrameQueue, conflict_finding
 from kraftwire.capture.framing.headers import (
@@ -135,6 +136,8 @@ class ProtocolDetection:
 
     def judge(self, side: _Side) -> None:
         """Decide, if the bytes suffice."""
+        if not self._is_past_proxy(side):
+            return
         buffer = side.search.pieces.buffer
         if side.count == len(buffer) and is_tls(buffer):
             self._become_tls()
@@ -144,6 +147,21 @@ class ProtocolDetection:
             self._judge_midstream(final=False)
         if self.stage is None and side.count > RECOGNITION_BYTES_MAX:
             self._become_other()
+
+    def _is_past_proxy(self, side: _Side) -> bool:
+        """Pass over a header of the PROXY protocol; returns whether the client's own bytes begin.
+        """
+        if side.is_begun or not side.is_whole or not self.is_client(side.flow):
+            return True
+        header = read_proxy_header(side.search.pieces.buffer)
+        if header is None:
+            return False
+        side.is_begun = True
+        if header.size:
+            side.pass_over(header.size)
+            side.notes.append(("proxy-header", None, "", header.text))
+            self._frame_queue.health.bytes.other += header.size
+        return bool(side.count)
 
     def _judge_start(self) -> None:
         """Decide by the first bytes of the client."""
@@ -253,7 +271,7 @@ class _Side:
     """One direction of a connection whose protocol is not known yet.
 
     `is_whole` if nothing is missing since the first byte of the connection; `is_early` if only
-    bytes from before the capture are missing.
+    bytes from before the capture are missing; `is_begun` once its first bytes were looked at.
     """
 
     def __init__(self, flow: Flow, name: str, recogniser: ProtocolDetection) -> None:
@@ -264,6 +282,7 @@ class _Side:
         self.count = 0
         self.is_whole = True
         self.is_early = False
+        self.is_begun = False
         self._detection = recogniser
 
     def feed(self, data: bytes, start: int, end: int, stamp: Stamp) -> None:
@@ -271,6 +290,15 @@ class _Side:
         self.count += end - start
         self.search.pieces.add(data[start:end], stamp)
         self._detection.judge(self)
+
+    def pass_over(self, size: int) -> None:
+        """Forget the first bytes: they belong to no frame."""
+        pieces = self.search.pieces
+        pieces.drop(size)
+        pieces.dropped -= size
+        if pieces.buffer and pieces.starts[:1] != [0]:
+            pieces.starts.insert(0, 0)
+        self.count -= size
 
     def skip(self, count: int, stamp: Stamp, truncated: bool, /) -> None:
         """Continue after missing bytes."""

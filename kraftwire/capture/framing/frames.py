@@ -44,6 +44,8 @@ CAPTURE_FINDINGS = {
     "truncated-packet": "bytes are missing, because the capture kept only the start of a packet; "
     "offset as for gap",
     "resync": "bytes before this frame were skipped, because no frame could be recognised in them",
+    "proxy-header": "a header of the PROXY protocol, such as load balancers send, came before this "
+    "frame",
     "midstream-start": "the connection was open when the capture began; this is the first frame "
     "that could be recognised in its direction",
     "memory-limit": "bytes that waited for packets were given up, because all connections together "
