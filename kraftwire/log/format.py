@@ -42,7 +42,8 @@ from kraftwire.log.voters import InitialVoter, parse_initial_voters
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.messages.kraft_version_record import KRaftVersionRecord
 from kraftwire.messages.voters_record import Endpoint, KRaftVersionFeature, Voter, VotersRecord
-from kraftwire.records.messages import ControlType, encode_metadata
+from kraftwire.records.control import ControlType
+from kraftwire.records.metadata import encode_metadata
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT
 from kraftwire.records.plain import data_batch
 from kraftwire.wire.message import Message

@@ -19,7 +19,7 @@ from kraftwire.node.controller_steps import VersionedRecord
 from kraftwire.node.features import SUPPORTED_FEATURES
 from kraftwire.node.image import METADATA_VERSION
 from kraftwire.records.batch import RecordBatch
-from kraftwire.records.messages import decode_metadata
+from kraftwire.records.metadata import decode_metadata
 from kraftwire.records.reader import read_batches
 from kraftwire.wire.json_form import uuid_to_text
 

@@ -33,7 +33,7 @@ from kraftwire.node.logs import log
 from kraftwire.node.waiting import Future
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.batch import RecordBatch
-from kraftwire.records.messages import encode_metadata
+from kraftwire.records.metadata import encode_metadata
 from kraftwire.replica.state_machine import SnapshotReader
 from kraftwire.wire.message import Message
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from kraftwire.errors import UsageError
 from kraftwire.raft.effects import RefusalReason
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.header import HEADER_SIZE
-from kraftwire.records.messages import ControlType, control_batch
 from kraftwire.records.plain import RECORD_OVERHEAD_MAX, data_batch
 from kraftwire.wire.message import Message
 

@@ -25,7 +25,7 @@ from kraftwire.raft.serving import advance_high_watermark, wake_after_append
 from kraftwire.raft.state import RaftState
 from kraftwire.raft.transitions import notify_listeners, to_leader
 from kraftwire.raft.voter_updates import own_voter
-from kraftwire.records.messages import ControlType
+from kraftwire.records.control import ControlType
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
 

@@ -17,6 +17,7 @@ from crc32c import crc32c
 from kraftwire.errors import WireError
 from kraftwire.messages.leader_change_message import LeaderChangeMessage, Voter
 from kraftwire.records.batch import RecordBatch
+from kraftwire.records.control import ControlType, decode_control
 from kraftwire.records.header import (
     CONTROL,
     CRC_START,
@@ -26,7 +27,6 @@ from kraftwire.records.header import (
     MAGIC,
     fields,
 )
-from kraftwire.records.messages import ControlType, decode_control
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.record import Record
 from kraftwire.wire.message import Message

@@ -29,7 +29,7 @@ from kraftwire.raft.histories import voters_record
 from kraftwire.raft.roles import ChangeKind, Leader, PendingChange
 from kraftwire.raft.state import Purpose, RaftState, SentRequest
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
-from kraftwire.records.messages import ControlType
+from kraftwire.records.control import ControlType
 
 KRAFT_VERSION = "kraft.version"
 

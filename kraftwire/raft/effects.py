@@ -19,7 +19,7 @@ from kraftwire.raft.values import (
     SnapshotSlice,
 )
 from kraftwire.raft.voters import VoterSet
-from kraftwire.records.messages import ControlType
+from kraftwire.records.control import ControlType
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
 

@@ -18,7 +18,7 @@ from kraftwire.messages.voters_record import KRaftVersionFeature, VotersRecord
 from kraftwire.messages.voters_record import Voter as RecordVoter
 from kraftwire.raft.batches import control_records
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
-from kraftwire.records.messages import ControlType
+from kraftwire.records.control import ControlType
 from kraftwire.wire.message import Message
 
 _Value = TypeVar("_Value")

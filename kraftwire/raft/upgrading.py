@@ -15,7 +15,7 @@ from kraftwire.raft.histories import voters_record
 from kraftwire.raft.roles import Leader
 from kraftwire.raft.state import RaftState
 from kraftwire.raft.voters import VoterSet
-from kraftwire.records.messages import ControlType
+from kraftwire.records.control import ControlType
 
 _Refused = tuple[ErrorCode, str]
 

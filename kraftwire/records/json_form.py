@@ -11,14 +11,10 @@ from itertools import islice
 from typing import Any, Literal, overload
 
 from kraftwire.errors import WireError
+from kraftwire.records.control import decode_control
 from kraftwire.records.limits import RECORD_PROBLEMS_MAX, RECORD_SHOWN_FREE, BombError
-from kraftwire.records.messages import (
-    REMOTE_LOG_RECORDS,
-    Decoded,
-    decode_control,
-    decode_coordinator,
-    decode_metadata,
-)
+from kraftwire.records.messages import Decoded, decode_coordinator
+from kraftwire.records.metadata import REMOTE_LOG_RECORDS, decode_metadata
 from kraftwire.records.reader import Batch
 from kraftwire.records.record import NO_HEADERS, Record
 from kraftwire.records.salvage import bare

@@ -1,56 +1,35 @@
 """The messages inside records, and which topic determines how to read them.
 
-Control batches hold control records in any topic. Otherwise the topic decides the family: metadata
-records, coordinator records of groups, transactions or share groups, or none that is known.
-
-Metadata records are the values of __cluster_metadata: frame version (1), type and version of the
-record as unsigned varints, then the record. The records of __remote_log_metadata have the same
-frame and their own types.
-
-Control records are markers that Kafka itself writes to a log. The key is a version and a type, 16
-bits each. The value is a message whose first field is its version; the markers that end a
-transaction have a version of 16 bits before theirs.
+Control batches hold control records (`control`) in any topic. Otherwise the topic decides the
+family: metadata records (`metadata`), coordinator records of groups, transactions or share groups,
+or none that is known.
 
 Coordinator records are in the topics in which coordinators keep their state. The key is its type
 (16 bits) and a message of version 0; the value is a version (16 bits) and a message, or null for a
 tombstone. Subscriptions and assignments of a classic group are inside its record; protocols other
 than the consumers' are opaque.
 
-Source: Kafka's `AbstractApiMessageSerde`, `ControlRecordType`, `ControlRecordUtils`,
-`EndTransactionMarker`, `CoordinatorRecordSerde` and `ConsumerProtocol`.
+Source: Kafka's `CoordinatorRecordSerde` and `ConsumerProtocol`.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, NamedTuple
 
 from kraftwire import messages
-from kraftwire.errors import UsageError, WireError
-from kraftwire.records.builder import BatchHeader, build_columns
+from kraftwire.errors import WireError
 from kraftwire.wire.message import Message
 from kraftwire.wire.size_estimate import decode_bounded
-from kraftwire.wire.varint import read_uvarint, uvarint
 
 __all__ = [
     "FAMILIES",
-    "REMOTE_LOG_RECORDS",
     "Body",
-    "ControlType",
     "Decoded",
-    "control_batch",
-    "control_key",
-    "control_type",
-    "control_value",
     "coordinator_key",
     "coordinator_value",
-    "decode_control",
     "decode_coordinator",
-    "decode_metadata",
-    "encode_metadata",
     "family_of_topic",
     "members_in",
     "read_body",
@@ -67,18 +46,6 @@ FAMILIES = {
 
 _VERSION = struct.Struct(">h")
 
-_FRAME_VERSION = 1
-
-# Type -> schema of the records in __remote_log_metadata. Source: `RemoteLogMetadataSerde`.
-REMOTE_LOG_RECORDS = {
-    0: "RemoteLogSegmentMetadataRecord",
-    1: "RemoteLogSegmentMetadataUpdateRecord",
-    2: "RemotePartitionDeleteMetadataRecord",
-    3: "RemoteLogSegmentMetadataSnapshotRecord",
-}
-
-_CONTROL_KEY = struct.Struct(">hh")
-_CONTROL_KEY_VERSION = 0
 
 _COORDINATOR_KEY_VERSION = 0
 
@@ -162,145 +129,6 @@ def read_body(body: Body) -> Message:
             found=f"{len(body.data) - end} bytes",
         )
     return message
-
-
-def decode_metadata(value: bytes | None, types: dict[int, str] | None = None) -> Decoded:
-    """Return the message of a metadata record.
-
-    `types` maps type to schema, by default that of __cluster_metadata. Raises: WireError for
-    another frame version, an unknown type or version, and damaged bytes.
-    """
-    if value is None:
-        raise _metadata_error("a metadata record has no value", "a frame", "null")
-    types = messages.METADATA_RECORDS if types is None else types
-    frame_version, position = read_uvarint(value, 0)
-    if frame_version != _FRAME_VERSION:
-        raise _metadata_error("unknown frame version", str(_FRAME_VERSION), str(frame_version))
-    number, position = read_uvarint(value, position)
-    version, position = read_uvarint(value, position)
-    name = types.get(number)
-    if name is None:
-        raise _metadata_error(
-            "unknown type of a metadata record", "a type of the schemas", str(number)
-        )
-    return Decoded(name, version, read_body(Body(name, version, value, position)))
-
-
-def encode_metadata(message: Message, version: int) -> bytes:
-    """Return the value of a metadata record. Raises: WireError if a field does not fit."""
-    frame = uvarint(_FRAME_VERSION) + uvarint(message.API_KEY) + uvarint(version)
-    return frame + message.encode(version)
-
-
-def _metadata_error(problem: str, expected: str, found: str) -> WireError:
-    return WireError(problem, message="MetadataRecord", expected=expected, found=found)
-
-
-class ControlType(IntEnum):
-    """The type in a control record's key."""
-
-    ABORT = 0
-    COMMIT = 1
-    LEADER_CHANGE = 2
-    SNAPSHOT_HEADER = 3
-    SNAPSHOT_FOOTER = 4
-    KRAFT_VERSION = 5
-    KRAFT_VOTERS = 6
-
-
-_END_TXN_MARKER = "EndTxnMarker"
-_END_TXN_VERSION = 0
-_SCHEMAS = {
-    ControlType.ABORT: _END_TXN_MARKER,
-    ControlType.COMMIT: _END_TXN_MARKER,
-    ControlType.LEADER_CHANGE: "LeaderChangeMessage",
-    ControlType.SNAPSHOT_HEADER: "SnapshotHeaderRecord",
-    ControlType.SNAPSHOT_FOOTER: "SnapshotFooterRecord",
-    ControlType.KRAFT_VERSION: "KRaftVersionRecord",
-    ControlType.KRAFT_VOTERS: "VotersRecord",
-}
-
-
-def control_type(key: bytes | None) -> ControlType:
-    """Return the type in a control record's key.
-
-    Raises: WireError if the key is too short, has a negative version or an unknown type.
-    """
-    if key is None or len(key) < _CONTROL_KEY.size:
-        found = "null" if key is None else f"{len(key)} bytes"
-        raise _key_error("a control record's key is too short", "4 bytes", found)
-    version, number = _CONTROL_KEY.unpack_from(key)
-    # As in Java, a later version of the key is read as the known one.
-    if version < _CONTROL_KEY_VERSION:
-        raise _key_error("negative version of a control record's key", "0", str(version))
-    try:
-        return ControlType(number)
-    except ValueError:
-        raise _key_error("unknown type of a control record", "0 to 6", str(number)) from None
-
-
-def decode_control(key: bytes | None, value: bytes | None) -> Decoded:
-    """Return the message of a control record.
-
-    Raises: WireError on an unknown type or version and on damaged bytes.
-    """
-    kind = control_type(key)
-    name = _SCHEMAS[kind]
-    if value is None or len(value) < _VERSION.size:
-        found = "null" if value is None else f"{len(value)} bytes"
-        raise WireError(
-            "a control record's value is too short", message=name, expected="2 bytes", found=found
-        )
-    (version,) = _VERSION.unpack_from(value)
-    start = 0
-    if name == _END_TXN_MARKER:
-        # As in Java, a later version of a marker is read as the known one.
-        start, version = _VERSION.size, min(version, _END_TXN_VERSION)
-    return Decoded(name, version, read_body(Body(name, version, value, start)), None, kind.name)
-
-
-def control_key(kind: ControlType) -> bytes:
-    """Return the key of a control record."""
-    return _CONTROL_KEY.pack(_CONTROL_KEY_VERSION, kind)
-
-
-def control_value(message: Message, version: int = 0) -> bytes:
-    """Return the value of a control record.
-
-    Raises: UsageError for a message of another kind or a message that contradicts the version;
-    WireError if a value does not fit.
-    """
-    if message.NAME == _END_TXN_MARKER:
-        return _VERSION.pack(version) + message.encode(version)
-    said = getattr(message, "version", None)
-    if message.NAME not in _SCHEMAS.values() or said != version:
-        raise UsageError(
-            f"a control record of version {version} with {message.NAME} of version {said}"
-        )
-    return message.encode(version)
-
-
-def control_batch(
-    base_offset: int, epoch: int, timestamp: int, records: Sequence[tuple[ControlType, Message]]
-) -> bytes:
-    """Return a batch of control records with one timestamp, as a quorum writes it (R-ACC-4).
-
-    Raises: WireError or UsageError if a message does not fit.
-    """
-    return build_columns(
-        [timestamp] * len(records),
-        [control_key(kind) for kind, _ in records],
-        [control_value(message) for _, message in records],
-        header=BatchHeader(
-            base_offset=base_offset, partition_leader_epoch=epoch, is_control=True
-        ),
-    )
-
-
-def _key_error(problem: str, expected: str, found: str) -> WireError:
-    return WireError(
-        problem, message="ControlRecord", path="key", expected=expected, found=found
-    )
 
 
 def decode_coordinator(family: str, key: bytes | None, value: bytes | None) -> Decoded:

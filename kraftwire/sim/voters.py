@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kraftwire.messages.kraft_version_record import KRaftVersionRecord
 from kraftwire.messages.voters_record import VotersRecord
 from kraftwire.records.batch import RecordBatch
-from kraftwire.records.messages import decode_control
+from kraftwire.records.control import decode_control
 
 # A replica: node id and directory id, zeros for an unknown directory.
 Key = tuple[int, bytes]

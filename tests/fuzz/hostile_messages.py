@@ -15,7 +15,7 @@ from kraftwire.errors import WireError
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.raft.epochs import EPOCH_MAX
 from kraftwire.records import RecordBatch
-from kraftwire.records.messages import control_batch
+from kraftwire.records.control import control_batch
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.plain import data_batch
 from kraftwire.wire.facts import FieldFacts, StructFacts

@@ -26,7 +26,7 @@ from kraftwire.raft.core import RaftCore
 from kraftwire.raft.ports import StoredState
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.records.batch import RecordBatch
-from kraftwire.records.messages import encode_metadata
+from kraftwire.records.metadata import encode_metadata
 from kraftwire.records.plain import data_batch
 from tests.history.putting_back import Edit, history
 from tests.support.node_stub import request_of

@@ -14,7 +14,7 @@ from kraftwire.raft import effects, events
 from kraftwire.raft.histories import VoterHistory, voters_record
 from kraftwire.raft.voters import VoterSet
 from kraftwire.records.batch import RecordBatch
-from kraftwire.records.messages import ControlType, control_batch
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.replica import SnapshotReader
 from kraftwire.sim.disk import SimFiles

@@ -7,7 +7,7 @@ from kraftwire.raft import effects, events
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.histories import voters_record
 from kraftwire.raft.voters import VoterSet
-from kraftwire.records.messages import ControlType, control_batch
+from kraftwire.records.control import ControlType, control_batch
 from tests.history.putting_back import Edit, history
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_lone import Lone

@@ -12,7 +12,7 @@ from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.protocol.envelope import encode_request, encode_response
 from kraftwire.records.builder import BatchHeader, build_columns
-from kraftwire.records.messages import encode_metadata
+from kraftwire.records.metadata import encode_metadata
 from kraftwire.wire.facts import FieldFacts, StructFacts
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message

@@ -21,7 +21,7 @@ from kraftwire.messages.metadata_response import (
 )
 from kraftwire.messages.push_telemetry_request import PushTelemetryRequest
 from kraftwire.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
-from kraftwire.records.messages import decode_metadata, encode_metadata
+from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.wire.message import Message
 from kraftwire.wire.size_estimate import estimated_size
 from tests.hostile.served import request_frame

@@ -24,7 +24,7 @@ from kraftwire.messages.config_record import ConfigRecord
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftwire.records.builder import BatchHeader, build_columns
-from kraftwire.records.messages import encode_metadata
+from kraftwire.records.metadata import encode_metadata
 from tests.support.payloads import request, response
 from tests.support.pcap_builder import Session, frame, pcap_of
 

@@ -29,7 +29,7 @@ from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.voters_record import VotersRecord
 from kraftwire.node.image import MetadataImage
 from kraftwire.records.batch import RecordBatch
-from kraftwire.records.messages import ControlType, decode_control
+from kraftwire.records.control import ControlType, decode_control
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.reader import read_batches
 from kraftwire.testing.ports import free_ports

@@ -14,7 +14,8 @@ from kraftwire.log.snapshots.writer import ControlRecords, SnapshotWriter
 from kraftwire.messages.kraft_version_record import KRaftVersionRecord
 from kraftwire.messages.no_op_record import NoOpRecord
 from kraftwire.messages.voters_record import Endpoint, KRaftVersionFeature, Voter, VotersRecord
-from kraftwire.records.messages import ControlType, encode_metadata
+from kraftwire.records.control import ControlType
+from kraftwire.records.metadata import encode_metadata
 from kraftwire.records.offsets import OffsetAndEpoch
 from tests.support.java import run_java_source, run_kafka_tool
 

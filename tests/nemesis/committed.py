@@ -9,7 +9,8 @@ from kraftwire.messages.leader_change_message import LeaderChangeMessage
 from kraftwire.messages.register_broker_record import RegisterBrokerRecord
 from kraftwire.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftwire.records.batch import RecordBatch
-from kraftwire.records.messages import decode_control, decode_metadata
+from kraftwire.records.control import decode_control
+from kraftwire.records.metadata import decode_metadata
 from tests.nemesis.check import Committed
 from tests.support.mixed_quorum import Member
 

@@ -8,7 +8,7 @@ from kraftwire.messages.kraft_version_record import KRaftVersionRecord
 from kraftwire.raft.batches import leader_change
 from kraftwire.raft.histories import voters_record
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
-from kraftwire.records.messages import ControlType, control_batch
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.sim.check_logs import LogChecks, check_added, check_removed
 from kraftwire.sim.checker_set import CheckerSet, check_control
 from kraftwire.sim.replica_log import ReplicaLog

@@ -39,7 +39,7 @@ from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.messages.unfence_broker_record import UnfenceBrokerRecord
 from kraftwire.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
-from kraftwire.records.messages import encode_metadata
+from kraftwire.records.metadata import encode_metadata
 from kraftwire.wire.message import Message
 
 _ELR = "eligible.leader.replicas.version"

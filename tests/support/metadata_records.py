@@ -11,7 +11,8 @@ from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.messages.leader_change_message import LeaderChangeMessage, Voter
 from kraftwire.messages.no_op_record import NoOpRecord
 from kraftwire.records.builder import BatchHeader, build_columns
-from kraftwire.records.messages import ControlType, control_key, control_value, encode_metadata
+from kraftwire.records.control import ControlType, control_key, control_value
+from kraftwire.records.metadata import encode_metadata
 from kraftwire.wire.message import Message
 
 # The features that a new cluster of Kafka 4.3 begins with.

@@ -10,7 +10,8 @@ from typing import Any
 
 from kraftwire.log.files import LocalFiles
 from kraftwire.log.snapshots.store import SnapshotStore
-from kraftwire.records.messages import ControlType, decode_metadata
+from kraftwire.records.control import ControlType
+from kraftwire.records.metadata import decode_metadata
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.reader import read_batches
 from kraftwire.wire.message import Message

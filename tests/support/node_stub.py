@@ -27,7 +27,8 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.builder import BatchHeader, build_columns
-from kraftwire.records.messages import ControlType, control_key, decode_metadata, encode_metadata
+from kraftwire.records.control import ControlType, control_key
+from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.records.reader import read_batches
 from kraftwire.wire.message import Message
 

@@ -17,7 +17,7 @@ from kraftwire.raft.batches import control_records
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.ports import LogImage, StoredSnapshot, StoredState
 from kraftwire.records import RecordBatch, read_batches
-from kraftwire.records.messages import ControlType, control_batch
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.plain import data_batch
 from kraftwire.wire.message import Message

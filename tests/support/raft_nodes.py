@@ -8,7 +8,7 @@ from kraftwire.messages.api_versions_response import ApiVersionsResponse, Suppor
 from kraftwire.messages.kraft_version_record import KRaftVersionRecord
 from kraftwire.raft.histories import voters_record
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
-from kraftwire.records.messages import ControlType
+from kraftwire.records.control import ControlType
 from tests.support.raft_disk import Control
 
 LISTENER = "CONTROLLER"

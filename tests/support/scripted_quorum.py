@@ -10,7 +10,8 @@ from kraftwire.messages import end_quorum_epoch_response as end_response
 from kraftwire.messages import fetch_request, fetch_response, vote_request, vote_response
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.builder import BatchBuilder, BatchHeader
-from kraftwire.records.messages import ControlType, control_key, control_value, encode_metadata
+from kraftwire.records.control import ControlType, control_key, control_value
+from kraftwire.records.metadata import encode_metadata
 from kraftwire.story.raft.model import ObservedFrame
 from kraftwire.story.raft.timeline import Timeline
 from kraftwire.wire.message import Message

@@ -15,7 +15,7 @@ from kraftwire.log.voters import InitialVoter
 from kraftwire.messages.leader_change_message import LeaderChangeMessage
 from kraftwire.raft.histories import VoterHistory, voters_record
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
-from kraftwire.records.messages import ControlType, control_batch
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.replica.lost_majority.survivors import ControllerNode, Survivor, read_survivor
 from kraftwire.replica.storage import Directories, Storage

@@ -17,10 +17,11 @@ from kraftwire.decode.files.scan import BatchHeader, FoundBatch, Scanner
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.decode.limits import JSON_ROW_BYTES_MIN, JSON_ROWS_FREE
 from kraftwire.errors import WireError
+from kraftwire.records.control import ControlType, control_type
 from kraftwire.records.header import LOG_OVERHEAD
 from kraftwire.records.json_form import Detail, RecordError, batch_to_json
 from kraftwire.records.limits import BombError
-from kraftwire.records.messages import ControlType, control_type, family_of_topic
+from kraftwire.records.messages import family_of_topic
 from kraftwire.records.reader import Batch, read_batches
 
 __all__ = ["FileOptions", "SegmentLines", "family_of"]

@@ -19,8 +19,9 @@ from kraftwire.log.scan import LOG_SCAN_BYTES
 from kraftwire.log.settings import METADATA_BATCH_BYTES_MAX
 from kraftwire.messages.snapshot_header_record import SnapshotHeaderRecord
 from kraftwire.records.batch import RecordBatch
+from kraftwire.records.control import ControlType, decode_control
 from kraftwire.records.header import CRC_START, HEADER, HEADER_SIZE, LENGTH_MIN, LOG_OVERHEAD, MAGIC
-from kraftwire.records.messages import ControlType, Decoded, decode_control
+from kraftwire.records.messages import Decoded
 from kraftwire.records.offsets import OffsetAndEpoch
 
 _FIRST = (ControlType.SNAPSHOT_HEADER, ControlType.KRAFT_VERSION, ControlType.KRAFT_VOTERS)

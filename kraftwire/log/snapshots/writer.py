@@ -17,8 +17,8 @@ from kraftwire.log.files import File
 from kraftwire.log.settings import METADATA_BATCH_BYTES_MAX
 from kraftwire.messages.snapshot_footer_record import SnapshotFooterRecord
 from kraftwire.messages.snapshot_header_record import SnapshotHeaderRecord
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.header import HEADER_SIZE
-from kraftwire.records.messages import ControlType, control_batch
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.plain import RECORD_OVERHEAD_MAX, data_batch, plain_size
 from kraftwire.wire.message import Message

@@ -22,7 +22,7 @@ from kraftwire.node.image.state import (
     MetadataState,
 )
 from kraftwire.records.batch import RecordBatch
-from kraftwire.records.messages import decode_metadata, encode_metadata
+from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
 

@@ -15,7 +15,7 @@ from enum import Enum, auto
 from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.messages.register_broker_record import RegisterBrokerRecord
 from kraftwire.node.image.versions import record_version
-from kraftwire.records.messages import decode_metadata, encode_metadata
+from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.wire.message import Message
 
 # The directory of a replica whose directory is not known yet. Source: Kafka's `DirectoryId`.

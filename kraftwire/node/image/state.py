@@ -30,7 +30,7 @@ from kraftwire.node.image.cluster import BrokerImage, ControllerImage, change_br
 from kraftwire.node.image.record_store import Family, RecordStore
 from kraftwire.node.image.topics import Topics
 from kraftwire.node.image.versions import record_version
-from kraftwire.records.messages import decode_metadata, encode_metadata
+from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.wire.message import Message
 
 METADATA_VERSION = "metadata.version"

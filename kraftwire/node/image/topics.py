@@ -11,7 +11,7 @@ from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.messages.remove_topic_record import RemoveTopicRecord
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.node.image.record_store import Family, RecordStore, encode_in_version
-from kraftwire.records.messages import decode_metadata
+from kraftwire.records.metadata import decode_metadata
 
 _NO_CHANGE = -1
 _SAME_LEADER = -2

@@ -23,7 +23,7 @@ from kraftwire.log.names import (
 )
 from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
 from kraftwire.raft.histories import voters_record
-from kraftwire.records.messages import ControlType, control_batch
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.replica.lost_majority.plan import Recovery
 from kraftwire.replica.lost_majority.survivors import ControllerNode
 

@@ -16,8 +16,8 @@ from kraftwire.raft.effects import ElectionState, LogSlice, SnapshotSlice, Write
 from kraftwire.raft.ports import LogImage, StoredSnapshot, StoredState
 from kraftwire.raft.voters import ReplicaKey
 from kraftwire.records.batch import RecordBatch
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.header import CONTROL
-from kraftwire.records.messages import ControlType, control_batch
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 from kraftwire.sim.voters import Voters, read_control
 

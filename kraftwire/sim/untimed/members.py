@@ -15,7 +15,7 @@ from kraftwire.raft.config import KRAFT_VERSION_MAX, Handover, RaftConfig, RaftT
 from kraftwire.raft.effects import WriteSnapshot
 from kraftwire.raft.histories import voters_record
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
-from kraftwire.records.messages import ControlType
+from kraftwire.records.control import ControlType
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT
 from kraftwire.sim.untimed.checkers import Checkers
 from kraftwire.sim.untimed.disk import Applied, Disk, snapshot_bytes

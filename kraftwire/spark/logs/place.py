@@ -17,7 +17,8 @@ from kraftwire.decode.files.walk import UnservedFolders, walk
 from kraftwire.errors import StorageError, UsageError, WireError
 from kraftwire.log.properties import read_properties
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
-from kraftwire.records.messages import ControlType, control_type, family_of_topic
+from kraftwire.records.control import ControlType, control_type
+from kraftwire.records.messages import family_of_topic
 from kraftwire.records.reader import read_batches
 from kraftwire.spark.paths import local_path, readable
 from kraftwire.wire.json_form import uuid_to_text

@@ -23,7 +23,7 @@ from kraftwire.decode.files.entries import read_entries
 from kraftwire.decode.files.kinds import parse_file_name
 from kraftwire.errors import StorageError, WireError
 from kraftwire.records.batch import RecordBatch
-from kraftwire.records.messages import ControlType, control_type
+from kraftwire.records.control import ControlType, control_type
 from kraftwire.records.reader import Batch
 from kraftwire.spark.columns import Batches
 from kraftwire.spark.logs.plan import pieces_of

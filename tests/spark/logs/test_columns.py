@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kraftwire.errors import WireError
 from kraftwire.messages.end_txn_marker import EndTxnMarker
 from kraftwire.records import BatchHeader, Record, build_batch, read_batches
-from kraftwire.records.messages import ControlType, control_batch
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.spark.columns import cut, read_columns, read_cut
 from tests.spark.logs.columns_cells import cells_by_columns, cells_by_reader
 from tests.unit.records.test_damage import batch_of, body

@@ -99,7 +99,7 @@ def test_internal_topics_have_meanings() -> None:
 def test_secrets_are_hidden(tmp_path: Path) -> None:
     """In JSON and in the bytes of records; shown if asked."""
     from kraftwire.messages.config_record import ConfigRecord
-    from kraftwire.records.messages import encode_metadata
+    from kraftwire.records.metadata import encode_metadata
 
     secret = ConfigRecord(
         resource_type=2, resource_name="t", name="ssl.key.password", value="hush"

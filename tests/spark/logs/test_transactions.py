@@ -13,7 +13,7 @@ pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
 from kraftwire.messages.end_txn_marker import EndTxnMarker
 from kraftwire.records import BatchHeader, Record, build_batch
-from kraftwire.records.messages import ControlType, control_key, control_value
+from kraftwire.records.control import ControlType, control_key, control_value
 from kraftwire.spark.logs.transactions import transactions_of
 from kraftwire.spark.sources.log import LogSource
 from tests.spark.logs.log_files import GOLDEN

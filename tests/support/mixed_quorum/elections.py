@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraftwire.messages.leader_change_message import LeaderChangeMessage
-from kraftwire.records.messages import decode_control
+from kraftwire.records.control import decode_control
 from tests.support.mixed_quorum.member import Member
 
 

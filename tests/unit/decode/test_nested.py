@@ -29,7 +29,7 @@ from kraftwire.messages.sync_group_response import SyncGroupResponse
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.records.builder import BatchHeader, build_batch
-from kraftwire.records.messages import encode_metadata
+from kraftwire.records.metadata import encode_metadata
 from kraftwire.records.record import Record
 from tests.support.payloads import api_key, request, response, view
 

@@ -14,8 +14,8 @@ from kraftwire.log.files import LocalFiles
 from kraftwire.log.snapshots.store import SnapshotStore
 from kraftwire.messages.kraft_version_record import KRaftVersionRecord
 from kraftwire.messages.voters_record import VotersRecord
+from kraftwire.records.control import ControlType, decode_control
 from kraftwire.records.header import CRC_FIELD, LOG_OVERHEAD
-from kraftwire.records.messages import ControlType, decode_control
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 from kraftwire.records.reader import read_batches
 

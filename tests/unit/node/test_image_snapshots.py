@@ -20,7 +20,7 @@ from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.messages.zk_migration_state_record import ZkMigrationStateRecord
 from kraftwire.node.image import METADATA_VERSION, IncompleteImageError, MetadataImage
 from kraftwire.node.image.state import RECORD_TYPES
-from kraftwire.records.messages import decode_metadata, encode_metadata
+from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
 from tests.support.node_stub import batch_of, control_batch, raw_batch

@@ -7,7 +7,7 @@ import pytest
 from kraftwire.errors import UsageError
 from kraftwire.raft.accumulator import Accumulator, DrainedBatch, Refusal
 from kraftwire.raft.batches import leader_change, read_fetched
-from kraftwire.records.messages import control_batch
+from kraftwire.records.control import control_batch
 from kraftwire.records.plain import data_batch
 
 # Batches are stamped by the wall clock, which is not that of the linger time.

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kraftwire.messages.leader_change_message import LeaderChangeMessage
 from kraftwire.raft.batches import FetchedBatches, control_records, leader_change, read_fetched
 from kraftwire.records import BatchHeader, Record, build_batch, read_batches
-from kraftwire.records.messages import ControlType, control_batch
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.plain import data_batch
 
 SEGMENT = (

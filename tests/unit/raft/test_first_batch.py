@@ -11,7 +11,7 @@ from kraftwire.raft import effects, events
 from kraftwire.raft.batches import control_records
 from kraftwire.raft.histories import voter_set
 from kraftwire.raft.voters import Endpoint
-from kraftwire.records.messages import ControlType
+from kraftwire.records.control import ControlType
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_lone import Lone
 from tests.support.raft_nodes import LISTENER, dynamic_set

@@ -8,7 +8,7 @@ from kraftwire.messages.kraft_version_record import KRaftVersionRecord
 from kraftwire.raft.batches import leader_change, read_fetched
 from kraftwire.raft.histories import VoterHistory, voter_set, voters_record
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
-from kraftwire.records.messages import ControlType, control_batch
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.wire.message import Message
 
 SEGMENT = (

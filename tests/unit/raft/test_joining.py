@@ -11,7 +11,7 @@ from kraftwire.messages.remove_raft_voter_response import RemoveRaftVoterRespons
 from kraftwire.raft import effects
 from kraftwire.raft.histories import voters_record
 from kraftwire.raft.voters import Endpoint, ReplicaKey
-from kraftwire.records.messages import ControlType, control_batch
+from kraftwire.records.control import ControlType, control_batch
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_lone import Lone
 from tests.support.raft_messages import begin, fetched

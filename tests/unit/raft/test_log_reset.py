@@ -10,7 +10,7 @@ from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.raft import effects, events
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.histories import voters_record
-from kraftwire.records.messages import ControlType, control_batch
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.plain import data_batch
 from kraftwire.sim.untimed.node import LISTENER

@@ -9,7 +9,7 @@ import pytest
 from kraftwire.raft import effects, events
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.histories import voters_record
-from kraftwire.records.messages import ControlType, control_batch
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.plain import data_batch
 from tests.support.raft_disk import snapshot_bytes

@@ -14,7 +14,7 @@ from kraftwire.messages.describe_quorum_request import (
 from kraftwire.raft import effects, events
 from kraftwire.raft.batches import control_records
 from kraftwire.raft.config import METADATA_TOPIC
-from kraftwire.records.messages import ControlType
+from kraftwire.records.control import ControlType
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_lone import Lone
 from tests.support.raft_messages import begin, fetched, remove_voter, update_voter

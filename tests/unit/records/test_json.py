@@ -7,8 +7,9 @@ from base64 import b64encode
 
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.records import BatchHeader, Record, build_batch, read_batches
+from kraftwire.records.control import ControlType, control_key
 from kraftwire.records.json_form import batch_to_json
-from kraftwire.records.messages import ControlType, control_key, encode_metadata
+from kraftwire.records.metadata import encode_metadata
 
 KEYS = [
     "position", "baseOffset", "lastOffset", "count", "baseSequence", "lastSequence", "producerId",

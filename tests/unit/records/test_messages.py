@@ -13,21 +13,21 @@ from kraftwire.messages.offset_commit_key import OffsetCommitKey
 from kraftwire.messages.offset_commit_value import OffsetCommitValue
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.messages.transaction_log_key import TransactionLogKey
-from kraftwire.records.messages import (
-    FAMILIES,
-    REMOTE_LOG_RECORDS,
+from kraftwire.records.control import (
     ControlType,
     control_key,
     control_type,
     control_value,
+    decode_control,
+)
+from kraftwire.records.messages import (
+    FAMILIES,
     coordinator_key,
     coordinator_value,
-    decode_control,
     decode_coordinator,
-    decode_metadata,
-    encode_metadata,
     family_of_topic,
 )
+from kraftwire.records.metadata import REMOTE_LOG_RECORDS, decode_metadata, encode_metadata
 
 LEADER = LeaderChangeMessage(version=0, leader_id=2, voters=[Voter(voter_id=1), Voter(voter_id=2)])
 TOPIC = TopicRecord(name="t", topic_id=bytes(range(16)))

@@ -7,7 +7,7 @@ from typing import Any
 from kraftwire.raft import effects
 from kraftwire.raft.histories import voters_record
 from kraftwire.raft.voters import ReplicaKey, VoterSet
-from kraftwire.records.messages import ControlType, control_batch
+from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.offsets import OffsetAndEpoch
 from tests.support.raft_disk import snapshot_bytes
 from tests.support.raft_lone import Lone
