@@ -5,6 +5,7 @@ Owns how such values look in every output for people.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 
@@ -20,6 +21,7 @@ __all__ = [
     "duration_text",
     "ids_text",
     "listed",
+    "moment_text",
     "paint",
     "size_text",
     "utc_text",
@@ -43,6 +45,13 @@ def paint(text: str, style: str, *, is_wanted: bool) -> str:
     return f"\x1b[{style}m{printable(text)}\x1b[0m" if is_wanted else text
 
 
+# Durations from here on are given in hours, and in days.
+_LONG_MIN = 120
+_LONG_H = 48
+# A story that is longer has the time of day at each of its moments.
+_CLOCK_S = 3600
+
+
 def utc_text(milliseconds: int) -> str:
     """Return a timestamp as ISO 8601, or the number alone if it is beyond the calendar."""
     try:
@@ -61,7 +70,25 @@ def duration_text(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.3g} s"
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02} s"
+    if minutes < _LONG_MIN:
+        return f"{minutes} min {rest:02} s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < _LONG_H:
+        return f"{hours} h {minutes:02} min"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h"
+
+
+def moment_text(time: float, start: float, end: float, *, digits: int = 3) -> str:
+    """Return a time of a story: the seconds since its start, and in a long one the time of day.
+
+    Units: seconds since the epoch. With the time of day a moment of a log that spans days can be
+    found in the logs of other programs.
+    """
+    relative = f"{time - start:+.{digits}f}"
+    if end - start <= _CLOCK_S:
+        return relative
+    return f"{relative} {utc_text(math.floor(time) * 1000).replace('.000Z', 'Z')}"
 
 
 def size_text(size: int) -> str:

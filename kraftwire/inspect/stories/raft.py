@@ -23,6 +23,7 @@ from kraftwire.decode.text import (
     count_text,
     duration_text,
     ids_text,
+    moment_text,
     paint,
     utc_text,
 )
@@ -119,7 +120,7 @@ def _head(story: Story, *, is_coloured: bool, is_one_of_many: bool) -> list[str]
 def timeline_lines(story: Story, *, is_coloured: bool = False) -> list[str]:
     """Return a line for each event: seconds since the start, epoch, node, and a description."""
     events = fold_repetitions(story.events)
-    rows = [tuple(map(printable, _row(event, story.start))) for event in events]
+    rows = [tuple(map(printable, _row(event, story))) for event in events]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for event, (time, epoch, node, text) in zip(events, rows, strict=True):
@@ -131,9 +132,9 @@ def timeline_lines(story: Story, *, is_coloured: bool = False) -> list[str]:
     return lines
 
 
-def _row(event: Event, start: float) -> tuple[str, str, str, str]:
+def _row(event: Event, story: Story) -> tuple[str, str, str, str]:
     return (
-        f"{event.time - start:+.3f}",
+        moment_text(event.time, story.start, story.end),
         "" if event.epoch is None else f"epoch {event.epoch}",
         "" if event.node is None else f"node {event.node}",
         event.text,
@@ -156,8 +157,8 @@ def _leader_row(each: LeaderOfEpoch, story: Story) -> tuple[str, ...]:
     return (
         str(each.epoch),
         str(each.leader),
-        f"{each.time - story.start:+.3f}",
-        "" if each.end is None else f"{each.end - story.start:+.3f}",
+        moment_text(each.time, story.start, story.end),
+        "" if each.end is None else moment_text(each.end, story.start, story.end),
         ", ".join(map(str, sorted(votes, key=str))),
         "" if each.start_offset is None else str(each.start_offset),
         each.ending or "leads to the end",
@@ -182,8 +183,8 @@ def _replicas_table(story: Story) -> Table:
                 str(each.node),
                 story.labels.get(each.node, ""),
                 f"{each.fetch_count:,}",
-                f"{each.first_fetch - story.start:+.1f}",
-                f"{each.last_fetch - story.start:+.1f}",
+                moment_text(each.first_fetch, story.start, story.end, digits=1),
+                moment_text(each.last_fetch, story.start, story.end, digits=1),
                 str(each.offset),
                 f"{each.lag_max:,}",
                 duration_text(each.gap_max),
@@ -245,7 +246,8 @@ def _highlights(story: Story) -> Iterator[str]:
     width = max((len(str(group[0].offset)) for group in shown), default=0)
     for group in shown:
         first = group[0]
-        place = f"{first.time - story.start:+10.3f}  offset {first.offset:>{width}}  {first.kind} "
+        when = moment_text(first.time, story.start, story.end)
+        place = f"{when:>10}  offset {first.offset:>{width}}  {first.kind} "
         yield from textwrap.wrap(
             _group_text(group), _WRAP, initial_indent=place, subsequent_indent=" " * len(place),
             break_long_words=False, break_on_hyphens=False,

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
-from kraftwire.decode.text import BOLD, count_text, duration_text, paint, utc_text
+from kraftwire.decode.text import BOLD, count_text, duration_text, moment_text, paint, utc_text
 from kraftwire.inspect.tables import Table, wants_colour
 from kraftwire.printable import printable, printable_lines
 from kraftwire.story.events import Event, Events
@@ -121,7 +121,8 @@ def event_lines(
 
     Long text continues on the next line. `styles` are the colours of kinds, None for no colours.
     """
-    rows = [_row(each, start) for each in events]
+    end = max((each.last for each in events), default=start)
+    rows = [_row(each, start, max(end, start)) for each in events]
     if not rows:
         return []
     times = max(len(time) for time, _, _ in rows)
@@ -145,12 +146,12 @@ def event_lines(
     return lines
 
 
-def _row(event: Event, start: float) -> tuple[str, str, str]:
+def _row(event: Event, start: float, end: float) -> tuple[str, str, str]:
     text = f"{event.who} {event.text}" if event.who else event.text
     if event.count > 1:
         again = duration_text(max(0.0, event.last - event.time))
         text += f" ({event.count:,} times in {again})"
-    cells = (f"{event.time - start:+.3f}", event.subject, text)
+    cells = (moment_text(event.time, start, end), event.subject, text)
     time, subject, text = map(printable, cells)
     return time, subject, text
 
