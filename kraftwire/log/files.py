@@ -67,6 +67,9 @@ class Files(Protocol):
     def size(self, path: str) -> int:
         """Bytes in a file."""
 
+    def space(self, path: str) -> tuple[int, int]:
+        """The bytes of a directory's disk: those that are free, and all."""
+
     def listdir(self, path: str) -> list[str]:
         """The names in a directory. Order: by name."""
 
@@ -213,6 +216,11 @@ class LocalFiles:
     def size(self, path: str) -> int:
         with _failing("reading the size", path):
             return os.stat(path).st_size
+
+    def space(self, path: str) -> tuple[int, int]:
+        with _failing("reading the space", path):
+            disk = os.statvfs(path)
+        return disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
 
     def listdir(self, path: str) -> list[str]:
         with _failing("listing", path):

@@ -117,6 +117,10 @@ class TrialFiles:
         """Bytes in a file."""
         return self._content(path).size()
 
+    def space(self, path: str) -> tuple[int, int]:
+        """The bytes of a directory's disk: those that are free, and all."""
+        return self._files.space(path)
+
     def listdir(self, path: str) -> list[str]:
         """The names in a directory. Order: by name."""
         known = path in self._directories and not self._files.exists(path)

@@ -90,6 +90,7 @@ def _raft_config(
         timers=config.timers,
         fetch_max_bytes=config.fetch_max_bytes,
         fetch_snapshot_max_bytes=config.fetch_snapshot_max_bytes,
+        snapshot_max_bytes=config.snapshot_max_bytes,
         batch_max_bytes=config.batch_max_bytes,
         can_be_voter=config.is_controller,
         auto_join=config.auto_join,

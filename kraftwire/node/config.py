@@ -17,7 +17,7 @@ from kraftwire.log.settings import SnapshotSettings
 from kraftwire.node import config_listeners
 from kraftwire.node.config_listeners import WILDCARDS, Listener
 from kraftwire.node.settings import Settings, read_settings
-from kraftwire.raft.config import RaftTimers, TopicPartition
+from kraftwire.raft.config import SNAPSHOT_BYTES_MAX, RaftTimers, TopicPartition
 from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 
 __all__ = ["ConnectionLimits", "Listener", "NodeConfig", "load"]
@@ -74,6 +74,7 @@ class NodeConfig:
     segment_max_bytes: int = 1024 * 1024 * 1024
     segment_max_ms: int = 7 * 24 * 3600 * 1000
     fetch_snapshot_max_bytes: int = 1024 * 1024
+    snapshot_max_bytes: int = SNAPSHOT_BYTES_MAX
     snapshots: SnapshotSettings = field(default_factory=SnapshotSettings)
     auto_join: bool = False
     idle_interval_ms: int = 500
@@ -328,6 +329,7 @@ def _read_numbers(settings: Settings) -> dict[str, object]:
         "timers": timers,
         "fetch_max_bytes": settings.integer(f"{quorum}fetch.max.bytes"),
         "fetch_snapshot_max_bytes": settings.integer(f"{quorum}fetch.snapshot.max.bytes"),
+        "snapshot_max_bytes": settings.integer("kraftwire.snapshot.download.max.bytes"),
         "snapshots": _read_snapshots(settings),
         "auto_join": settings.flag(_JOIN),
         "batch_max_bytes": settings.integer("internal.metadata.max.batch.size.in.bytes"),

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from kraftwire.raft.config import SNAPSHOT_BYTES_MAX
+
 INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1
 
@@ -97,6 +99,7 @@ _TABLE = (
     Key("kraftwire.describe.quorum.leader.last.fetch", "choice", "now", choices=("now", "-1")),
     Key("kraftwire.prometheus.listener", "text"),
     Key("kraftwire.listener.read.only", "list"),
+    Key("kraftwire.snapshot.download.max.bytes", "int", SNAPSHOT_BYTES_MAX, 1, LONG_MAX),
     Key("kraftwire.capture.file", "text"),
     Key("kraftwire.connection.handshake.timeout.ms", "int", 30_000, 1),
     Key("kraftwire.connection.write.timeout.ms", "int", 30_000, 1),

@@ -24,6 +24,11 @@ FETCH_TIMEOUT_MIN_MS = 10
 RETRY_BACKOFF_MIN_MS = 5
 
 
+# A larger snapshot is not fetched unless this node has seen one of half its size: metadata of ten
+# million partitions takes less.
+SNAPSHOT_BYTES_MAX = 1024 * 1024 * 1024
+
+
 class Handover(StrEnum):
     """Whether a leader hands over to another voter as soon as its epoch is established.
 
@@ -83,7 +88,8 @@ class RaftConfig:
     `bootstrap_servers` are asked for the leader while none is known; if empty, the voters are.
     `features` are what this implementation supports, as texts `name lowest-highest`: a voter whose
     ApiVersions answer has others is another implementation (a Java 3.9 controller differs in the
-    levels only). `auto_join` makes an observer ask to become a voter. `describe_leader_last_fetch`
+    levels only). `snapshot_max_bytes` is the size up to which a leader's snapshot is believed, see
+    `downloading`. `auto_join` makes an observer ask to become a voter. `describe_leader_last_fetch`
     is `now` (Kafka) or `-1` (as KIP-836 specifies).
     """
 
@@ -98,6 +104,7 @@ class RaftConfig:
     fetch_max_bytes: int = 1024 * 1024
     batch_max_bytes: int = 8 * 1024 * 1024
     fetch_snapshot_max_bytes: int = 1024 * 1024
+    snapshot_max_bytes: int = SNAPSHOT_BYTES_MAX
     can_be_voter: bool = True
     auto_join: bool = False
     handover: Handover = Handover.AUTO

@@ -4,6 +4,11 @@ The bytes go into a file that is checked as a whole before it gets its name; onl
 replaced. An interrupted download is resumed while leader and epoch are the same; anything else
 leads to a new Fetch.
 
+Any node that claims to lead could send bytes for ever, so a leader is believed within limits: the
+size of its snapshot, the number of its parts, what they begin with, and how fast they come. One
+that exceeds them is given up: nothing is fetched from it for a while, and this node stands for
+election. That does no harm to a leader that others hear from: they refuse their pre-votes.
+
 Source: KIP-630; Kafka's `KafkaRaftClient.handleFetchSnapshotResponse`; R-FET-21, R-FSN-1,
 R-FSN-4, R-FSN-5.
 """
@@ -15,6 +20,7 @@ from kraftwire.messages.fetch_response import SnapshotId
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse, PartitionSnapshot
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft import answers
+from kraftwire.raft.batches import read_fetched
 from kraftwire.raft.effects import (
     AppendToSnapshot,
     Destination,
@@ -29,9 +35,21 @@ from kraftwire.raft.roles import Follower, Leader
 from kraftwire.raft.state import Download, Purpose, RaftState, SentRequest
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 
-# A leader that names a snapshot this often without sending any part of one no longer counts as
-# alive. An honest leader may, once or twice, delete the snapshot that it named while it is fetched.
-SNAPSHOT_CLAIMS_MAX = 3
+# A leader whose parts come more slowly than this on average no longer counts as alive; the download
+# goes on. Units: bytes in a millisecond, so about 16 MiB/s.
+PART_BYTES_PER_MS_MIN = 16 * 1024
+
+# A leader that sends parts of fewer bytes than this on average, after some free ones, is given up:
+# Kafka and kraftwire send as much as is asked for, up to a MiB.
+PART_BYTES_MIN = 16 * 1024
+PARTS_FREE = 1000
+
+# A first part of this size has whole batches in it: header, kraft.version and voters take less.
+FIRST_PART_BYTES_MIN = 64 * 1024
+
+# The pause after a failed download, doubled for each further one in the same epoch.
+DOWNLOAD_PAUSE_MS = 100
+DOWNLOAD_PAUSE_MAX_MS = 30_000
 
 # Errors after which only a new Fetch shows what the leader has: Java cannot encode its refusals of
 # FetchSnapshot, which arrive as UNKNOWN_SERVER_ERROR (R-FSN-3).
@@ -54,23 +72,44 @@ def begin_download(state: RaftState, role: Follower, named: SnapshotId, sent: Se
     elif snapshot.offset < state.log.end_offset and snapshot.epoch <= state.log.last_epoch:
         # A log that extends past it, in no earlier epoch, can be truncated where it diverges.
         problem = f"this node's log ends at {state.log.end}"
+    elif state.now < state.download_pause_ms:
+        state.failed(sent)
+        return False
     else:
         _open(state, role, snapshot)
-        role.snapshot_claims += 1
-        return _is_alive(role)
+        if role.snapshot_since_ms < 0:
+            role.snapshot_since_ms = state.now
+        _count_as_alive(state, role)
+        return False
     text = f"{sent.destination.name} names snapshot {snapshot}, but {problem}: ignored"
     state.note(text, "warning", key="snapshot-claim")
     state.failed(sent)
     return False
 
 
-def _is_alive(role: Follower) -> bool:
-    """Return whether naming a snapshot counts as a sign of life of the leader.
+def _count_as_alive(state: RaftState, role: Follower) -> None:
+    """Wait on for a leader that names and sends snapshots, as long as it sends them fast enough.
 
-    A leader that names snapshots repeatedly but never sends them must not keep its followers from
-    standing for election.
+    One that only names them must not keep its followers from standing for election. A replica
+    without any log must not stand while it can be helped: two such replicas would elect each other,
+    and lose everything.
     """
-    return role.snapshot_claims <= SNAPSHOT_CLAIMS_MAX
+    until = state.now
+    if state.log.end_offset:
+        until = role.snapshot_since_ms + role.snapshot_bytes // PART_BYTES_PER_MS_MIN
+    deadline = min(state.now, until) + role.fetch_timeout_ms
+    role.fetch_deadline_ms = max(role.fetch_deadline_ms, deadline)
+    role.has_fetched = True
+
+
+def _pause(state: RaftState) -> None:
+    """Begin no download for a while, longer after each failure."""
+    wait = DOWNLOAD_PAUSE_MS << min(state.download_failures, 16)
+    state.download_failures += 1
+    state.download_pause_ms = state.now + min(wait, DOWNLOAD_PAUSE_MAX_MS)
+    leader = state.leader_destination()
+    if leader is not None:
+        state.peers.failed(leader.key, state.now)
 
 
 def _open(state: RaftState, role: Follower, snapshot: OffsetAndEpoch) -> None:
@@ -150,14 +189,10 @@ def handle_fetch_snapshot_response(
         state.drop_download()
         # The snapshot that the leader just named is gone: pause, because it may name it repeatedly.
         state.failed(sent)
-        if not _is_alive(role):
-            return
-    elif not _take(state, part, sent):
+    elif not _take(state, role, part, sent):
         return
-    else:
-        role.snapshot_claims = 0
-    role.fetch_deadline_ms = state.now + role.fetch_timeout_ms
-    role.has_fetched = True
+    if role.snapshot_since_ms >= 0:
+        _count_as_alive(state, role)
 
 
 def _only_partition(
@@ -170,7 +205,9 @@ def _only_partition(
     return partitions[0] if len(partitions) == 1 and partitions[0].index == 0 else None
 
 
-def _take(state: RaftState, part: PartitionSnapshot, sent: SentRequest) -> bool:
+def _take(
+    state: RaftState, role: Follower, part: PartitionSnapshot, sent: SentRequest
+) -> bool:
     """Append a chunk to the file; returns whether it is the requested one."""
     current = state.download
     if current is None or current.is_finishing:
@@ -183,8 +220,17 @@ def _take(state: RaftState, part: PartitionSnapshot, sent: SentRequest) -> bool:
         problem = f"sent {named} at {part.position} of {part.size} bytes"
     elif not data or end > part.size:
         problem = f"sent {len(data)} bytes at {part.position} of {part.size}"
+    elif lie := _lie(state, current, part, data):
+        text = f"{sent.destination.name} {lie}: the leader is given up"
+        state.note(text, "error", key="snapshot-refused")
+        state.drop_download()
+        _pause(state)
+        role.fetch_deadline_ms = state.now
+        return False
     else:
         current.size = part.size
+        current.parts += 1
+        role.snapshot_bytes += len(data)
         state.emit(AppendToSnapshot(current.id, current.position, data))
         current.position = end
         if end == part.size:
@@ -198,21 +244,43 @@ def _take(state: RaftState, part: PartitionSnapshot, sent: SentRequest) -> bool:
     return False
 
 
+def _lie(
+    state: RaftState, current: Download, part: PartitionSnapshot, data: bytes | memoryview
+) -> str:
+    """Return why a leader is not believed, empty if it is."""
+    limit = max(state.config.snapshot_max_bytes, 2 * state.log.largest_snapshot)
+    if part.size > limit:
+        return f"announces a snapshot of {part.size:,} bytes, more than {limit:,}"
+    least = max(1, min(PART_BYTES_MIN, state.config.fetch_snapshot_max_bytes))
+    if current.parts > PARTS_FREE + current.position // least:
+        return f"sent {current.parts:,} parts for {current.position:,} bytes of a snapshot"
+    if not current.position and len(data) >= FIRST_PART_BYTES_MIN:
+        epoch = current.id.epoch
+        problem = read_fetched(data, 0, epoch, last_epoch=epoch).problem
+        return f"sent what is no snapshot: {problem}" if problem else ""
+    return ""
+
+
 def handle_rejected(state: RaftState, event: SnapshotRejected) -> None:
-    """Discard a damaged snapshot and send a new Fetch, after a pause."""
-    text = f"the snapshot {event.id} that was fetched is damaged: {event.problem}; it is not loaded"
-    state.note(text, "error", key="snapshot-damaged")
+    """Discard a damaged snapshot, and one that could not be written; fetch again after a pause.
+
+    The leader gets no credit for what it sent.
+    """
     if state.download is not None and state.download.id == event.id:
         state.download = None
-    leader = state.leader_destination()
-    if leader is not None:
-        state.peers.failed(leader.key, state.now)
+    text = f"the snapshot {event.id} that was fetched is not loaded: {event.problem}"
+    state.note(text, "error", key="snapshot-damaged")
+    role = state.role
+    if type(role) is Follower:
+        role.snapshot_bytes = 0
+    _pause(state)
 
 
 def handle_finished(state: RaftState, event: SnapshotFinished) -> None:
     """Start the log where a checked snapshot ends (R-FSN-4)."""
     if state.download is not None and state.download.id == event.id:
         state.download = None
+    state.download_failures = state.download_pause_ms = 0
     snapshot = event.id
     log = state.log
     if log.snapshot_size(snapshot) is not None:

@@ -240,9 +240,14 @@ def handle_vote_response(state: RaftState, sent: SentRequest, response: VoteResp
 
 def vote_failed(state: RaftState, sent: SentRequest, error: int) -> None:
     """Handle a Vote request that failed: a peer too old for pre-votes ends them (R-VOTE-10)."""
-    if error == ErrorCode.UNSUPPORTED_VERSION and type(state.role) is Prospective:
+    role = state.role
+    if error == ErrorCode.UNSUPPORTED_VERSION and type(role) is Prospective:
         reason = f"{sent.destination.name} does not know pre-votes"
-        to_candidate(state, reason, has_pre_votes=False)
+        if state.download is None and not state.download_failures:
+            to_candidate(state, reason, has_pre_votes=False)
+        else:
+            # It would depose a leader that may be alive, and lose: records are missing here.
+            _end_prospective(state, role, reason)
     else:
         settle_top_level(state, sent, error)
 

@@ -158,7 +158,7 @@ class SnapshotFinished:
 
 @dataclass(slots=True)
 class SnapshotRejected:
-    """A downloaded snapshot was damaged and has been discarded."""
+    """A downloaded snapshot was damaged, or could not be written, and has been discarded."""
 
     id: OffsetAndEpoch
     problem: str

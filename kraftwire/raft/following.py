@@ -148,10 +148,22 @@ def _take(state: RaftState, role: Follower, data: PartitionData, sent: SentReque
     if snapshot is not None and (snapshot.epoch >= 0 or snapshot.end_offset >= 0):
         return begin_download(state, role, snapshot, sent)
     state.drop_download()
+    role.snapshot_since_ms, role.snapshot_bytes = -1, 0
+    mark = state.high_watermark
     if data.records:
         _append(state, data.records, sent)
     _follow_high_watermark(state, data.high_watermark)
+    if not data.records and state.high_watermark == mark and _is_early(state, sent):
+        state.failed(sent)
     return True
+
+
+def _is_early(state: RaftState, sent: SentRequest) -> bool:
+    """Return whether an answer came long before a leader without news would have sent one.
+
+    One that answers at once, again and again, is not asked without a pause (L9).
+    """
+    return (state.now - sent.at_ms) * 2 < state.config.timers.fetch_max_wait_ms
 
 
 def _truncate(state: RaftState, diverging: EpochEndOffset, sent: SentRequest) -> bool:

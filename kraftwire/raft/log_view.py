@@ -43,7 +43,7 @@ class LogView:
 
     `last_epoch` is that of R-START-5; `flushed_offset` is the end of the durable part, which the
     owner advances. Snapshots are known by id, with their sizes in bytes; the bootstrap checkpoint
-    0-0 is not among them.
+    0-0 is not among them. `largest_snapshot` is the size of the largest one so far.
     """
 
     __slots__ = (
@@ -53,6 +53,7 @@ class LogView:
         "_starts",
         "end_offset",
         "flushed_offset",
+        "largest_snapshot",
         "last_epoch",
         "snapshots",
         "start_offset",
@@ -64,6 +65,7 @@ class LogView:
         self.end_offset = image.start_offset
         self.flushed_offset = image.end_offset
         self._sizes: dict[OffsetAndEpoch, int] = {}
+        self.largest_snapshot = 0
         self.snapshots: list[OffsetAndEpoch] = []
         for stored in image.snapshots:
             if stored.id != BOOTSTRAP_SNAPSHOT:
@@ -96,6 +98,7 @@ class LogView:
         if snapshot not in self._sizes:
             self.snapshots.insert(bisect_left(self.snapshots, snapshot), snapshot)
         self._sizes[snapshot] = size
+        self.largest_snapshot = max(self.largest_snapshot, size)
 
     def snapshot_size(self, snapshot: OffsetAndEpoch) -> int | None:
         """Return the size of a snapshot file, None if there is none with this id."""

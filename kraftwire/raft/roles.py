@@ -173,8 +173,8 @@ class Follower:
     """Replicates from a leader whose address it knows.
 
     `fetch_timeout_ms` is how long it waits for an answer before it stands for election.
-    `snapshot_claims` counts how often the leader has named a snapshot since it last sent part of
-    one.
+    `snapshot_since_ms` is when the leader first named a snapshot instead of sending records, -1 if
+    it has not; since then it has sent `snapshot_bytes` of snapshots.
     """
 
     NAME: ClassVar[str] = "follower"
@@ -188,7 +188,8 @@ class Follower:
     has_fetched: bool = False
     has_updated: bool = False
     has_probed_software: bool = False
-    snapshot_claims: int = 0
+    snapshot_since_ms: int = -1
+    snapshot_bytes: int = 0
 
 
 Role = Unattached | Prospective | Candidate | Leader | Resigned | Follower

@@ -59,10 +59,11 @@ class Purpose(IntEnum):
 
 
 class SentRequest(NamedTuple):
-    """A request in flight: its destination and its purpose."""
+    """A request in flight: its destination, its purpose, and when it was sent."""
 
     destination: Destination
     purpose: Purpose
+    at_ms: int
 
 
 class LastMessage(Generic[_Message]):
@@ -82,8 +83,8 @@ class LastMessage(Generic[_Message]):
 class Download:
     """A snapshot that is being fetched from the leader of an epoch.
 
-    `size` is -1 until the leader reports it. `is_finishing` is set once all bytes have arrived and
-    the file is being checked. Units: bytes.
+    `size` is -1 until the leader reports it; `parts` counts its answers. `is_finishing` is set once
+    all bytes have arrived and the file is being checked. Units: bytes.
     """
 
     id: OffsetAndEpoch
@@ -91,6 +92,7 @@ class Download:
     epoch: int
     position: int = 0
     size: int = -1
+    parts: int = 0
     is_finishing: bool = False
 
     def is_of(self, leader_id: int, epoch: int) -> bool:
@@ -103,6 +105,8 @@ class RaftState:
 
     `high_watermark` is that of the current role (-1 if unknown), `committed` the highest one since
     startup, below which nothing is truncated (S11): a snapshot holds only committed records.
+    `download_failures` counts the downloads that failed in this epoch since one succeeded; none
+    begins before `download_pause_ms`.
     `announced` is the highest one that has been reported. `is_removed` is set if this replica was
     in the voter set and a later set lacks it: it was removed deliberately.
     """
@@ -143,6 +147,8 @@ class RaftState:
         self.flush_generation = 0
         self.requested_flush_end = self.log.end_offset
         self.download: Download | None = None
+        self.download_failures = 0
+        self.download_pause_ms = 0
         self.unfinished_snapshot: OffsetAndEpoch | None = None
         self._foreign: dict[ReplicaKey, bool] = {}
         self._claims: dict[ReplicaKey, bool] = {}
@@ -386,7 +392,7 @@ class RaftState:
         """
         request_id = self.next_request_id
         self.next_request_id += 1
-        self.in_flight[request_id] = SentRequest(destination, purpose)
+        self.in_flight[request_id] = SentRequest(destination, purpose, self.now)
         if purpose is not Purpose.PROBE_SUCCESSOR:
             self.peers.sent(destination.key, request_id)
         timeout = self.config.timers.request_timeout_ms

@@ -93,6 +93,8 @@ def _become(state: RaftState, new: Role, reason: str, *, resets: bool = True) ->
     if row is not None and row.durable:
         persist(state, new)
     state.role = new
+    if new.epoch != old.epoch:
+        state.download_failures = state.download_pause_ms = 0
     if state.download is not None and not state.download.is_of(new.leader_id, new.epoch):
         state.drop_download()
     if type(old) is Leader:

@@ -127,7 +127,8 @@ def handle_update_response(
         answer = (ErrorCode.NONE, leader.leader_id, leader.leader_epoch)
     if settle(state, sent, answer, endpoints) is Outcome.OWN and type(role) is Follower:
         role.has_updated = True
-        role.fetch_deadline_ms = state.now + role.fetch_timeout_ms
+        if role.snapshot_since_ms < 0:  # otherwise its parts decide
+            role.fetch_deadline_ms = state.now + role.fetch_timeout_ms
 
 
 # Errors that are not this node's fault: it asks again next time (R-JOIN-2).

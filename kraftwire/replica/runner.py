@@ -256,7 +256,15 @@ class Runner:
         return self.machines.now_ms + self._settings.delete_delay_ms
 
     def _append_to_snapshot(self, effect: fx.AppendToSnapshot) -> None:
-        self._disk.snapshots.append(effect.id, effect.position, effect.data)
+        snapshots = self._disk.snapshots
+        try:
+            snapshots.append(effect.id, effect.position, effect.data)
+        except StorageError as error:
+            # A full disk ends the download: the log is not affected.
+            if error.fatal:
+                raise
+            snapshots.discard(effect.id)
+            self._host.submit(ev.SnapshotRejected(effect.id, str(error)))
 
     def _finish_snapshot(self, effect: fx.FinishSnapshot) -> None:
         def work() -> ev.SnapshotFinished | ev.SnapshotRejected:

@@ -15,6 +15,9 @@ from random import Random
 from kraftwire.errors import StorageError
 from kraftwire.sim.crash_model import Inode, apply, kept_names, survive
 
+# The bytes of a disk.
+_SPACE = 1 << 50
+
 
 class PowerCut(BaseException):
     """The machine stops during an operation; no handler may outlive that."""
@@ -132,6 +135,11 @@ class SimFiles:
     def size(self, path: str) -> int:
         """Bytes of a file. Raises: StorageError."""
         return len(self._inode(path).seen)
+
+    def space(self, path: str) -> tuple[int, int]:
+        """All of a disk without bounds, or nothing of a full one."""
+        del path
+        return (0 if self.is_full else _SPACE), _SPACE
 
     def listdir(self, path: str) -> list[str]:
         """The names in a directory, sorted."""

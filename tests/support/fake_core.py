@@ -112,16 +112,20 @@ class _Log:
 
 
 class _Snapshots:
-    """`stored_values` has the values of each snapshot; `broken` names those whose check fails."""
+    """`stored_values` has the values of each snapshot; `broken` names those whose check fails,
+    `full` those that the disk has no room for."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self.stored_values: dict[OffsetAndEpoch, list[bytes]] = {}
         self.timestamps: dict[OffsetAndEpoch, int] = {}
         self.broken: dict[OffsetAndEpoch, StorageError] = {}
+        self.full: dict[OffsetAndEpoch, StorageError] = {}
 
     def append(self, id: OffsetAndEpoch, position: int, data: bytes | memoryview) -> None:
         self._world.done.append(f"piece of {id} at {position}: {len(data)}")
+        if id in self.full:
+            raise self.full[id]
 
     def finish(self, id: OffsetAndEpoch) -> SnapshotFile:
         self._world.done.append(f"finish {id}")

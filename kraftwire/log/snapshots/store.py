@@ -27,6 +27,11 @@ from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 
 _LOG = logging.getLogger(__name__)
 
+# A download leaves this share of the disk free, but no more than these bytes: a log that cannot
+# grow ends its node.
+DISK_RESERVE_SHARE = 20
+DISK_RESERVE_BYTES_MAX = 256 * 1024 * 1024
+
 
 @dataclass(slots=True)
 class _Download:
@@ -134,8 +139,10 @@ class SnapshotStore:
     def append(self, snapshot: OffsetAndEpoch, position: int, data: bytes | memoryview) -> None:
         """Write bytes of a download at this position; position 0 begins one, in place of any other.
 
-        Raises: StorageError; InvariantError if the position is not where the download ends.
+        Raises: StorageError, also if the disk would be left too full for the log; InvariantError if
+        the position is not where the download ends.
         """
+        self._check_space(len(data))
         if not position:
             for other in list(self._downloads):
                 self.discard(other)
@@ -255,6 +262,13 @@ class SnapshotStore:
                 self._files.unlink(path)
 
     # ---- inside
+
+    def _check_space(self, count: int) -> None:
+        free, total = self._files.space(self._directory)
+        reserve = min(total // DISK_RESERVE_SHARE, DISK_RESERVE_BYTES_MAX)
+        if free - count < reserve:
+            problem = f"{free} of {total} bytes are free, and {reserve} are kept for the log"
+            raise StorageError(problem, file=self._directory)
 
     def _known(self, snapshot: OffsetAndEpoch) -> SnapshotFile:
         found = self._stored.get(snapshot)

@@ -156,6 +156,32 @@ def test_a_download_in_pieces_equals_the_original(
     assert values == VALUES
 
 
+class _SmallDisk(LocalFiles):
+    """A disk of 1,000 bytes, of which 60 are free."""
+
+    def space(self, path: str) -> tuple[int, int]:
+        """What it tells of itself."""
+        del path
+        return 60, 1000
+
+
+def test_a_download_leaves_room_for_the_log(tmp_path: Path) -> None:
+    """A log that cannot grow ends its node; a snapshot can wait."""
+    store = SnapshotStore(_SmallDisk(), str(tmp_path))
+    store.append(ID, 0, bytes(1000 // 20 - 40))
+    with pytest.raises(StorageError, match="60 of 1000 bytes are free, and 50 are kept") as found:
+        store.append(ID, 10, bytes(11))
+    assert not found.value.fatal
+    store.discard(ID)
+    assert names(tmp_path) == []
+
+
+def test_the_space_of_a_real_disk_is_known(tmp_path: Path) -> None:
+    """In bytes: files of a MiB fit into it."""
+    free, total = LocalFiles().space(str(tmp_path))
+    assert 1 << 20 < free <= total
+
+
 def test_a_download_resumes_only_where_it_stopped(store: SnapshotStore, tmp_path: Path) -> None:
     """Position 0 begins a new one, whatever was there."""
     data = write(store)

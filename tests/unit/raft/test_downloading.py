@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from kraftwire.messages.fetch_response import NodeEndpoint
+from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft import effects, events
 from kraftwire.raft.config import METADATA_TOPIC
+from kraftwire.raft.downloading import PART_BYTES_PER_MS_MIN
+from kraftwire.raft.effects import ElectionState
 from kraftwire.records.plain import data_batch
 from tests.support.raft_downloads import (
     EPOCH,
@@ -27,6 +30,7 @@ from tests.support.raft_downloads import (
     serve,
     take,
 )
+from tests.support.raft_lone import Lone
 from tests.support.raft_messages import begin, fetched, updated, vote, voted
 from tests.support.raft_nodes import directory_id, endpoint
 
@@ -93,16 +97,59 @@ def test_the_log_continues_after_the_snapshot() -> None:
     assert (lone.core.start_offset, lone.core.end_offset) == (10, 11)
 
 
-def test_a_download_keeps_a_voter_from_standing_for_election() -> None:
-    """R-FET-5: a leader that serves a large snapshot is alive."""
-    lone, data = behind(), file_of()
-    sent_to(lone)
-    for _ in range(10):
-        lone.wait(1500)
+def _serve_slowly(lone: Lone, data: bytes, chunk: int, wait_ms: int) -> None:
+    """Serve a part after each wait, until the file is complete or none is asked for."""
+    asked = ("FetchSnapshotRequest", "UpdateRaftVoterRequest")
+    while lone.last_request.message.NAME in asked and not lone.all_of(effects.FinishSnapshot):
+        lone.wait(wait_ms)
         if lone.last_request.message.NAME == "UpdateRaftVoterRequest":
             lone.answer(lone.last_request, updated(LEADER, EPOCH))
-        serve(lone, data, 1)
+        if lone.last_request.message.NAME == "FetchSnapshotRequest":
+            serve(lone, data, chunk)
+
+
+def test_a_download_keeps_a_voter_from_standing_for_election() -> None:
+    """R-FET-5: a leader that serves a large snapshot is alive."""
+    lone, chunk = behind(), 1 << 20
+    data = file_of(values=[bytes(chunk)] * 40)
+    sent_to(lone)
+    _serve_slowly(lone, data, chunk, chunk // PART_BYTES_PER_MS_MIN)
+    assert lone.now > lone.config.timers.fetch_timeout_ms
+    lone.finish_snapshot()
     assert [one.new for one in lone.all_of(effects.RoleChanged)] == ["follower"]
+
+
+def test_a_replica_without_any_log_waits_for_a_slow_leader_too() -> None:
+    """Two of them would elect each other, and lose what only the leader has."""
+    lone, data = Lone(election=ElectionState(1)), file_of()
+    lone.follow(LEADER, EPOCH)
+    sent_to(lone)
+    _serve_slowly(lone, data, 9, 1500)
+    lone.finish_snapshot()
+    assert [one.new for one in lone.all_of(effects.RoleChanged)] == ["follower"]
+
+
+def test_a_slow_download_goes_on_after_pre_votes_that_others_refuse() -> None:
+    """They hear from the leader, which was slow only here."""
+    lone, data = half_way()
+    lone.wait(3000)
+    assert lone.core.role == "prospective"
+    for sent in [one for one in lone.requests if one.message.NAME == "VoteRequest"]:
+        lone.answer(sent, voted(EPOCH, is_granted=False))
+    assert (lone.core.role, lone.core.epoch) == ("follower", EPOCH)
+    assert part_asked_for(lone) == (SNAPSHOT, 7)
+    take(lone, data)
+    assert lone.core.start_offset == 10
+
+
+def test_a_download_does_not_end_in_an_election_without_pre_votes() -> None:
+    """A peer of before KIP-996 cannot say that it hears from the leader, and would follow."""
+    lone, _ = half_way()
+    lone.wait(3000)
+    sent = next(one for one in lone.requests if one.message.NAME == "VoteRequest")
+    lone.fail(sent, ErrorCode.UNSUPPORTED_VERSION)
+    assert (lone.core.role, lone.core.epoch) == ("follower", EPOCH)
+    assert part_asked_for(lone) == (SNAPSHOT, 7)
 
 
 def test_a_flush_of_the_log_before_does_not_count_for_the_log_after() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kraftwire.raft import effects
+from kraftwire.raft.downloading import DOWNLOAD_PAUSE_MS
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 from tests.support.raft_downloads import (
     EPOCH,
@@ -157,8 +158,15 @@ def test_a_damaged_snapshot_is_fetched_again_after_a_pause() -> None:
     assert (note.level, note.key) == ("error", "snapshot-damaged")
     assert "ResetLog" not in kinds(found)
     assert not lone.core.snapshots
-    lone.wait(20)
-    lone.fetch_gets(fetched(LEADER, EPOCH, error=6))
+    while lone.last_request.destination.id != LEADER:
+        lone.fetch_gets(fetched(LEADER, EPOCH, error=6))
+        lone.wait(20)
+    sent_to(lone)
+    assert names_asked(lone)[-1] == "Fetch"
+    lone.wait(DOWNLOAD_PAUSE_MS)
+    while lone.last_request.destination.id != LEADER:
+        lone.fetch_gets(fetched(LEADER, EPOCH, error=6))
+        lone.wait(20)
     sent_to(lone)
     assert part_asked_for(lone) == (SNAPSHOT, 0)
     take(lone, data)

@@ -13,7 +13,7 @@ def _told(*successors: int) -> Lone:
     """Node 1 follows 2 in epoch 3, which resigns and names its successors."""
     lone = Lone(voters=(1, 2, 3, 4, 5), election=ElectionState(2))
     lone.follow(2, 3)
-    lone.fetch_gets(fetched(2, 3))
+    lone.fetch_gets(fetched(2, 3, high_watermark=0))
     lone.request(end(2, 3, *successors))
     return lone
 

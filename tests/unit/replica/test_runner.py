@@ -162,6 +162,20 @@ def test_a_download_that_fails_its_check_is_reported() -> None:
     assert bench.host.submitted == [ev.SnapshotRejected(_SNAPSHOT, "x.part: wrong checksum")]
 
 
+def test_a_full_disk_ends_a_download_and_not_the_replica() -> None:
+    """The log may still have room; what was written of the snapshot makes some."""
+    bench = _Bench()
+    snapshots = bench.world.snapshots
+    snapshots.full[_SNAPSHOT] = StorageError("No space left on device", file="x.part")
+    bench.do(fx.AppendToSnapshot(_SNAPSHOT, 0, b"abc"), send(1))
+    assert bench.done == ["piece of 100-3 at 0: 3", "discard 100-3", "send 1"]
+    problem = "x.part: No space left on device"
+    assert bench.host.submitted == [ev.SnapshotRejected(_SNAPSHOT, problem)]
+    snapshots.full[_SNAPSHOT] = StorageError("write", file="x.part", fatal=True)
+    with pytest.raises(StorageError):
+        bench.do(fx.AppendToSnapshot(_SNAPSHOT, 0, b"abc"))
+
+
 def test_a_sync_of_a_download_that_fails_ends_the_replica() -> None:
     """D9, as for every other file."""
     bench = _Bench()
