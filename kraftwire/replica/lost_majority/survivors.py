@@ -52,7 +52,8 @@ class Survivor:
     """A surviving controller, and what its directories hold.
 
     `flushed` is the offset of a valid flush mark, None without one: Kafka keeps none. `has_log`
-XX    """
+    says whether the directory of the metadata log exists.
+    """
 
     node: ControllerNode
     key: ReplicaKey
