@@ -1,7 +1,8 @@
-"""The four families of errors, and `check` for invariants.
+"""The five families of errors, and `check` for invariants.
 
 `WireError`: bytes of a peer or a file are wrong. `ApiError`: legal bytes, refused with an error
-code. `StorageError`: the disk lies or fails. `InvariantError`: a bug of ours.
+code. `SecurityError`: a connection that cannot be secured. `StorageError`: the disk lies or fails.
+`InvariantError`: a bug of ours.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ __all__ = [
     "ApiError",
     "InvariantError",
     "KraftwireError",
+    "SecurityError",
     "StorageError",
     "UsageError",
     "WireError",
@@ -83,6 +85,18 @@ class ApiError(KraftwireError):
         self.code = code
         self.detail = detail
         super().__init__(f"error {code}: {detail}")
+
+
+class SecurityError(KraftwireError):
+    """A connection that cannot be secured, and will not be by trying again.
+
+    A certificate, a protocol, a mechanism or a login did not pass. `is_usage` says whether the
+    settings or the address of this end cure it; otherwise the peer refuses, or has to change.
+    """
+
+    def __init__(self, problem: str, *, is_usage: bool) -> None:
+        self.is_usage = is_usage
+        super().__init__(problem)
 
 
 class StorageError(KraftwireError):

@@ -36,9 +36,9 @@ BATCH_SIZE_MAX = 256 * 1024 * 1024
 # to stay in the processor's cache until the last packet of the piece is decoded.
 CAPTURE_READ_BYTES = 256 * 1024
 
-# How many groups, connections and unanswered requests a decoder remembers, of each kind: a broker
-# has a few thousand connections, and a request waits for minutes at most.
-CONTEXTS_MAX = 100_000
+# How many groups and connections a decoder remembers, of each kind: as many connections as are
+# followed. A broker has a few thousand.
+CONTEXTS_MAX = 20_000
 
 # The Raft timeline keeps this many events of each kind and counts the rest: a quorum that votes all
 # day without result must not fill memory, and nobody reads that far.
@@ -63,12 +63,19 @@ UNCONFIRMED_FRAME_SIZE_MAX = 1024 * 1024
 BUFFERED_BYTES_MAX = 128 * 1024 * 1024
 COUNTED_FRAME_SIZE_MIN = 32 * 1024
 
-# Requests without a response that lines and statistics remember, a few hundred bytes each.
-RENDER_PENDING_COUNT_MAX = 20_000
+# Requests without a response that lines and statistics remember, up to a kilobyte each, and those
+# that explain a response. A broker has a few thousand connections, with one request in flight on
+# most of them.
+RENDER_PENDING_COUNT_MAX = 5_000
 
-# Statistics have at most this many rows of each kind; clients or files beyond that share one. A
-# row with its histograms takes about 2 KB.
+# Statistics have at most this many rows for partitions, and remember this many connections; files
+# beyond that share a row.
 STATS_ROWS_MAX = 20_000
+
+# Statistics have at most this many rows for the APIs of clients; clients beyond that share one for
+# each API. A row with its histograms takes 4 KB, printed, and one of a client id of many wide
+# characters 6 KB.
+STATS_CLIENT_ROWS_MAX = 5_000
 
 # Kafka's serializer writes no longer string, and its reader accepts none, not even a compact one.
 STRING_SIZE_MAX = 0x7FFF

@@ -22,7 +22,7 @@ from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.protocol.error_codes import ErrorCode, error_name
-from kraftwire.protocol.versions import API_VERSIONS_KEY
+from kraftwire.protocol.versions import API_VERSIONS_KEY, API_VERSIONS_MAX
 from kraftwire.wire.frame import FrameBuffer, frame
 from kraftwire.wire.message import Message
 
@@ -36,8 +36,6 @@ SOFTWARE_NAME = "kraftwire"
 # Correlation id, and the response or what is wrong with its bytes.
 Answer = tuple[int, Message | WireError]
 
-# Every server answers this version of ApiVersions, or names the versions that it supports.
-_FIRST_API_VERSIONS_VERSION = 4
 _FETCH = 1
 _FETCH_REPLICA_STATE = 15
 _CORRELATION_ID = struct.Struct(">i")
@@ -91,9 +89,12 @@ class ClientSession:
         return len(self._in_flight)
 
     def open(self) -> bytes:
-        """The first request of the connection: ApiVersions."""
+        """The first request of the connection: ApiVersions.
+
+        Every server answers its version, or names the versions that it supports.
+        """
         check(self._negotiation_id < 0, "a session is opened once")
-        return self._begin_negotiation(_FIRST_API_VERSIONS_VERSION)
+        return self._begin_negotiation(API_VERSIONS_MAX)
 
     def version_of(self, api_key: int) -> int:
         """Return the highest version of an API that both ends support.

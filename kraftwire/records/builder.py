@@ -228,7 +228,7 @@ def _build(columns: Columns, header: BatchHeader) -> bytes:
         length = LENGTH_MIN + len(payload)
         before = _BEFORE_CRC.pack(base_offset, length, header.partition_leader_epoch, MAGIC)
     except (AttributeError, TypeError, ValueError, struct.error):
-        problem = _misfit(columns, header)
+        problem = _encoding_problem(columns, header)
         if problem is None:
             raise  # a mistake of ours, not of the caller
         raise WireError(
@@ -377,12 +377,12 @@ def _headers(headers: Headers) -> bytes:
     return b"".join(parts)
 
 
-def _misfit(columns: Columns, header: BatchHeader) -> str | None:
+def _encoding_problem(columns: Columns, header: BatchHeader) -> str | None:
     """Describe the first value that does not fit; None if all do."""
-    return next(_misfits(columns, header), None)
+    return next(_encoding_problems(columns, header), None)
 
 
-def _misfits(columns: Columns, header: BatchHeader) -> Iterator[str]:
+def _encoding_problems(columns: Columns, header: BatchHeader) -> Iterator[str]:
     yield from _of_header(header)
     if columns.offsets is not None:
         yield from _of_numbers("offset", columns.offsets, header.base_offset, _POSITIVE_INT32)

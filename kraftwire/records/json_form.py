@@ -148,6 +148,7 @@ def batch_to_json(
     family: str | None = None,
     records: Detail = "full",
     rows_max: int | None = None,
+    on_record: Callable[[int, Decoded | None], None] | None = None,
 ) -> tuple[dict[str, Any], list[WireError]]:
     """Return a batch as JSON, and everything in it that is wrong or unknown.
 
@@ -155,11 +156,14 @@ def batch_to_json(
     timestamp, sizes, header keys and type; with ``full`` of offset, timestamp, key, value,
     headers and the decoded message. The list ends before the first damaged record. For more than
     `rows_max` records it is a `RecordRows`, and only their first problems are reported; a record
-    that is far longer than its compressed batch is then listed without its contents.
+    that is far longer than its compressed batch is then listed without its contents. `on_record`
+    gets the offset and message of each record of Kafka's own, once, in order; None instead of the
+    message where it cannot be decoded.
     """
     problems: list[WireError] = []
     rows: Sequence[Record] | None = None
     row_form = _RowForm(records, family, batch, is_bounded=rows_max is not None)
+    row_form.on_record = on_record
     is_long = rows_max is not None and batch.magic == 2 and batch.count > rows_max
     if not is_long and (records != "none" or batch.magic < 2):
         rows, damage = _some_rows(batch, rows_max, is_decoded=row_form.is_decoded)
@@ -207,6 +211,7 @@ def _long_rows(batch: Batch, form: _RowForm, problems: list[WireError]) -> Recor
         while len(bad) > RECORD_PROBLEMS_MAX:
             bad.pop()
             more += 1
+    form.on_record = None
     if found.damage and batch.magic == 2:
         problems.append(found.damage)
     problems += bad
@@ -240,6 +245,7 @@ class _RowForm:
     ) -> None:
         self.is_decoded = family is not None or batch.is_control
         self.may_cut = is_bounded and batch.codec != 0
+        self.on_record: Callable[[int, Decoded | None], None] | None = None
         self._size_max = RECORD_SHOWN_FREE + batch.size
         self._form = _full if detail == "full" else _summary
         self._family = family
@@ -278,9 +284,15 @@ class _RowForm:
         batch = self._batch
         try:
             found = decode_record(record, self._family, is_control=batch.is_control)
-            return found.to_json() if found else None
+            if found is None:
+                return None
+            if self.on_record is not None:
+                self.on_record(record.offset, found)
+            return found.to_json()
         except WireError as error:
             problems.append(_at_record(error, record, batch))
+            if self.on_record is not None:
+                self.on_record(record.offset, None)
             return None
 
 

@@ -23,7 +23,12 @@ class OffsetAndEpoch(NamedTuple):
 
     def is_newer_or_equal(self, other: OffsetAndEpoch) -> bool:
         """Whether a log that ends here is at least as new as another: the epoch decides first."""
-        return (self.epoch, self.offset) >= (other.epoch, other.offset)
+        return self.rank >= other.rank
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """What sorts ends of logs: the furthest is the largest."""
+        return self.epoch, self.offset
 
     def __str__(self) -> str:
         return f"{self.offset}-{self.epoch}"

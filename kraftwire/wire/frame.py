@@ -40,11 +40,11 @@ def frame_size(prefix: bytes | bytearray | memoryview, *, limit: int = FRAME_SIZ
 class FrameBuffer:
     """Cuts a byte stream into frames; holds at most one unfinished frame.
 
-    Order: `feed` the bytes as they arrive.
+    Order: `feed` the bytes as they arrive; `limit` may change between two calls.
     """
 
     def __init__(self, *, limit: int = FRAME_SIZE_MAX) -> None:
-        self._limit = limit
+        self.limit = limit
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -59,7 +59,7 @@ class FrameBuffer:
         with memoryview(self._buffer) as view:
             while len(view) - start >= LENGTH_SIZE:
                 end = start + LENGTH_SIZE
-                size = frame_size(view[start:end], limit=self._limit)
+                size = frame_size(view[start:end], limit=self.limit)
                 if len(view) - end < size:
                     break
                 done.append(bytes(view[end : end + size]))

@@ -23,6 +23,9 @@ from kraftwire.wire.fast import Numbers, Packer
 from kraftwire.wire.sizes import FIXED_CODES, FIXED_SIZES, fresh_default, min_struct_size
 from kraftwire.wire.varint import read_uvarint
 
+# The type of the annotation of a tagged field that no schema has.
+UNKNOWN_TAG = "unknown tagged field"
+
 _ONE_BYTE_SIZE_MAX = 127
 
 _NUMBERS = {name: Numbers(code[1:]) for name, code in FIXED_CODES.items() if name != "uuid"}
@@ -253,7 +256,7 @@ class _Reader:
         if size > len(self.buf) - start:
             self.take(size, "a tagged field")
         if facts is None:
-            parent = self.open(f"tag {tag}", "unknown tagged field")
+            parent = self.open(f"tag {tag}", UNKNOWN_TAG)
             unknown[tag] = self.take(size, "a tagged field")
             self.close(parent, unknown[tag])
         else:

@@ -16,7 +16,7 @@ from pathlib import Path
 from kraftwire.errors import UsageError
 from tools.import_schemas.jars import Release, read_releases
 from tools.import_schemas.maven import fetch_release
-from tools.import_schemas.merge import union_of_releases
+from tools.import_schemas.merge import union_of_releases, with_unreleased
 from tools.import_schemas.render import render_schema
 from tools.import_schemas.report import wire_changes
 from tools.import_schemas.schema import Message
@@ -93,7 +93,7 @@ def import_releases(
     for name, message in present.items():
         texts = collect_texts(message)
         if name in union:
-            union[name] = apply_texts(union[name], texts)
+            union[name] = apply_texts(with_unreleased(union[name], message), texts)
         kept = collect_texts(union[name]) if name in union else {}
         lost += [f"{name} {path}".strip() for path in texts if path not in kept]
     return tree_files(union, releases), lost

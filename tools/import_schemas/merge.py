@@ -39,6 +39,17 @@ def union_of_releases(releases: Sequence[Mapping[str, Message]]) -> dict[str, Me
     return dict(sorted(union.items()))
 
 
+def with_unreleased(union: Message, present: Message) -> Message:
+    """Keep a version of ours that no release has yet, and that our schema marks as unstable.
+
+    Raises: UsageError if the present schema differs from the releases' in a version that they have.
+    """
+    if not present.is_latest_unstable or not present.valid.without(union.valid):
+        return union
+    _check_layout(present, union, union.valid.without(EMPTY))
+    return present
+
+
 def _successor(message: Message, union: Mapping[str, Message]) -> str:
     """Return the name of this message in a newer release, or an empty string."""
     if message.api_key is None or message.type not in _MERGED_TYPES:

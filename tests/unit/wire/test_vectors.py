@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kraftwire.messages import find
+from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from tests.support.vectors import canonical, vectors
 
 every_message = pytest.mark.parametrize("name", sorted(vectors()))
@@ -38,3 +39,26 @@ def test_decoded_messages_encode_to_the_same_bytes(name: str) -> None:
     for vector in vectors()[name]:
         message, _ = find(name).decode(vector.data, vector.version)
         assert message.encode(vector.version).hex() == vector.data.hex(), vector
+
+
+@pytest.mark.parametrize(
+    ("data", "cluster_id", "node_id"),
+    [
+        ("046b676f04312e3200ffffffff00", None, -1),
+        (
+            "046b676f04312e3217354c3667336e5368542d654d43744b2d2d58383673770000000700",
+            "5L6g3nShT-eMCtK--X86sw",
+            7,
+        ),
+    ],
+)
+def test_an_unreleased_version_is_read_as_franz_go_writes_it(
+    data: str, cluster_id: str | None, node_id: int
+) -> None:
+    """franz-go opens its connections with ApiVersions 5 (KIP-1242): bytes of its kmsg 1.15.1."""
+    content = bytes.fromhex(data)
+    request, end = ApiVersionsRequest.decode(content, 5)
+    assert end == len(content)
+    assert (request.cluster_id, request.node_id) == (cluster_id, node_id)
+    assert (request.client_software_name, request.client_software_version) == ("kgo", "1.2")
+    assert request.encode(5) == content
