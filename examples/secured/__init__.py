@@ -1,0 +1,1 @@
+"""A quorum of three over mutual TLS, and the keys for it."""

@@ -1,0 +1,308 @@
+"""Access control: StandardAuthorizer's decisions over an index of ACLs.
+
+Rules SEC-A1 to SEC-A3. Source: `StandardAuthorizerData`, `StandardAcl`. ACLs are
+arranged by what they grant to whom: a decision looks up the caller and everybody, and then asks
+whether any of their patterns is the name, ``*`` or a prefix of the name. It costs microseconds
+however many ACLs there are, and however many prefixes begin with each other.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from kraftwire.errors import UsageError
+from kraftwire.messages.access_control_entry_record import AccessControlEntryRecord
+from kraftwire.security.principal import Principal, parse_principal
+
+CLUSTER_NAME = "kafka-cluster"
+WILDCARD = "*"
+
+
+class ResourceType:
+    """Kinds of resources, with the numbers of Kafka's records and requests."""
+
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+    NAMES = ("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN",
+             "USER")  # fmt: skip
+
+
+class Operation:
+    """Operations, with the numbers of Kafka's records and requests."""
+
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+    NAMES = ("UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE",
+             "CLUSTER_ACTION", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE",
+             "CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT")  # fmt: skip
+
+
+LITERAL = 3
+PREFIXED = 4
+DENY = 2
+ALLOW = 3
+
+# What an ACL that allows these also allows; one that denies them denies nothing else (SEC-A3).
+_IMPLIED = {
+    Operation.DESCRIBE: (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER),
+    Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
+}
+_OPERATIONS = range(len(Operation.NAMES))
+_DENYING = [(one, Operation.ALL) for one in _OPERATIONS]
+_ALLOWING = [(*_DENYING[one], *_IMPLIED.get(one, ())) for one in _OPERATIONS]
+
+# The operations that make sense for a kind of resource (SEC-A14).
+_SENSIBLE = {
+    ResourceType.TOPIC: (3, 4, 5, 6, 7, 8, 10, 11),
+    ResourceType.GROUP: (3, 6, 8, 10, 11),
+    ResourceType.CLUSTER: (5, 7, 8, 9, 10, 11, 12),
+}
+
+_EVERYBODY = ("User", WILDCARD)
+
+
+@dataclass(frozen=True, slots=True)
+class Acl:
+    """One ACL, with the numbers of its record."""
+
+    resource_type: int
+    resource_name: str
+    pattern: int
+    principal: Principal
+    host: str
+    operation: int
+    permission: int
+
+    @classmethod
+    def of(cls, record: AccessControlEntryRecord) -> Acl:
+        """Return the ACL of a record. Raises: UsageError for a principal without a colon."""
+        kind, colon, name = record.principal.partition(":")
+        if not colon:
+            text = f"{record.principal!r:.300} is no principal: expected Type:name"
+            raise UsageError(f"{text}, such as User:alice")
+        return cls(
+            record.resource_type,
+            record.resource_name,
+            record.pattern_type,
+            Principal(kind, name),
+            record.host,
+            record.operation,
+            record.permission_type,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether an operation is allowed, and the rule that decided, for the audit log (SEC-A7)."""
+
+    is_allowed: bool
+    rule: str
+
+
+_SUPER_USER = Decision(True, "SuperUser")
+_DEFAULT_ALLOW = Decision(True, "DefaultAllow")
+_DEFAULT_DENY = Decision(False, "DefaultDeny")
+
+# Kind of resource, permission, operation, type and name of the principal, host.
+_Grant = tuple[int, int, int, str, str, str]
+
+
+class _Names:
+    """Patterns of names, each with the count of its ACLs.
+
+    `roots` are the prefixes that no other one covers, sorted; None until they are asked for.
+    """
+
+    __slots__ = ("literal", "prefixed", "roots")
+
+    def __init__(self) -> None:
+        self.literal: dict[str, int] = {}
+        self.prefixed: dict[str, int] = {}
+        self.roots: list[str] | None = None
+
+    def count(self, acl: Acl, change: int) -> None:
+        """Note one ACL more, or one less."""
+        name = acl.resource_name
+        # What is not literal matches as a prefix, in Kafka too.
+        if acl.pattern == LITERAL:
+            _count(self.literal, name, change)
+            return
+        _count(self.prefixed, name, change)
+        if name not in self.prefixed:
+            self.roots = None
+        elif self.roots is not None and not self._root(name):
+            begin = end = bisect_right(self.roots, name)
+            while end < len(self.roots) and self.roots[end].startswith(name):
+                end += 1
+            self.roots[begin:end] = [name]
+
+    def matching(self, name: str, *, can_allow: bool = False) -> str:
+        """Return a pattern that a name matches, for the audit log; empty if there is none.
+
+        Kafka's search passes over `*` for names that begin with it, which counts where it would
+        allow something (SEC-A2).
+        """
+        if name in self.literal:
+            return f"LITERAL:{name}"
+        if WILDCARD in self.literal and not (can_allow and name.startswith(WILDCARD)):
+            return f"LITERAL:{WILDCARD}"
+        root = self._root(name) if self.prefixed else []
+        return f"PREFIXED:{root[0]}" if root else ""
+
+    def _root(self, name: str) -> list[str]:
+        """Return the prefix that covers a name, if there is one: the last root up to it."""
+        if self.roots is None:
+            self.roots = []
+            for one in sorted(self.prefixed):
+                if not self.roots or not one.startswith(self.roots[-1]):
+                    self.roots.append(one)
+        at = bisect_right(self.roots, name)
+        return [one for one in self.roots[max(at - 1, 0) : at] if name.startswith(one)]
+
+
+def _count(counts: dict[str, int], key: str, change: int) -> None:
+    """Add to a count; one of nothing is removed."""
+    counts[key] = counts.get(key, 0) + change
+    if not counts[key]:
+        del counts[key]
+
+
+_NOTHING = _Names()
+
+
+class AclIndex:
+    """All ACLs of a cluster, by id, and arranged for decisions."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[bytes, Acl] = {}
+        self._by_grant: dict[_Grant, _Names] = {}
+        self._by_type: dict[int, _Names] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def has(self, acl: Acl) -> bool:
+        """Return whether there is an ACL that says the same."""
+        names = self._by_grant.get(_grant(acl), _NOTHING)
+        return acl.resource_name in (names.literal if acl.pattern == LITERAL else names.prefixed)
+
+    def add(self, acl_id: bytes, acl: Acl) -> None:
+        """Add an ACL; one with the same id is replaced."""
+        self.remove(acl_id)
+        self._by_id[acl_id] = acl
+        self._by_grant.setdefault(_grant(acl), _Names()).count(acl, 1)
+        self._by_type.setdefault(acl.resource_type, _Names()).count(acl, 1)
+
+    def remove(self, acl_id: bytes) -> bool:
+        """Remove an ACL; returns whether there was one."""
+        acl = self._by_id.pop(acl_id, None)
+        if acl is None:
+            return False
+        self._by_type[acl.resource_type].count(acl, -1)
+        names = self._by_grant[_grant(acl)]
+        names.count(acl, -1)
+        if not names.literal and not names.prefixed:
+            del self._by_grant[_grant(acl)]
+        return True
+
+    def items(self) -> Iterator[tuple[bytes, Acl]]:
+        """All ACLs with their ids."""
+        yield from self._by_id.items()
+
+    def decide(
+        self, principal: Principal, host: str, operation: int, resource: tuple[int, str]
+    ) -> Decision | None:
+        """Return the decision of the ACLs; None if no ACL concerns the resource (SEC-A2).
+
+        `host` is an address as Java writes it (`principal.host_text`); `resource` a kind and name.
+        """
+        kind, name = resource
+        for permission, operations in ((DENY, _DENYING), (ALLOW, _ALLOWING)):
+            for one in operations[operation]:
+                for who in ((principal.type, principal.name), _EVERYBODY):
+                    for where in (host, WILDCARD):
+                        names = self._by_grant.get((kind, permission, one, *who, where))
+                        found = names and names.matching(name, can_allow=permission == ALLOW)
+                        if found:
+                            rule = f"{':'.join(who)} {_name(Operation.NAMES, one)} from {where}"
+                            verb = "ALLOW" if permission == ALLOW else "DENY"
+                            return Decision(permission == ALLOW, f"{verb} {rule} {found}")
+        names = self._by_type.get(kind)
+        return _DEFAULT_DENY if names and names.matching(name) else None
+
+
+def _grant(acl: Acl) -> _Grant:
+    principal = acl.principal
+    kind, permission = acl.resource_type, ALLOW if acl.permission == ALLOW else DENY
+    return kind, permission, acl.operation, principal.type, principal.name, acl.host
+
+
+class Authorizer:
+    """Decides who may do what, as `StandardAuthorizer` does.
+
+    `acls` returns those that are committed; None until they are there, when everybody but the super
+    users has to come again (SEC-A4).
+    """
+
+    def __init__(
+        self,
+        super_users: frozenset[str],
+        acls: Callable[[], AclIndex | None],
+        *,
+        allow_if_no_acl: bool = False,
+    ) -> None:
+        self._super_users = super_users
+        self._acls = acls
+        self._default = _DEFAULT_ALLOW if allow_if_no_acl else _DEFAULT_DENY
+
+    def decide(
+        self, principal: Principal, host: str, operation: int, resource: tuple[int, str]
+    ) -> Decision | None:
+        """Return whether a caller may do something; None while the ACLs are not there yet."""
+        if str(principal) in self._super_users:
+            return _SUPER_USER
+        acls = self._acls()
+        if acls is None:
+            return None
+        return acls.decide(principal, host, operation, resource) or self._default
+
+    def operations(self, principal: Principal, host: str, resource: tuple[int, str]) -> int:
+        """Return what a caller may do with a resource, a bit for each operation (SEC-A14)."""
+        bits = 0
+        for operation in _SENSIBLE.get(resource[0], ()):
+            decision = self.decide(principal, host, operation, resource)
+            bits |= (decision is not None and decision.is_allowed) << operation
+        return bits
+
+
+def parse_super_users(text: str) -> frozenset[str]:
+    """Read `super.users`: principals separated by semicolons.
+
+    Raises: UsageError for one without a type.
+    """
+    users = [part.strip() for part in text.split(";")]
+    for user in filter(None, users):
+        parse_principal(user)
+    return frozenset(filter(None, users))
+
+
+def _name(names: tuple[str, ...], number: int) -> str:
+    return names[number] if 0 <= number < len(names) else str(number)

@@ -1,0 +1,282 @@
+"""Kafka's security properties of one end of a connection, with the place of each for errors.
+
+The properties come from a client's file, from a node's, or from a program. A key of a listener,
+``listener.name.<listener>.<key>``, wins over the key alone (SEC-T2, SEC-T3). No value appears in
+an error or a repr unless it is harmless.
+
+Source: Kafka's `CommonClientConfigs`, `SslConfigs`, `SaslConfigs` and `ListenerName`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from kraftwire.errors import UsageError
+from kraftwire.properties import Property
+
+__all__ = [
+    "PLAINTEXT",
+    "PROTOCOLS",
+    "SASL_PLAINTEXT",
+    "SASL_SSL",
+    "SSL",
+    "Properties",
+    "SecuritySettings",
+    "client_settings",
+]
+
+PLAINTEXT, SSL = "PLAINTEXT", "SSL"
+SASL_PLAINTEXT, SASL_SSL = "SASL_PLAINTEXT", "SASL_SSL"
+PROTOCOLS = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
+
+_PROTOCOL = "security.protocol"
+_MECHANISM = "sasl.mechanism"
+_GSSAPI = "GSSAPI"
+_OF_LISTENER = re.compile(r"listener\.name\.[^.]+\.(?:.*\.)?(?:ssl|sasl)\.")
+
+# Classes of Java that a file may name: nothing here can load them, so they must not go unnoticed.
+_CLASS_KEYS = (
+    "sasl.client.callback.handler.class",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "security.providers",
+    "ssl.engine.factory.class",
+    "ssl.provider",
+)
+# Kafka's own classes for what happens here anyway.
+_CLASSES_HERE = (
+    "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory",
+    "org.apache.kafka.common.security.authenticator.DefaultLogin",
+    "org.apache.kafka.common.security.kerberos.KerberosLogin",
+    "org.apache.kafka.common.security.kerberos.KerberosClientCallbackHandler",
+    "org.apache.kafka.common.security.authenticator.AbstractLogin$DefaultLoginCallbackHandler",
+    "org.apache.kafka.common.security.authenticator.SaslClientCallbackHandler",
+    "org.apache.kafka.common.security.scram.internals.ScramSaslClientCallbackHandler",
+    "org.apache.kafka.common.security.oauthbearer.internals.OAuthBearerSaslClientCallbackHandler",
+    "org.apache.kafka.common.security.oauthbearer.internals.unsecured."
+    "OAuthBearerUnsecuredLoginCallbackHandler",
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
+    "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
+)
+
+# The keys of librdkafka's clients, and Kafka's for the same (SEC-C6).
+_FOREIGN = {
+    "sasl.mechanisms": "sasl.mechanism",
+    "sasl.password": "sasl.jaas.config",
+    "sasl.username": "sasl.jaas.config",
+    "ssl.ca.location": "ssl.truststore.type=PEM and ssl.truststore.location",
+    "ssl.ca.pem": "ssl.truststore.type=PEM and ssl.truststore.certificates",
+    "ssl.certificate.location": "ssl.keystore.type=PEM and ssl.keystore.location",
+    "ssl.certificate.pem": "ssl.keystore.type=PEM and ssl.keystore.certificate.chain",
+    "ssl.key.location": "ssl.keystore.type=PEM and ssl.keystore.location",
+    "ssl.key.pem": "ssl.keystore.type=PEM and ssl.keystore.key",
+}
+
+
+class Properties:
+    """Values by key, each with its place; later entries win. Values are not part of the repr.
+
+    `path` names the origin in messages. `listener` is the listener whose own keys win, in any
+    case; None for a file without listeners.
+    """
+
+    def __init__(self, entries: Iterable[Property], path: str, listener: str | None = None) -> None:
+        self.path = path
+        self.listener = listener
+        self._entries = {entry.key: entry for entry in entries}
+
+    @classmethod
+    def of(cls, values: Mapping[str, str], path: str) -> Properties:
+        """Return the properties of a program, which have no lines."""
+        return cls([Property(key, value, 0) for key, value in values.items()], path)
+
+    def __repr__(self) -> str:
+        return f"Properties({self.path!r}, {len(self._entries)} keys)"
+
+    def of_listener(self, listener: str) -> Properties:
+        """Return the same properties as a listener sees them."""
+        return Properties(self._entries.values(), self.path, listener)
+
+    def changed(self, values: Mapping[str, str], origin: str) -> Properties:
+        """Return the same properties with others in place of some; `origin` names where they are
+        from."""
+        changes = [Property(key, value, 0, origin) for key, value in values.items()]
+        return Properties([*self._entries.values(), *changes], self.path, self.listener)
+
+    def names(self) -> Iterable[str]:
+        """Return all keys as they are spelled."""
+        return self._entries.keys()
+
+    def get(self, key: str, mechanism: str | None = None) -> str | None:
+        """Return a value without blanks around it; None if it is absent or empty.
+
+        `mechanism` is that of a key which a listener has once for each.
+        """
+        entry = self._entry(key, mechanism)
+        return (entry.value.strip() or None) if entry else None
+
+    def has(self, key: str) -> bool:
+        """Return whether a key is present, even if it is empty."""
+        return self._entry(key) is not None
+
+    def listed(self, key: str) -> list[str]:
+        """Return the parts of a comma-separated list."""
+        return [part.strip() for part in (self.get(key) or "").split(",") if part.strip()]
+
+    def place(self, key: str, mechanism: str | None = None) -> str:
+        """Return where a key stands, for messages: ``client.properties:3: ssl.keystore.type``."""
+        entry = self._entry(key, mechanism)
+        if entry is None:
+            return f"{self.path}: {key}"
+        line = f":{entry.line}" if entry.line else ""
+        return f"{entry.origin or self.path}{line}: {entry.key}"
+
+    def error(self, key: str, problem: str, mechanism: str | None = None) -> UsageError:
+        """Return an error about a key, with its place."""
+        return UsageError(f"{self.place(key, mechanism)}: {problem}")
+
+    def _entry(self, key: str, mechanism: str | None = None) -> Property | None:
+        prefixes = [""]
+        if self.listener is not None:
+            own = f"listener.name.{self.listener.lower()}."
+            prefixes.insert(0, own)
+            if mechanism is not None:
+                prefixes.insert(0, f"{own}{mechanism.lower()}.")
+        found = (self._entries.get(prefix + key) for prefix in prefixes)
+        return next((entry for entry in found if entry is not None), None)
+
+
+@dataclass(frozen=True, slots=True)
+class SecuritySettings:
+    """How one end secures its connections: the protocol, and the properties with the rest.
+
+    `mechanism` is None without SASL. `mechanism_key` is the key that sets it. `warnings` are for
+    people, a line each.
+    """
+
+    protocol: str
+    properties: Properties
+    mechanism: str | None = None
+    mechanism_key: str = _MECHANISM
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_tls(self) -> bool:
+        """Whether connections are encrypted."""
+        return self.protocol in (SSL, SASL_SSL)
+
+    @property
+    def is_sasl(self) -> bool:
+        """Whether connections begin with a login."""
+        return self.protocol in (SASL_PLAINTEXT, SASL_SSL)
+
+
+def client_settings(properties: Properties, *, to_controllers: bool = True) -> SecuritySettings:
+    """Read a client's settings, or those of the client in a node from the node's own file.
+
+    `to_controllers` selects the listener of a node's file. Raises: UsageError with file, line and
+    key for what cannot be used, above all keys of TLS or SASL without a protocol.
+    """
+    _check_classes(properties)
+    if properties.has(_PROTOCOL):
+        protocol = _protocol(properties, _PROTOCOL)
+        if protocol in (SASL_PLAINTEXT, SASL_SSL):
+            _check_foreign_login(properties)
+        return _settings(properties, protocol, _MECHANISM, _foreign(properties))
+    if properties.has("process.roles"):
+        return _node_settings(properties, to_controllers=to_controllers)
+    for key in properties.names():
+        if key.startswith(("ssl.", "sasl.")) or _OF_LISTENER.match(key):
+            raise properties.error(
+                key,
+                f"{_PROTOCOL} is missing, so nothing would use this key: add {_PROTOCOL}=SSL, "
+                "SASL_SSL, SASL_PLAINTEXT or PLAINTEXT",
+            )
+    return SecuritySettings(PLAINTEXT, properties)
+
+
+def _settings(
+    properties: Properties, protocol: str, mechanism_key: str, warnings: tuple[str, ...]
+) -> SecuritySettings:
+    mechanism = None
+    if protocol in (SASL_PLAINTEXT, SASL_SSL):
+        mechanism = properties.get(mechanism_key) or _GSSAPI
+        if mechanism == "PLAIN" and protocol == SASL_PLAINTEXT:
+            place = properties.place(mechanism_key)
+            warnings += (f"{place}: PLAIN over {SASL_PLAINTEXT} sends the password in clear",)
+    return SecuritySettings(protocol, properties, mechanism, mechanism_key, warnings)
+
+
+def _node_settings(properties: Properties, *, to_controllers: bool) -> SecuritySettings:
+    """Return how a node connects to the others of its kind, as its file says (SEC-T4, SEC-T5)."""
+    if to_controllers:
+        listener = next(iter(properties.listed("controller.listener.names")), None)
+        mechanism_key = "sasl.mechanism.controller.protocol"
+    else:
+        listener = properties.get("inter.broker.listener.name")
+        mechanism_key = "sasl.mechanism.inter.broker.protocol"
+    if listener is None:
+        protocol = PLAINTEXT
+        if not to_controllers and properties.has("security.inter.broker.protocol"):
+            protocol = _protocol(properties, "security.inter.broker.protocol")
+        view = properties
+    else:
+        protocol = _mapped(properties, listener)
+        view = properties.of_listener(listener)
+    if protocol == PLAINTEXT:
+        return SecuritySettings(PLAINTEXT, properties)
+    note = f"{properties.path}: {_PROTOCOL} is not set: using {protocol}"
+    note += f" of the listener {listener}" if listener else " of the inter-broker protocol"
+    return _settings(view, protocol, mechanism_key, (note,))
+
+
+def _mapped(properties: Properties, listener: str) -> str:
+    """Return the protocol of a listener (SEC-T1)."""
+    key = "listener.security.protocol.map"
+    for part in properties.listed(key):
+        name, _, protocol = part.partition(":")
+        if name.strip().upper() == listener.upper():
+            return _known(properties, key, protocol.strip())
+    name = listener.upper()
+    return name if name in PROTOCOLS else PLAINTEXT
+
+
+def _protocol(properties: Properties, key: str) -> str:
+    return _known(properties, key, properties.get(key) or "")
+
+
+def _known(properties: Properties, key: str, protocol: str) -> str:
+    if protocol.upper() not in PROTOCOLS:
+        raise properties.error(key, f"expected {_listed(PROTOCOLS)}, found {protocol!r}")
+    return protocol.upper()
+
+
+def _check_classes(properties: Properties) -> None:
+    for key in _CLASS_KEYS:
+        name = properties.get(key)
+        if name is not None and name not in _CLASSES_HERE:
+            raise properties.error(key, f"Java's class {name} is not supported: remove the key")
+
+
+def _check_foreign_login(properties: Properties) -> None:
+    """Refuse a login that is written for librdkafka alone: without Kafka's keys there is none."""
+    for key in ("sasl.mechanisms", "sasl.username", "sasl.password"):
+        if properties.has(key) and not properties.has(_FOREIGN[key]):
+            problem = f"this key is of librdkafka and has no effect: set {_FOREIGN[key]}"
+            raise properties.error(key, problem)
+
+
+def _foreign(properties: Properties) -> tuple[str, ...]:
+    return tuple(
+        f"{properties.place(key)}: this key is of librdkafka and has no effect; "
+        f"Kafka's is {_FOREIGN[key]}"
+        for key in properties.names()
+        if key in _FOREIGN
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} or {last}"

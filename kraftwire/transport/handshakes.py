@@ -1,0 +1,202 @@
+"""TLS handshakes of the connections that a node accepts: paced, and bounded in number.
+
+A step of a handshake takes the thread that also carries votes: half a millisecond, or several with
+a long chain of certificates. So in a round of the event loop one connection takes one step, and the
+next one comes after twice the time that it took; a peer may send only so many bytes. A connection
+that sends nothing costs nothing but itself, and those that stop in the middle give way to others:
+when too many are unfinished, the one that has made the node wait for longest is closed.
+
+Source: SEC-T16 to SEC-T20.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from collections.abc import Callable
+
+import trio
+
+from kraftwire.errors import SecurityError
+from kraftwire.security.tls import TlsContext
+
+__all__ = ["HANDSHAKE_BYTES_MAX", "UNFINISHED_MAX", "Handshakes"]
+
+# An honest peer answers within a round trip. In that time a thread takes fewer steps than this, so
+# it is not the one that has kept the node waiting for longest.
+UNFINISHED_MAX = 256
+
+# A ClientHello and a chain of eight certificates, which is as many as Java's server takes. Each
+# certificate costs the node a fifth of a millisecond, whether it is trusted or not.
+HANDSHAKE_BYTES_MAX = 16 * 1024
+
+# Handshakes get at most a third of the thread.
+_PAUSE_FACTOR = 2.0
+
+# A client that has heard an alert closes; one that has not is not waited for.
+_ALERT_SECONDS = 1.0
+_READ_BYTES = 16 * 1024
+
+
+class Handshakes:
+    """The handshakes of all listeners of a node. `unfinished` counts those that have begun.
+
+    `clock` measures how long a step takes, in seconds.
+    """
+
+    def __init__(
+        self,
+        unfinished_max: int = UNFINISHED_MAX,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.unfinished = 0
+        self._clock = clock
+        self._step_began: float | None = None
+        self._next_step_at = 0.0
+        self._unfinished_max = unfinished_max
+        self._turn = trio.Lock()
+        # Those that wait for their peers, the longest wait first.
+        self._waiting: dict[_Transport, None] = {}
+
+    async def accept(
+        self, stream: trio.SocketStream, tls: TlsContext
+    ) -> tuple[trio.SSLStream[trio.abc.Stream], bytes | None]:
+        """Shake hands; returns the stream to use, and the client's certificate in DER, if any.
+
+        A missing close_notify is just the end of the stream (SEC-T20). The caller limits the time,
+        and closes the stream. Raises: SecurityError if the peer does not pass, closes, or has to
+        give way.
+        """
+        await _first_byte(stream)
+        transport = _Transport(stream, self)
+        secured = trio.SSLStream[trio.abc.Stream](
+            transport, tls.context, server_side=True, https_compatible=True
+        )
+        try:
+            await self._shake_hands(secured, transport)
+        except (trio.BrokenResourceError, ssl.SSLError) as error:
+            await _send_alert(stream, secured)
+            raise _refused(_problem(error)) from None
+        if transport.scope.cancelled_caught:
+            raise _refused("given up, because too many others have begun")
+        cipher = secured.cipher()
+        if cipher is not None and not tls.allows(cipher[0]):
+            raise _refused(f"the cipher suite {cipher[0]} is not allowed")
+        return secured, secured.getpeercert(binary_form=True)
+
+    async def _shake_hands(
+        self, secured: trio.SSLStream[trio.abc.Stream], transport: _Transport
+    ) -> None:
+        self.unfinished += 1
+        try:
+            self._make_room()
+            with transport.scope:
+                await secured.do_handshake()
+        finally:
+            self.end_step()
+            transport.is_paced = False
+            self.unfinished -= 1
+
+    async def receive(self, transport: _Transport, max_bytes: int | None) -> bytes | bytearray:
+        """Read for an unfinished handshake, then wait for a turn to take the next step."""
+        # Requests may follow the handshake at once: what is beyond the limit stays in the socket.
+        left = HANDSHAKE_BYTES_MAX - transport.received
+        if left == 0:
+            raise _refused(f"the peer sent more than {HANDSHAKE_BYTES_MAX} bytes")
+        self._waiting[transport] = None
+        try:
+            data = await transport.transport_stream.receive_some(min(max_bytes or left, left))
+        finally:
+            self._waiting.pop(transport, None)
+        transport.received += len(data)
+        # The lock passes to one task in a round of the loop; the step follows in the same round.
+        async with self._turn:
+            await trio.sleep_until(self._next_step_at)
+            self._step_began = self._clock()
+            return data
+
+    def end_step(self) -> None:
+        """Let the next step wait in proportion to the last one; no effect between steps."""
+        if self._step_began is not None:
+            took = self._clock() - self._step_began
+            self._step_began = None
+            self._next_step_at = trio.current_time() + _PAUSE_FACTOR * took
+
+    def _make_room(self) -> None:
+        excess = self.unfinished - self._unfinished_max
+        for transport in list(self._waiting)[: max(0, excess)]:
+            del self._waiting[transport]
+            transport.scope.cancel()
+
+
+class _Transport(trio.abc.Stream):
+    """A socket whose reads are paced until the handshake is done."""
+
+    def __init__(self, stream: trio.SocketStream, handshakes: Handshakes) -> None:
+        self.transport_stream = stream
+        self.scope = trio.CancelScope()
+        self.is_paced = True
+        self.received = 0
+        self._handshakes = handshakes
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        if self.is_paced:
+            self._handshakes.end_step()
+        await self.transport_stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self.transport_stream.wait_send_all_might_not_block()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        if self.is_paced:
+            self._handshakes.end_step()
+            return await self._handshakes.receive(self, max_bytes)
+        return await self.transport_stream.receive_some(max_bytes)
+
+    async def aclose(self) -> None:
+        await self.transport_stream.aclose()
+
+
+async def _send_alert(
+    stream: trio.SocketStream, secured: trio.SSLStream[trio.abc.Stream]
+) -> None:
+    """Tell the client why, as Kafka does where it can (SEC-T16).
+
+    trio keeps the alert of a failed handshake to itself. The client may still be sending: to close
+    before it has stopped would reset the connection, and the alert would be lost.
+    """
+    pending = getattr(secured, "_outgoing", None)
+    alert = pending.read() if isinstance(pending, ssl.MemoryBIO) else b""
+    with trio.move_on_after(_ALERT_SECONDS):
+        try:
+            await stream.send_all(alert)
+            await stream.send_eof()
+            while await stream.receive_some(_READ_BYTES):
+                pass
+        except trio.BrokenResourceError:
+            pass
+
+
+async def _first_byte(stream: trio.SocketStream) -> None:
+    """Wait until there is something to read, without taking it."""
+    try:
+        data = await stream.socket.recv(1, socket.MSG_PEEK)
+    except OSError:
+        data = b""
+    if not data:
+        raise _refused("the peer closed the connection")
+
+
+def _refused(problem: str) -> SecurityError:
+    return SecurityError(f"TLS handshake: {problem}", is_usage=False)
+
+
+def _problem(error: Exception) -> str:
+    cause = error if isinstance(error, ssl.SSLError) else error.__cause__
+    if not isinstance(cause, ssl.SSLError) or "EOF" in str(cause):
+        return "the peer closed the connection"
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"the peer's certificate does not pass: {cause.verify_message}"
+    reason = (cause.reason or str(cause)).replace("_", " ").lower()
+    return f"{reason}: is this a client without TLS?" if "version number" in reason else reason

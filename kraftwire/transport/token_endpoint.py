@@ -1,0 +1,111 @@
+"""Tokens for OAUTHBEARER from an identity provider, by the client credentials of OAuth 2.0.
+
+A token serves many connections: it is asked for again when four fifths of its life have passed.
+The secret is sent to the endpoint alone; redirects are not followed.
+
+Source: SEC-S43; RFC 6749 section 4.4; Kafka's `ClientCredentialsJwtRetriever`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from kraftwire.errors import ApiError, SecurityError
+from kraftwire.protocol.error_codes import ErrorCode
+
+__all__ = ["TokenEndpoint"]
+
+_SECONDS = 10.0
+_ANSWER_BYTES_MAX = 1024 * 1024
+_USED_SHARE = 0.8
+# A token whose life is not told is asked for again at each login.
+_NO_LIFE_S = 0.0
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Another address must not get the secret."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        """Follow none: the redirect is the answer."""
+
+
+@dataclass(slots=True)
+class TokenEndpoint:
+    """Where tokens come from, and by whose id and secret. `place` is that of the URL's key."""
+
+    url: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    scope: str | None
+    place: str
+    _token: str = field(default="", init=False, repr=False)
+    _until: float = field(default=0.0, init=False)
+
+    def token(self) -> str:
+        """Return a token, after asking for it if necessary; blocks for ten seconds at most.
+
+        Raises: SecurityError if the endpoint refuses or answers what is no token, ApiError
+        NETWORK_EXCEPTION if it cannot be reached or fails.
+        """
+        now = time.monotonic()
+        if not self._token or now >= self._until:
+            answer = self._request_token()
+            token, life = answer.get("access_token"), answer.get("expires_in", _NO_LIFE_S)
+            if not isinstance(token, str) or not token:
+                raise self._refused("the answer has no access_token")
+            self._until = now + _USED_SHARE * (life if isinstance(life, int | float) else 0.0)
+            self._token = token
+        return self._token
+
+    def _request_token(self) -> dict[str, Any]:
+        fields = {"grant_type": "client_credentials"}
+        if self.scope:
+            fields["scope"] = self.scope
+        pair = f"{self.client_id}:{self.client_secret}".encode()
+        headers = {
+            "Authorization": f"Basic {base64.b64encode(pair).decode()}",
+            "Accept": "application/json",
+        }
+        body = urlencode(fields).encode()
+        request = urllib.request.Request(self.url, body, headers, method="POST")
+        try:
+            opener = urllib.request.build_opener(_NoRedirects)
+            with opener.open(request, timeout=_SECONDS) as response:
+                content = response.read(_ANSWER_BYTES_MAX)
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code >= 500:
+                raise self._failed(f"HTTP {error.code}") from None
+            raise self._refused(f"HTTP {error.code}") from None
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "reason", error)
+            raise self._failed(str(getattr(reason, "strerror", None) or reason)) from None
+        return self._parsed(content)
+
+    def _parsed(self, content: bytes) -> dict[str, Any]:
+        try:
+            found = json.loads(content)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise self._refused("the answer is no JSON object")
+        return found
+
+    def _failed(self, problem: str) -> ApiError:
+        return ApiError(ErrorCode.NETWORK_EXCEPTION, f"token endpoint {self._host}: {problem}")
+
+    def _refused(self, problem: str) -> SecurityError:
+        text = f"token endpoint {self._host}: client {self.client_id!r} got no token: {problem}"
+        return SecurityError(f"{text}; check {self.place}", is_usage=False)
+
+    @property
+    def _host(self) -> str:
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"

@@ -1,0 +1,163 @@
+"""Tokens from an identity provider: asked for once, kept, refused, unreachable."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from kraftwire.client import Admin
+from kraftwire.errors import ApiError, SecurityError, UsageError
+from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kraftwire.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from kraftwire.messages.sasl_handshake_response import SaslHandshakeResponse
+from kraftwire.transport.token_endpoint import TokenEndpoint
+from kraftwire.wire.message import Message
+from tests.support.certificates import authority, identity, node_context, pem
+from tests.support.fake_node import METADATA, FakeNode, metadata
+
+SECRET = "not-to-be-shown"
+
+
+class Provider:
+    """An identity provider on loopback, which answers as told and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.status = 200
+        self.answer: object = {"access_token": "header.claims.", "expires_in": 3600}
+        self.location = ""
+        self.asked: list[tuple[str, str]] = []
+        provider = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                provider.asked.append((self.headers["Authorization"], body))
+                content = json.dumps(provider.answer).encode()
+                self.send_response(provider.status)
+                if provider.location:
+                    self.send_header("Location", provider.location)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/token"
+
+    def endpoint(self, scope: str | None = None) -> TokenEndpoint:
+        """A client of it."""
+        return TokenEndpoint(self.url, "me", SECRET, scope, "c.properties:3: url")
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    """It serves until the end of the test."""
+    made = Provider()
+    thread = threading.Thread(target=made.server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield made
+    made.server.shutdown()
+    thread.join()
+    made.server.server_close()
+
+
+def test_a_token_is_asked_for_by_id_and_secret_and_kept(provider: Provider) -> None:
+    """As RFC 6749 has it; a second login does not ask again."""
+    endpoint = provider.endpoint("kafka read")
+    assert [endpoint.token(), endpoint.token()] == ["header.claims."] * 2
+    basic = base64.b64encode(f"me:{SECRET}".encode()).decode()
+    assert provider.asked == [
+        (f"Basic {basic}", "grant_type=client_credentials&scope=kafka+read")
+    ]
+    assert SECRET not in repr(endpoint)
+    assert "claims" not in repr(endpoint)
+
+
+def test_a_token_at_its_end_is_asked_for_again(provider: Provider) -> None:
+    """Here it has no life at all."""
+    provider.answer = {"access_token": "short"}
+    endpoint = provider.endpoint()
+    assert [endpoint.token(), endpoint.token()] == ["short"] * 2
+    assert len(provider.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "problem"),
+    [
+        (401, {"error": "invalid_client"}, "got no token: HTTP 401"),
+        (200, {"token": "x"}, "the answer has no access_token"),
+        (200, ["x"], "the answer is no JSON object"),
+    ],
+)
+def test_a_refusal_is_final(
+    provider: Provider, status: int, answer: object, problem: str
+) -> None:
+    """With the endpoint, the client and the place in the file; without the secret."""
+    provider.status, provider.answer = status, answer
+    with pytest.raises(SecurityError) as caught:
+        provider.endpoint().token()
+    text = str(caught.value)
+    assert text.startswith(f"token endpoint {provider.url.removesuffix('/token')}: client 'me'")
+    assert problem in text
+    assert text.endswith("; check c.properties:3: url")
+    assert SECRET not in text
+
+
+def test_a_redirect_does_not_get_the_secret(provider: Provider) -> None:
+    """Wherever it leads."""
+    provider.status, provider.location = 302, provider.url
+    with pytest.raises(SecurityError, match="HTTP 302"):
+        provider.endpoint().token()
+    assert len(provider.asked) == 1
+
+
+def test_a_failure_may_pass(provider: Provider) -> None:
+    """An error of the server, and a server that is not there."""
+    provider.status = 503
+    with pytest.raises(ApiError, match="HTTP 503"):
+        provider.endpoint().token()
+    with pytest.raises(ApiError, match="Connection refused"):
+        TokenEndpoint("http://127.0.0.1:1/x", "me", SECRET, None, "here").token()
+
+
+def test_a_client_logs_in_with_a_token_of_its_provider(provider: Provider, tmp_path: Path) -> None:
+    """Through TLS, one token for all connections."""
+    seen: list[bytes] = []
+
+    def authenticate(request: Message) -> Message:
+        assert isinstance(request, SaslAuthenticateRequest)
+        seen.append(bytes(request.auth_bytes))
+        return SaslAuthenticateResponse(error_message="")
+
+    answers = {
+        17: lambda _: SaslHandshakeResponse(mechanisms=["OAUTHBEARER"]),
+        36: authenticate,
+    }
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+    security = {
+        "security.protocol": "SASL_SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": pem(authority().certificate),
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": f'{module} required clientId="me" clientSecret="{SECRET}";',
+        "sasl.oauthbearer.token.endpoint.url": provider.url,
+    }
+    with FakeNode(answers, tls=node_context(identity(), tmp_path)) as node:
+        node.answers[METADATA] = lambda _: metadata({1: node})
+        admin = Admin(bootstrap_servers=node.address, timeout_s=30, security=security)
+        assert len(admin.describe_cluster().nodes) == 1
+        assert len(admin.describe_cluster().nodes) == 1
+    assert seen == [b"n,,\x01auth=Bearer header.claims.\x01\x01"] * 2
+    assert len(provider.asked) == 1
+    del security["sasl.jaas.config"]
+    security["sasl.jaas.config"] = f"{module} required;"
+    with pytest.raises(UsageError, match=r"client\.credentials\.client\.id: missing"):
+        Admin(bootstrap_servers="127.0.0.1:1", security=security)
