@@ -1,0 +1,1 @@
+"""The controller's pure part: what the committed metadata records say."""

@@ -1,0 +1,136 @@
+"""CreateAcls and DeleteAcls: bindings and filters, each with a result of its own. Rules: C-ACL.
+
+Source: Kafka's `AclControlManager`; `AclApis` for the checks that come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kraftwire.controller.cluster import Cluster
+from kraftwire.controller.step import StepResult, VersionedRecord
+from kraftwire.errors import ApiError, UsageError
+from kraftwire.messages.access_control_entry_record import AccessControlEntryRecord
+from kraftwire.messages.create_acls_request import AclCreation, CreateAclsRequest
+from kraftwire.messages.create_acls_response import AclCreationResult, CreateAclsResponse
+from kraftwire.messages.delete_acls_request import DeleteAclsRequest
+from kraftwire.messages.delete_acls_response import (
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsResponse,
+)
+from kraftwire.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.security.acl_filter import ANY, UNKNOWN_FILTER, AclFilter
+from kraftwire.security.acls import (
+    ALLOW,
+    CLUSTER_NAME,
+    DENY,
+    LITERAL,
+    PREFIXED,
+    Acl,
+    Operation,
+    ResourceType,
+)
+
+# So many ACLs are deleted by one request at most.
+REMOVED_MAX = 10_000
+
+
+def create_acls(
+    cluster: Cluster, request: CreateAclsRequest, *, new_id: Callable[[], bytes]
+) -> StepResult:
+    """Add those that can be right and are not there yet; `new_id` makes their ids."""
+    response = CreateAclsResponse()
+    records: list[VersionedRecord] = []
+    created: set[Acl] = set()
+    for creation in request.creations:
+        result = AclCreationResult(error_message=None)
+        response.results.append(result)
+        try:
+            acl, record = _checked(creation)
+        except ApiError as error:
+            result.error_code, result.error_message = error.code, error.detail
+            continue
+        if acl not in created and not cluster.image.acls.has(acl):
+            created.add(acl)
+            record.id = new_id()
+            records.append((record, 0))
+    return StepResult(response, records)
+
+
+def delete_acls(cluster: Cluster, request: DeleteAclsRequest) -> StepResult:
+    """Remove all that pass a filter; each filter lists its own, also those that another one lists.
+
+    Raises: ApiError INVALID_REQUEST if they are more than one request may remove.
+    """
+    response = DeleteAclsResponse()
+    removed: dict[bytes, None] = {}
+    for each in request.filters:
+        result = DeleteAclsFilterResult(error_message=None)
+        response.filter_results.append(result)
+        wanted = AclFilter.of(each)
+        if not wanted.is_known:
+            result.error_code, result.error_message = ErrorCode.INVALID_REQUEST, UNKNOWN_FILTER
+            continue
+        for acl_id, acl in cluster.image.acls.items():
+            if wanted.passes(acl):
+                removed[acl_id] = None
+                result.matching_acls.append(_shown(acl))
+        if len(removed) > REMOVED_MAX:
+            text = f"the filters name more than {REMOVED_MAX} ACLs, which is too many for a request"
+            raise ApiError(ErrorCode.INVALID_REQUEST, text)
+    records = [(RemoveAccessControlEntryRecord(id=acl_id), 0) for acl_id in removed]
+    return StepResult(response, records)
+
+
+def _checked(creation: AclCreation) -> tuple[Acl, AccessControlEntryRecord]:
+    """Return what is to be created. Raises: ApiError INVALID_REQUEST (C-ACL-1, C-ACL-2)."""
+    record = AccessControlEntryRecord(
+        resource_type=creation.resource_type,
+        resource_name=creation.resource_name,
+        pattern_type=creation.resource_pattern_type,
+        principal=creation.principal,
+        host=creation.host,
+        operation=creation.operation,
+        permission_type=creation.permission_type,
+    )
+    wrong = _wrong(record)
+    try:
+        acl = Acl.of(record)
+    except UsageError as error:
+        wrong = wrong or str(error)
+    if wrong:
+        raise ApiError(ErrorCode.INVALID_REQUEST, wrong)
+    return acl, record
+
+
+def _wrong(record: AccessControlEntryRecord) -> str:
+    """Return why an ACL cannot be right apart from its principal, else an empty text."""
+    name = record.resource_name
+    if record.resource_type == ResourceType.CLUSTER and name != CLUSTER_NAME:
+        return f"the cluster is named {CLUSTER_NAME} in ACLs"
+    if not name:
+        return "the name of the resource is empty"
+    if not ANY < record.resource_type < len(ResourceType.NAMES):
+        return f"{record.resource_type} is no type of a resource"
+    if record.pattern_type not in (LITERAL, PREFIXED):
+        return f"{record.pattern_type} is no type of a pattern: expected literal or prefixed"
+    if not ANY < record.operation < len(Operation.NAMES):
+        return f"{record.operation} is no operation"
+    if record.permission_type not in (ALLOW, DENY):
+        return f"{record.permission_type} is no permission: expected allow or deny"
+    return ""
+
+
+def _shown(acl: Acl) -> DeleteAclsMatchingAcl:
+    return DeleteAclsMatchingAcl(
+        error_message=None,
+        resource_type=acl.resource_type,
+        resource_name=acl.resource_name,
+        pattern_type=acl.pattern,
+        principal=str(acl.principal),
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission,
+    )

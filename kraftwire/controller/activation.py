@@ -1,0 +1,51 @@
+"""What a new active controller writes before anything else.
+
+Rules: C-ACT-3, C-ACT-4. Source: Kafka's `ActivationRecordsGenerator`; KAFKA-20839.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kraftwire.controller.cluster import ELR_VERSION, MIN_INSYNC_REPLICAS
+from kraftwire.controller.image import BROKER_RESOURCE, CLUSTER_ID_CONFIG, MetadataImage
+from kraftwire.controller.step import VersionedRecord, config_record
+from kraftwire.controller.versions import METADATA_VERSION, WITH_TRANSACTIONS
+from kraftwire.messages.abort_transaction_record import AbortTransactionRecord
+from kraftwire.messages.begin_transaction_record import BeginTransactionRecord
+from kraftwire.messages.end_transaction_record import EndTransactionRecord
+from kraftwire.messages.feature_level_record import FeatureLevelRecord
+
+
+def activate(
+    image: MetadataImage, bootstrap: Sequence[VersionedRecord], cluster_id: str | None
+) -> list[VersionedRecord]:
+    """Return what a new active controller writes before anything else.
+
+    `cluster_id` is None if the log does not hold it. An open transaction is aborted; an image
+    without metadata.version gets the bootstrap records in a separate transaction, independent of
+    what an earlier attempt wrote (KAFKA-20839).
+    """
+    records: list[VersionedRecord] = []
+    if image.transaction_offset >= 0:
+        reason = "a new controller cannot continue it"
+        records.append((AbortTransactionRecord(reason=reason), 0))
+    configs = image.configs.get((BROKER_RESOURCE, ""), {})
+    more: list[VersionedRecord] = []
+    if cluster_id is not None and CLUSTER_ID_CONFIG not in configs:
+        more.append(config_record(BROKER_RESOURCE, "", CLUSTER_ID_CONFIG, cluster_id))
+    if image.metadata_version is not None:
+        return records + more
+    levels = _levels(bootstrap)
+    if levels.get(ELR_VERSION) and MIN_INSYNC_REPLICAS not in configs:
+        more.insert(0, config_record(BROKER_RESOURCE, "", MIN_INSYNC_REPLICAS, "1"))
+    inner = [*bootstrap, *more]
+    if levels.get(METADATA_VERSION, 0) >= WITH_TRANSACTIONS:
+        begin = BeginTransactionRecord(name="Bootstrap records")
+        inner = [(begin, 0), *inner, (EndTransactionRecord(), 0)]
+    return records + inner
+
+
+def _levels(bootstrap: Sequence[VersionedRecord]) -> dict[str, int]:
+    records = (record for record, _ in bootstrap)
+    return {r.name: r.feature_level for r in records if isinstance(r, FeatureLevelRecord)}

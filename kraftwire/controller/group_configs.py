@@ -1,0 +1,144 @@
+"""The configuration keys of groups: types, defaults, and bounds of the controller's file.
+
+Rules: C-CFG-10. Source: Kafka's `GroupConfig`, `GroupCoordinatorConfig` and `ShareGroupConfig`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from kraftwire.controller.cluster import Cluster
+from kraftwire.controller.topic_configs import boolean, check_value, one_of, whole
+from kraftwire.errors import ApiError
+from kraftwire.protocol.error_codes import ErrorCode
+
+_INT_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """A key with a whole number. `least` is that of its type, `low` and `high` are the defaults of
+    the bounds in the file; None if the file has none. `if_given`: its default is not compared with
+    the bounds."""
+
+    name: str
+    default: int
+    least: int
+    low: int | None
+    high: int | None
+    if_given: bool = False
+
+    def setting(self, what: str) -> str:
+        """The key of the file for the default (empty), the least (min) or the largest (max)."""
+        kind, _, rest = self.name.partition(".")
+        if what and rest == "num.standby.replicas":
+            rest = "standby.replicas"
+        return ".".join(part for part in ("group", kind, what, rest) if part)
+
+    @property
+    def bounds(self) -> dict[str, int]:
+        """The bounds that a file may change, by `min` and `max`, with their defaults."""
+        found = {"min": self.low, "max": self.high}
+        return {what: bound for what, bound in found.items() if bound is not None}
+
+
+def _of_every_kind() -> Iterator[_Number]:
+    for kind in ("consumer", "share", "streams"):
+        yield _Number(f"{kind}.session.timeout.ms", 45_000, 1, 45_000, 60_000)
+        yield _Number(f"{kind}.heartbeat.interval.ms", 5000, 1, 5000, 15_000)
+        yield _Number(f"{kind}.assignment.interval.ms", 1000, 0, 0, 15_000, if_given=True)
+
+
+_NUMBERS = (
+    *_of_every_kind(),
+    _Number("share.record.lock.duration.ms", 30_000, 1000, 15_000, 60_000),
+    _Number("share.delivery.count.limit", 5, 2, 2, 10),
+    _Number("share.partition.max.record.locks", 2000, 100, 100, 4000),
+    _Number("streams.num.standby.replicas", 0, 0, None, 2),
+    _Number("streams.initial.rebalance.delay.ms", 3000, 0, None, None),
+)
+
+GROUP_SETTINGS = frozenset(
+    key.setting(what) for key in _NUMBERS for what in ("", *key.bounds)
+)
+"""Keys of a properties file that groups inherit from, and that bound what they may have."""
+
+# Java's form of ISO 8601; each number may have a sign.
+_DURATION = re.compile(
+    r"(?P<all>[-+]?)P(?=.)(?:(?P<D>[-+]?\d+)D)?"
+    r"(?:T(?=.)(?:(?P<H>[-+]?\d+)H)?(?:(?P<M>[-+]?\d+)M)?(?:(?P<S>[-+]?\d+(?:[.,]\d{0,9})?)S)?)?",
+    re.IGNORECASE | re.ASCII,
+)
+_SECONDS = {"D": 86_400, "H": 3600, "M": 60, "S": 1}
+_BY_DURATION = "by_duration:"
+
+
+def _reset(value: str) -> str:
+    """Return why a value does not say where a share group begins, else an empty text."""
+    if value in ("earliest", "latest"):
+        return ""
+    match = _DURATION.fullmatch(value.removeprefix(_BY_DURATION))
+    if match is not None and value.startswith(_BY_DURATION):
+        parts = ((match[unit] or "0").replace(",", ".") for unit in _SECONDS)
+        seconds = sum(float(part) * by for part, by in zip(parts, _SECONDS.values(), strict=True))
+        if (seconds if match["all"] != "-" else -seconds) >= 0:
+            return ""
+    return f"{value!r:.300} is not earliest, latest or by_duration:PnDTnHnMn.nS"
+
+
+_OTHERS: Mapping[str, Callable[[str], str]] = {
+    "share.auto.offset.reset": _reset,
+    "share.isolation.level": one_of("read_committed", "read_uncommitted"),
+    "share.renew.acknowledge.enable": boolean,
+}
+_TYPES: Mapping[str, Callable[[str], str]] = {
+    **_OTHERS,
+    **{key.name: whole(key.least, _INT_MAX) for key in _NUMBERS},
+}
+
+
+def group_setting_errors(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the keys of a properties file that bound groups and are no numbers, and why."""
+    number = whole(0, _INT_MAX)
+    given = {key: number(value) for key, value in settings.items() if key in GROUP_SETTINGS}
+    return {key: wrong for key, wrong in given.items() if wrong}
+
+
+def check_group(cluster: Cluster, name: str, values: Mapping[str, str]) -> None:
+    """Check the whole configuration of a group.
+
+    Raises: ApiError INVALID_REQUEST without a name, else INVALID_CONFIG.
+    """
+    if not name:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "the name of the group is missing")
+    for key in values:
+        if key not in _TYPES:
+            raise _error(f"{key} is not a configuration key of groups")
+    for key, value in values.items():
+        check_value(key, value, _TYPES[key])
+    effective: dict[str, int] = {}
+    for number in _NUMBERS:
+        own = values.get(number.name)
+        default = cluster.number(number.setting(""), number.default)
+        effective[number.name] = int(own) if own is not None else default
+        if own is not None or not number.if_given:
+            _check_bounds(cluster, number, effective[number.name])
+    for kind in ("consumer", "share", "streams"):
+        session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+        if effective[session] <= effective[heartbeat]:
+            text = f"{session} is {effective[session]}"
+            raise _error(f"{text}: expected more than {heartbeat}, {effective[heartbeat]}")
+
+
+def _check_bounds(cluster: Cluster, number: _Number, value: int) -> None:
+    for what, default in number.bounds.items():
+        bound = cluster.number(number.setting(what), default)
+        if value < bound if what == "min" else value > bound:
+            text = f"{number.name} is {value}: {number.setting(what)} of this controller is {bound}"
+            raise _error(text)
+
+
+def _error(text: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_CONFIG, text)

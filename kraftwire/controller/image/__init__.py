@@ -1,0 +1,26 @@
+"""The state of the committed metadata records, and its snapshots.
+
+`MetadataImage` is the entry point: `state` holds what the node uses, `record_store` all records.
+"""
+
+from __future__ import annotations
+
+from kraftwire.controller.image.cluster import BrokerImage, ControllerImage
+from kraftwire.controller.image.metadata import CLUSTER_ID_CONFIG, MetadataImage
+from kraftwire.controller.image.state import (
+    BROKER_RESOURCE,
+    TOPIC_RESOURCE,
+    IncompleteImageError,
+)
+from kraftwire.controller.versions import METADATA_VERSION
+
+__all__ = [
+    "BROKER_RESOURCE",
+    "CLUSTER_ID_CONFIG",
+    "METADATA_VERSION",
+    "TOPIC_RESOURCE",
+    "BrokerImage",
+    "ControllerImage",
+    "IncompleteImageError",
+    "MetadataImage",
+]

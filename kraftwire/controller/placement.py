@@ -1,0 +1,127 @@
+"""Automatic placement of replicas on brokers, spread over racks. Rules: C-PLA.
+
+Source: Kafka's `StripedReplicaPlacer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+
+from kraftwire.controller.cluster import Cluster
+from kraftwire.controller.image import BrokerImage
+from kraftwire.errors import ApiError
+from kraftwire.protocol.error_codes import ErrorCode
+
+
+def place(cluster: Cluster, partitions: int, factor: int, random: Random) -> list[list[int]]:
+    """Return the replicas of new partitions, the preferred leader of each first.
+
+    Leaders are brokers that are not fenced, one after the other; the replicas of a partition are on
+    as many racks as there are. Raises: ApiError INVALID_REPLICATION_FACTOR.
+    """
+    brokers = [broker for broker in cluster.image.brokers.values() if _is_usable(broker)]
+    _check_factor(brokers, factor)
+    striped = _Racks(brokers, random)
+    return [striped.next(factor) for _ in range(partitions)]
+
+
+def _is_usable(broker: BrokerImage) -> bool:
+    """Return whether a broker takes new replicas: it stays, and not all its directories are
+    cordoned."""
+    cordoned = set(broker.cordoned_log_dirs or ())
+    is_cordoned = bool(cordoned) and cordoned >= set(broker.log_dirs)
+    return not broker.in_controlled_shutdown and not is_cordoned
+
+
+def _check_factor(brokers: list[BrokerImage], factor: int) -> None:
+    """Check the replication factor in Kafka's order (C-PLA-1)."""
+    if factor <= 0:
+        raise _error(f"the replication factor is {factor}, not at least 1")
+    if all(broker.is_fenced for broker in brokers):
+        raise _error("no broker that is not fenced takes new replicas")
+    if factor > len(brokers):
+        taking = "broker takes" if len(brokers) == 1 else "brokers take"
+        raise _error(f"the replication factor is {factor}, but {len(brokers)} {taking} replicas")
+
+
+def _error(text: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, text)
+
+
+class _Ring:
+    """Brokers of one rack: each once for an epoch, beginning one further in the next epoch."""
+
+    def __init__(self, ids: Iterable[int], random: Random) -> None:
+        self._ids = sorted(ids)
+        self._start = random.randrange(len(self._ids)) if self._ids else 0
+        self._epoch, self._given = -1, 0
+
+    def next(self, epoch: int) -> int | None:
+        """Return the next broker of an epoch, None once all were given (C-PLA-4)."""
+        if epoch != self._epoch:
+            self._epoch, self._given = epoch, 0
+            self._start += 1
+        if self._given >= len(self._ids):
+            return None
+        self._given += 1
+        return self._ids[(self._start + self._given - 1) % len(self._ids)]
+
+    def shuffle(self, random: Random) -> None:
+        """Bring the brokers into another order."""
+        random.shuffle(self._ids)
+
+
+class _Racks:
+    """The racks with their brokers, in the order in which partitions use them."""
+
+    def __init__(self, brokers: list[BrokerImage], random: Random) -> None:
+        names = sorted({broker.rack for broker in brokers}, key=lambda rack: (rack or "", rack))
+        self._racks = [
+            tuple(
+                _Ring(
+                    (b.id for b in brokers if b.rack == name and b.is_fenced == is_fenced), random
+                )
+                for is_fenced in (False, True)
+            )
+            for name in names
+        ]
+        self._random = random
+        self._unfenced = sum(not broker.is_fenced for broker in brokers)
+        self._offset = random.randrange(len(self._racks))
+        self._epoch = 0
+
+    def next(self, factor: int) -> list[int]:
+        """Return the replicas of the next partition (C-PLA-3)."""
+        if self._epoch == self._unfenced > 1:
+            self._shuffle()
+        if self._offset >= len(self._racks):
+            self._offset = 0
+        first = self._offset
+        leader = None
+        while leader is None:
+            leader = self._racks[first % len(self._racks)][0].next(self._epoch)
+            first += 1
+        replicas, skipped = [leader], (first - 1) % len(self._racks)
+        at, has_skipped = self._offset, False
+        while len(replicas) < factor:
+            rack = at % len(self._racks)
+            at += 1
+            if rack == skipped and not has_skipped:
+                has_skipped = True
+                continue
+            unfenced, fenced = self._racks[rack]
+            replica = unfenced.next(self._epoch)
+            replica = fenced.next(self._epoch) if replica is None else replica
+            if replica is not None:
+                replicas.append(replica)
+        self._epoch += 1
+        self._offset += 1
+        return replicas
+
+    def _shuffle(self) -> None:
+        self._random.shuffle(self._racks)
+        for rings in self._racks:
+            for ring in rings:
+                ring.shuffle(self._random)
+        self._epoch = 0

@@ -1,0 +1,360 @@
+"""Creating and deleting topics, and adding partitions to them. Rules: C-TOP, C-DEL, C-PART.
+
+Each function returns the answer of a whole request and the records of all topics that succeed.
+
+Source: Kafka's `ReplicationControlManager` and `ControllerApis`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+
+from kraftwire.controller.cluster import MIN_INSYNC_REPLICAS, Cluster
+from kraftwire.controller.image import TOPIC_RESOURCE
+from kraftwire.controller.placement import place
+from kraftwire.controller.step import StepResult, VersionedRecord, config_record
+from kraftwire.controller.topic_configs import check_name, check_topic_configs, effective_values
+from kraftwire.controller.versions import WITH_DIRECTORIES, record_version
+from kraftwire.errors import ApiError
+from kraftwire.messages.clear_elr_record import ClearElrRecord
+from kraftwire.messages.create_partitions_request import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from kraftwire.messages.create_partitions_response import (
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+from kraftwire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftwire.messages.create_topics_response import (
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsResponse,
+)
+from kraftwire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraftwire.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+from kraftwire.messages.partition_record import PartitionRecord
+from kraftwire.messages.remove_topic_record import RemoveTopicRecord
+from kraftwire.messages.topic_record import TopicRecord
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.topic_names import METADATA_TOPIC
+from kraftwire.wire.fast import ZERO_UUID
+
+# Partitions of one request, and records of one change.
+# Source: `QuorumController.MAX_RECORDS_PER_USER_OP`.
+RECORDS_MAX = 10_000
+
+NewId = Callable[[], bytes]
+
+
+def create_topics(
+    cluster: Cluster, request: CreateTopicsRequest, *, random: Random, new_id: NewId
+) -> StepResult:
+    """Create topics. `new_id` makes the ids. Raises: ApiError for the whole request."""
+    counts = Counter(topic.name for topic in request.topics)
+    wanted = {topic.name: topic for topic in request.topics if counts[topic.name] == 1}
+    requested = sum(_requested(cluster, topic) for topic in wanted.values())
+    if requested > RECORDS_MAX:
+        text = f"{requested} partitions in one request, more than {RECORDS_MAX}"
+        raise ApiError(ErrorCode.POLICY_VIOLATION, text)
+    records: list[VersionedRecord] = []
+    results = []
+    for topic in wanted.values():
+        try:
+            result, made = _create(cluster, topic, random, new_id())
+        except ApiError as error:
+            result, made = _refused(topic.name, error), []
+        results.append(result)
+        records += made
+    twice = ApiError(ErrorCode.INVALID_REQUEST, "the request names this topic more than once")
+    results += [_refused(name, twice) for name, count in counts.items() if count > 1]
+    if len(records) > RECORDS_MAX:
+        text = f"{len(records)} records in one request, more than {RECORDS_MAX}"
+        raise ApiError(ErrorCode.POLICY_VIOLATION, text)
+    return StepResult(
+        CreateTopicsResponse(topics=results), [] if request.validate_only else records
+    )
+
+
+def _requested(cluster: Cluster, topic: CreatableTopic) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    if topic.num_partitions == -1:
+        return cluster.number("num.partitions", 1)
+    return max(topic.num_partitions, 0)
+
+
+def _refused(name: str, error: ApiError) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=name,
+        error_code=error.code,
+        error_message=error.detail,
+        num_partitions=-1,
+        replication_factor=-1,
+    )
+
+
+def _create(
+    cluster: Cluster, topic: CreatableTopic, random: Random, topic_id: bytes
+) -> tuple[CreatableTopicResult, list[VersionedRecord]]:
+    """Return the result and the records of one topic. Raises: ApiError."""
+    name = topic.name
+    _check_new_name(cluster, name)
+    values: dict[str, str] = {}
+    for config in topic.configs:
+        if config.value is None:
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"{config.name} has no value")
+        values[config.name] = config.value
+    check_topic_configs(cluster, values)
+    replicas = _replicas(cluster, topic, random)
+    records: list[VersionedRecord] = [(TopicRecord(name=name, topic_id=topic_id), 0)]
+    records += [config_record(TOPIC_RESOURCE, name, key, value) for key, value in values.items()]
+    if MIN_INSYNC_REPLICAS in values and cluster.has_elr:
+        records.append((ClearElrRecord(topic_name=name), 0))
+    records += [
+        new_partition(cluster, topic_id, index, each) for index, each in enumerate(replicas)
+    ]
+    result = CreatableTopicResult(
+        name=name,
+        topic_id=topic_id,
+        error_message=None,
+        num_partitions=len(replicas),
+        replication_factor=len(replicas[0]),
+        configs=[
+            CreatableTopicConfigs(name=one.name, value=one.value, config_source=one.origin)
+            for one in effective_values(cluster, values)
+        ],
+    )
+    return result, records
+
+
+def _check_new_name(cluster: Cluster, name: str) -> None:
+    """Check a new topic's name (C-TOP-1, C-TOP-3)."""
+    ids = cluster.image.topics.ids
+    if name == METADATA_TOPIC:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{name} is the quorum's own topic")
+    if name in ids:
+        raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} exists")
+    check_name(name)
+    if "." in name or "_" in name:
+        same = _without_dots(name)
+        for other in ids:
+            if ("." in other or "_" in other) and _without_dots(other) == same:
+                text = f"topic {name} would have the same metric names as {other}"
+                raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+
+
+def _without_dots(name: str) -> str:
+    return name.replace(".", "_")
+
+
+def _replicas(cluster: Cluster, topic: CreatableTopic, random: Random) -> list[list[int]]:
+    """Return the replicas of each partition of a new topic (C-TOP-4)."""
+    partitions, factor = topic.num_partitions, topic.replication_factor
+    if not topic.assignments:
+        factor = cluster.number("default.replication.factor", 1) if factor == -1 else factor
+        partitions = cluster.number("num.partitions", 1) if partitions == -1 else partitions
+        if factor <= 0:
+            text = f"the replication factor is {factor}, not at least 1"
+            raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, text)
+        if partitions <= 0:
+            text = f"the number of partitions is {partitions}, not at least 1"
+            raise ApiError(ErrorCode.INVALID_PARTITIONS, text)
+        placed = place(cluster, partitions, factor, random)
+        _check_active(cluster, placed, ErrorCode.INVALID_REPLICATION_FACTOR)
+        return placed
+    for number, what in ((factor, "replication factor"), (partitions, "number of partitions")):
+        if number != -1:
+            text = f"the {what} is {number}, but assignments are given"
+            raise ApiError(ErrorCode.INVALID_REQUEST, text)
+    by_index: dict[int, list[int]] = {}
+    for assignment in topic.assignments:
+        if assignment.partition_index in by_index:
+            raise _bad_assignment(f"partition {assignment.partition_index} is assigned twice")
+        by_index[assignment.partition_index] = assignment.broker_ids
+    check_assignments(cluster, by_index.values())
+    if sorted(by_index) != list(range(len(by_index))):
+        raise _bad_assignment("the partitions are not numbered from 0 on without a gap")
+    return [by_index[index] for index in range(len(by_index))]
+
+
+def check_assignments(
+    cluster: Cluster, assignments: Iterable[Sequence[int]], factor: int | None = None
+) -> None:
+    """Check replicas that a request gives; all have `factor` of them, or as many as the first.
+
+    Raises: ApiError INVALID_REPLICA_ASSIGNMENT.
+    """
+    for replicas in assignments:
+        check_replicas(cluster, replicas)
+        if factor is not None and len(replicas) != factor:
+            raise _bad_assignment(f"a partition has {len(replicas)} replicas, another {factor}")
+        factor = len(replicas)
+        _check_active(cluster, [replicas], ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+
+
+def check_replicas(cluster: Cluster, replicas: Sequence[int]) -> None:
+    """Check the replicas of one partition. Raises: ApiError INVALID_REPLICA_ASSIGNMENT."""
+    if not replicas:
+        raise _bad_assignment("a partition has no replicas")
+    missing = [replica for replica in replicas if replica not in cluster.image.brokers]
+    if missing:
+        raise _bad_assignment(f"broker {missing[0]} is not registered")
+    if len(set(replicas)) < len(replicas):
+        raise _bad_assignment(f"a broker is named twice in {list(replicas)}")
+
+
+def _check_active(cluster: Cluster, assigned: Iterable[Sequence[int]], code: ErrorCode) -> None:
+    for replicas in assigned:
+        if not any(cluster.is_active(replica) for replica in replicas):
+            raise ApiError(code, f"all of the brokers {list(replicas)} are fenced or shutting down")
+
+
+def _bad_assignment(text: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+
+
+def new_partition(
+    cluster: Cluster, topic_id: bytes, index: int, replicas: Sequence[int]
+) -> VersionedRecord:
+    """Return the record of a new partition: its active replicas are in sync (C-TOP-6)."""
+    active = [replica for replica in replicas if cluster.is_active(replica)]
+    record = PartitionRecord(
+        topic_id=topic_id,
+        partition_id=index,
+        replicas=list(replicas),
+        isr=active,
+        leader=active[0],
+        leader_epoch=0,
+        partition_epoch=0,
+    )
+    if cluster.level >= WITH_DIRECTORIES:
+        record.directories = [cluster.new_directory(replica) for replica in replicas]
+    return record, record_version(PartitionRecord.NAME, cluster.level)
+
+
+def delete_topics(cluster: Cluster, request: DeleteTopicsRequest) -> StepResult:
+    """Delete topics by name or by id. What is named twice has one result (C-DEL).
+
+    Raises: ApiError TOPIC_DELETION_DISABLED for the whole request.
+    """
+    if not cluster.deletes_topics:
+        text = "delete.topic.enable is false on this controller"
+        raise ApiError(ErrorCode.TOPIC_DELETION_DISABLED, text)
+    named = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
+    topics = cluster.image.topics
+    names, ids = Counter[str](), Counter[bytes]()
+    results = []
+    for each in named:
+        if (each.name is None) == (each.topic_id == ZERO_UUID):
+            error = ApiError(ErrorCode.INVALID_REQUEST, "a topic is named by its name or by its id")
+            results.append(_deleted(each.name, each.topic_id, error))
+        elif each.name is None:
+            ids[each.topic_id] += 1
+        else:
+            names[each.name] += 1
+    twice = ApiError(ErrorCode.INVALID_REQUEST, "the request names this topic more than once")
+    results += [_deleted(name, ZERO_UUID, twice) for name, count in names.items() if count > 1]
+    results += [_deleted(None, one, twice) for one, count in ids.items() if count > 1]
+    wanted = {one: topics.names.get(one) for one, count in ids.items() if count == 1}
+    for name in [name for name, count in names.items() if count == 1]:
+        topic_id = topics.ids.get(name)
+        if topic_id is None:
+            text = f"there is no topic {name:.300}"
+            error = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+            results.append(_deleted(name, ZERO_UUID, error))
+        elif topic_id in wanted:
+            results.append(_deleted(name, topic_id, twice))
+            del wanted[topic_id]
+        else:
+            wanted[topic_id] = name
+    unknown = ApiError(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with this id")
+    records: list[VersionedRecord] = []
+    for topic_id, found in wanted.items():
+        results.append(_deleted(found, topic_id, unknown if found is None else None))
+        if found is not None:
+            records.append((RemoveTopicRecord(topic_id=topic_id), 0))
+    return StepResult(DeleteTopicsResponse(responses=results), records)
+
+
+def _deleted(name: str | None, topic_id: bytes, error: ApiError | None) -> DeletableTopicResult:
+    result = DeletableTopicResult(name=name, topic_id=topic_id, error_message=None)
+    if error is not None:
+        result.error_code, result.error_message = error.code, error.detail
+    return result
+
+
+def create_partitions(
+    cluster: Cluster, request: CreatePartitionsRequest, *, random: Random
+) -> StepResult:
+    """Add partitions to topics. Raises: ApiError for the whole request."""
+    counts = Counter(topic.name for topic in request.topics)
+    twice = "the request names this topic more than once"
+    results = [
+        CreatePartitionsTopicResult(
+            name=name, error_code=ErrorCode.INVALID_REQUEST, error_message=twice
+        )
+        for name, count in counts.items()
+        if count > 1
+    ]
+    records: list[VersionedRecord] = []
+    for topic in request.topics:
+        if counts[topic.name] > 1:
+            continue
+        result = CreatePartitionsTopicResult(name=topic.name, error_message=None)
+        try:
+            made = _more_partitions(cluster, topic, random)
+            # Differs from Kafka, which writes part of them and answers with an error (C-PART-6).
+            if len(records) + len(made) > RECORDS_MAX:
+                text = f"more than {RECORDS_MAX} partitions in one request"
+                raise ApiError(ErrorCode.POLICY_VIOLATION, text)
+            records += made
+        except ApiError as error:
+            result.error_code, result.error_message = error.code, error.detail or None
+        results.append(result)
+    return StepResult(
+        CreatePartitionsResponse(results=results), [] if request.validate_only else records
+    )
+
+
+def _more_partitions(
+    cluster: Cluster, topic: CreatePartitionsTopic, random: Random
+) -> list[VersionedRecord]:
+    topics = cluster.image.topics
+    topic_id = topics.ids.get(topic.name)
+    if topic_id is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+    existing = topics.partitions(topic_id)
+    more = topic.count - len(existing)
+    if more <= 0:
+        text = f"topic {topic.name} has {len(existing)} partitions already, not below {topic.count}"
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, text)
+    if more > RECORDS_MAX:
+        text = f"{more} partitions in one request, more than {RECORDS_MAX}"
+        raise ApiError(ErrorCode.POLICY_VIOLATION, text)
+    factor = len(next(iter(existing.values())).replicas)
+    if topic.assignments is not None:
+        replicas = [each.broker_ids for each in topic.assignments]
+        if len(replicas) != more:
+            raise _bad_assignment(f"{more} partitions are added, but {len(replicas)} assigned")
+        check_assignments(cluster, replicas, factor)
+    else:
+        replicas = place(cluster, more, factor, random)
+        _check_active(cluster, replicas, ErrorCode.INVALID_REPLICATION_FACTOR)
+    return [
+        new_partition(cluster, topic_id, len(existing) + index, each)
+        for index, each in enumerate(replicas)
+    ]
+
+
+__all__ = [
+    "RECORDS_MAX",
+    "check_assignments",
+    "check_replicas",
+    "create_partitions",
+    "create_topics",
+    "delete_topics",
+    "new_partition",
+]

@@ -1,0 +1,171 @@
+"""Configurations of client metrics, groups and loggers (C-CFG-1, C-CFG-2, C-CFG-7, C-CFG-10)."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftwire.controller.configs import (
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    LOGGER_RESOURCE,
+    alter_configs,
+    alter_configs_incrementally,
+)
+from kraftwire.controller.group_configs import GROUP_SETTINGS, group_setting_errors
+from kraftwire.messages import alter_configs_request as whole
+from kraftwire.messages import incremental_alter_configs_request as single
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.kafka_keys import kafka_keys
+from tests.support.controlled_cluster import ControlledCluster
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+NONE, BAD_REQUEST, BAD_CONFIG = ErrorCode.NONE, ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_CONFIG
+
+
+def alter(
+    cluster: ControlledCluster, kind: int, name: str, *changes: tuple[str, int, str | None]
+) -> int:
+    """Change a configuration; returns the code."""
+    configs = [
+        single.AlterableConfig(name=key, config_operation=operation, value=value)
+        for key, operation, value in changes
+    ]
+    resource = single.AlterConfigsResource(
+        resource_type=kind, resource_name=name, configs=configs
+    )
+    request = single.IncrementalAlterConfigsRequest(resources=[resource])
+    answer = cluster.do(alter_configs_incrementally(cluster.view, request))
+    return int(answer.responses[0].error_code)
+
+
+def replace(cluster: ControlledCluster, kind: int, name: str, **values: str) -> int:
+    """Replace a configuration; returns the code. In keys, _ stands for a dot."""
+    configs = [
+        whole.AlterableConfig(name=key.replace("_", "."), value=value)
+        for key, value in values.items()
+    ]
+    resource = whole.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+    request = whole.AlterConfigsRequest(resources=[resource])
+    answer = cluster.do(alter_configs(cluster.view, request))
+    return int(answer.responses[0].error_code)
+
+
+def test_resources_that_need_not_exist_are_configured() -> None:
+    """Kafka looks for topics and brokers alone (C-CFG-6)."""
+    cluster = ControlledCluster()
+    assert alter(cluster, CLIENT_METRICS_RESOURCE, "s", ("metrics", SET, "a,b")) == NONE
+    assert replace(cluster, CLIENT_METRICS_RESOURCE, "s", interval_ms="100") == NONE
+    session = "consumer.session.timeout.ms"
+    assert alter(cluster, GROUP_RESOURCE, "g", (session, SET, "50000")) == NONE
+    assert cluster.image.configs[CLIENT_METRICS_RESOURCE, "s"] == {"interval.ms": "100"}
+    assert cluster.image.configs[GROUP_RESOURCE, "g"] == {session: "50000"}
+    assert replace(cluster, GROUP_RESOURCE, "g") == NONE
+    assert (GROUP_RESOURCE, "g") not in cluster.image.configs
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "code"),
+    [
+        ("nope", "1", BAD_REQUEST),
+        ("interval.ms", "99", BAD_REQUEST),
+        ("interval.ms", "3600001", BAD_REQUEST),
+        ("interval.ms", "soon", BAD_CONFIG),
+        ("metrics", "", NONE),
+        ("metrics", "a, a", NONE),
+        ("metrics", "a,,b", BAD_CONFIG),
+        ("match", "client_id=a.*, client_source_port=90[0-9]+", NONE),
+        ("match", "client_id", BAD_CONFIG),
+        ("match", "client_id=", BAD_CONFIG),
+        ("match", "client_id=a=", NONE),
+        ("match", "client_id=a=b", BAD_CONFIG),
+        ("match", "color=red", BAD_CONFIG),
+        ("match", "client_id=(", BAD_CONFIG),
+    ],
+)
+def test_values_of_client_metrics(key: str, value: str, code: int) -> None:
+    """Keys and intervals are invalid requests, what cannot be read is not (C-CFG-7)."""
+    assert alter(ControlledCluster(), CLIENT_METRICS_RESOURCE, "s", (key, SET, value)) == code
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "code"),
+    [
+        ("nope", "1", BAD_CONFIG),
+        ("consumer.session.timeout.ms", "44999", BAD_CONFIG),
+        ("share.session.timeout.ms", "60001", BAD_CONFIG),
+        ("streams.heartbeat.interval.ms", "x", BAD_CONFIG),
+        ("streams.heartbeat.interval.ms", "15000", NONE),
+        ("consumer.assignment.interval.ms", "0", NONE),
+        ("consumer.assignment.interval.ms", "15001", BAD_CONFIG),
+        ("share.record.lock.duration.ms", "14999", BAD_CONFIG),
+        ("share.delivery.count.limit", "1", BAD_CONFIG),
+        ("share.partition.max.record.locks", "4000", NONE),
+        ("streams.num.standby.replicas", "3", BAD_CONFIG),
+        ("streams.initial.rebalance.delay.ms", "999999", NONE),
+        ("share.isolation.level", "read_committed", NONE),
+        ("share.isolation.level", "READ_COMMITTED", BAD_CONFIG),
+        ("share.renew.acknowledge.enable", "no", BAD_CONFIG),
+        ("share.auto.offset.reset", "earliest", NONE),
+        ("share.auto.offset.reset", "none", BAD_CONFIG),
+        ("share.auto.offset.reset", "by_duration:P1DT2H3.5S", NONE),
+        ("share.auto.offset.reset", "by_duration:-PT-1M", NONE),
+        ("share.auto.offset.reset", "by_duration:PT-1M", BAD_CONFIG),
+        ("share.auto.offset.reset", "by_duration:P1DT", BAD_CONFIG),
+        ("share.auto.offset.reset", "by_duration:", BAD_CONFIG),
+        ("share.auto.offset.reset", "PT1M", BAD_CONFIG),
+    ],
+)
+def test_values_of_groups(key: str, value: str, code: int) -> None:
+    """Bounds are those of Kafka's brokers (C-CFG-10)."""
+    assert alter(ControlledCluster(), GROUP_RESOURCE, "g", (key, SET, value)) == code
+
+
+def test_the_controllers_file_bounds_groups() -> None:
+    """And a session has to be longer than its heartbeats' interval (C-CFG-10)."""
+    assert kafka_keys() >= GROUP_SETTINGS
+    bad = "group.share.min.session.timeout.ms"
+    assert set(group_setting_errors({"group.share.max.size": "x", bad: "x"})) == {bad}
+    cluster = ControlledCluster()
+    cluster.settings = {"group.consumer.min.session.timeout.ms": "5000"}
+    session = "consumer.session.timeout.ms"
+    assert alter(cluster, GROUP_RESOURCE, "g", (session, SET, "6000")) == NONE
+    assert alter(cluster, GROUP_RESOURCE, "g", (session, SET, "5000")) == BAD_CONFIG
+    cluster.settings = {"group.streams.max.standby.replicas": "3"}
+    assert alter(cluster, GROUP_RESOURCE, "h", ("streams.num.standby.replicas", SET, "3")) == NONE
+
+
+def test_the_last_change_of_a_key_counts() -> None:
+    """What came before it is not even looked at (C-CFG-2)."""
+    cluster = ControlledCluster(brokers=(1,))
+    changes = ("metrics", APPEND, "a"), ("metrics", 9, None), ("metrics", SET, "b")
+    assert alter(cluster, CLIENT_METRICS_RESOURCE, "s", *changes) == NONE
+    assert cluster.image.configs[CLIENT_METRICS_RESOURCE, "s"] == {"metrics": "b"}
+    assert alter(cluster, CLIENT_METRICS_RESOURCE, "s", *reversed(changes)) == BAD_CONFIG
+
+
+def test_lists_are_only_those_of_topics_and_brokers() -> None:
+    """Kafka has no other table of types (C-CFG-4)."""
+    cluster = ControlledCluster()
+    assert alter(cluster, CLIENT_METRICS_RESOURCE, "s", ("metrics", APPEND, "a")) == BAD_CONFIG
+    assert alter(cluster, GROUP_RESOURCE, "", ("nope", SET, "1")) == BAD_REQUEST
+    assert alter(cluster, CLIENT_METRICS_RESOURCE, "", ("metrics", SET, "a")) == BAD_REQUEST
+
+
+def test_a_node_has_no_loggers_of_kafkas() -> None:
+    """Checks are those of Kafka, down to the logger that does not exist (C-CFG-2)."""
+    cluster = ControlledCluster()
+    level = "kafka.Kafka", SET, "DEBUG"
+    assert alter(cluster, LOGGER_RESOURCE, "2", level) == BAD_REQUEST
+    assert alter(cluster, LOGGER_RESOURCE, "x", level) == BAD_REQUEST
+    assert alter(cluster, LOGGER_RESOURCE, "1", level) == BAD_CONFIG
+    assert alter(cluster, LOGGER_RESOURCE, "1", ("kafka.Kafka", APPEND, "DEBUG")) == BAD_REQUEST
+    assert alter(cluster, LOGGER_RESOURCE, "1") == NONE
+    assert replace(cluster, LOGGER_RESOURCE, "1") == BAD_REQUEST
+    one = single.AlterConfigsResource(resource_type=LOGGER_RESOURCE, resource_name="1")
+    other = single.AlterConfigsResource(resource_type=GROUP_RESOURCE, resource_name="g")
+    request = single.IncrementalAlterConfigsRequest(resources=[one, one, other])
+    answer = cluster.do(alter_configs_incrementally(cluster.view, request))
+    found = [(each.resource_type, each.error_code) for each in answer.responses]
+    assert found == [(GROUP_RESOURCE, NONE), (LOGGER_RESOURCE, NONE), (LOGGER_RESOURCE, NONE)]
+    assert alter(cluster, 7, "1", level) == ErrorCode.UNSUPPORTED_VERSION
+    assert alter(cluster, 7, "1", ("a", APPEND, "b")) == ErrorCode.UNSUPPORTED_VERSION

@@ -1,0 +1,223 @@
+"""Creating and deleting topics, adding partitions, placing replicas."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from kraftwire.controller.placement import place
+from kraftwire.controller.topics import create_partitions, delete_topics
+from kraftwire.errors import ApiError
+from kraftwire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kraftwire.messages.create_partitions_request import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from kraftwire.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+)
+from kraftwire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraftwire.protocol.error_codes import ErrorCode
+from tests.support.controlled_cluster import ControlledCluster
+
+
+def topic(name: str, partitions: int = 1, factor: int = 1, **more: object) -> CreatableTopic:
+    """A topic that the controller places."""
+    return CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=factor, **more  # type: ignore[arg-type]
+    )
+
+
+def assigned(*partitions: tuple[int, list[int]], **more: int) -> CreatableTopic:
+    """A topic with given replicas."""
+    numbers = {"num_partitions": -1, "replication_factor": -1} | more
+    return CreatableTopic(
+        name="a",
+        assignments=[
+            CreatableReplicaAssignment(partition_index=index, broker_ids=ids)
+            for index, ids in partitions
+        ],
+        **numbers,
+    )
+
+
+def test_a_new_topic_is_led_by_active_brokers() -> None:
+    """Fenced replicas are placed too, but are not in sync (C-TOP-6)."""
+    cluster = ControlledCluster(brokers=(1, 2, 3))
+    cluster.fence(2)
+    topic_id = cluster.topic("t", [2, 1, 3])
+    one = cluster.partition((topic_id, 0))
+    assert (one.replicas, one.isr, one.leader) == ([2, 1, 3], [1, 3], 1)
+    assert (one.leader_epoch, one.partition_epoch) == (0, 0)
+    assert one.directories[0] == (1002).to_bytes(16, "big")
+
+
+def test_the_answer_has_the_topic_and_its_effective_configuration() -> None:
+    """A client shows it without asking again (C-CFG-11)."""
+    cluster = ControlledCluster(brokers=(1, 2))
+    cluster.settings["log.retention.hours"] = "2"
+    configs = [CreatableTopicConfig(name="cleanup.policy", value="compact")]
+    (result,) = cluster.do(cluster.create(topic("t", 3, 2, configs=configs))).topics
+    assert (result.error_code, result.num_partitions, result.replication_factor) == (0, 3, 2)
+    values = {one.name: (one.value, one.config_source) for one in result.configs}
+    assert len(values) == 33
+    assert values["cleanup.policy"] == ("compact", 1)
+    assert values["retention.ms"] == ("7200000", 4)
+    assert values["segment.bytes"] == ("1073741824", 5)
+
+
+def test_the_defaults_of_the_file_count_for_topics_without_numbers() -> None:
+    """As -1 in the request says (C-TOP-4)."""
+    cluster = ControlledCluster(brokers=(1, 2))
+    cluster.settings |= {"num.partitions": "5", "default.replication.factor": "2"}
+    (result,) = cluster.do(cluster.create(topic("t", -1, -1))).topics
+    assert (result.num_partitions, result.replication_factor) == (5, 2)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code"),
+    [
+        (topic("no blanks"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (topic(".."), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (topic("t" * 250), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (topic("a.b"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (topic("a_b"), ErrorCode.TOPIC_ALREADY_EXISTS),
+        (topic("__cluster_metadata"), ErrorCode.INVALID_REQUEST),
+        (topic("t", 0), ErrorCode.INVALID_PARTITIONS),
+        (topic("t", 1, 0), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (topic("t", 1, 4), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (
+            topic("t", configs=[CreatableTopicConfig(name="no.such.key", value="1")]),
+            ErrorCode.INVALID_CONFIG,
+        ),
+        (
+            topic("t", configs=[CreatableTopicConfig(name="retention.ms", value="-2")]),
+            ErrorCode.INVALID_CONFIG,
+        ),
+        (
+            topic("t", configs=[CreatableTopicConfig(name="retention.ms", value=None)]),
+            ErrorCode.INVALID_CONFIG,
+        ),
+        (assigned((0, [1]), num_partitions=1), ErrorCode.INVALID_REQUEST),
+        (assigned((0, [1]), replication_factor=1), ErrorCode.INVALID_REQUEST),
+        (assigned((0, [1]), (0, [2])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (assigned((0, [1]), (2, [2])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (assigned((0, [1]), (1, [1, 2])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (assigned((0, [1, 1])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (assigned((0, [9])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (assigned((0, [])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (assigned((0, [3])), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+    ],
+)
+def test_a_topic_that_cannot_be_right_is_refused(wanted: CreatableTopic, code: ErrorCode) -> None:
+    """The others of the request are created (C-TOP-3, C-TOP-4)."""
+    cluster = ControlledCluster(brokers=(1, 2, 3))
+    cluster.topic("a_b", [1])
+    cluster.fence(3)
+    bad, good = cluster.do(cluster.create(wanted, topic("good"))).topics
+    assert (bad.error_code, good.error_code) == (code, 0)
+    assert bad.error_message
+    assert set(cluster.image.topics.ids) == {"a_b", "good"}
+
+
+def test_a_name_twice_is_refused_and_nothing_is_written_to_look() -> None:
+    """Both would be right alone (C-TOP-1); validate_only answers and changes nothing."""
+    cluster = ControlledCluster(brokers=(1,))
+    answer = cluster.do(cluster.create(topic("t"), topic("t"), topic("u"), validate_only=True))
+    codes = {one.name: one.error_code for one in answer.topics}
+    assert codes == {"t": ErrorCode.INVALID_REQUEST, "u": 0}
+    assert not cluster.image.topics.ids
+
+
+def test_a_request_for_too_many_partitions_is_refused_whole() -> None:
+    """One request must not hold up everybody (C-TOP-2)."""
+    cluster = ControlledCluster(brokers=(1,))
+    with pytest.raises(ApiError) as caught:
+        cluster.create(topic("t", 6000), topic("u", 6000))
+    assert caught.value.code == ErrorCode.POLICY_VIOLATION
+
+
+def test_topics_are_deleted_by_name_or_id_once() -> None:
+    """With their partitions and configurations (C-DEL)."""
+    cluster = ControlledCluster(brokers=(1,))
+    ids = {name: cluster.topic(name, [1], retention_ms="5") for name in ("a", "b", "c")}
+    wanted = [
+        DeleteTopicState(name="a"),
+        DeleteTopicState(name=None, topic_id=ids["b"]),
+        DeleteTopicState(name="c"),
+        DeleteTopicState(name=None, topic_id=ids["c"]),
+        DeleteTopicState(name="x"),
+        DeleteTopicState(name=None, topic_id=bytes(15) + b"\x77"),
+        DeleteTopicState(name=None),
+    ]
+    answer = cluster.do(delete_topics(cluster.view, DeleteTopicsRequest(topics=wanted)))
+    codes = {(one.name, one.topic_id): one.error_code for one in answer.responses}
+    assert codes == {
+        ("a", ids["a"]): ErrorCode.NONE,
+        ("b", ids["b"]): ErrorCode.NONE,
+        ("c", ids["c"]): ErrorCode.INVALID_REQUEST,
+        ("x", bytes(16)): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        (None, bytes(15) + b"\x77"): ErrorCode.UNKNOWN_TOPIC_ID,
+        (None, bytes(16)): ErrorCode.INVALID_REQUEST,
+    }
+    topics = cluster.image.topics
+    assert (set(topics.ids), topics.in_isr(1)) == ({"c"}, [(ids["c"], 0)])
+    assert [name for _, name in cluster.image.configs] == ["c"]
+
+
+def test_partitions_are_added_with_the_replication_factor_of_the_topic() -> None:
+    """By the request's assignment or by placement (C-PART)."""
+    cluster = ControlledCluster(brokers=(1, 2, 3))
+    topic_id = cluster.topic("t", [1, 2])
+
+    def more(count: int, *replicas: list[int]) -> int:
+        given = [CreatePartitionsAssignment(broker_ids=ids) for ids in replicas] or None
+        request = CreatePartitionsRequest(
+            topics=[CreatePartitionsTopic(name="t", count=count, assignments=given)]
+        )
+        result = create_partitions(cluster.view, request, random=Random(1))
+        return int(cluster.do(result).results[0].error_code)
+
+    assert more(1) == ErrorCode.INVALID_PARTITIONS
+    assert more(2, [2], [3]) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert more(2, [3]) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert more(2, [3, 2]) == ErrorCode.NONE
+    assert more(5) == ErrorCode.NONE
+    found = cluster.image.topics.partitions(topic_id)
+    assert found[1].replicas == [3, 2]
+    assert [len(one.replicas) for one in found.values()] == [2] * 5
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_placement_spreads_leaders_over_brokers_and_replicas_over_racks(seed: int) -> None:
+    """Whatever the random order is (C-PLA-3)."""
+    cluster = ControlledCluster()
+    racks = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c", 6: "c"}
+    for broker_id, rack in racks.items():
+        cluster.register(broker_id, rack)
+        cluster.fence(broker_id, is_fenced=broker_id == 6)
+    placed = place(cluster.view, 60, 3, Random(seed))
+    assert all(len(set(replicas)) == 3 for replicas in placed)
+    assert all({racks[each] for each in replicas} == {"a", "b", "c"} for replicas in placed)
+    leaders = Counter(replicas[0] for replicas in placed)
+    assert set(leaders) == {1, 2, 3, 4, 5}
+    # The two racks with two brokers that are not fenced lead as often as the third one.
+    assert max(leaders.values()) <= 2 * 60 // 5
+
+
+def test_a_broker_that_only_has_cordoned_directories_takes_no_replicas() -> None:
+    """An operator empties it (C-DIR-5)."""
+    cluster = ControlledCluster(brokers=(1, 2))
+    broker = cluster.image.brokers[2]
+    change = BrokerRegistrationChangeRecord(
+        broker_id=2, broker_epoch=broker.epoch, cordoned_log_dirs=list(broker.log_dirs)
+    )
+    cluster.replay([(change, 3)])
+    assert place(cluster.view, 3, 1, Random(3)) == [[1], [1], [1]]
+    with pytest.raises(ApiError):
+        place(cluster.view, 1, 2, Random(3))
