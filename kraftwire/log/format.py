@@ -41,6 +41,7 @@ from kraftwire.log.uuids import random_uuid
 from kraftwire.log.voters import InitialVoter, parse_initial_voters
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.messages.kraft_version_record import KRaftVersionRecord
+from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftwire.messages.voters_record import Endpoint, KRaftVersionFeature, Voter, VotersRecord
 from kraftwire.records.control import ControlType
 from kraftwire.records.metadata import encode_metadata
@@ -58,6 +59,10 @@ class Quorum(Enum):
     STANDALONE = "--standalone/-s"
     INITIAL = "--initial-controllers/-I"
     NONE = "--no-initial-controllers/-N"
+
+
+# The level 3.5-IV2, from which users for SCRAM are in the log.
+_WITH_SCRAM = 11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +97,9 @@ class FormatRequest:
     """The cluster, features and voters to format directories for.
 
     `voters` belong to `Quorum.INITIAL`; as a text they are `id@host:port:directory`,
-    comma-separated. `features` are texts `feature=level`. `now_ms` is written into the snapshots,
-    `date` into the comment of meta.properties. `new_id` generates the directory ids that are not
-    given.
+    comma-separated. `features` are texts `feature=level`, `users` those for SCRAM. `now_ms` is
+    written into the snapshots, `date` into the comment of meta.properties. `new_id` generates the
+    directory ids that are not given.
     """
 
     cluster_id: str
@@ -103,6 +108,7 @@ class FormatRequest:
     ignore_formatted: bool = False
     release: str | None = None
     features: tuple[str, ...] = ()
+    users: tuple[UserScramCredentialRecord, ...] = ()
     now_ms: int = 0
     date: str = ""
     new_id: Callable[[], bytes] = random_uuid
@@ -137,6 +143,8 @@ def format_directories(
         voters = parse_initial_voters(voters)
     _check_flags(node, request)
     features = choose_features(wishes, is_dynamic=node.is_dynamic)
+    if request.users and features.metadata_version < _WITH_SCRAM:
+        raise UsageError("SCRAM is only supported in metadata.version 3.5-IV2 or later.")
     found = _look_at_directories(files, node, request)
     for directory, problem in found.unreadable.items():
         yield f"I/O error trying to read log directory {directory}. Ignoring..."
@@ -148,7 +156,7 @@ def format_directories(
         yield "All of the log directories are already formatted."
         return
     plan = _plan(node, request, voters, features)
-    yield f"Bootstrap metadata: {_describe(features)}"
+    yield f"Bootstrap metadata: {_describe(features, request.users)}"
     for directory in found.missing:
         is_metadata = directory == node.metadata_directory
         kind = plan.kind if is_metadata else "data directory"
@@ -261,7 +269,10 @@ def _format(
     files.mkdir(directory)
     files.fsync_dir(parent(directory))
     levels = ((METADATA_VERSION, plan.features.metadata_version), *plan.features.levels)
-    records = [(FeatureLevelRecord(name=name, feature_level=level), 0) for name, level in levels]
+    records: list[tuple[Message, int]] = [
+        (FeatureLevelRecord(name=name, feature_level=level), 0) for name, level in levels
+    ]
+    records += [(user, 0) for user in request.users]
     content = bootstrap_checkpoint(records, request.now_ms)
     replace_file(files, join(directory, BOOTSTRAP_FILE), content)
     if is_metadata and plan.voters:
@@ -278,13 +289,16 @@ def _format(
     write_meta_properties(files, path, properties, comment=request.date)
 
 
-def _describe(features: Features) -> str:
+def _describe(features: Features, users: Sequence[UserScramCredentialRecord]) -> str:
+    """Describe the first records as Kafka does, but without the keys of users, which it prints."""
     levels = ((METADATA_VERSION, features.metadata_version), *features.levels)
-    records = ", ".join(
-        f"ApiMessageAndVersion(FeatureLevelRecord(name='{name}', featureLevel={level}) "
-        "at version 0)"
-        for name, level in levels
-    )
+    shown = [f"FeatureLevelRecord(name='{name}', featureLevel={level})" for name, level in levels]
+    shown += [
+        f"UserScramCredentialRecord(name='{user.name}', mechanism={user.mechanism}, [hidden], "
+        f"iterations={user.iterations})"
+        for user in users
+    ]
+    records = ", ".join(f"ApiMessageAndVersion({one} at version 0)" for one in shown)
     return (
         f"BootstrapMetadata(records=[{records}], "
         f"metadataVersionLevel={features.metadata_version}, source=format command)"

@@ -5,7 +5,7 @@ Source: Kafka's `StorageTool`; the texts are the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from kraftwire.errors import StorageError
@@ -26,11 +26,12 @@ class _Findings:
 
 
 def storage_info(
-    files: Files, node: FormatNode, refusal: Callable[[], str | None] = lambda: None
+    files: Files, node: FormatNode, log_problems: Callable[[], Iterable[str]] = tuple
 ) -> tuple[list[str], bool]:
     """Describe the directories: returns the lines to print, and whether there was no problem.
 
-    `refusal` returns why a node would not start with directories that are formatted for it.
+    `log_problems` returns what is wrong with the metadata log in directories that are formatted for
+    the node: why it would not start, or would not lead.
     """
     found = _Findings()
     for directory in node.all_directories:
@@ -42,7 +43,7 @@ def storage_info(
         elif other.node_id != first.node_id:
             found.problems.append("Mismatched node IDs between storage directories.")
     if found.properties and not found.problems:
-        found.problems += filter(None, [refusal()])
+        found.problems += log_problems()
     lines = _listing("Found log directory:", "Found log directories:", found.directories)
     if found.properties:
         lines += [f"Found metadata: {_metadata_text(found.properties[0])}", ""]

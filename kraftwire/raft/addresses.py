@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft.config import RaftConfig
 from kraftwire.raft.roles import Role
 from kraftwire.raft.values import Destination
-from kraftwire.raft.voters import Endpoint, ReplicaKey, VoterSet
+from kraftwire.raft.voters import ReplicaKey, VoterSet
 from kraftwire.wire.fast import ZERO_UUID
 
 _BOOTSTRAP_ID = -2

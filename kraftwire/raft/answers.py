@@ -21,12 +21,12 @@ from kraftwire.messages.vote_response import NodeEndpoint as VoteNode
 from kraftwire.messages.vote_response import PartitionData as VotePartition
 from kraftwire.messages.vote_response import TopicData as VoteTopic
 from kraftwire.messages.vote_response import VoteResponse
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.config import TopicPartition
 from kraftwire.raft.events import RequestReceived
 from kraftwire.raft.roles import Leader
 from kraftwire.raft.state import RaftState
-from kraftwire.raft.voters import Endpoint
 from kraftwire.wire.message import Message
 
 _Node = TypeVar("_Node", VoteNode, BeginNode, EndNode)

@@ -93,8 +93,7 @@ def _refusal(state: RaftState, event: AppendRequested) -> tuple[RefusalReason | 
         return RefusalReason.NOT_LEADER, "the first voters of the quorum are not committed yet"
     wanted, end = event.expected_end_offset, leader.accumulator.end_offset
     if wanted is not None and wanted != end:
-        # The state machine lags its own log: another leader may do better.
-        state.resign_reason = f"the state machine expected to write at {wanted}, not at {end}"
+        # A control record came between; the state machine decides again.
         return RefusalReason.UNEXPECTED_END_OFFSET, f"the next offset is {end}, not {wanted}"
     return None, ""
 

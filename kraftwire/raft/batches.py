@@ -45,6 +45,9 @@ _HEADER = fields(
 _LENGTH = fields("batch_length").unpack_from
 _KEY = struct.Struct(">hh").unpack_from
 
+# No log gets here: a peer that claims more would have this node count beyond what a field can hold.
+OFFSET_MAX = 1 << 62
+
 ControlRecord = tuple[int, ControlType | int, Message | None]
 
 
@@ -132,6 +135,8 @@ def _header_problem(
             f"the batch at offset {base} has {count} records and last offset delta {last_delta}, "
             "expected one less"
         )
+    if base + last_delta >= OFFSET_MAX:
+        return f"the batch at offset {base} ends beyond offset {OFFSET_MAX}"
     if not last_epoch <= batch_epoch <= epoch:
         return (
             f"the batch at offset {base} has epoch {batch_epoch}, expected {last_epoch} to {epoch}"

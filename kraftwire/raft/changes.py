@@ -1,8 +1,11 @@
 """Voter changes, one at a time: AddRaftVoter, RemoveRaftVoter, and the leader's pending change.
 
 A change is an object of the leader's role from the request to the commit of its record: a new voter
-is probed and must be caught up, the record is appended and counts at once, and its commit answers
+must be caught up and is probed, the record is appended and counts at once, and its commit answers
 the request. The end of the leadership ends the change.
+
+Differs from Kafka, where a new voter that does not answer holds up every other change: several are
+probed at a time, and only a record that is not committed yet excludes others.
 
 Source: KIP-853; Kafka's `AddVoterHandler` and `RemoveVoterHandler`; R-VC-1 to R-VC-3, R-ADD-1 to
 R-ADD-9, R-REM-1 to R-REM-3, R-REM-5.
@@ -19,6 +22,7 @@ from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftwire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.protocol.error_codes import ErrorCode, error_name
 from kraftwire.protocol.session import SOFTWARE_NAME
 from kraftwire.raft.answers import cluster_id_differs, leader_error
@@ -28,10 +32,15 @@ from kraftwire.raft.events import RequestReceived
 from kraftwire.raft.histories import voters_record
 from kraftwire.raft.roles import ChangeKind, Leader, PendingChange
 from kraftwire.raft.state import Purpose, RaftState, SentRequest
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.records.control import ControlType
 
 KRAFT_VERSION = "kraft.version"
+
+# New voters that are probed at a time. When there are more, the one that was asked first gives way,
+# unless it has had less than this time to answer: honest ones take a few milliseconds.
+CANDIDATES_MAX = 64
+CANDIDATE_MS_MIN = 100
 
 Refused = tuple[ErrorCode, str]
 _ACCEPTED: Refused = (ErrorCode.NONE, "")
@@ -50,15 +59,26 @@ def handle_add_voter(state: RaftState, event: RequestReceived) -> None:
     if error != ErrorCode.NONE or leader is None or address is None:
         _reply(state, event.token, ChangeKind.ADD, error, text)
         return
-    leader.change = PendingChange(
+    candidate = PendingChange(
         ChangeKind.ADD,
         voter,
         state.now + state.config.timers.request_timeout_ms,
         event.token,
         waits_for_commit=request.ack_when_committed,
+        probed_ms=state.now,
     )
     destination = Destination(key.id, address.host, address.port, key.directory_id)
+    _make_room(state, leader)
+    leader.candidates[destination] = candidate
     state.send(destination, probe_request(), Purpose.PROBE_NEW_VOTER)
+
+
+def _make_room(state: RaftState, leader: Leader) -> None:
+    """Give up the new voter that was asked first if too many are asked."""
+    if len(leader.candidates) >= CANDIDATES_MAX:
+        oldest = next(iter(leader.candidates))
+        text = f"voter {oldest.id} did not answer, and others wait"
+        _answer_change(state, leader.candidates.pop(oldest), ErrorCode.REQUEST_TIMED_OUT, text)
 
 
 def _check_add(state: RaftState, request: AddRaftVoterRequest, voter: Voter) -> Refused:
@@ -73,16 +93,39 @@ def _check_add(state: RaftState, request: AddRaftVoterRequest, voter: Voter) -> 
     refused = change_refusal(state)
     if refused is not None:
         return refused
-    present = state.voters.get(voter.key.id)
-    if present is not None:
-        where = present.key.directory_text
-        text = f"voter {voter.key.id} is already in the set, with directory id {where}"
-        return ErrorCode.DUPLICATE_VOTER, text
-    probe = Destination(voter.key.id, address.host, address.port, voter.key.directory_id)
-    if not state.is_ready(probe):
-        text = f"the connection to {voter.key.id} is busy, or has just failed"
+    refused = _check_absent(state, voter.key)
+    if refused is not None:
+        return refused
+    return _check_candidate(state, voter.key, address) or _ACCEPTED
+
+
+def _check_candidate(state: RaftState, key: ReplicaKey, address: Endpoint) -> Refused | None:
+    """Return why a new voter is not probed now, None if it is.
+
+    Whoever does not follow this leader is not even asked: anybody can name any address.
+    """
+    leader = state.leader
+    assert leader is not None
+    within = state.config.timers.caught_up_within_ms
+    if not leader.progress.is_caught_up(key, state.now, within):
+        text = f"voter {key.id} has not fetched the whole log of the leader yet"
         return ErrorCode.REQUEST_TIMED_OUT, text
-    return _ACCEPTED
+    if Destination(key.id, address.host, address.port, key.directory_id) in leader.candidates:
+        text = f"the connection to {key.id} is busy, or has just failed"
+        return ErrorCode.REQUEST_TIMED_OUT, text
+    oldest = next(iter(leader.candidates.values()), None)
+    is_full = len(leader.candidates) >= CANDIDATES_MAX
+    if is_full and oldest is not None and state.now - oldest.probed_ms < CANDIDATE_MS_MIN:
+        return ErrorCode.REQUEST_TIMED_OUT, "too many new voters are being asked"
+    return None
+
+
+def _check_absent(state: RaftState, key: ReplicaKey) -> Refused | None:
+    present = state.voters.get(key.id)
+    if present is None:
+        return None
+    text = f"voter {key.id} is already in the set, with directory id {present.key.directory_text}"
+    return ErrorCode.DUPLICATE_VOTER, text
 
 
 def handle_remove_voter(state: RaftState, event: RequestReceived) -> None:
@@ -160,23 +203,24 @@ def probe_request() -> ApiVersionsRequest:
 
 
 def _probed(state: RaftState, sent: SentRequest) -> tuple[Leader, PendingChange] | None:
+    """Return the new voter that was asked, if it still waits for the answer."""
     leader = state.leader
-    if leader is None or leader.change is None:
+    candidate = None if leader is None else leader.candidates.get(sent.destination)
+    if leader is None or candidate is None or candidate.probed_ms != sent.at_ms:
         return None
-    change = leader.change
-    is_probing = change.kind is ChangeKind.ADD and change.offset < 0
-    return (leader, change) if is_probing and change.voter.key == sent.destination.key else None
+    return leader, candidate
 
 
 def handle_probe(state: RaftState, sent: SentRequest, response: ApiVersionsResponse) -> None:
     """Add the new voter, or refuse with what it lacks (R-ADD-3 to R-ADD-7)."""
+    if response.error_code != ErrorCode.NONE:
+        probe_failed(state, sent, response.error_code)
+        return
     found = _probed(state, sent)
     if found is None:
         return
     leader, change = found
-    if response.error_code != ErrorCode.NONE:
-        probe_failed(state, sent, response.error_code)
-        return
+    del leader.candidates[sent.destination]
     key = change.voter.key
     feature = next((one for one in response.supported_features if one.name == KRAFT_VERSION), None)
     lowest, highest = (feature.min_version, feature.max_version) if feature else (0, 0)
@@ -184,12 +228,12 @@ def handle_probe(state: RaftState, sent: SentRequest, response: ApiVersionsRespo
     version = state.history.kraft_version
     if feature is None or not voter.supports(version):
         text = f"voter {key.id} supports kraft.version {lowest} to {highest}, not {version}"
-        _end_change(state, leader, ErrorCode.INVALID_REQUEST, text)
+        _answer_change(state, change, ErrorCode.INVALID_REQUEST, text)
         return
-    within = state.config.timers.caught_up_within_ms
-    if not leader.progress.is_caught_up(key, state.now, within):
-        text = f"voter {key.id} has not fetched the whole log of the leader yet"
-        _end_change(state, leader, ErrorCode.REQUEST_TIMED_OUT, text)
+    # Meanwhile another may have been faster.
+    refused = change_refusal(state) or _check_absent(state, key)
+    if refused is not None:
+        _answer_change(state, change, *refused)
         return
     change.voter = voter
     append_voters(state, leader, change, state.voters.with_voter(voter))
@@ -198,13 +242,13 @@ def handle_probe(state: RaftState, sent: SentRequest, response: ApiVersionsRespo
 
 
 def probe_failed(state: RaftState, sent: SentRequest, error: int) -> None:
-    """Refuse a new voter that cannot be reached."""
-    state.failed(sent)
+    """Refuse a new voter that cannot be reached; it is not asked again before the back-off ends."""
     found = _probed(state, sent)
     if found is not None:
-        leader, change = found
+        _, change = found
+        change.deadline_ms = state.now + state.config.timers.retry_backoff_ms
         text = f"voter {change.voter.key.id} does not answer ApiVersions: {error_name(error)}"
-        _end_change(state, leader, ErrorCode.REQUEST_TIMED_OUT, text)
+        _answer_change(state, change, ErrorCode.REQUEST_TIMED_OUT, text)
 
 
 # ---- the change ----------------------------------------------------------------------------------
@@ -234,6 +278,10 @@ def settle_change(state: RaftState, leader: Leader) -> None:
 
 def expire_change(state: RaftState, leader: Leader) -> None:
     """Give up a change that takes too long; its record, if any, may still be committed."""
+    for place, candidate in list(leader.candidates.items()):
+        if state.now >= candidate.deadline_ms:
+            text = f"voter {place.id} did not answer in time"
+            _answer_change(state, leader.candidates.pop(place), ErrorCode.REQUEST_TIMED_OUT, text)
     change = leader.change
     if change is not None and state.now >= change.deadline_ms:
         text = f"the change of voter {change.voter.key.id} took too long"
@@ -244,9 +292,11 @@ def expire_change(state: RaftState, leader: Leader) -> None:
 
 def fail_change(state: RaftState, leader: Leader) -> None:
     """Fail the pending change: this leadership is over (R-VC-3)."""
-    if leader.change is not None:
-        text = "the leadership ended before the change was committed"
-        _end_change(state, leader, ErrorCode.NOT_LEADER_OR_FOLLOWER, text)
+    text = "the leadership ended before the change was committed"
+    for candidate in leader.candidates.values():
+        _answer_change(state, candidate, ErrorCode.NOT_LEADER_OR_FOLLOWER, text)
+    leader.candidates.clear()
+    _end_change(state, leader, ErrorCode.NOT_LEADER_OR_FOLLOWER, text)
 
 
 def _end_change(state: RaftState, leader: Leader, error: ErrorCode, text: str) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kraftwire.raft.voters import Endpoint, ReplicaKey, VoterSet
+from kraftwire.protocol.endpoint import Endpoint
+from kraftwire.protocol.topic_names import METADATA_TOPIC as METADATA_TOPIC
+from kraftwire.raft.voters import ReplicaKey, VoterSet
 
 # The highest kraft.version whose records this core understands as a follower.
 KRAFT_VERSION_MAX = 1
 
-METADATA_TOPIC = "__cluster_metadata"
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 
 
@@ -32,7 +33,7 @@ SNAPSHOT_BYTES_MAX = 1024 * 1024 * 1024
 class Handover(StrEnum):
     """Whether a leader hands over to another voter as soon as its epoch is established.
 
-    A Java voter has a full active controller; this core does not.
+    A leader that never hands over is the active controller among Java voters, too.
     """
 
     AUTO = "auto"  # to a responsive voter of another implementation

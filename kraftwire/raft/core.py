@@ -43,7 +43,7 @@ from kraftwire.raft.roles import (
     Unattached,
 )
 from kraftwire.raft.startup import first_role
-from kraftwire.raft.state import Purpose, RaftState, SentRequest
+from kraftwire.raft.state import PROBES, Purpose, RaftState, SentRequest
 from kraftwire.raft.transitions import (
     notify_listeners,
     persist,
@@ -190,7 +190,9 @@ def _handle_rare(state: RaftState, event: events.Event) -> None:
             state.cluster_id = cluster_id
         case events.ResignRequested(epoch):
             if state.leader is not None and epoch == state.role.epoch:
-                state.resign_reason = "the state machine asked for it"
+                state.resign_reason = "this node was asked to resign"
+        case events.LeadershipForbidden(reason):
+            state.forbidden_reason = state.forbidden_reason or reason
         case events.ShutdownRequested():
             if state.shutdown_deadline_ms is None:
                 state.shutdown_deadline_ms = state.now + state.config.timers.shutdown_timeout_ms
@@ -218,7 +220,7 @@ def _handle_failure(state: RaftState, event: events.RequestFailed) -> None:
 def _take_sent(state: RaftState, request_id: int) -> SentRequest | None:
     """Return the request that was answered, None if its answer is no longer wanted."""
     sent = state.in_flight.pop(request_id, None)
-    if sent is None or sent.purpose is Purpose.PROBE_SUCCESSOR:
+    if sent is None or sent.purpose in PROBES:
         return sent
     return sent if state.peers.answered(request_id) else None
 
@@ -292,7 +294,7 @@ def _poll_candidate(state: RaftState, role: Candidate) -> None:
 
 
 def _poll_resigned(state: RaftState, role: Resigned) -> None:
-    if state.is_only_voter and not state.is_shutting_down:
+    if state.is_only_voter and state.may_stand and not state.is_shutting_down:
         to_prospective(state, "the only voter")
     elif state.now >= role.deadline_ms and _may_end_epoch(state):
         # The epoch was this node's own: no other node can lead it (R-ROLE table).
@@ -363,6 +365,7 @@ def _role_deadline(state: RaftState) -> int | None:
             role.accumulator.drain_due_ms,
             role.progress.quorum_deadline_ms,
             role.change.deadline_ms if role.change is not None else None,
+            min((one.deadline_ms for one in role.candidates.values()), default=None),
             role.probe_due_ms if role.probe_due_ms > state.now else None,
         ):
             if at is not None and at < due:

@@ -20,7 +20,7 @@ from kraftwire.messages.fetch_response import SnapshotId
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse, PartitionSnapshot
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft import answers
-from kraftwire.raft.batches import read_fetched
+from kraftwire.raft.batches import OFFSET_MAX, read_fetched
 from kraftwire.raft.effects import (
     AppendToSnapshot,
     Destination,
@@ -65,7 +65,8 @@ def begin_download(state: RaftState, role: Follower, named: SnapshotId, sent: Se
     (R-FET-21)."""
     snapshot = OffsetAndEpoch(named.end_offset, named.epoch)
     known = max(state.committed, state.log.start_offset)
-    if min(snapshot) < 0 or snapshot == BOOTSTRAP_SNAPSHOT or snapshot.epoch > role.epoch:
+    is_possible = 0 <= snapshot.offset <= OFFSET_MAX and 0 <= snapshot.epoch <= role.epoch
+    if not is_possible or snapshot == BOOTSTRAP_SNAPSHOT:
         problem = "that is impossible"
     elif snapshot.offset <= known:
         problem = f"this node has everything up to {known}"
@@ -220,7 +221,7 @@ def _take(
         problem = f"sent {named} at {part.position} of {part.size} bytes"
     elif not data or end > part.size:
         problem = f"sent {len(data)} bytes at {part.position} of {part.size}"
-    elif lie := _lie(state, current, part, data):
+    elif lie := _check_part(state, current, part, data):
         text = f"{sent.destination.name} {lie}: the leader is given up"
         state.note(text, "error", key="snapshot-refused")
         state.drop_download()
@@ -244,7 +245,7 @@ def _take(
     return False
 
 
-def _lie(
+def _check_part(
     state: RaftState, current: Download, part: PartitionSnapshot, data: bytes | memoryview
 ) -> str:
     """Return why a leader is not believed, empty if it is."""

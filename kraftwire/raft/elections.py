@@ -34,7 +34,8 @@ from kraftwire.records.offsets import OffsetAndEpoch
 def poll_prospective(state: RaftState, role: Prospective) -> None:
     """Continue a pre-vote: it is won, lost or timed out, or there are voters left to ask."""
     if not state.may_stand:
-        to_unattached(state, role.epoch, "no longer a voter", keep=True)
+        # An observer has no election timeout, after which to return to a leader that it knows.
+        _end_prospective(state, role, "no longer a voter")
     elif role.epoch >= EPOCH_MAX:
         _end_prospective(state, role, "there is no higher epoch")
     elif role.votes.is_won:

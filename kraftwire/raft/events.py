@@ -87,7 +87,7 @@ class AppendRequested:
     """A state machine wants records appended as one batch by the leader of `epoch`.
 
     `values` are the records' values, never empty. With `expected_end_offset` the first
-    record must get exactly that offset: otherwise nothing is appended and the leader resigns.
+    record must get exactly that offset: otherwise nothing is appended.
     """
 
     token: int
@@ -200,6 +200,16 @@ class ResignRequested:
 
 
 @dataclass(slots=True)
+class LeadershipForbidden:
+    """The state machine cannot act on this log: the replica must not lead until it is restarted.
+
+    It resigns, never stands again, and goes on voting and replicating. `reason` is for people.
+    """
+
+    reason: str
+
+
+@dataclass(slots=True)
 class ShutdownRequested:
     """Leave the quorum cleanly within the shutdown timeout; ends with `ShutdownFinished`."""
 
@@ -224,5 +234,6 @@ Event = (
     | UpgradeRequested
     | ClusterIdKnown
     | ResignRequested
+    | LeadershipForbidden
     | ShutdownRequested
 )

@@ -16,8 +16,9 @@ from kraftwire.messages.kraft_version_record import KRaftVersionRecord
 from kraftwire.messages.voters_record import Endpoint as RecordEndpoint
 from kraftwire.messages.voters_record import KRaftVersionFeature, VotersRecord
 from kraftwire.messages.voters_record import Voter as RecordVoter
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft.batches import control_records
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.records.control import ControlType
 from kraftwire.wire.message import Message
 

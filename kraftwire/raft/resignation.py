@@ -5,7 +5,7 @@ controller. Any node may claim to be one, and a node votes before its listener i
 voter's own endpoint must first answer an ApiVersions request, with features that differ from this
 node's.
 
-Source: R-CQ-1, R-END-2, R-REM-5, R-RES-1, R-SHUT-1 to R-SHUT-3.
+Source: R-CQ-1, R-END-2, R-REM-5, R-RES-1, R-RES-2, R-SHUT-1 to R-SHUT-3.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def reason_to_resign(state: RaftState, leader: Leader) -> str:
     """Return why a leader should resign; empty if it should not."""
     if state.shutdown_deadline_ms is not None:
         return "shutting down"
-    if state.resign_reason:
-        return state.resign_reason
+    if state.forbidden_reason or state.resign_reason:
+        return state.forbidden_reason or state.resign_reason
     deadline = leader.progress.quorum_deadline_ms
     if deadline is not None and state.now >= deadline:
         return "no majority fetched within 1.5 fetch timeouts"

@@ -11,10 +11,10 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Any
 
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.protocol.error_codes import ErrorCode, error_name
 from kraftwire.raft.state import RaftState, SentRequest
 from kraftwire.raft.transitions import maybe_transition
-from kraftwire.raft.voters import Endpoint
 
 
 class Outcome(Enum):

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
 
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft.accumulator import Accumulator
-from kraftwire.raft.effects import ElectionState
+from kraftwire.raft.effects import Destination, ElectionState
 from kraftwire.raft.progress import LeaderProgress
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 
 
 class Votes:
@@ -115,7 +116,8 @@ class PendingChange:
 
     It is probed (a new voter only), appended, committed and replied to. `offset` is that of its
     record, -1 before it is appended; `token` that of the unanswered request, None once it is
-    answered. `waits_for_commit` is True if the answer waits for the commit.
+    answered. `waits_for_commit` is True if the answer waits for the commit. `probed_ms` is when a
+    new voter was asked.
     """
 
     kind: ChangeKind
@@ -124,6 +126,7 @@ class PendingChange:
     token: int | None
     waits_for_commit: bool = True
     offset: int = -1
+    probed_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -132,9 +135,11 @@ class Leader:
 
     `begin_due_ms` is the next check for silent voters. `reported` are the voters of a static set
     that have reported their directory ids, listeners and versions, by id, including this one: an
-    upgrade to kraft.version 1 needs them (R-UPD-6). `probe_due_ms` is when to probe a successor
-    again; `successor` is the one that answered. `opens_with_voters` is True if the epoch's first
-    batch has the voters.
+    upgrade to kraft.version 1 needs them (R-UPD-6). `change` is the one in the log, `candidates`
+    are new voters that are being asked, or have just failed, by address, the oldest first;
+    `updated_ms` is when each voter's entry was last updated, by id. `probe_due_ms` is when to probe
+    a successor again; `successor` is the one that answered. `opens_with_voters` is True if the
+    epoch's first batch has the voters.
     """
 
     NAME: ClassVar[str] = "leader"
@@ -147,6 +152,8 @@ class Leader:
     begin_due_ms: int
     reported: dict[int, Voter] = field(default_factory=dict)
     change: PendingChange | None = None
+    candidates: dict[Destination, PendingChange] = field(default_factory=dict)
+    updated_ms: dict[int, int] = field(default_factory=dict)
     probe_due_ms: int = 0
     probe_count: int = 0
     successor: ReplicaKey | None = None

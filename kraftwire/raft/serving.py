@@ -142,23 +142,29 @@ def advance_high_watermark(state: RaftState, leader: Leader) -> None:
 
 
 def wake_after_append(state: RaftState) -> None:
-    """Answer the requests that wait for what was just appended."""
+    """Answer the requests that wait for what was just appended.
+
+    A leader that is the only voter answers them once its log is flushed, with the high watermark
+    that commits the records (R-FET-15).
+    """
+    if state.is_voter and len(state.voters) == 1:
+        return
     _wake(state, state.parked.wake_at_or_below(state.log.end_offset))
 
 
 def _wake(state: RaftState, woken: list[ParkedFetch]) -> None:
-    """Answer the voters and a few others; the rest are due at once, a few at a time.
+    """Answer the voters, and the others too if they are few; else they are due a few at a time.
 
-    A peer with thousands of parked requests must not delay commits by all their answers.
+    A peer with thousands of parked requests must not delay commits by their answers: a step that
+    answers voters answers nothing else then.
     """
-    voters, others = set[int](), 0
+    voters, is_crowd = set[int](), len(woken) > PARKED_WOKEN_MAX
     later: list[ParkedFetch] = []
     for parked in woken:
         replica_id = fetching_replica(cast("FetchRequest", parked.event.message))
         is_first = state.voters.get(replica_id) is not None and replica_id not in voters
         voters.add(replica_id)
-        others += not is_first
-        if is_first or others <= PARKED_WOKEN_MAX:
+        if is_first or not is_crowd:
             _answer(state, parked.event)
         else:
             later.append(parked)

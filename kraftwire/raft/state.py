@@ -58,6 +58,10 @@ class Purpose(IntEnum):
     PROBE_SUCCESSOR = auto()  # ApiVersions, before the leadership is handed over
 
 
+# They hold up nothing else, and no back-off follows: they do not count as requests in flight.
+PROBES = (Purpose.PROBE_NEW_VOTER, Purpose.PROBE_SUCCESSOR)
+
+
 class SentRequest(NamedTuple):
     """A request in flight: its destination, its purpose, and when it was sent."""
 
@@ -155,6 +159,7 @@ class RaftState:
         self.shutdown_deadline_ms: int | None = None
         self.is_stopped = False
         self.resign_reason = ""
+        self.forbidden_reason = ""
         self.has_reported_last_epoch = False
 
     # ---- voters
@@ -179,7 +184,7 @@ class RaftState:
 
     @property
     def may_stand(self) -> bool:
-        """Whether this replica may stand for election.
+        """Whether this replica may stand for election; none may that was forbidden to lead.
 
         A voter may, and so may one whose own removal is in its log and not known to be committed.
         It may be the only one with that record, and then the only one that can be elected: of two
@@ -189,6 +194,8 @@ class RaftState:
         """
         if self.history.current is not self._membership_of:
             self._update_membership()
+        if self.forbidden_reason:
+            return False
         if self._is_voter:
             return True
         where, snapshot = self.history.last_voters_offset, self.log.latest_snapshot
@@ -393,7 +400,7 @@ class RaftState:
         request_id = self.next_request_id
         self.next_request_id += 1
         self.in_flight[request_id] = SentRequest(destination, purpose, self.now)
-        if purpose is not Purpose.PROBE_SUCCESSOR:
+        if purpose not in PROBES:
             self.peers.sent(destination.key, request_id)
         timeout = self.config.timers.request_timeout_ms
         self.effects.append(SendRequest(request_id, destination, message, timeout))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kraftwire.errors import check
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.accumulator import Accumulator
 from kraftwire.raft.changes import fail_change, reported_voters
@@ -27,7 +28,7 @@ from kraftwire.raft.roles import (
 )
 from kraftwire.raft.serving import fail_parked
 from kraftwire.raft.state import RaftState
-from kraftwire.raft.voters import Endpoint, ReplicaKey
+from kraftwire.raft.voters import ReplicaKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,8 @@ TRANSITIONS = (
     Transition("unattached", "follower", "leader found", True),
     Transition("prospective", "candidate", "a majority would vote, or one peer is too old", True),
     Transition("prospective", "prospective", "votes, and asks for pre-votes again", True),
-    Transition("prospective", "follower", "leader found; or election lost, leader known", True),
-    Transition("prospective", "unattached", "higher epoch; or lost, no leader; no voter", True),
+    Transition("prospective", "follower", "leader found; or known, and lost or no voter", True),
+    Transition("prospective", "unattached", "higher epoch; or lost or no voter, no leader", True),
     Transition("candidate", "leader", "a majority voted", True),
     Transition("candidate", "prospective", "election timed out, or was lost and waited for", False),
     Transition("candidate", "follower", "leader found", True),

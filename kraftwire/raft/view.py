@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft.roles import Candidate, Leader, Resigned, Role
 from kraftwire.raft.state import RaftState
-from kraftwire.raft.voters import Endpoint, ReplicaKey, VoterSet
+from kraftwire.raft.voters import ReplicaKey, VoterSet
 from kraftwire.records.offsets import OffsetAndEpoch
 
 _NOBODY = ReplicaKey(-1)
@@ -117,6 +118,14 @@ class RaftView:
         """The first offset of the leader's epoch; -1 if this replica does not lead."""
         role = self._state.role
         return role.epoch_start_offset if type(role) is Leader else -1
+
+    @property
+    def replica_count(self) -> int:
+        """How many replicas this node follows the progress of; 0 if it does not lead."""
+        role = self._state.role
+        if type(role) is not Leader:
+            return 0
+        return len(role.progress.voters) + len(role.progress.observers)
 
     @property
     def snapshots(self) -> Sequence[OffsetAndEpoch]:

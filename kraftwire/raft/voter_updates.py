@@ -21,6 +21,7 @@ from kraftwire.messages.update_raft_voter_request import (
     UpdateRaftVoterRequest,
 )
 from kraftwire.messages.update_raft_voter_response import CurrentLeader, UpdateRaftVoterResponse
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.protocol.error_codes import ErrorCode, error_name
 from kraftwire.raft import answers
 from kraftwire.raft.changes import append_voters, change_refusal, endpoints_named
@@ -30,7 +31,7 @@ from kraftwire.raft.events import RequestReceived
 from kraftwire.raft.responses import Outcome, settle
 from kraftwire.raft.roles import ChangeKind, Follower, Leader, PendingChange
 from kraftwire.raft.state import Purpose, RaftState, SentRequest
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter
+from kraftwire.raft.voters import ReplicaKey, Voter
 from kraftwire.wire.message import Message
 
 
@@ -209,7 +210,18 @@ def _check_update(state: RaftState, request: UpdateRaftVoterRequest) -> ErrorCod
     entry = state.voters.get(voter.key.id)
     if entry is None or not entry.matches(voter.key):
         return ErrorCode.VOTER_NOT_FOUND
-    return ErrorCode.NONE
+    return _check_rate(state, voter, entry)
+
+
+def _check_rate(state: RaftState, voter: Voter, entry: Voter) -> ErrorCode:
+    """Refuse updates that follow each other faster than a voter sends them: anybody can send them
+    in its name."""
+    leader = state.leader
+    if state.history.kraft_version == 0 or leader is None or voter == entry:
+        return ErrorCode.NONE
+    last = leader.updated_ms.get(voter.key.id)
+    is_early = last is not None and state.now - last < state.config.timers.fetch_timeout_ms
+    return ErrorCode.REQUEST_TIMED_OUT if is_early else ErrorCode.NONE
 
 
 def _take_update(state: RaftState, leader: Leader, voter: Voter) -> None:
@@ -217,6 +229,9 @@ def _take_update(state: RaftState, leader: Leader, voter: Voter) -> None:
     if state.history.kraft_version == 0:
         leader.reported[voter.key.id] = voter
         return
+    if voter == state.voters.get(voter.key.id):
+        return
+    leader.updated_ms[voter.key.id] = state.now
     due = state.now + state.config.timers.request_timeout_ms
     change = PendingChange(ChangeKind.UPDATE, voter, due, None)
     append_voters(state, leader, change, state.voters.with_voter(voter))

@@ -1,4 +1,4 @@
-"""Replica keys, endpoints and voter sets.
+"""Replica keys and voter sets.
 
 A replica counts as a voter if it matches the entry of its id. Source: Kafka's `ReplicaKey`,
 `Endpoints`, `VoterSet`; R-ID-1 to R-ID-5.
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.wire.fast import ZERO_UUID
 
 
@@ -32,20 +33,6 @@ class ReplicaKey(NamedTuple):
     def has_directory_id(self) -> bool:
         """Whether the log directory is known."""
         return self.directory_id != ZERO_UUID
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """The address of a listener, and its name in upper case."""
-
-    listener: str
-    host: str
-    port: int
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether host and port can be those of a node; peers may send addresses without."""
-        return bool(self.listener and self.host) and 0 < self.port < 65536
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 
 from kraftwire.errors import KraftwireError, StorageError
 from kraftwire.log.files import Files, InUseError
-from kraftwire.log.names import LOCK_FILE, join
+from kraftwire.log.meta_properties import read_meta_properties
+from kraftwire.log.names import LOCK_FILE, META_PROPERTIES_FILE, join
 from kraftwire.log.trial import TrialFiles
 from kraftwire.replica.storage import Directories, Storage
 
-__all__ = ["StartCheck", "check_start", "is_in_use", "opened_on_trial"]
+__all__ = ["StartCheck", "check_start", "is_in_use", "opened_on_trial", "refusal_of"]
 
 _LOG = logging.getLogger("kraftwire.log")
 
@@ -35,6 +36,19 @@ class _Repairs(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.texts.append(record.getMessage())
+
+
+def refusal_of(folder: str, files: Files) -> str | None:
+    """Return why a node does not start on a log directory, judged by its meta.properties.
+
+    None if it starts, and where a process uses the directory: then nothing can be said.
+    """
+    try:
+        meta = read_meta_properties(files, join(folder, META_PROPERTIES_FILE))
+    except StorageError as error:
+        return str(error)
+    directories = Directories(node_id=meta.node_id if meta else 0, metadata=folder)
+    return None if is_in_use(directories, files) else check_start(directories, files).refusal
 
 
 def check_start(directories: Directories, files: Files) -> StartCheck:

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 
 from kraftwire.errors import UsageError
 from kraftwire.messages.voters_record import VotersRecord
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft.batches import control_records
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.histories import voter_set
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.replica.lost_majority.survivors import Survivor
 
@@ -118,7 +119,8 @@ def _check_one_quorum(survivors: Sequence[Survivor]) -> None:
 def _rank(survivor: Survivor) -> tuple[int, int, bool, int]:
     """Sort the furthest first; of equal logs a voter's, then that of the lowest id."""
     is_observer = not survivor.voters.is_voter(survivor.key)
-    return -survivor.end.epoch, -survivor.end.offset, is_observer, survivor.key.id
+    epoch, offset = survivor.end.rank
+    return -epoch, -offset, is_observer, survivor.key.id
 
 
 def _voters(first: Survivor, others: Sequence[Survivor]) -> VoterSet:

@@ -18,10 +18,11 @@ from kraftwire.log.names import (
     partition_directory,
 )
 from kraftwire.log.quorum_state import QuorumStateFile
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft.effects import ElectionState
 from kraftwire.raft.histories import VoterHistory
 from kraftwire.raft.ports import LogImage
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.replica.start_check import opened_on_trial
 from kraftwire.replica.storage import Directories

@@ -12,7 +12,7 @@ import pytest
 
 from kraftwire.errors import StorageError
 from kraftwire.log.files import LocalFiles
-from kraftwire.log.flush_mark import FlushMark, parse_mark
+from kraftwire.log.flush_mark import COPY_BYTES, FlushMark, Mark, parse_mark, read_copies
 from kraftwire.log.meta_properties import MetaProperties, write_meta_properties
 from kraftwire.log.metadata_log import MetadataLog
 from kraftwire.log.quorum_state import QuorumState, QuorumStateFile
@@ -280,3 +280,45 @@ def test_a_dropped_prefix_moves_the_marks_beginning(killed: Path) -> None:
     again = _open(killed.parent)
     assert again.end_offset == 151
     again.close()
+
+
+def _mark(end: int) -> Mark:
+    return Mark(OffsetAndEpoch(end, 1), 0, end)
+
+
+def _newest(content: bytes) -> Mark | None:
+    found = parse_mark(content)
+    return found[1] if found else None
+
+
+@pytest.mark.parametrize("is_reopened", [False, True], ids=["running", "started again"])
+def test_a_torn_write_of_a_copy_leaves_the_mark_before(is_reopened: bool) -> None:
+    """A raise writes over the older copy, whatever was written before: one mark, both, or the
+    marks of an earlier run."""
+    files = SimFiles()
+    files.mkdir("/d")
+    kept = FlushMark(files, "/d")
+    kept.open(_mark(0))
+    last = 0
+    for number in range(1, 8):
+        if is_reopened:
+            kept = FlushMark(files, "/d")
+            kept.open(_mark(last))
+        if number == 4:
+            kept.set(_mark(2))
+            last = 2
+            both = read_copies(files.read_bytes(kept.path))
+            assert [copy and copy[1] for copy in both] == [_mark(2)] * 2
+        before = files.read_bytes(kept.path)
+        kept.raise_to(_mark(number))
+        after = files.read_bytes(kept.path)
+        assert _newest(after) == kept.mark == _mark(number)
+        changed = [place for place, byte in enumerate(after) if before[place] != byte]
+        first = changed[0] // COPY_BYTES * COPY_BYTES
+        assert changed[-1] < first + COPY_BYTES
+        for tear in range(changed[0], changed[-1] + 2):
+            found = _newest(after[:tear] + before[tear:])
+            assert found in (_mark(last), _mark(number)), (number, tear)
+        gone = after[:first] + bytes(COPY_BYTES) + after[first + COPY_BYTES :]
+        assert _newest(gone) == _mark(last), number
+        last = number

@@ -12,7 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraftwire.messages.leader_change_message import LeaderChangeMessage
-from kraftwire.raft.batches import FetchedBatches, control_records, leader_change, read_fetched
+from kraftwire.raft.batches import (
+    OFFSET_MAX,
+    FetchedBatches,
+    control_records,
+    leader_change,
+    read_fetched,
+)
 from kraftwire.records import BatchHeader, Record, build_batch, read_batches
 from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.plain import data_batch
@@ -128,6 +134,16 @@ def test_an_epoch_below_the_log_is_refused() -> None:
         [],
         "the batch at offset 5 has epoch 2, expected 3 to 9",
     )
+
+
+def test_no_log_reaches_the_end_of_the_offsets() -> None:
+    """A log that ends beyond the last offset could not be fetched, or written to, any more."""
+    last = data_batch(OFFSET_MAX - 2, 2, 1000, [b"a", b"b"])
+    assert read_fetched(last, OFFSET_MAX - 2, 2).end_offset == OFFSET_MAX
+    beyond = data_batch(OFFSET_MAX - 1, 2, 1000, [b"a", b"b"])
+    refused = read_fetched(beyond, OFFSET_MAX - 1, 2)
+    assert (refused.end_offset, refused.batches) == (OFFSET_MAX - 1, [])
+    assert "beyond offset" in (refused.problem or "")
 
 
 def test_no_damage_makes_reading_raise(segment: bytes) -> None:

@@ -13,6 +13,7 @@ from kraftwire.messages.describe_quorum_request import (
     TopicData,
 )
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.accumulator import Accumulator
 from kraftwire.raft.config import METADATA_TOPIC, RaftConfig
@@ -23,7 +24,7 @@ from kraftwire.raft.ports import StoredState
 from kraftwire.raft.progress import LeaderProgress
 from kraftwire.raft.roles import Leader, Resigned, Unattached
 from kraftwire.raft.state import RaftState
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 
 OWN = (Endpoint("CONTROLLER", "one", 1), Endpoint("SECOND", "one", 11))
 VOTERS = VoterSet.of(

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from kraftwire.raft import effects
+from kraftwire.raft.batches import OFFSET_MAX
 from kraftwire.raft.downloading import DOWNLOAD_PAUSE_MS
+from kraftwire.raft.effects import ElectionState
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 from tests.support.raft_downloads import (
     EPOCH,
@@ -25,7 +27,9 @@ from tests.support.raft_downloads import (
     sent_to,
     take,
 )
+from tests.support.raft_lone import Lone, stored_log
 from tests.support.raft_messages import fetched, snapshot_part
+from tests.support.raft_quorums import append, fetches, leading
 
 # ---- a snapshot that is gone ---------------------------------------------------------------------
 
@@ -127,7 +131,15 @@ def test_an_answer_of_a_former_leader_deposes_it() -> None:
 
 @pytest.mark.parametrize(
     "named",
-    [OffsetAndEpoch(4, 1), OffsetAndEpoch(3, 1), BOOTSTRAP_SNAPSHOT, OffsetAndEpoch(10, EPOCH + 1)],
+    [
+        OffsetAndEpoch(4, 1),
+        OffsetAndEpoch(3, 1),
+        BOOTSTRAP_SNAPSHOT,
+        OffsetAndEpoch(10, EPOCH + 1),
+        OffsetAndEpoch(-1, 1),
+        OffsetAndEpoch(10, -1),
+        OffsetAndEpoch(OFFSET_MAX + 1, 1),
+    ],
 )
 def test_an_impossible_claim_is_ignored(named: OffsetAndEpoch) -> None:
     """R-FET-21: what is already committed here, the bootstrap checkpoint, a later epoch."""
@@ -171,3 +183,109 @@ def test_a_damaged_snapshot_is_fetched_again_after_a_pause() -> None:
     assert part_asked_for(lone) == (SNAPSHOT, 0)
     take(lone, data)
     assert lone.core.start_offset == 10
+
+
+def _ignores(lone: Lone, leader: int, epoch: int, named: OffsetAndEpoch) -> None:
+    """Nothing is downloaded, and the log stays as it is."""
+    before = (lone.core.start_offset, lone.core.end_offset, lone.core.last_epoch)
+    found = sent_to(lone, named, leader=leader, epoch=epoch)
+    assert notes(found) == ["snapshot-claim"], named
+    assert lone.last_request.message.NAME == "FetchRequest", named
+    assert (lone.core.start_offset, lone.core.end_offset, lone.core.last_epoch) == before
+
+
+@pytest.mark.parametrize(
+    "named", [OffsetAndEpoch(offset, epoch) for offset in (7, 10) for epoch in (1, 2, 3)]
+)
+def test_a_snapshot_inside_an_own_one_is_not_fetched_after_a_restart(named: OffsetAndEpoch) -> None:
+    """R-FET-21, S11: what a snapshot of this node holds is committed, although no high watermark is
+    known yet and the log still begins before it. An honest leader has that, too."""
+    lone = Lone(log=stored_log((1, 12)), election=ElectionState(2))
+    own = OffsetAndEpoch(10, 1)
+    lone.disk.snapshots[own] = file_of(own)
+    lone.restart()
+    assert (lone.core.start_offset, lone.core.high_watermark) == (0, -1)
+    lone.follow(2, 3)
+    _ignores(lone, 2, 3, named)
+
+
+@pytest.mark.parametrize("offset", [1, 2, 3])
+def test_a_snapshot_inside_what_a_former_leader_committed_is_not_fetched(offset: int) -> None:
+    """R-FET-21, S11: it committed that itself; the next leader has it, or lies."""
+    lone = leading(is_dynamic=False)
+    append(lone, b"a", b"b")
+    fetches(lone, 2)
+    assert lone.core.high_watermark == 3
+    epoch = lone.core.epoch + 1
+    lone.follow(2, epoch)
+    _ignores(lone, 2, epoch, OffsetAndEpoch(offset, epoch))
+
+
+@pytest.mark.parametrize("offset", [1, 8, 11])
+def test_a_snapshot_inside_a_log_of_its_epoch_or_later_is_not_fetched(offset: int) -> None:
+    """R-FET-21: such a log is cut where it diverges; none of it is known to be committed."""
+    lone = Lone(log=stored_log((1, 4), (2, 8)), election=ElectionState(2))
+    lone.follow(2, 3)
+    for epoch in (1, 2):
+        _ignores(lone, 2, 3, OffsetAndEpoch(offset, epoch))
+        while lone.last_request.destination.id != 2:
+            lone.fetch_gets(fetched(2, 3, error=6))
+            lone.wait(20)
+
+
+@pytest.mark.parametrize("named", [OffsetAndEpoch(12, 1), OffsetAndEpoch(8, 3)])
+def test_a_snapshot_that_a_log_can_not_be_cut_to_is_fetched(named: OffsetAndEpoch) -> None:
+    """R-FET-21: one that ends where this log ends, whose last epoch never committed anything; and
+    one of a later epoch."""
+    lone = Lone(log=stored_log((1, 4), (2, 8)), election=ElectionState(2))
+    lone.follow(2, 3)
+    sent_to(lone, named)
+    assert part_asked_for(lone) == (named, 0)
+    take(lone, file_of(named))
+    assert (lone.core.start_offset, lone.core.end_offset) == (named.offset, named.offset)
+    assert lone.core.last_epoch == named.epoch
+
+
+def test_a_snapshot_of_nothing_is_not_fetched() -> None:
+    """R-FET-21: it ends at offset 0, and no log has an epoch there."""
+    lone = Lone(election=ElectionState(1))
+    lone.follow(2, 3)
+    _ignores(lone, 2, 3, OffsetAndEpoch(0, 2))
+
+
+# ---- limits --------------------------------------------------------------------------------------
+
+
+def _is_fetched(lone: Lone) -> bool:
+    """Whether a download begins once the leader names its snapshot again."""
+    while lone.last_request.destination.id != LEADER:
+        lone.fetch_gets(fetched(LEADER, EPOCH, error=6))
+        lone.wait(20)
+    sent_to(lone)
+    return lone.last_request.message.NAME == "FetchSnapshotRequest"
+
+
+def test_each_failure_doubles_the_pause() -> None:
+    """A file that is always damaged is not fetched ten times a second."""
+    lone = behind()
+    sent_to(lone)
+    for pause in (DOWNLOAD_PAUSE_MS, 2 * DOWNLOAD_PAUSE_MS, 4 * DOWNLOAD_PAUSE_MS):
+        take(lone, file_of()[:-1] + b"?")
+        lone.wait(pause - DOWNLOAD_PAUSE_MS // 2)
+        assert not _is_fetched(lone)
+        lone.wait(pause)
+        assert _is_fetched(lone)
+
+
+@pytest.mark.parametrize(("over", "is_believed"), [(0, True), (1, False)])
+def test_a_leader_may_announce_twice_the_largest_snapshot(over: int, is_believed: bool) -> None:
+    """A quorum whose snapshots have outgrown the limit goes on to work."""
+    lone = Lone(
+        log=stored_log((1, 12)), election=ElectionState(2), log_start=10, snapshot_max_bytes=1
+    )
+    [own] = lone.disk.snapshots.values()
+    lone.follow(LEADER, EPOCH)
+    sent_to(lone, NEWER)
+    part = snapshot_part(LEADER, EPOCH, NEWER, data=b"x", size=2 * len(own) + over)
+    found = lone.answer(lone.last_request, part)
+    assert ("snapshot-refused" not in notes(found)) is is_believed

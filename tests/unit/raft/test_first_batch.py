@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from kraftwire.messages.leader_change_message import LeaderChangeMessage
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft import effects, events
 from kraftwire.raft.batches import control_records
 from kraftwire.raft.histories import voter_set
-from kraftwire.raft.voters import Endpoint
 from kraftwire.records.control import ControlType
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_lone import Lone

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from kraftwire.messages.kraft_version_record import KRaftVersionRecord
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft.batches import leader_change, read_fetched
 from kraftwire.raft.histories import VoterHistory, voter_set, voters_record
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.records.control import ControlType, control_batch
 from kraftwire.wire.message import Message
 
@@ -115,3 +118,35 @@ def test_a_snapshot_takes_all_sets_but_the_one_in_force_at_its_end() -> None:
     assert history.at(8).voters is STATIC
     assert history.truncate(20)
     assert (sorted(history.current.voters), history.kraft_version) == ([1, 2], 1)
+
+
+@pytest.mark.parametrize("end", range(23))
+def test_a_pruned_history_is_cut_like_a_whole_one(end: int) -> None:
+    """R-ID-8: a snapshot may end exactly where a record that is not committed begins. If that one
+    is cut off, the set before it is in force, and not the configured one."""
+    log = [
+        (0, batch(0, VERSION_1, voters(1))),
+        (9, batch(9, voters(1, 2))),
+        (15, batch(15, VERSION_1, voters(1, 2, 3))),
+        (20, batch(20, voters(1, 2, 3, 4))),
+    ]
+    for cut in range(max(end, 1), 24):
+        whole, pruned = VoterHistory(STATIC, log), VoterHistory(STATIC, log)
+        pruned.prune(end)
+        assert (whole.truncate(cut), pruned.truncate(cut)) == ((cut <= 20,) * 2)
+        assert pruned.current == whole.current, cut
+        assert pruned.kraft_version == whole.kraft_version == (cut > 0), cut
+        assert pruned.last_voters_offset == whole.last_voters_offset, cut
+        for offset in range(max(end - 1, 0), 24):
+            assert pruned.at(offset) == whole.at(offset), (cut, offset)
+
+
+@pytest.mark.parametrize("end", [15, 16])
+def test_a_version_that_is_not_committed_outlives_no_cut(end: int) -> None:
+    """R-ID-8: pruned where the record begins, and one after it."""
+    log = [(0, batch(0, voters(1))), (15, batch(15, VERSION_1))]
+    history = VoterHistory(STATIC, log)
+    history.prune(end)
+    assert history.kraft_version == 1
+    assert history.truncate(15)
+    assert history.kraft_version == 0

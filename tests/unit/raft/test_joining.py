@@ -8,11 +8,14 @@ import pytest
 
 from kraftwire.messages.add_raft_voter_response import AddRaftVoterResponse
 from kraftwire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft import effects
 from kraftwire.raft.histories import voters_record
-from kraftwire.raft.voters import Endpoint, ReplicaKey
+from kraftwire.raft.voters import ReplicaKey
 from kraftwire.records.control import ControlType, control_batch
+from kraftwire.records.offsets import OffsetAndEpoch
 from tests.support.raft_cluster import Cluster
+from tests.support.raft_downloads import file_of, take
 from tests.support.raft_lone import Lone
 from tests.support.raft_messages import begin, fetched
 from tests.support.raft_nodes import LISTENER, directory_id, dynamic_set, voters_control
@@ -35,13 +38,13 @@ def joins(lone: Lone) -> list[effects.SendRequest]:
     return [one for one in lone.requests if one.message.NAME in names]
 
 
-def fetch_for(lone: Lone, duration_ms: int) -> None:
+def fetch_for(lone: Lone, duration_ms: int, epoch: int = 1) -> None:
     """Let time pass while the leader answers every fetch."""
     end = lone.now + duration_ms
     while lone.now < end:
         lone.wait(500)
         if lone.last_request.message.NAME == "FetchRequest":
-            lone.fetch_gets(fetched(2, 1))
+            lone.fetch_gets(fetched(2, epoch))
 
 
 def test_an_observer_asks_to_be_added() -> None:
@@ -198,3 +201,40 @@ def test_a_voter_with_a_wiped_disk_comes_back_by_itself() -> None:
     assert cluster.run_until(lambda: cluster.core(wiped).high_watermark > 3)
     assert len(cluster.core(leader).voters) == 3
     assert cluster.log_of(wiped) == cluster.log_of(leader)
+
+
+def test_a_voter_that_was_removed_stays_out_when_the_others_change() -> None:
+    """KAFKA-19850: it was removed deliberately, whatever becomes of the others; not so if it is
+    added again, and that is undone."""
+    lone = observing()
+    _reads(lone, [1, 2, 3, 4])
+    _reads(lone, [1, 2, 3])
+    for others in ([1, 2], [1, 2, 5], [1, 2, 3, 5]):
+        _reads(lone, others)
+        fetch_for(lone, 4500)
+        assert not joins(lone), others
+    end = lone.core.end_offset
+    _reads(lone, [1, 2, 3, 4, 5])
+    assert lone.core.is_voter
+    lone.fetch_gets(fetched(2, 1, diverging=(1, end)))
+    assert not lone.core.is_voter
+    fetch_for(lone, 2500)
+    assert len(joins(lone)) == 1
+
+
+def test_a_voter_whose_joining_a_snapshot_undid_asks_again() -> None:
+    """It was not removed: the set in the snapshot stands where the record of its joining stood,
+    which was never committed."""
+    lone = observing()
+    _reads(lone, [1, 2, 3, 4])
+    snapshot = OffsetAndEpoch(lone.core.end_offset, 2)
+    lone.request(begin(2, 3))
+    lone.fetch_gets(fetched(2, 3, snapshot=snapshot))
+    found = take(
+        lone, file_of(snapshot, voters_control(dynamic_set([1, 2, 3]))), leader=2, epoch=3
+    )
+    assert effects.ResetLog(snapshot) in found
+    assert lone.core.voters_offset == snapshot.offset - 1
+    assert not lone.core.is_voter
+    fetch_for(lone, 2500, epoch=3)
+    assert len(joins(lone)) == 1

@@ -72,7 +72,7 @@ def test_a_voter_of_an_uncommitted_record_is_forgotten_with_it() -> None:
 
 
 def test_a_voter_that_has_been_removed_no_longer_stands() -> None:
-    """S17, S18: even if it was just about to."""
+    """S17, S18, L2: even if it was just about to. It goes on as an observer of its leader."""
     for wait_ms in (0, 3000):
         lone = behind()
         sent_to(lone)
@@ -84,8 +84,9 @@ def test_a_voter_that_has_been_removed_no_longer_stands() -> None:
         told = [one.text for one in found if isinstance(one, effects.Note) and one.key == "voter"]
         assert told == ["this node is no longer a voter; the voters are 2, 3"]
         assert not lone.core.is_voter
+        assert (lone.core.role, lone.core.leader_id) == ("follower", LEADER)
         lone.wait(60_000)
-        assert lone.core.role in ("follower", "unattached")
+        assert lone.core.role == "follower"
         assert lone.core.epoch == EPOCH
 
 

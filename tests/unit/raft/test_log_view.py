@@ -279,3 +279,36 @@ def test_the_picture_agrees_with_a_list_of_epochs(
         batches=[At(base, naive.epochs[base]) for base in dict.fromkeys(naive.bases)],
     )
     assert LogView(stored).registered_epochs == picture.registered_epochs
+
+
+@pytest.mark.parametrize(
+    ("offset", "epoch", "kind"),
+    [(10, 3, VALID), (10, 4, SNAPSHOT), (10, 5, SNAPSHOT), (10, 2, SNAPSHOT), (12, 4, VALID)],
+)
+def test_a_follower_at_the_start_has_the_epoch_of_the_snapshot(
+    offset: int, epoch: int, kind: PositionKind
+) -> None:
+    """R-FET-7: its last record is the snapshot's last one, or another one, which is not in this log
+    any more; also if its epoch is one that begins here."""
+    found = LogView(image(20, (10, 4), start=10, snapshots=(At(10, 3), At(15, 4))))
+    assert found.check_position(offset, epoch).kind is kind
+    if kind is SNAPSHOT:
+        assert found.check_position(offset, epoch).at == (15, 4)
+
+
+def test_a_follower_of_an_empty_log_has_the_epoch_of_the_snapshot() -> None:
+    """R-FET-7: its leader has begun an epoch there and written nothing yet."""
+    picture = LogView(image(10, start=10, snapshots=(At(10, 3),)))
+    picture.register_epoch(5, 10)
+    assert picture.check_position(10, 3).kind is VALID
+    for epoch in (4, 5, 6):
+        assert picture.check_position(10, epoch) == (SNAPSHOT, (10, 3)), epoch
+
+
+def test_the_largest_snapshot_is_remembered() -> None:
+    """Also after a smaller one, and after it is deleted."""
+    view = LogView(LogImage())
+    view.add_snapshot(At(10, 1), 100)
+    view.add_snapshot(At(20, 1), 50)
+    view.forget_snapshots([At(10, 1)])
+    assert view.largest_snapshot == 100

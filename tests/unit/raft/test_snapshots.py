@@ -311,3 +311,43 @@ def test_a_log_that_starts_above_0_is_there_after_a_restart() -> None:
     assert _sent_to(lone, 1) == snapshot
     fetches(lone, 2)
     assert lone.core.high_watermark == lone.core.end_offset
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_a_snapshot_leaves_what_a_cut_returns_to(extra: int) -> None:
+    """R-ID-8: voters that are not committed stand in the log, right after the snapshot's end or
+    later; they are cut off, and those before them count again."""
+    lone = Lone(is_dynamic=True, log=stored_log((1, 6)), election=ElectionState(1))
+    lone.handle(events.ListenerRegistered(LISTENER))
+    lone.follow(2, 3)
+    before = (ControlType.KRAFT_VOTERS, voters_record(dynamic_set([1, 2, 3, 4])))
+    after = (ControlType.KRAFT_VOTERS, voters_record(dynamic_set([1, 2, 3, 4, 5])))
+    log = control_batch(6, 3, 0, [before])
+    for number in range(extra):
+        log += data_batch(7 + number, 3, 0, [b"x"])
+    log += control_batch(7 + extra, 3, 0, [after])
+    lone.fetch_gets(fetched(2, 3, log, high_watermark=7))
+    lone.handle(events.ListenerConsumed(LISTENER, 7))
+    write(lone, 7)
+    assert lone.core.voters == dynamic_set([1, 2, 3, 4, 5])
+    lone.fetch_gets(fetched(2, 3, diverging=(3, 7), high_watermark=7))
+    assert lone.core.end_offset == 7
+    assert (lone.core.voters, lone.core.kraft_version) == (dynamic_set([1, 2, 3, 4]), 1)
+    assert lone.core.voters_offset == 6
+
+
+def test_snapshots_bound_how_many_voter_sets_are_remembered() -> None:
+    """R-ID-8, L10: otherwise a cluster that changes for years would keep every set."""
+    lone = Lone(is_dynamic=True)
+    lone.handle(events.ListenerRegistered(LISTENER))
+    lone.follow(2, 1)
+    for offset in range(20):
+        record = (ControlType.KRAFT_VOTERS, voters_record(dynamic_set([1, 2, 3 + offset % 2])))
+        batch = control_batch(offset, 1, 0, [record])
+        lone.fetch_gets(fetched(2, 1, batch, high_watermark=offset + 1))
+        lone.handle(events.ListenerConsumed(LISTENER, offset + 1))
+        write(lone, offset + 1)
+    assert lone.core.voters == dynamic_set([1, 2, 4])
+    history = lone.core._state.history
+    assert history.at(18).voters_offset is None
+    assert history.at(19).voters_offset == 19

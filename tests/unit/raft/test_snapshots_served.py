@@ -156,3 +156,25 @@ def test_a_chunk_is_not_progress_of_the_log() -> None:
     lone = leader()
     ask(lone)
     assert lone.core.high_watermark == -1
+
+
+@pytest.mark.parametrize(("before_end", "error"), [(1, 0), (0, 99), (-1, 99)])
+def test_a_position_at_the_end_is_out_of_range(before_end: int, error: int) -> None:
+    """R-FSN-2: there is nothing to send there, and an empty part would be asked for again."""
+    lone = leader()
+    size = len(lone.disk.snapshots[SNAPSHOT])
+    answer, reply = ask(lone, position=size - before_end)
+    assert error_of(answer) == error
+    assert (reply.part is None) is bool(error)
+
+
+def test_asking_for_the_end_keeps_no_leader() -> None:
+    """R-CQ-2: nothing was served."""
+    lone = leader()
+    size = len(lone.disk.snapshots[SNAPSHOT])
+    follow_up(lone, 2, 3)
+    for _ in range(8):
+        lone.wait(500)
+        if lone.core.role == "leader":
+            ask(lone, position=size)
+    assert lone.core.role == "resigned"

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from kraftwire.errors import InvariantError
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft.ports import StoredState
 from kraftwire.raft.roles import Follower, Prospective, Unattached
 from kraftwire.raft.state import RaftState
@@ -22,7 +23,7 @@ from kraftwire.raft.transitions import (
     to_unattached,
     transition_table,
 )
-from kraftwire.raft.voters import Endpoint, ReplicaKey
+from kraftwire.raft.voters import ReplicaKey
 from tests.support.raft_cluster import Cluster
 from tests.support.raft_nodes import directory_id
 

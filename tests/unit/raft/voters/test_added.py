@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft import effects, events
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter
+from kraftwire.raft.changes import CANDIDATE_MS_MIN, CANDIDATES_MAX
+from kraftwire.raft.voters import ReplicaKey, Voter
 from tests.support.raft_lone import Lone
 from tests.support.raft_messages import add_voter, remove_voter
 from tests.support.raft_nodes import LISTENER, directory_id, endpoint, features
@@ -194,19 +196,15 @@ def test_a_voter_that_is_not_caught_up_is_not_added() -> None:
     """R-ADD-5: commits would have to wait until it is."""
     lone = leading()
     fetches(lone, 4, 0)
-    assert lone.request(add_voter(4)) is None
-    [refused] = replies(lone.answer(probe(lone), features()))
-    assert refused.error_code == 7
-    assert "has not fetched the whole log" in refused.error_message
+    code, text = answer_to(lone, add_voter(4))
+    assert (code, "has not fetched the whole log" in text) == (7, True)
 
 
 def test_only_the_exact_directory_is_caught_up() -> None:
     """R-REP-7: the progress of another disk under this id proves nothing."""
     lone = leading()
     fetches(lone, 4, directory=b"another one dir.")
-    assert lone.request(add_voter(4)) is None
-    [refused] = replies(lone.answer(probe(lone), features()))
-    assert refused.error_code == 7
+    assert answer_to(lone, add_voter(4))[0] == 7
 
 
 def test_a_replica_that_was_caught_up_an_hour_ago_no_longer_is() -> None:
@@ -217,9 +215,7 @@ def test_a_replica_that_was_caught_up_an_hour_ago_no_longer_is() -> None:
         lone.wait(500)
         fetches(lone, 2)
         fetches(lone, 3)
-    assert lone.request(add_voter(4)) is None
-    [refused] = replies(lone.answer(probe(lone), features()))
-    assert "has not fetched the whole log" in refused.error_message
+    assert "has not fetched the whole log" in answer_to(lone, add_voter(4))[1]
 
 
 def test_an_answer_that_comes_too_late_adds_no_voter() -> None:
@@ -247,6 +243,40 @@ def test_an_answer_for_another_directory_is_not_for_this_change() -> None:
     assert lone.core.voters.get(4) is None
     lone.answer(probe(lone), features())
     assert ReplicaKey(4, other) in keys(lone.core.voters)
+
+
+def test_new_voters_that_do_not_answer_hold_up_no_other() -> None:
+    """R-VC-1: whoever can send requests names silent ones without end. Those that were asked first
+    give way, but not before an honest one could have answered (SEC-VOTERS)."""
+    lone = leading()
+    for n in range(CANDIDATES_MAX):
+        caught_up(lone, 100 + n)
+        assert lone.request(add_voter(100 + n)) is None
+    caught_up(lone, 4)
+    assert answer_to(lone, add_voter(4)) == (7, "too many new voters are being asked")
+    lone.wait(CANDIDATE_MS_MIN)
+    before = len(lone.effects)
+    assert lone.request(add_voter(4)) is None
+    [given_up] = replies_to_add(lone, before)
+    assert (given_up.error_code, "voter 100 did not answer" in given_up.error_message) == (7, True)
+    lone.answer(probe(lone), features())
+    fetches(lone, 2)
+    fetches(lone, 4)
+    assert replies_to_add(lone)[-1].error_code == 0
+    assert lone.core.voters.get(4) is not None
+    lone.wait(lone.config.timers.request_timeout_ms)
+    # Each has its answer: those that were refused, given up, added, and the silent ones.
+    assert len(replies_to_add(lone)) == CANDIDATES_MAX + 2
+
+
+def test_a_voter_is_asked_at_a_second_address_while_the_first_is_silent() -> None:
+    """A false address under its id and directory id must not keep it out (SEC-VOTERS)."""
+    lone = leading()
+    caught_up(lone, 4)
+    assert lone.request(add_voter(4, port=1)) is None
+    assert lone.request(add_voter(4)) is None
+    lone.answer(probe(lone), features())
+    assert lone.core.voters.get(4) is not None
 
 
 # ---- the record ----------------------------------------------------------------------------------

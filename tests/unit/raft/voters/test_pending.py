@@ -50,7 +50,7 @@ def test_a_record_may_be_committed_after_its_change_was_given_up() -> None:
 
 
 def test_a_leader_that_resigns_fails_waiting_requests() -> None:
-    """R-VC-3: the record may survive, but this leader will never know."""
+    """R-VC-3, R-ROLE-8: the record may survive, but this leader will never know."""
     lone = removing()
     lone.handle(events.ResignRequested(lone.core.epoch))
     assert answers(lone) == [6]
@@ -135,11 +135,25 @@ def test_other_records_do_not_end_a_change() -> None:
 
 
 def test_the_probed_voter_joins_the_set_that_is_there_then() -> None:
-    """Nothing can have come between: the change has been pending since the request."""
+    """R-VC-1: only a record that is not committed yet excludes other changes."""
     lone = leading()
     caught_up(lone, 4)
     lone.request(add_voter(4))
     sent = lone.last_request
-    assert lone.request(remove_voter(3)).error_code == 7
+    assert lone.request(remove_voter(3)) is None
+    fetches(lone, 2)
+    assert answers(lone) == [0]
     lone.answer(sent, features())
-    assert sorted(lone.core.voters.voters) == [1, 2, 3, 4]
+    assert sorted(lone.core.voters.voters) == [1, 2, 4]
+
+
+def test_a_probed_voter_is_refused_while_another_change_is_not_committed() -> None:
+    """R-VC-1: two sets in a row might have majorities without a common voter."""
+    lone = leading()
+    caught_up(lone, 4)
+    lone.request(add_voter(4))
+    sent = lone.last_request
+    assert lone.request(remove_voter(3)) is None
+    [refused] = replies(lone.answer(sent, features()))
+    assert (refused.error_code, "another change" in refused.error_message) == (7, True)
+    assert sorted(lone.core.voters.voters) == [1, 2]

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
+from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft import effects
-from kraftwire.raft.voters import Endpoint, ReplicaKey
-from tests.support.raft_lone import Lone
+from kraftwire.raft.effects import ElectionState
+from kraftwire.raft.voters import ReplicaKey, VoterSet
+from kraftwire.records.control import control_batch
+from tests.support.raft_downloads import sent_to, serve
+from tests.support.raft_lone import Lone, stored_log
 from tests.support.raft_messages import fetched, remove_voter, update_voter, updated
-from tests.support.raft_nodes import LISTENER, directory_id
+from tests.support.raft_nodes import (
+    LISTENER,
+    directory_id,
+    dynamic_set,
+    voter,
+    voters_control,
+)
 from tests.support.raft_quorums import fetches, leading
 from tests.unit.raft.voters.test_added import follower, pending, uncommitted_leader, unsettled
 
@@ -85,11 +97,45 @@ def test_an_update_is_a_change_of_the_set_at_version_1() -> None:
 def test_another_change_waits_for_the_commit_of_an_update() -> None:
     """R-VC-1: one after the other; its commit answers no request."""
     lone = leading()
-    lone.request(update_voter(2, lone.core.epoch))
+    lone.request(update_voter(2, lone.core.epoch, versions=(0, 2)))
     assert "update voter 2" in lone.request(remove_voter(3)).error_message
     assert lone.request(update_voter(3, lone.core.epoch)).error_code == 7
     fetches(lone, 2)
     assert lone.request(update_voter(3, lone.core.epoch)).error_code == 0
+
+
+def test_an_update_without_a_difference_writes_nothing() -> None:
+    """R-UPD-3: anybody can send it in the voter's name."""
+    lone = leading()
+    end = lone.core.end_offset
+    for _ in range(3):
+        assert lone.request(update_voter(2, lone.core.epoch)).error_code == 0
+    assert lone.core.end_offset == end
+    assert lone.request(remove_voter(3)) is None
+
+
+def test_updates_come_no_faster_than_a_voter_sends_them() -> None:
+    """R-UPD-3: each is a change of the set, and others send them in its name
+    (SEC-VOTERS)."""
+    lone = leading()
+
+    def update(node_id: int, highest: int) -> int:
+        code: int = lone.request(
+            update_voter(node_id, lone.core.epoch, versions=(0, highest))
+        ).error_code
+        fetches(lone, 2)
+        fetches(lone, 3)
+        return code
+
+    assert [update(2, 2), update(2, 3), update(2, 2), update(3, 3)] == [0, 7, 0, 0]
+    for _ in range(4):
+        lone.wait(lone.config.timers.fetch_timeout_ms // 4)
+        fetches(lone, 2)
+        fetches(lone, 3)
+    assert update(2, 3) == 0
+    entry = lone.core.voters.get(2)
+    assert entry is not None
+    assert entry.kraft_version_max == 3
 
 
 def test_another_directory_of_a_voter_is_not_found() -> None:
@@ -137,9 +183,9 @@ def test_every_answer_names_the_leader_and_its_endpoint() -> None:
 # ---- asking --------------------------------------------------------------------------------------
 
 
-def following(**fields: Any) -> Lone:
+def following(voters: Sequence[int] | VoterSet = (1, 2, 3), **fields: Any) -> Lone:
     """Node 1 follows node 2, and its fetches are answered for two seconds."""
-    lone = Lone(**fields)
+    lone = Lone(voters=voters, **fields)
     lone.follow(2, 1)
     for _ in range(4):
         lone.wait(500)
@@ -208,7 +254,103 @@ def test_a_voter_in_the_log_tells_only_what_the_log_does_not_say(
     assert len(updates(following(is_dynamic=True, endpoints=endpoints))) == count
 
 
+def test_a_voter_that_has_lost_a_listener_tells_its_leader() -> None:
+    """R-UPD-1: others would go on to use an address that is gone."""
+    two = tuple(Endpoint(name, "node1", 9001) for name in (LISTENER, "OTHER"))
+    entry = replace(voter(1), endpoints=two)
+    sent = updates(following(dynamic_set([1, 2, 3]).with_voter(entry), is_dynamic=True))
+    [message] = [cast("UpdateRaftVoterRequest", one.message) for one in sent]
+    assert [one.name for one in message.listeners] == [LISTENER]
+
+
 def test_a_node_of_another_directory_tells_nothing() -> None:
     """It is not a voter: the leader would refuse it."""
     key = ReplicaKey(1, b"another one dir.")
     assert not updates(following(is_dynamic=True, key=key))
+
+
+@pytest.mark.parametrize(
+    ("versions", "count"), [((0, 1), 0), ((0, 0), 1), ((0, 2), 1), ((1, 1), 1), ((1, 2), 1)]
+)
+def test_a_voter_whose_versions_have_changed_tells_its_leader(
+    versions: tuple[int, int], count: int
+) -> None:
+    """R-UPD-1: after an upgrade of its software, or a downgrade, only its range may be another."""
+    entry = replace(voter(1), kraft_version_min=versions[0], kraft_version_max=versions[1])
+    sent = updates(following(dynamic_set([1, 2, 3]).with_voter(entry), is_dynamic=True))
+    assert len(sent) == count
+    for one in sent:
+        feature = cast("UpdateRaftVoterRequest", one.message).kraft_version_feature
+        assert (feature.min_supported_version, feature.max_supported_version) == (0, 1)
+
+
+@pytest.mark.parametrize("versions", [(0, 1), (0, 0), (0, 2), (1, 1)])
+def test_a_leader_whose_versions_have_changed_writes_them_first(versions: tuple[int, int]) -> None:
+    """R-LEAD-2: it has nobody to tell; later leaders find them in the log."""
+    entry = replace(voter(1), kraft_version_min=versions[0], kraft_version_max=versions[1])
+    voters = dynamic_set([1, 2, 3]).with_voter(entry)
+    log = [control_batch(0, 1, 0, voters_control(voters))]
+    lone = Lone(voters=voters, log=log, election=ElectionState(1), is_dynamic=True)
+    lone.lead()
+    assert lone.core.voters == dynamic_set([1, 2, 3])
+    assert (lone.core.voters_offset != 1) is (versions != (0, 1))
+
+
+def _answered(lone: Lone, sent: effects.SendRequest, error: int) -> None:
+    """The leader answers the update after 1.5 s, and nothing else for a second more."""
+    lone.wait(1500)
+    lone.answer(sent, updated(2, 1, error))
+    assert lone.core.role == "follower"
+    lone.wait(1000)
+
+
+@pytest.mark.parametrize("error", [0, 35])
+def test_an_accepted_update_keeps_a_follower(error: int) -> None:
+    """R-FET-5, R-UPD-5: its leader is alive, for one fetch timeout from then on."""
+    lone = following()
+    [sent] = updates(lone)
+    _answered(lone, sent, error)
+    assert lone.core.role == "follower"
+    lone.wait(1500)
+    assert lone.core.role == "prospective"
+
+
+@pytest.mark.parametrize("error", [7, 42, 127, -1])
+def test_a_refused_update_does_not_keep_a_follower(error: int) -> None:
+    """R-FET-5: an answer with an error shows nothing of the log."""
+    lone = following()
+    [sent] = updates(lone)
+    _answered(lone, sent, error)
+    assert lone.core.role == "prospective"
+
+
+def test_an_accepted_update_does_not_make_up_for_a_slow_snapshot() -> None:
+    """R-FET-5: while a snapshot is fetched, its parts decide; a leader could otherwise name one and
+    send none of it."""
+    lone = Lone(log=stored_log((1, 4)), election=ElectionState(1))
+    lone.follow(2, 3)
+    start = lone.now
+    sent_to(lone, leader=2, epoch=3)
+    while not updates(lone):
+        assert lone.now < start + 2500
+        serve(lone, bytes(1 << 20), 7, leader=2, epoch=3)
+        lone.wait(10)
+    [sent] = updates(lone)
+    lone.answer(sent, updated(2, 3))
+    assert lone.core.role == "follower"
+    lone.wait(start + 2500 - lone.now)
+    assert lone.core.role == "prospective"
+
+
+def test_an_update_teaches_who_leads_now() -> None:
+    """R-UPD-5, R-RESP-2: with an address that can be used; one without an address is nobody's."""
+    for host, port, known in (("new", 9, True), ("", 0, False), ("new", 0, False)):
+        lone = following()
+        [sent] = updates(lone)
+        answer = updated(3, 5, 6)
+        assert answer.current_leader is not None
+        answer.current_leader.host, answer.current_leader.port = host, port
+        lone.answer(sent, answer)
+        assert (lone.core.leader_id, lone.core.epoch) == (3, 5)
+        address = lone.last_request.destination
+        assert (address.host, address.port) == ((host, port) if known else ("node3", 9003))

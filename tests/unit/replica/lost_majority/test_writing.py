@@ -212,6 +212,7 @@ def _steps(is_static: bool) -> int:
     return len(steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["process", "none", "prefix", "sectors", "zeros"])
 @pytest.mark.parametrize("is_static", [False, True], ids=["kraft.version 1", "kraft.version 0"])
 def test_after_a_crash_at_any_step_the_same_command_goes_on(policy: str, is_static: bool) -> None:
