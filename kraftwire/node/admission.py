@@ -11,7 +11,9 @@ the log.
 | elements of a request | `REQUEST_ELEMENTS_MAX` | its connection is closed |
 | long requests, from 4 KiB | one at a time, 512 KiB/s, then a pause | wait in a `WorkQueue` |
 | long answers, from 64 KiB | one at a time, 512 MiB/s, then a pause | wait in a `WorkQueue` |
-| short requests and answers | 8 KiB in a round of the loop | wait at the `RateGate` |
+| short requests and answers | 4 KiB in a round of the loop | wait at the `RateGate` |
+| bytes before a login, from 16 KiB | one read at a time, then a pause | wait in a `WorkQueue` |
+| changes of the metadata | eight in a batch of the controller | wait for the next, `in_turn` |
 
 Short work never waits for long work. Where many wait, the connections that have been open for
 longest come first, because those of replicas are among them. A well-behaved peer sends a request
@@ -24,9 +26,11 @@ trio's thread.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextvars import ContextVar
 from heapq import nsmallest
-from typing import NamedTuple, Protocol, TypeVar
+from itertools import islice
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import trio
 
@@ -42,6 +46,8 @@ EVICTED_BYTES_MIN = 64 * 1024
 # answered: tasks, buffers, objects. If all connections are open and idle, they take half of
 # CONNECTION_BYTES_MAX.
 OPEN_CONNECTION_BYTES = 8 * 1024
+# What TLS takes besides, for each connection of a node with such a listener.
+TLS_CONNECTION_BYTES = 24 * 1024
 OPEN_REQUEST_BYTES = 16 * 1024
 
 # While a request is answered, it counts for this many times its length: objects are larger than
@@ -72,18 +78,41 @@ LONG_WORK_REST_FEW = 0
 LONG_WORK_ROUNDS = 5
 
 # Shorter requests are let through in turns of this many bytes, with a fixed cost added to each
-# request: eight small ones, or one of the longest. That takes about two milliseconds, during which
+# request: four small ones, or one of the longest. That takes about one millisecond, during which
 # other tasks wait. When this time has passed since the last turn, a turn's worth passes without
-# waiting. In each turn this many of the oldest connections come first.
-TURN_BYTES = 8 * 1024
-TURN_SECONDS = 0.002
-TURN_OLDEST_CONNECTIONS = 4
+# waiting.
+TURN_BYTES = 4 * 1024
+TURN_SECONDS = 0.001
 REQUEST_COST_BYTES = 1024
+TURN_REQUESTS = TURN_BYTES // REQUEST_COST_BYTES
+
+# The first bytes of a login are read as they come, and most logins have no more; the others are
+# read in turns of this many bytes. One alone hardly notices the rate; many get pauses.
+LOGIN_READ_BYTES = 16 * 1024
+LOGINS_BYTES_PER_SECOND = 64 * 1024 * 1024
+LOGINS_BYTES_BURST = 1024 * 1024
 
 # Higher than any connection's number: closing comes after answering.
 _AFTER_ALL = 1 << 62
 
 T = TypeVar("T")
+
+# The number of the connection whose request a task answers: a lower one has been open for longer.
+# What the node does on its own account comes first of all.
+CONNECTION: ContextVar[int] = ContextVar("connection", default=0)
+
+
+def in_turn(waiting: Mapping[T, object], count: int) -> list[T]:
+    """Return who of those that wait comes next.
+
+    `waiting` is by connection number, or by tuples that begin with one, in order of arrival. Half
+    of the places go to the connections that have been open for longest, the others to those that
+    have waited for longest.
+    """
+    keys: Iterable[Any] = waiting
+    oldest = nsmallest(count // 2, keys)
+    others = (key for key in waiting if key not in oldest)
+    return [*oldest, *islice(others, count - len(oldest))]
 
 
 class Holder(Protocol):
@@ -100,19 +129,20 @@ class MemoryBudget:
     read. Above the limit the oldest holders are evicted, not the newest.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, open_bytes: int = OPEN_CONNECTION_BYTES) -> None:
         self.limit = limit
         self.used = 0
+        self._open_bytes = open_bytes
         # In the order in which they began to hold something.
         self._sizes: dict[Holder, int] = {}
 
     def enter(self) -> None:
         """Count an open connection."""
-        self._add(OPEN_CONNECTION_BYTES)
+        self._add(self._open_bytes)
 
     def leave(self) -> None:
         """Discount a closed connection."""
-        self.used -= OPEN_CONNECTION_BYTES
+        self.used -= self._open_bytes
 
     def hold(self, holder: Holder, size: int) -> None:
         """Set the bytes of a holder, and evict holders if the sum exceeds the limit.
@@ -264,10 +294,9 @@ class RateGate:
         try:
             while self._waiting:
                 left = TURN_BYTES
-                for number in nsmallest(TURN_OLDEST_CONNECTIONS, self._waiting):
-                    left -= self._let_through(number)
-                while self._waiting and left > 0:
-                    left -= self._let_through(next(iter(self._waiting)))
+                for place, number in enumerate(in_turn(self._waiting, TURN_REQUESTS)):
+                    if left > 0 or place < TURN_REQUESTS // 2:
+                        left -= self._let_through(number)
                 began = trio.current_time()
                 await trio.lowlevel.checkpoint()
                 # On a slow machine too, a flood gets at most half of the time.
@@ -287,15 +316,17 @@ class Admission:
     def __init__(
         self,
         memory_limit: int = CONNECTION_BYTES_MAX,
+        open_bytes: int = OPEN_CONNECTION_BYTES,
         *,
         clock: Callable[[], float] = time.process_time,
     ) -> None:
         """`clock` returns seconds of CPU time."""
-        self.memory = MemoryBudget(memory_limit)
+        self.memory = MemoryBudget(memory_limit, open_bytes)
         self.short_work = RateGate()
         self.long_requests = WorkQueue(
             LONG_REQUESTS_BYTES_PER_SECOND, LONG_REQUESTS_BYTES_BURST, clock=clock
         )
+        self.long_logins = WorkQueue(LOGINS_BYTES_PER_SECOND, LOGINS_BYTES_BURST, clock=clock)
         self.long_answers = WorkQueue(
             LONG_ANSWERS_BYTES_PER_SECOND,
             LONG_ANSWERS_BYTES_BURST,
@@ -329,10 +360,12 @@ class ConnectionShare:
         self._stream = stream
         # Bytes of the answer that were admitted; -1 before that.
         self._answer_size = -1
+        self._login_bytes = 0
 
     def open(self) -> None:
-        """Count the connection."""
+        """Count the connection. Order: in the task that serves it."""
         self._admission.memory.enter()
+        CONNECTION.set(self._number)
 
     def close(self) -> None:
         """Release what the connection holds."""
@@ -347,6 +380,23 @@ class ConnectionShare:
     def hold(self, size: int) -> None:
         """Set how many bytes the connection holds besides its backlog."""
         self._admission.memory.hold(self, size + self.backlog)
+
+    def begin_login(self) -> None:
+        """Begin another login on this connection."""
+        self._login_bytes = 0
+
+    async def begin_login_read(self) -> None:
+        """Return when a login may read on: at once, or in turn after many bytes or pieces."""
+        if self._login_bytes < LOGIN_READ_BYTES:
+            return
+        queue = self._admission.long_logins
+        await queue.take(self._number, LOGIN_READ_BYTES)
+        # It may wait for its peer for long, and no other login waits for that.
+        queue.done()
+
+    def end_login_read(self, size: int) -> None:
+        """Count what a login has read."""
+        self._login_bytes += size + REQUEST_COST_BYTES
 
     async def begin_request(self, size: int) -> None:
         """Return when a request may be decoded. Raises: PeerGone while a long one waits."""

@@ -10,50 +10,71 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 import trio
 
 from kraftwire import __version__
+from kraftwire.controller.image import BROKER_RESOURCE
 from kraftwire.errors import KraftwireError, UsageError, check
 from kraftwire.log.files import Files, LocalFiles
-from kraftwire.node.admission import Admission
+from kraftwire.node.admission import (
+    OPEN_CONNECTION_BYTES,
+    TLS_CONNECTION_BYTES,
+    Admission,
+)
 from kraftwire.node.assembly import Assembly, Metadata, assemble
 from kraftwire.node.capture import CaptureFile
 from kraftwire.node.collector import Collector
 from kraftwire.node.config import ConnectionLimits, NodeConfig
 from kraftwire.node.config_listeners import Listener
 from kraftwire.node.connection import Connection, ConnectionStats, Service
+from kraftwire.node.context import Context, Interpose
 from kraftwire.node.directories import directories_of
 from kraftwire.node.driver import Driver
+from kraftwire.node.guard import Guard
 from kraftwire.node.handlers.versions import offered
 from kraftwire.node.link import Link, LinkStats
 from kraftwire.node.listener import Acceptor, bind, connections_max, raise_descriptor_limit
+from kraftwire.node.logins import (
+    client_security,
+    follow_stores,
+    guards_of,
+    store_warnings,
+    stores_of,
+)
 from kraftwire.node.logs import RateLimit, log, set_up
 from kraftwire.node.metrics import (
     Sample,
     connection_samples,
+    contradiction_sample,
     counter,
     link_samples,
     raft_samples,
     render,
 )
+from kraftwire.node.scram_quorum import users_before_leader
 from kraftwire.printable import printable
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft.events import ShutdownRequested
-from kraftwire.raft.voters import Endpoint
 from kraftwire.replica import StateMachine
 from kraftwire.replica.storage import Storage
 
-__all__ = ["Node", "run", "run_node"]
+if TYPE_CHECKING:
+    from kraftwire.security.reloading import ReloadedTls
+    from kraftwire.transport.client_security import ClientSecurity
+
+__all__ = ["Node", "first_error", "run", "run_node"]
 
 # A core that takes longer than its own shutdown timeout plus this is stuck.
 SHUTDOWN_GRACE_SECONDS = 5.0
 
 
 def run(config: NodeConfig) -> int:
-    """Run a node until SIGTERM or SIGINT; returns the exit code.
+    """Run a node until SIGTERM or SIGINT; returns the exit code. SIGUSR1 makes a leader resign.
 
     Raises: UsageError and StorageError, if the node cannot start or has to stop.
     """
@@ -72,7 +93,7 @@ def run_node(node: Node, alongside: Callable[[trio.Event], Awaitable[None]] | No
     try:
         trio.run(_run_until_stopped, node, alongside)
     except BaseExceptionGroup as group:
-        raise _first(group) from group
+        raise first_error(group) from group
     return 0
 
 
@@ -80,9 +101,9 @@ async def _run_until_stopped(
     node: Node, alongside: Callable[[trio.Event], Awaitable[None]] | None
 ) -> None:
     stop = trio.Event()
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGUSR1) as signals:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_stop_on_signal, signals, stop, nursery.cancel_scope)
+            nursery.start_soon(_follow_signals, signals, node, stop, nursery.cancel_scope)
             if alongside is not None:
                 nursery.start_soon(alongside, stop)
             nursery.start_soon(node.collector().run)
@@ -90,12 +111,26 @@ async def _run_until_stopped(
             nursery.cancel_scope.cancel()
 
 
-async def _stop_on_signal(
-    signals: AsyncIterator[int], stop: trio.Event, scope: trio.CancelScope
+def _configuration(context: Context) -> Mapping[str, str]:
+    """Return the committed configuration of a node."""
+    return context.image.configs.get((BROKER_RESOURCE, str(context.key.id)), {})
+
+
+async def _follow_signals(
+    signals: AsyncIterator[int], node: Node, stop: trio.Event, scope: trio.CancelScope
 ) -> None:
-    """Shut the node down cleanly on the first signal, and at once on the second."""
+    """Shut the node down cleanly on the first signal, and at once on the second.
+
+    SIGUSR1 only makes a leader hand over.
+    """
     async for number in signals:
         name = signal.Signals(number).name
+        if number == signal.SIGUSR1:
+            leads = node.ready.is_set() and node.context.raft.role == "leader"
+            log("info", "resigning" if leads else "does-not-lead", signal=name)
+            if leads:
+                node.resign()
+            continue
         if stop.is_set():
             log("warning", "stopped-at-once", signal=name)
             scope.cancel()
@@ -108,6 +143,7 @@ class Node:
 
     With a `state_machine` the log belongs to that state machine alone: there is no controller, and
     nothing else is written. Its state is written to snapshots unless `writes_snapshots` is False.
+    `interpose` stands before the answers to all requests, for tests.
     `ready` is set once all listeners accept connections.
     """
 
@@ -118,8 +154,10 @@ class Node:
         files: Files | None = None,
         state_machine: StateMachine | None = None,
         writes_snapshots: bool = True,
+        interpose: Interpose | None = None,
     ) -> None:
         self.config = config
+        self._interpose = interpose
         self.ready = trio.Event()
         self._parts: Assembly | None = None
         self._machine_number = -1
@@ -129,12 +167,24 @@ class Node:
         self._connection_stats = ConnectionStats()
         self._link_stats = LinkStats()
         self._capture: CaptureFile | None = None
-        self._admission = Admission()
+        self._client_security: ClientSecurity | None = None
+        self._stores: list[ReloadedTls] = []
+        self._open_bytes = _open_bytes(config)
+        self._admission = Admission(open_bytes=self._open_bytes)
 
     @property
     def driver(self) -> Driver:
         """The task that owns the core. Order: once `ready` is set."""
         return self._running.driver
+
+    @property
+    def context(self) -> Context:
+        """The node as its handlers see it. Order: once `ready` is set."""
+        return self._running.context
+
+    def resign(self) -> None:
+        """Give up the leadership, if this node leads."""
+        self._running.quorum.resign(self.context.raft.epoch)
 
     def collector(self) -> Collector:
         """The garbage collector of a process that runs this node alone."""
@@ -178,6 +228,13 @@ class Node:
         mode = "raft-readme" if config.is_raft_readme else "kafka"
         log("info", "starting", version=__version__, mode=mode, config=config.path)
         self._garbage = RateLimit(trio.current_time)
+        self._client_security = client_security(config)
+        stores = stores_of(config)
+        self._stores = [*stores.values()]
+        if self._client_security is not None and self._client_security.stores is not None:
+            self._stores.append(self._client_security.stores)
+        for warning in store_warnings(self._stores):
+            log("warning", "config", text=warning)
         if config.capture_file:
             self._capture = CaptureFile(config.capture_file)
         storage = Storage.open(directories_of(config), self._files)
@@ -188,13 +245,24 @@ class Node:
             ]
             endpoints = _bound(config, sockets)
             parts = self._parts = assemble(
-                config, storage, endpoints, self._make_link, self._link_stats
+                config,
+                storage,
+                endpoints,
+                self._make_link,
+                self._link_stats,
+                refusals=self._garbage,
+                interpose=self._interpose,
             )
+            users = users_before_leader(config, storage, len(parts.core.voters))
+            guards = guards_of(config, parts.context, stores, users)
             machine = self._state_machine or Metadata(parts.controller, parts.driver, storage)
             self._machine_number = parts.driver.add_state_machine(
                 machine, writes_snapshots=self._writes_snapshots
             )
-            await self._serve(sockets, parts, stop)
+            try:
+                await self._serve(sockets, parts, guards, stop)
+            finally:
+                parts.context.close()
             parts.driver.close()
         finally:
             storage.close()
@@ -204,12 +272,19 @@ class Node:
 
     def _make_link(self, client_id: str) -> Link:
         tap = self._capture.tap if self._capture else None
-        return Link(client_id, stats=self._link_stats, garbage=self._garbage, tap=tap)
+        return Link(
+            client_id,
+            stats=self._link_stats,
+            garbage=self._garbage,
+            tap=tap,
+            security=self._client_security,
+        )
 
     async def _serve(
         self,
         sockets: list[tuple[Listener, list[trio.SocketListener]]],
         parts: Assembly,
+        guards: Mapping[str, Guard],
         stop: trio.Event,
     ) -> None:
         """Run all tasks until the node has left the quorum."""
@@ -225,8 +300,13 @@ class Node:
                 versions = offered(
                     is_controller=listener.is_controller, is_client=listener.is_client
                 )
-                service = Service(listener, versions, parts.context.answer)
+                guard = guards.get(listener.name)
+                service = Service(listener, versions, parts.context.answer, guard)
                 nursery.start_soon(acceptor.run, listening, self._server_of(service))
+            if self._stores:
+                nursery.start_soon(
+                    follow_stores, self._stores, partial(_configuration, parts.context)
+                )
             if config.prometheus is not None:
                 await self._start_metrics(nursery, parts, *config.prometheus)
             self._announce(parts.context.endpoints)
@@ -238,7 +318,7 @@ class Node:
         def count() -> None:
             self._connection_stats.refused += 1
 
-        most = min(limits.connections, connections_max(raise_descriptor_limit()))
+        most = min(limits.connections, connections_max(raise_descriptor_limit(), self._open_bytes))
         limits = replace(limits, connections=most)
         return Acceptor(limits, on_refused=count, refusals=self._garbage)
 
@@ -312,6 +392,13 @@ class Node:
         yield from connection_samples(self._connection_stats, self._admission.memory.used)
         yield from link_samples(self._link_stats)
         yield counter("log_flushes", "Flushes of the log", parts.driver.flush_count)
+        yield contradiction_sample(parts.controller.image.contradiction)
+
+
+def _open_bytes(config: NodeConfig) -> int:
+    """Return what an open connection takes: more if any listener has TLS."""
+    has_tls = any(one.settings.is_tls for one in config.security.listeners.values())
+    return OPEN_CONNECTION_BYTES + (TLS_CONNECTION_BYTES if has_tls else 0)
 
 
 def _bound(
@@ -327,7 +414,7 @@ def _bound(
     return tuple(endpoints)
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return the one error to report: a deliberate shutdown takes precedence over all others."""
     leaves = list(_leaves(group))
     ours = [error for error in leaves if isinstance(error, KraftwireError)]

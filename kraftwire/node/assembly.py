@@ -7,24 +7,27 @@ from __future__ import annotations
 
 import random
 import secrets
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from kraftwire.controller.features import ANNOUNCED_FEATURES
+from kraftwire.node.authorization import Authorization
 from kraftwire.node.bootstrap import new_cluster_id, read_bootstrap
 from kraftwire.node.config import NodeConfig
-from kraftwire.node.context import Quorum
+from kraftwire.node.context import Interpose, Quorum
 from kraftwire.node.controller import Controller
 from kraftwire.node.driver import Driver
-from kraftwire.node.features import SUPPORTED_FEATURES
 from kraftwire.node.link import Link, LinkStats
-from kraftwire.node.logs import log
+from kraftwire.node.logs import RateLimit, log
 from kraftwire.node.peers import Peers
 from kraftwire.node.registration import Registration
 from kraftwire.node.services import DriverQuorum, Forwarder, NodeContext
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft.config import Handover, RaftConfig
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.events import ClusterIdKnown
-from kraftwire.raft.voters import Endpoint, ReplicaKey
+from kraftwire.raft.voters import ReplicaKey
 from kraftwire.records.batch import RecordBatch
 from kraftwire.replica.state_machine import SnapshotReader
 from kraftwire.replica.storage import Storage
@@ -52,6 +55,9 @@ def assemble(
     endpoints: tuple[Endpoint, ...],
     make_link: MakeLink,
     link_stats: LinkStats,
+    *,
+    refusals: RateLimit | None = None,
+    interpose: Interpose | None = None,
 ) -> Assembly:
     """Build and wire the parts. Raises: StorageError for a bad bootstrap.checkpoint."""
     node_id = config.node_id
@@ -69,10 +75,25 @@ def assemble(
     )
     forwarder = Forwarder(lambda: make_link(str(node_id)), config.request_timeout_ms)
     context = NodeContext(
-        config, endpoints, quorum, controller, driver=driver, forwarder=forwarder
+        config,
+        endpoints,
+        quorum,
+        controller,
+        driver=driver,
+        forwarder=forwarder,
+        authorization=_authorization(config, refusals or RateLimit(time.monotonic)),
+        interpose=interpose,
     )
     registration = Registration(context, secrets.token_bytes(16))
     return Assembly(core, peers, driver, quorum, controller, context, registration)
+
+
+def _authorization(config: NodeConfig, refusals: RateLimit) -> Authorization | None:
+    """Return what decides about requests; None where everybody may do everything."""
+    security = config.security
+    if security.authorizer is None and not security.voter_principals:
+        return None
+    return Authorization(security.authorizer, security.voter_principals, refusals)
 
 
 def _raft_config(
@@ -95,7 +116,7 @@ def _raft_config(
         can_be_voter=config.is_controller,
         auto_join=config.auto_join,
         features=frozenset(
-            f"{name} {low}-{high}" for name, (low, high) in SUPPORTED_FEATURES.items()
+            f"{name} {low}-{high}" for name, (low, high) in ANNOUNCED_FEATURES.items()
         ),
         handover=Handover(config.handover),
         describe_leader_last_fetch=config.describe_leader_last_fetch,

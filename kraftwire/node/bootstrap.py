@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kraftwire.controller.features import SUPPORTED_FEATURES
+from kraftwire.controller.image import METADATA_VERSION
+from kraftwire.controller.step import VersionedRecord
 from kraftwire.errors import StorageError, WireError
 from kraftwire.log.names import BOOTSTRAP_FILE
 from kraftwire.log.uuids import random_uuid
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
-from kraftwire.node.controller_steps import VersionedRecord
-from kraftwire.node.features import SUPPORTED_FEATURES
-from kraftwire.node.image import METADATA_VERSION
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.metadata import decode_metadata
 from kraftwire.records.reader import read_batches

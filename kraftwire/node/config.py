@@ -10,15 +10,19 @@ Source: Kafka's `KafkaConfig.validateValues` and `QuorumConfig`; README of Kafka
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from kraftwire.controller.group_configs import GROUP_SETTINGS, group_setting_errors
+from kraftwire.controller.topic_configs import SETTINGS, setting_errors
 from kraftwire.log.settings import SnapshotSettings
 from kraftwire.node import config_listeners
 from kraftwire.node.config_listeners import WILDCARDS, Listener
+from kraftwire.node.config_security import NodeSecurity, read_security
 from kraftwire.node.settings import Settings, read_settings
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft.config import SNAPSHOT_BYTES_MAX, RaftTimers, TopicPartition
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 
 __all__ = ["ConnectionLimits", "Listener", "NodeConfig", "load"]
 
@@ -42,6 +46,7 @@ class ConnectionLimits:
     connections_per_address: int = (1 << 31) - 1
     overrides: tuple[tuple[str, int], ...] = ()
     backlog: int = 50
+    failed_login_delay_ms: int = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +57,9 @@ class NodeConfig:
     `controller_listeners` are names in upper case, the first one being that of the voters'
     endpoints. `advertised` holds the endpoint of each advertised listener; a wildcard host is
     already replaced, and port 0 stands for the port that the system chooses. `voters` are static
-    and may be empty. `warnings` are for the log, one line each.
+    and may be empty. `resource_settings` are the defaults of new topics, and defaults and bounds of
+    configurations, as in the file. `security` has no secret in its repr. `warnings` are for the
+    log, one line each.
     """
 
     path: str
@@ -81,6 +88,10 @@ class NodeConfig:
     heartbeat_interval_ms: int = 2000
     session_timeout_ms: int = 9000
     request_timeout_ms: int = 30_000
+    resource_settings: Mapping[str, str] = field(default_factory=dict)
+    deletes_topics: bool = True
+    rebalance_interval_ms: int = 300_000
+    unclean_interval_ms: int = 300_000
     rack: str | None = None
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     handover: str = "auto"
@@ -88,6 +99,7 @@ class NodeConfig:
     prometheus: tuple[str, int] | None = None
     capture_file: str | None = None
     log_level: str = "info"
+    security: NodeSecurity = field(default_factory=NodeSecurity)
     warnings: tuple[str, ...] = ()
 
     @property
@@ -128,8 +140,9 @@ def load(path: str, overrides: Iterable[str] = ()) -> NodeConfig:
     config_listeners.check_ports(settings, bare)
     controllers = _read_controller_listeners(settings, bare, is_raft_readme)
     names = [endpoint.listener for endpoint in bare]
-    config_listeners.check_protocols(settings, names, list(controllers))
-    config_listeners.check_authorization(settings)
+    protocols = config_listeners.read_protocols(settings, names, list(controllers))
+    security = read_security(settings, {name: protocols[name] for name in names})
+    _check_capture(settings, security)
     voters = _read_voters(settings, controllers[0])
     servers = config_listeners.read_servers(
         settings, "controller.quorum.bootstrap.servers", controllers[0]
@@ -164,9 +177,18 @@ def load(path: str, overrides: Iterable[str] = ()) -> NodeConfig:
         bootstrap_servers=servers,
         **_read_directories(settings),  # type: ignore[arg-type]
         **_read_numbers(settings),  # type: ignore[arg-type]
+        **_read_topics(settings),  # type: ignore[arg-type]
         **_read_own(settings),  # type: ignore[arg-type]
+        security=security,
         warnings=tuple(settings.warnings),
     )
+
+
+def _check_capture(settings: Settings, security: NodeSecurity) -> None:
+    """A capture of what is decrypted would hold passwords."""
+    key = "kraftwire.capture.file"
+    if settings.text(key) and not security.is_plain:
+        raise settings.refuse(key, "no file where a listener has TLS or logins: it holds secrets")
 
 
 def _served(name: str, controllers: tuple[str, ...], is_raft_readme: bool) -> tuple[bool, bool]:
@@ -364,6 +386,7 @@ def _read_limits(settings: Settings) -> ConnectionLimits:
         connections_per_address=settings.integer("max.connections.per.ip"),
         overrides=_read_overrides(settings),
         backlog=settings.integer("socket.listen.backlog.size"),
+        failed_login_delay_ms=settings.integer("connection.failed.authentication.delay.ms"),
     )
 
 
@@ -376,6 +399,26 @@ def _read_overrides(settings: Settings) -> tuple[tuple[str, int], ...]:
             raise settings.refuse(key, f"address:count,..., found {text!r}")
         overrides.append((address.strip("[]"), int(count)))
     return tuple(overrides)
+
+
+def _read_topics(settings: Settings) -> dict[str, object]:
+    """What the active controller does with topics."""
+    given = {key: text.strip() for key, text, _ in settings.entries()}
+    for key in ("num.partitions", "default.replication.factor"):
+        settings.integer(key)
+    for key, wrong in setting_errors(given).items():
+        raise settings.refuse(key, f"a value that topics can have ({wrong})")
+    for key, wrong in group_setting_errors(given).items():
+        raise settings.refuse(key, f"a bound for groups ({wrong})")
+    interval_ms = settings.integer("leader.imbalance.check.interval.seconds") * 1000
+    return {
+        "resource_settings": {
+            key: given[key] for key in SETTINGS | GROUP_SETTINGS if key in given
+        },
+        "deletes_topics": settings.flag("delete.topic.enable"),
+        "rebalance_interval_ms": interval_ms * settings.flag("auto.leader.rebalance.enable"),
+        "unclean_interval_ms": settings.integer("unclean.leader.election.interval.ms"),
+    }
 
 
 def _read_own(settings: Settings) -> dict[str, object]:

@@ -1,16 +1,12 @@
 """The keys of a properties file that a node uses: kind, default, allowed values.
 
-Also the draft names of keys in KIP-595, and the list of Kafka's other keys.
-
-Source: `AbstractKafkaConfig.CONFIG_DEF` of Kafka 4.3.1. `data/kafka_keys.txt` lists its names,
-internal ones included, and the few that can only be changed while a broker runs.
+Also the draft names of keys in KIP-595. `protocol.kafka_keys` lists Kafka's other keys.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 
 from kraftwire.raft.config import SNAPSHOT_BYTES_MAX
 
@@ -96,10 +92,25 @@ _TABLE = (
     # Our own. `quorum.retry.backoff.max.ms` is a name of KIP-595 that no release of Kafka has.
     Key("quorum.retry.backoff.max.ms", "int", None, 0),
     Key("kraftwire.leader.handover", "choice", "auto", choices=("auto", "always", "never")),
+    Key("num.partitions", "int", 1, 1),
+    Key("default.replication.factor", "int", 1),
+    Key("auto.leader.rebalance.enable", "bool", True),
+    Key("leader.imbalance.check.interval.seconds", "int", 300, 1, LONG_MAX),
+    Key("unclean.leader.election.interval.ms", "int", 300_000, 1, LONG_MAX),
+    Key("delete.topic.enable", "bool", True),
     Key("kraftwire.describe.quorum.leader.last.fetch", "choice", "now", choices=("now", "-1")),
     Key("kraftwire.prometheus.listener", "text"),
     Key("kraftwire.listener.read.only", "list"),
     Key("kraftwire.snapshot.download.max.bytes", "int", SNAPSHOT_BYTES_MAX, 1, LONG_MAX),
+    Key("kraftwire.voter.principals", "text"),
+    Key("connection.failed.authentication.delay.ms", "int", 100, 0),
+    Key("authorizer.class.name", "text"),
+    Key("super.users", "text"),
+    Key("allow.everyone.if.no.acl.found", "bool", False),
+    Key("delegation.token.secret.key", "text"),
+    Key("delegation.token.max.lifetime.ms", "int", 7 * 24 * 3600 * 1000, 1, LONG_MAX),
+    Key("delegation.token.expiry.time.ms", "int", 24 * 3600 * 1000, 1, LONG_MAX),
+    Key("delegation.token.expiry.check.interval.ms", "int", 3_600_000, 1, LONG_MAX),
     Key("kraftwire.capture.file", "text"),
     Key("kraftwire.connection.handshake.timeout.ms", "int", 30_000, 1),
     Key("kraftwire.connection.write.timeout.ms", "int", 30_000, 1),
@@ -113,7 +124,7 @@ _TABLE = (
 
 KEYS: dict[str, Key] = {key.name: key for key in _TABLE}
 
-# Names in the text of KIP-595, and the names that Kafka was released with.
+# Names in the text of KIP-595 and of older releases, and the names of Kafka 4.3.1.
 DRAFT_NAMES = {
     "quorum.voters": "controller.quorum.voters",
     "quorum.bootstrap.servers": "controller.quorum.bootstrap.servers",
@@ -126,14 +137,21 @@ DRAFT_NAMES = {
     "quorum.request.timeout.ms": "controller.quorum.request.timeout.ms",
     "quorum.retry.backoff.ms": "controller.quorum.retry.backoff.ms",
     "broker.id": "node.id",
+    # Kafka's own name before 4.0.
+    "delegation.token.master.key": "delegation.token.secret.key",
 }
 
 # Kafka passes keys with these prefixes on to plug-ins without knowing their names.
 KAFKA_PREFIXES = ("listener.name.", "rlmm.config.", "rsm.config.", "config.providers.")
 
 
-@cache
-def kafka_keys() -> frozenset[str]:
-    """Return the names of all keys that Kafka 4.3.1 knows, including internal ones."""
-    text = files("kraftwire.node").joinpath("data", "kafka_keys.txt").read_text(encoding="ascii")
-    return frozenset(text.split())
+_SECURITY_KEY = re.compile(
+    r"(?:listener\.name\.[^.]+\.)?"
+    r"(?:ssl\.|sasl\.|[\w-]+\.sasl\.|(?:[\w-]+\.)?connections\.max\.reauth\.ms|principal\.builder\.)"
+    r".*"
+)
+
+
+def is_security_key(key: str) -> bool:
+    """Whether a key says how listeners and connections are secured: `config_security` reads it."""
+    return _SECURITY_KEY.fullmatch(key) is not None

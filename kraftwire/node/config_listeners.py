@@ -11,13 +11,10 @@ import re
 import socket
 from dataclasses import dataclass
 
-from kraftwire.errors import UsageError
 from kraftwire.node.settings import Settings
-from kraftwire.raft.voters import Endpoint
+from kraftwire.protocol.endpoint import Endpoint
+from kraftwire.security.settings import PLAINTEXT, PROTOCOLS
 
-_AUTHORIZATION = ("authorizer.class.name", "super.users")
-
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 WILDCARDS = ("", "0.0.0.0", "::")
 
 _SIX = r"\[(?P<six>[0-9a-fA-F:.%\w]+)\]"
@@ -89,12 +86,13 @@ def read_servers(settings: Settings, key: str, listener: str) -> tuple[Endpoint,
     return tuple(servers)
 
 
-def check_protocols(settings: Settings, listeners: list[str], controllers: list[str]) -> None:
-    """Check that every listener is PLAINTEXT: a secure one must never be served unencrypted.
+def read_protocols(
+    settings: Settings, listeners: list[str], controllers: list[str]
+) -> dict[str, str]:
+    """Return the security protocol of each listener, those of other nodes' controllers included.
 
     Without `listener.security.protocol.map`, names of protocols stand for themselves and controller
-    listeners are PLAINTEXT, as in Kafka. Raises: UsageError for a name without a protocol, or with
-    a protocol other than PLAINTEXT.
+    listeners are PLAINTEXT, as in Kafka (SEC-T1). Raises: UsageError for a name without a protocol.
     """
     key = "listener.security.protocol.map"
     protocols = {name: name for name in PROTOCOLS}
@@ -102,33 +100,15 @@ def check_protocols(settings: Settings, listeners: list[str], controllers: list[
     if settings.is_set(key):
         protocols = _read_map(settings, key)
     elif not any(name in PROTOCOLS[1:] for name in names):
-        protocols |= dict.fromkeys(controllers, "PLAINTEXT")
+        protocols |= dict.fromkeys(controllers, PLAINTEXT)
     for name in names:
-        protocol = protocols.get(name)
-        if protocol is None:
+        if name not in protocols:
             problem = f"a security protocol for listener {name}, as in {name}:PLAINTEXT"
             raise settings.refuse(key, problem)
-        if protocol != "PLAINTEXT":
-            raise UsageError(
-                f"{settings.path}: listener {name} is mapped to {protocol}: "
-                "expected PLAINTEXT, because TLS and SASL are not supported"
-            )
     between = settings.text("security.inter.broker.protocol")
-    if between and between.upper() != "PLAINTEXT":
-        raise settings.refuse("security.inter.broker.protocol", "PLAINTEXT")
-
-
-def check_authorization(settings: Settings) -> None:
-    """Refuse properties that restrict who may do what: a node here has no authorizer.
-
-    A node that ignored them would let everybody in, on every listener: so they are refused with the
-    prefix of a listener too, although Kafka has none for them. An empty value means none, as in
-    Kafka. Raises: UsageError.
-    """
-    for key in [key for name in _AUTHORIZATION for key in settings.named(name)]:
-        if settings.text(key):
-            why = "no value, because this node has no authorizer and would let everybody in"
-            raise settings.refuse(key, why)
+    if between and between.upper() not in PROTOCOLS:
+        raise settings.refuse("security.inter.broker.protocol", f"one of {', '.join(PROTOCOLS)}")
+    return {name: protocols[name] for name in names}
 
 
 READ_ONLY = "kraftwire.listener.read.only"

@@ -1,8 +1,8 @@
 """One accepted connection: requests in, answers out, in order.
 
-Reads frames, decodes requests, lets a `Service` answer them and writes the answers. `admission`
-decides when and how much; bytes that are not a request end the connection, with a counter and a
-rate-limited log line.
+Reads frames, decodes requests, lets a `Service` answer them and writes the answers. On a listener
+with TLS or logins a `Guard` comes first. `admission` decides when and how much; bytes that are not
+a request end the connection, with a counter and a rate-limited log line.
 
 Order: as in Kafka, a connection has one request in flight; later ones wait in the socket.
 
@@ -11,6 +11,7 @@ Source: Kafka's `SocketServer.Processor` and `ApiVersionsRequest`; R-SRV-2; KIP-
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,25 +20,29 @@ from functools import partial
 import trio
 
 from kraftwire import messages
-from kraftwire.errors import ApiError, StorageError, WireError
+from kraftwire.errors import ApiError, SecurityError, StorageError, WireError
 from kraftwire.limits import REQUEST_ELEMENTS_MAX, REQUEST_SIZE_MAX
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
-from kraftwire.node.admission import Admission, has_too_many_elements
+from kraftwire.node.admission import LOGIN_READ_BYTES, Admission, has_too_many_elements
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.config_listeners import Listener
 from kraftwire.node.context import Request
-from kraftwire.node.handlers.api_versions import only_api_versions, software_name
+from kraftwire.node.guard import Guard, host_of
+from kraftwire.node.handlers.api_versions import only_api_versions
 from kraftwire.node.link import Stream, Tap, close_now
 from kraftwire.node.logs import RateLimit, log
 from kraftwire.node.peer_liveness import PeerGone
 from kraftwire.protocol.envelope import Buffers, response_buffers
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.headers import decode_request_header
+from kraftwire.protocol.software import WITH_SOFTWARE, software_name
 from kraftwire.protocol.versions import API_VERSIONS_KEY
-from kraftwire.wire.frame import FrameBuffer
+from kraftwire.security.principal import ANONYMOUS
+from kraftwire.security.sasl_server import End, SaslServer, Step
+from kraftwire.wire.frame import FrameBuffer, frame
 from kraftwire.wire.message import Message
 
 # A node decodes longer requests in a thread. Those of replicas and of ordinary clients are shorter;
@@ -48,11 +53,8 @@ READ_SIZE = 64 * 1024
 
 # Large bodies are decoded in a separate thread, one at a time: a hostile one takes half a second.
 _LARGE_BODIES = trio.CapacityLimiter(1)
-# Requests that may wait and write nothing: Fetch and FetchSnapshot.
-_READING_KEYS = (1, 59)
-
-# ApiVersions requests name the client's software from this version on.
-_WITH_SOFTWARE = 3
+# Requests that may wait and write nothing: Fetch, DescribeQuorum and FetchSnapshot.
+_READING_KEYS = (1, 55, 59)
 
 # Python's overhead for a queued bytes object.
 _PAYLOAD_COST_BYTES = 48
@@ -74,11 +76,12 @@ class ConnectionStats:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The service of a listener: versions by API key, and the handler."""
+    """The service of a listener: versions by API key, the handler, and what comes before both."""
 
     listener: Listener
     versions: Mapping[int, tuple[int, int]]
     answer: Callable[[Request], Awaitable[Message | None]]
+    guard: Guard | None = None
 
 
 class _Close(Exception):
@@ -113,16 +116,22 @@ class Connection:
         self._peer = peer
         self._tap = tap
         self._frames = FrameBuffer(limit=min(limits.frame_max_bytes, REQUEST_SIZE_MAX))
+        self._host = host_of(peer)
+        self._principal = ANONYMOUS
+        self._login: SaslServer | None = None
         self._share = (admission or Admission()).connection(stream)
         self._software = ""
         # When the incomplete request began, or the connection if it has not sent one yet.
         self._began: float | None = trio.current_time()
+        self._login_deadline = trio.current_time() + limits.handshake_ms / 1000
 
     async def serve(self) -> None:
         """Answer requests until the connection ends. Raises: StorageError, which ends the node."""
         self._share.open()
         try:
             with self._share.scope:
+                if self._service.guard is not None:
+                    await self._enter(self._service.guard)
                 await self._serve()
             if self._share.is_evicted:
                 self._end(_Close("no-memory", "all connections together hold too much"))
@@ -141,10 +150,74 @@ class Connection:
     async def _serve(self) -> None:
         while True:
             # No local variable keeps a request or answer alive while this waits.
-            waiting = self._frames_of(await self._read())
+            waiting = await self._next_frames()
             while waiting:
                 self._share.backlog -= len(waiting[0]) + _PAYLOAD_COST_BYTES
                 await self._exchange(waiting.popleft())
+
+    async def _enter(self, guard: Guard) -> None:
+        """Pass the listener's guard. Raises: _Close."""
+        try:
+            with trio.move_on_at(self._login_deadline) as scope:
+                self._stream, self._principal = await guard.enter(self._stream)
+        except SecurityError as error:
+            raise _Close("tls-failed", str(error)) from None
+        if scope.cancelled_caught:
+            raise _Close("slow-request")
+        self._login = guard.login()
+        if self._login is not None:
+            self._frames.limit = min(self._frames.limit, guard.receive_max_bytes)
+
+    async def _answer_login(self, login: SaslServer, step: Step) -> None:
+        """Send the answer to a part of a login, after a delay if it is a refusal (SEC-S9).
+
+        Raises: _Close if the connection is to end.
+        """
+        if step.end is End.DELAYED:
+            await self._delay_failure()
+        if step.reply is not None:
+            await self._write([frame(step.reply)])
+        if step.end is not End.OPEN:
+            raise _Close("login-refused", step.problem)
+        if step.has_logged_in:
+            assert login.principal is not None
+            self._principal, self._software = login.principal, login.software
+            self._frames.limit = min(self._limits.frame_max_bytes, REQUEST_SIZE_MAX)
+            log("debug", "logged-in", principal=login.principal, peer=self._peer)
+
+    async def _login_step(self, login: SaslServer, payload: bytes) -> Step:
+        """Let the machine take a payload when its turn comes, as any request. Raises: _Close."""
+        if login.is_ready:
+            self._share.begin_login()
+            self._login_deadline = trio.current_time() + self._limits.handshake_ms / 1000
+        size = len(payload)
+        with trio.move_on_at(self._login_deadline) as scope:
+            await self._share.begin_request(size)
+        if scope.cancelled_caught:
+            raise _Close("slow-request")
+        try:
+            now_ms, epoch_ms = int(trio.current_time() * 1000), time.time_ns() // 1_000_000
+            return login.receive(payload, now_ms=now_ms, epoch_ms=epoch_ms)
+        finally:
+            self._share.end_request(size)
+            self._share.hold(0)
+
+    async def _delay_failure(self) -> None:
+        await trio.sleep(self._limits.failed_login_delay_ms / 1000)
+
+    @property
+    def _is_logging_in(self) -> bool:
+        return self._login is not None and not self._login.is_ready
+
+    async def _next_frames(self) -> deque[bytes]:
+        """Read until there are requests, or part of one. Raises: _Close."""
+        data = await self._read()
+        try:
+            return self._frames_of(data)
+        except _Close:
+            if self._is_logging_in:
+                await self._delay_failure()
+            raise
 
     def _frames_of(self, data: bytes) -> deque[bytes]:
         """Return the requests that these bytes complete. Raises: _Close."""
@@ -164,6 +237,15 @@ class Connection:
 
     async def _exchange(self, payload: bytes) -> None:
         """Answer a request. Raises: _Close if the connection is to end."""
+        login = self._login
+        if login is not None and login.takes(payload):
+            step = await self._login_step(login, payload)
+            # A long token must not stay until a refusal may be sent.
+            del payload
+            await self._answer_login(login, step)
+            return
+        if login is not None and login.is_expired(int(trio.current_time() * 1000)):
+            raise _Close("session-ended")
         answer = await self._answer(payload)
         self._share.hold(sum(map(len, answer)))
         await self._write(answer)
@@ -173,7 +255,14 @@ class Connection:
         """Read some bytes. Raises: _Close at the end of the stream, or if the peer is too slow."""
         limits, began = self._limits, self._began
         patience_ms = limits.idle_ms if began is None else limits.handshake_ms
-        if patience_ms < 0:
+        if self._is_logging_in:
+            with trio.move_on_at(self._login_deadline) as scope:
+                await self._share.begin_login_read()
+                data = await self._stream.receive_some(LOGIN_READ_BYTES)
+                self._share.end_login_read(len(data))
+            if scope.cancelled_caught:
+                raise _Close("slow-request")
+        elif patience_ms < 0:
             data = await self._stream.receive_some(READ_SIZE)
         else:
             # One deadline for the whole request: trickling bytes does not extend it.
@@ -216,7 +305,7 @@ class Connection:
             return _encode(header, only_api_versions(self._service.versions), version=0)
         name = messages.API_NAMES[header.request_api_key]
         self._stats.requests[name] = self._stats.requests.get(name, 0) + 1
-        if isinstance(body, ApiVersionsRequest) and header.request_api_version >= _WITH_SOFTWARE:
+        if isinstance(body, ApiVersionsRequest) and header.request_api_version >= WITH_SOFTWARE:
             software = software_name(body)
             if software is None:
                 refusal = ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
@@ -265,6 +354,8 @@ class Connection:
             listener.is_client,
             listener.is_read_only,
             self._share.begin_answer,
+            self._principal,
+            self._host,
         )
         try:
             response = await self._answer_by_service(request)

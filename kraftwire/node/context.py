@@ -5,21 +5,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import trio
 
+from kraftwire.controller.cluster import Cluster
+from kraftwire.controller.image import MetadataImage
+from kraftwire.controller.step import StepResult
+from kraftwire.errors import ApiError
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
-from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftwire.messages.update_features_request import FeatureUpdateKey
 from kraftwire.node.config import NodeConfig
-from kraftwire.node.image import MetadataImage
+from kraftwire.protocol.endpoint import Endpoint
+from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.view import RaftView
-from kraftwire.raft.voters import Endpoint, ReplicaKey
+from kraftwire.raft.voters import ReplicaKey
+from kraftwire.security.principal import ANONYMOUS, Principal
 from kraftwire.wire.message import Message
 
 
@@ -34,8 +39,10 @@ class Request:
 
     `listener` is the listener's name in upper case; `software` the ClientSoftwareName of the
     connection's ApiVersions request, empty without one. A request from an Envelope or from the node
-    itself has the values of the outer one. Await `admit` before reading that many bytes for the
-    answer.
+    itself has the values of the outer one, but an Envelope names its own `principal` and `host`.
+    `host` is the peer's address as ACLs have it. `is_own` marks what the node asks itself, which
+    nobody has to allow; `is_forwarded` what came in an Envelope. Await `admit` before reading that
+    many bytes for the answer.
     """
 
     api_key: int
@@ -48,6 +55,15 @@ class Request:
     from_client_listener: bool = True
     from_read_only_listener: bool = False
     admit: Callable[[int], Awaitable[None]] = _admit_at_once
+    principal: Principal = ANONYMOUS
+    host: str = ""
+    is_own: bool = False
+    is_forwarded: bool = False
+
+
+# Answers a request; and what stands before it, with the request and what would answer it.
+Answer = Callable[[Request], Awaitable[Message | None]]
+Interpose = Callable[[Request, Answer], Awaitable[Message | None]]
 
 
 class ActiveController(Protocol):
@@ -64,14 +80,24 @@ class ActiveController(Protocol):
     async def register_controller(self, request: ControllerRegistrationRequest) -> Message:
         """Register a controller."""
 
-    async def register_broker(self, request: BrokerRegistrationRequest) -> Message:
-        """Register a broker."""
+    async def register_broker(self, request: BrokerRegistrationRequest, version: int) -> Message:
+        """Register a broker; `version` is the request's."""
 
     async def heartbeat(self, request: BrokerHeartbeatRequest) -> Message:
         """Handle a broker's heartbeat."""
 
-    async def unregister_broker(self, request: UnregisterBrokerRequest) -> Message:
-        """Remove a broker's registration."""
+    async def decide(
+        self,
+        decide: Callable[[Cluster, int], StepResult],
+        *touches: Hashable,
+        timeout_ms: int | None = None,
+    ) -> Message:
+        """Decide on a change of the cluster when its turn comes.
+
+        `decide` gets the cluster and the offset of the next record. Changes that `touches` the
+        same, or nothing that is named, are decided one after the other. Raises: ApiError, those of
+        `decide` too; REQUEST_TIMED_OUT if its turn does not come in time.
+        """
 
     async def update_features(self, updates: Sequence[FeatureUpdateKey]) -> None:
         """Finalize levels of features other than kraft.version, which must be checked already."""
@@ -91,13 +117,17 @@ class Quorum(Protocol):
     def now_ms(self) -> int:
         """The clock of all timers: milliseconds that never go back, from no particular moment."""
 
+    def wall_ms(self) -> int:
+        """The time of day: milliseconds since the epoch, which may jump at any time."""
+
     async def append(
         self, values: Sequence[bytes], *, epoch: int, expected_end_offset: int | None = None
     ) -> int:
         """Append records as the leader of `epoch`; returns the last one's offset.
 
-        Raises: ApiError NOT_CONTROLLER if this node does not lead that epoch or the end offset
-        differs; MESSAGE_TOO_LARGE or THROTTLING_QUOTA_EXCEEDED if the core refuses.
+        Raises: ApiError NOT_CONTROLLER if this node does not lead that epoch;
+        OPERATION_NOT_ATTEMPTED if the end offset differs; MESSAGE_TOO_LARGE or
+        THROTTLING_QUOTA_EXCEEDED if the core refuses.
         """
 
     async def committed(self, offset: int, *, epoch: int) -> None:
@@ -108,6 +138,9 @@ class Quorum(Protocol):
 
     def resign(self, epoch: int) -> None:
         """Give up the leadership of this epoch."""
+
+    def forbid_leadership(self, reason: str) -> None:
+        """Let this node never lead again until it is restarted."""
 
 
 class Context(Protocol):
@@ -139,6 +172,12 @@ class Context(Protocol):
 
     def now_ms(self) -> int:
         """The clock of all timers: milliseconds that never go back, from no particular moment."""
+
+    async def answer(self, request: Request) -> Message | None:
+        """Answer a request by the handler of its API, if its principal may ask for that.
+
+        Returns None for an API that its listener does not offer.
+        """
 
     async def raft_request(self, request: Request) -> Message | None:
         """Let the core answer a raft request; returns its response, errors included.
@@ -173,6 +212,17 @@ class Context(Protocol):
         With `validate_only` nothing is written. Raises: ApiError NOT_CONTROLLER, or the core's
         refusal (R-UPG-1).
         """
+
+
+def not_active() -> ApiError:
+    """Return the error of a request for the active controller that reached another node."""
+    return ApiError(ErrorCode.NOT_CONTROLLER, "this node is not the active controller")
+
+
+def has_caught_up(context: Context) -> bool:
+    """Return whether the image holds all that is known to be committed, since a leader said so."""
+    high_watermark = context.raft.high_watermark
+    return high_watermark > 0 and context.image.next_offset >= high_watermark
 
 
 Handler = Callable[[Request, Context], Awaitable[Message | None]]

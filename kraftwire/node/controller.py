@@ -1,55 +1,84 @@
 """The active controller of a quorum of kraftwire nodes: one queue of changes, written in order.
 
 Once its node leads, it writes the bootstrap records if the log has none, then registrations,
-fencing and a NoOpRecord per idle interval, each committed and replayed before the next is decided.
-On every other node, and while voters of other implementations are in the quorum, it refuses with
-NOT_CONTROLLER. The decisions are in `controller_steps`.
+fencing and a NoOpRecord per idle interval, each batch committed and replayed before the next is
+decided; a batch has the changes of a few connections. So every decision sees the whole log, and
+nothing has to be undone when a leadership ends.
+On every other node it refuses with NOT_CONTROLLER; so does a leader that is to hand over to a voter
+of another implementation. The decisions are in `kraftwire/controller`. A log whose records
+contradict each other is followed, but this node does not lead on it.
 
 Source: Kafka's `QuorumController`; KAFKA-20839 for a bootstrap that was cut short.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 
 import trio
 
-from kraftwire.errors import ApiError, WireError
+from kraftwire.controller import batches, brokers, controllers, elections
+from kraftwire.controller.activation import activate
+from kraftwire.controller.batches import ControllerStep, QueuedStep, encoded
+from kraftwire.controller.cluster import Cluster
+from kraftwire.controller.features import feature_records
+from kraftwire.controller.image import MetadataImage
+from kraftwire.controller.sessions import Sessions
+from kraftwire.controller.step import StepResult, VersionedRecord
+from kraftwire.controller.tokens import remove_expired
+from kraftwire.errors import ApiError
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftwire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
 from kraftwire.messages.no_op_record import NoOpRecord
-from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftwire.messages.update_features_request import FeatureUpdateKey
 from kraftwire.messages.update_features_response import UpdateFeaturesResponse
-from kraftwire.node import controller_steps as steps
+from kraftwire.node.admission import CONNECTION, in_turn
 from kraftwire.node.config import NodeConfig
-from kraftwire.node.context import Quorum
-from kraftwire.node.controller_steps import StepResult, VersionedRecord
-from kraftwire.node.features import level_records
-from kraftwire.node.image import MetadataImage
+from kraftwire.node.context import Quorum, not_active
 from kraftwire.node.logs import log
 from kraftwire.node.waiting import Future
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.batch import RecordBatch
-from kraftwire.records.metadata import encode_metadata
 from kraftwire.replica.state_machine import SnapshotReader
+from kraftwire.security.tokens import Tokens
 from kraftwire.wire.message import Message
 
 # Registrations and heartbeats that wait for the active controller; each is a few hundred bytes,
 # and a cluster with more brokers than this has never been seen.
 CONTROLLER_QUEUE_MAX = 10_000
 
+# So many are decided together and written as one batch: a flood of changes costs others a batch or
+# two, and a crowd of honest brokers is served in a few.
+CHANGES_AT_ONCE = 8
+
 _RECHECK_MS = 500
 
-# Receives the image at the time when the step runs, not when it was queued.
-ControllerStep = Callable[[], StepResult]
-QueuedStep = tuple[ControllerStep, Future[Message | ApiError]]
+# Elections at intervals go on after this time where there is more to elect.
+_MORE_ELECTIONS_MS = 10
 
+@dataclass(slots=True)
+class _Task:
+    """What the active controller does at intervals. `due_ms` is when it does it next.
 
-def _not_active() -> ApiError:
-    return ApiError(ErrorCode.NOT_CONTROLLER, "this node is not the active controller")
+    The intervals of a steady task begin when it was due, those of another one when it was done.
+    """
+
+    interval_ms: int
+    records: Callable[[Cluster], Sequence[VersionedRecord]]
+    is_steady: bool = False
+    due_ms: int = 0
+
+    def finished(self, now_ms: int, count: int) -> None:
+        """Choose the next time, soon if there may be more to do (C-PER-1)."""
+        if self.is_steady:
+            self.due_ms = max(self.due_ms + self.interval_ms, now_ms)
+        elif count >= elections.PERIODIC_RECORDS_MAX:
+            self.due_ms = now_ms + _MORE_ELECTIONS_MS
+        else:
+            self.due_ms = now_ms + self.interval_ms
 
 
 class Controller:
@@ -72,19 +101,27 @@ class Controller:
         cluster id if the log is to hold it and does not yet.
         """
         self._quorum = quorum
-        self._idle_ms = config.idle_interval_ms
         self._image = MetadataImage()
         self._bootstrap = bootstrap
         self._new_cluster_id = new_cluster_id
-        self._sessions = steps.Sessions(config.session_timeout_ms)
+        self._config = config
+        settings = config.security.tokens
+        self._tokens = None if settings is None else Tokens(settings)
+        self._sessions = Sessions(config.session_timeout_ms)
         self._epoch: int | None = None
-        self._queue: deque[QueuedStep] = deque()
+        self._is_forbidden = False
+        # By connection and order of arrival; see `admission.in_turn`.
+        self._queue: dict[tuple[int, int], QueuedStep] = {}
+        self._arrivals = 0
         self._wake = trio.Event()
 
     @property
     def is_active(self) -> bool:
-        """Whether this node leads the quorum and all voters are kraftwire nodes."""
-        return self._epoch is not None and not self._quorum.raft.foreign_voters
+        """Whether this node leads the quorum, and is not about to hand over to a voter of another
+        implementation."""
+        is_leader = self._epoch is not None and not self._is_forbidden
+        stays = self._config.handover == "never" or not self._quorum.raft.foreign_voters
+        return is_leader and stays
 
     @property
     def image(self) -> MetadataImage:
@@ -97,6 +134,7 @@ class Controller:
             image.replay(batch)
         if image.problem and was_complete:
             log("error", "image-incomplete", reason=image.problem)
+        self._check_image()
         self._notify()
 
     def load(self, snapshot: SnapshotReader) -> None:
@@ -110,39 +148,76 @@ class Controller:
 
     def leadership(self, leader_id: int, epoch: int, end_offset: int) -> None:
         is_leader = leader_id == self._quorum.key.id
+        self._check_image()
         self._epoch = epoch if is_leader else None
         log("info", "leader-change", leader=leader_id, epoch=epoch, end_offset=end_offset)
         self._notify()
 
+    def _check_image(self) -> None:
+        """Give up leading for good where records contradict each other.
+
+        Differs from Kafka, whose controllers end on such a log: this node says so once, and goes on
+        replicating, voting and answering.
+        """
+        found = self._image.contradiction
+        if found is None or self._is_forbidden:
+            return
+        self._is_forbidden = True
+        fields = {"offset": found.offset, "record": found.record, "state": found.state}
+        log("error", "metadata-contradiction", **fields, consequence="this node does not lead")
+        where = f"the metadata record at offset {found.offset} contradicts those before it"
+        self._quorum.forbid_leadership(f"{where}: {found.record}, but {found.state}")
+
+    @property
+    def _cluster(self) -> Cluster:
+        config = self._config
+        node_id = self._quorum.key.id
+        return Cluster(
+            self._image,
+            node_id,
+            config.resource_settings,
+            config.deletes_topics,
+            self._tokens,
+            self._quorum.wall_ms(),
+        )
+
     async def register_controller(self, request: ControllerRegistrationRequest) -> Message:
         """Register a controller. Raises: ApiError NOT_CONTROLLER, like all methods below."""
-        return await self._run_step(lambda: steps.register_controller(self._image, request))
+        return await self.decide(
+            lambda cluster, _: controllers.register_controller(cluster.image, request),
+            ("controller", request.controller_id),
+        )
 
-    async def register_broker(self, request: BrokerRegistrationRequest) -> Message:
+    async def register_broker(self, request: BrokerRegistrationRequest, version: int) -> Message:
         quorum = self._quorum
-        return await self._run_step(
-            lambda: steps.register_broker(
-                self._image,
+        return await self.decide(
+            lambda cluster, next_offset: brokers.register_broker(
+                cluster,
                 self._sessions,
                 request,
+                version,
                 cluster_id=quorum.raft.cluster_id,
-                next_offset=quorum.raft.end_offset,
+                next_offset=next_offset,
                 now_ms=quorum.now_ms(),
-            )
+            ),
+            ("broker", request.broker_id),
+            *request.log_dirs,
         )
 
     async def heartbeat(self, request: BrokerHeartbeatRequest) -> Message:
         now_ms = self._quorum.now_ms
-        return await self._run_step(
-            lambda: steps.heartbeat(self._image, self._sessions, request, now_ms())
+        return await self.decide(
+            lambda cluster, next_offset: brokers.heartbeat(
+                cluster, self._sessions, request, next_offset=next_offset, now_ms=now_ms()
+            ),
+            ("broker", request.broker_id),
         )
-
-    async def unregister_broker(self, request: UnregisterBrokerRequest) -> Message:
-        return await self._run_step(lambda: steps.unregister_broker(self._image, request))
 
     async def update_features(self, updates: Sequence[FeatureUpdateKey]) -> None:
         done = UpdateFeaturesResponse()
-        await self._run_step(lambda: StepResult(done, level_records(self._image, updates)))
+        await self.decide(
+            lambda cluster, _: StepResult(done, feature_records(cluster, updates))
+        )
 
     async def run(self) -> None:
         """Write pending changes, one after the other, while the node runs."""
@@ -157,6 +232,8 @@ class Controller:
             try:
                 await self._lead(epoch)
             except ApiError as error:
+                if error.code == ErrorCode.OPERATION_NOT_ATTEMPTED:
+                    continue
                 level = "info" if error.code == ErrorCode.NOT_CONTROLLER else "warning"
                 log(level, "controller-stopped", epoch=epoch, reason=error.detail)
                 self._refuse_all()
@@ -165,14 +242,23 @@ class Controller:
                     self._quorum.resign(epoch)
                     self._epoch = None
 
-    async def _run_step(self, step: ControllerStep) -> Message:
-        """Queue a step and wait for its answer."""
+    async def decide(
+        self, decide: ControllerStep, *touches: Hashable, timeout_ms: int | None = None
+    ) -> Message:
+        """Queue a step and wait for its answer; see `QueuedStep`.
+
+        Raises: ApiError, also those that `decide` raises; REQUEST_TIMED_OUT if the step's turn
+        does not come in time.
+        """
         if not self.is_active:
-            raise _not_active()
+            raise not_active()
         if len(self._queue) >= CONTROLLER_QUEUE_MAX:
             raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "too many requests for the controller")
         future = Future[Message | ApiError]()
-        self._queue.append((step, future))
+        self._arrivals += 1
+        key = CONNECTION.get(), self._arrivals
+        deadline = None if timeout_ms is None else self._quorum.now_ms() + timeout_ms
+        self._queue[key] = QueuedStep(decide, frozenset(touches), deadline, future.set)
         self._notify()
         answer = await future.wait()
         if isinstance(answer, ApiError):
@@ -184,24 +270,52 @@ class Controller:
         quorum = self._quorum
         await self._activate(epoch)
         self._sessions.renew_all(self._image, quorum.now_ms())
-        idle_ms = self._idle_ms
-        idle_due_ms = quorum.now_ms() + idle_ms
+        tasks = self._tasks(quorum.now_ms())
         while self._epoch == epoch and self.is_active:
             now_ms = quorum.now_ms()
+            due = next((task for task in tasks if task.due_ms <= now_ms), None)
+            expiry_ms = self._sessions.next_expiry_ms()
             if self._queue:
                 await self._serve(epoch)
-            elif expired := steps.expire(self._image, self._sessions, now_ms):
-                ids = [record.broker_id for record, _ in expired]  # type: ignore[attr-defined]
-                log("info", "brokers-fenced", brokers=ids)
-                await self._write(epoch, expired)
-            elif idle_ms and now_ms >= idle_due_ms:
-                await self._write(epoch, [(NoOpRecord(), 0)])
-                idle_due_ms = max(idle_due_ms + idle_ms, quorum.now_ms())
+            elif expiry_ms is not None and now_ms >= expiry_ms:
+                await self._fence(epoch)
+            elif due is not None:
+                records = due.records(self._cluster)
+                if records:
+                    await self._write(epoch, encoded(records))
+                due.finished(quorum.now_ms(), len(records))
             else:
-                expiry_ms = self._sessions.next_expiry_ms(self._image)
-                due = [idle_due_ms] if idle_ms else []
-                due += [] if expiry_ms is None else [expiry_ms]
-                await self._wait(min(due, default=None))
+                times = [task.due_ms for task in tasks]
+                times += [] if expiry_ms is None else [expiry_ms]
+                await self._wait(min(times, default=None))
+
+    async def _fence(self, epoch: int) -> None:
+        """Fence a broker whose session has expired."""
+        result = brokers.expire(self._cluster, self._sessions, self._quorum.now_ms())
+        if result.records:
+            fenced = [
+                record.broker_id
+                for record, _ in result.records
+                if isinstance(record, BrokerRegistrationChangeRecord)
+            ]
+            log("info", "brokers-fenced", brokers=fenced)
+            await self._write(epoch, encoded(result.records))
+        if result.applied is not None:
+            result.applied()
+
+    def _tasks(self, now_ms: int) -> list[_Task]:
+        """Return what this controller does at intervals (C-PER-1)."""
+        config = self._config
+        tasks = [
+            _Task(config.idle_interval_ms, lambda _: [(NoOpRecord(), 0)], is_steady=True),
+            _Task(config.rebalance_interval_ms, elections.elect_preferred),
+            _Task(config.unclean_interval_ms, elections.elect_unclean),
+        ]
+        if self._tokens is not None:
+            tasks.append(_Task(self._tokens.settings.check_interval_ms, remove_expired))
+        for task in tasks:
+            task.due_ms = now_ms + task.interval_ms
+        return [task for task in tasks if task.interval_ms]
 
     async def _activate(self, epoch: int) -> None:
         """Write the records that must come before anything else in this epoch."""
@@ -209,51 +323,54 @@ class Controller:
         cluster_id = None
         if self._new_cluster_id is not None and self._image.cluster_id is None:
             cluster_id = quorum.raft.cluster_id or self._new_cluster_id()
-        records = steps.activate(self._image, self._bootstrap, cluster_id)
+        records = activate(self._image, self._bootstrap, cluster_id)
         if records:
             log("info", "bootstrap", epoch=epoch, records=len(records))
-            await self._write(epoch, records, base_offset=quorum.raft.end_offset)
+            await self._write(epoch, encoded(records), quorum.raft.end_offset)
         log("info", "controller-active", epoch=epoch)
 
     async def _serve(self, epoch: int) -> None:
-        """Decide on the oldest request, write its records, answer it."""
-        step, future = self._queue.popleft()
+        """Decide on the steps that are next, write their records as one batch, answer them."""
+        quorum = self._quorum
+        chosen = batches.take(self._queue, in_turn(self._queue, CHANGES_AT_ONCE))
+        batch = batches.decide(chosen, self._cluster, quorum.raft.end_offset, quorum.now_ms())
+        self._queue |= batch.again
         try:
-            result = step()
-            if result.records:
-                await self._write(epoch, result.records, base_offset=result.base_offset)
-        except WireError as error:
-            future.set(ApiError(ErrorCode.INVALID_REQUEST, str(error)))
-            return
+            if batch.values:
+                await self._write(epoch, batch.values, batch.base_offset)
         except ApiError as error:
-            future.set(error)
-            # Any other failure, such as a registration too large for a batch, is the sender's.
+            if error.code == ErrorCode.OPERATION_NOT_ATTEMPTED:
+                # A change of voters has come between: the offsets differ, decide again.
+                again = {key: step for key, (step, _) in batch.decided.items()}
+                self._queue = again | self._queue
+                return
+            batch.refuse(error)
             if error.code == ErrorCode.NOT_CONTROLLER:
                 raise
             return
-        if result.response is not None:
-            future.set(result.response)
+        batch.answer()
 
     async def _write(
-        self, epoch: int, records: Sequence[VersionedRecord], base_offset: int | None = None
+        self, epoch: int, values: Sequence[bytes], base_offset: int | None = None
     ) -> None:
         """Append records as one batch and wait until they are committed and in the image.
 
-        Raises: ApiError NOT_CONTROLLER if the leadership ends before.
+        Raises: ApiError NOT_CONTROLLER if the leadership ends before, OPERATION_NOT_ATTEMPTED if
+        the next offset is not `base_offset`.
         """
-        values = [encode_metadata(record, version) for record, version in records]
         quorum = self._quorum
         last = await quorum.append(values, epoch=epoch, expected_end_offset=base_offset)
         await quorum.committed(last, epoch=epoch)
         while self._image.highest_offset < last:
             if self._epoch != epoch:
-                raise _not_active()
+                raise not_active()
             await self._wait(None)
 
     def _refuse_all(self) -> None:
         """Fail all pending requests: this node can no longer answer them."""
-        while self._queue:
-            self._queue.popleft()[1].set(_not_active())
+        queue, self._queue = self._queue, {}
+        for step in queue.values():
+            step.answer(not_active())
 
     def _notify(self) -> None:
         self._wake.set()

@@ -10,15 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 
-from kraftwire.errors import ApiError, WireError
+from kraftwire.errors import ApiError, SecurityError, WireError
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.node.logs import RateLimit, log
 from kraftwire.protocol.session import ClientSession
 from kraftwire.wire.message import Message
+
+if TYPE_CHECKING:
+    from kraftwire.transport.client_security import ClientSecurity
+    from kraftwire.transport.secured_stream import SecuredStream
 
 RECONNECT_BACKOFF_MS = (50, 500)
 # Half of the maximum that a Fetch asks for: smaller reads cost more turns of the loop.
@@ -27,6 +31,15 @@ READ_SIZE = 512 * 1024
 # The lowest versions that the raft client may use: a Fetch below 13 has the topic's name in place
 # of its id, which every quorum refuses.
 OWN_VERSIONS = {1: (13, 18)}
+
+
+_BROKEN = (
+    WireError,
+    SecurityError,
+    OSError,
+    trio.BrokenResourceError,
+    trio.ClosedResourceError,
+)
 
 
 class LinkDown(Exception):
@@ -94,6 +107,7 @@ class Link:
         garbage: RateLimit,
         tap: TapFactory | None = None,
         connect: Callable[[str, int], Awaitable[Stream]] | None = None,
+        security: ClientSecurity | None = None,
     ) -> None:
         self.address = ("", 0)
         self._client_id = client_id
@@ -101,6 +115,8 @@ class Link:
         self._garbage = garbage
         self._make_tap = tap
         self._connect = connect or open_stream
+        self._security = security
+        self._secured: SecuredStream | None = None
         self._stream: Stream | None = None
         self._session: ClientSession | None = None
         self._tap: Tap | None = None
@@ -129,6 +145,8 @@ class Link:
         is_usable = False
         try:
             session, stream = await self._ready()
+            if self._secured is not None:
+                await self._renew(self._secured)
             correlation_id, data = session.request(message, version=version)
             await self._send(stream, data)
             answer = await self._receive(session, stream, correlation_id)
@@ -137,7 +155,7 @@ class Link:
         except ApiError:
             is_usable = self._session is not None and self._session.is_ready
             raise
-        except (WireError, OSError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
+        except _BROKEN as error:
             raise self._lost(error) from error
         finally:
             if not is_usable:
@@ -151,7 +169,7 @@ class Link:
         self._drop()
         try:
             session, _ = await self._ready()
-        except (WireError, OSError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
+        except _BROKEN as error:
             raise self._lost(error) from error
         finally:
             self._drop()
@@ -184,6 +202,9 @@ class Link:
         except BaseException:
             self._back_off()
             raise
+        # Only now: with TLS 1.3 a node refuses a certificate when it is asked something.
+        host, port = self.address
+        log("info" if self._failures else "debug", "peer-connected", peer=f"{host}:{port}")
         self._failures = 0
         return session, stream
 
@@ -197,9 +218,37 @@ class Link:
             level = "debug" if self._failures else "info"  # log the first failure only
             log(level, "peer-unreachable", peer=f"{host}:{port}", problem=_problem(error))
             raise
-        log("info" if self._failures else "debug", "peer-connected", peer=f"{host}:{port}")
+        if self._security is not None:
+            stream = await self._secure(stream, self._security)
         self._tap = self._make_tap(stream, False) if self._make_tap else None
         return stream
+
+    async def _secure(self, stream: Stream, security: ClientSecurity) -> Stream:
+        """Verify the other side and log in (SEC-T4). Raises: SecurityError, ApiError."""
+        # A plaintext node need not load what secures streams.
+        from kraftwire.transport.secured_stream import secure
+
+        assert isinstance(stream, trio.SocketStream)
+        host, port = self.address
+        try:
+            secured = await secure(security, stream, host, port, client_id=self._client_id)
+        except (SecurityError, ApiError) as error:
+            self._stats.connect_failures += 1
+            self._log_refusal(error)
+            raise
+        self._secured = secured
+        return secured
+
+    def _log_refusal(self, error: SecurityError | ApiError) -> None:
+        self._garbage.log("unsecured", "peer-refused", problem=error)
+
+    async def _renew(self, secured: SecuredStream) -> None:
+        """Log in again if the session ends soon (SEC-S13). Raises: LinkDown, SecurityError."""
+        try:
+            await secured.renew()
+        except ApiError as error:
+            self._drop()
+            raise self._lost(error) from error
 
     async def _send(self, stream: Stream, data: bytes) -> None:
         await stream.send_all(data)
@@ -239,6 +288,8 @@ class Link:
             self._garbage.log("answer", "bad-answer", peer=f"{host}:{port}", problem=error)
         else:
             self._stats.disconnects += 1
+        if isinstance(error, SecurityError):
+            self._log_refusal(error)
         return LinkDown(str(error))
 
     def _back_off(self) -> None:
@@ -251,6 +302,7 @@ class Link:
     def _drop(self) -> None:
         """Close without waiting, so that it works in a cancelled scope and from any task."""
         stream, self._stream, self._session = self._stream, None, None
+        self._secured = None
         if self._tap:
             self._tap.closed()
             self._tap = None
@@ -268,6 +320,8 @@ def _problem(error: OSError) -> str:
 
 def close_now(stream: Stream) -> None:
     """Close a stream without waiting, which is all that closing a socket takes."""
+    while (below := getattr(stream, "transport_stream", None)) is not None:
+        stream = below
     if isinstance(stream, trio.SocketStream):
         stream.socket.close()
     elif isinstance(stream, trio.StapledStream):

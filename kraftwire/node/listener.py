@@ -167,14 +167,14 @@ def raise_descriptor_limit() -> int:
     return soft
 
 
-def connections_max(descriptors: int) -> int:
+def connections_max(descriptors: int, open_bytes: int = OPEN_CONNECTION_BYTES) -> int:
     """Return how many connections a process with this many descriptors may accept.
 
     The reserve is for the log, its snapshots and the connections to other nodes; a process that has
     very few keeps half of them. In any case idle connections take at most half of the memory that
     all connections may take.
     """
-    most = CONNECTION_BYTES_MAX // OPEN_CONNECTION_BYTES // 2
+    most = CONNECTION_BYTES_MAX // open_bytes // 2
     if descriptors == resource.RLIM_INFINITY:
         return most
     return min(most, max(descriptors - DESCRIPTORS_RESERVED, descriptors // 2))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from kraftwire.controller.check import Contradiction
 from kraftwire.node.connection import ConnectionStats
 from kraftwire.node.link import LinkStats
 
@@ -57,6 +58,12 @@ def link_samples(stats: LinkStats) -> Iterator[Sample]:
     yield counter("peer_disconnects", "Exchanges that a lost connection ended", stats.disconnects)
     yield counter("peer_timeouts", "Requests without an answer in time", stats.timeouts)
     yield counter("peer_bad_answers", "Answers that cannot be read", stats.bad_answers)
+
+
+def contradiction_sample(found: Contradiction | None) -> Sample:
+    """Return where the metadata log contradicts itself, which keeps this node from leading."""
+    about = "Offset of the first metadata record that contradicts those before it, -1 without one"
+    return _gauge("metadata_contradiction_offset", about, -1 if found is None else found.offset)
 
 
 def counter(name: str, about: str, value: float, *labels: tuple[str, str]) -> Sample:

@@ -12,6 +12,9 @@ from __future__ import annotations
 
 import trio
 
+from kraftwire.controller.features import SUPPORTED_FEATURES
+from kraftwire.controller.image import ControllerImage
+from kraftwire.controller.versions import WITH_CONTROLLERS
 from kraftwire.errors import ApiError
 from kraftwire.messages import broker_registration_request as broker_schema
 from kraftwire.messages import controller_registration_request as controller_schema
@@ -22,12 +25,9 @@ from kraftwire.messages.broker_registration_response import BrokerRegistrationRe
 from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
 from kraftwire.messages.controller_registration_response import ControllerRegistrationResponse
 from kraftwire.node.context import Context
-from kraftwire.node.features import SUPPORTED_FEATURES
-from kraftwire.node.image import ControllerImage
-from kraftwire.node.image.versions import WITH_CONTROLLERS
 from kraftwire.node.logs import log
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.protocol.error_codes import ErrorCode, error_name
-from kraftwire.raft.voters import Endpoint
 from kraftwire.wire.message import Message
 
 _PLAINTEXT = 0
@@ -198,6 +198,8 @@ class Registration:
             current_metadata_offset=context.image.highest_offset,
             want_fence=bool(context.raft.foreign_voters),
             want_shut_down=self._is_leaving,
+            # This broker serves the quorum's log alone: it takes no replicas of other topics.
+            cordoned_log_dirs=[context.key.directory_id],
         )
         if context.controller.is_active:
             answer = await context.controller.heartbeat(request)
@@ -216,7 +218,7 @@ class Registration:
             if not context.controller.is_active:
                 answer: Message = await context.forward(request)
             elif isinstance(request, BrokerRegistrationRequest):
-                answer = await context.controller.register_broker(request)
+                answer = await context.controller.register_broker(request, request.VERSIONS.high)
             else:
                 answer = await context.controller.register_controller(request)
         except ApiError as error:

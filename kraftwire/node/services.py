@@ -8,19 +8,21 @@ from collections.abc import Callable, Sequence
 import trio
 
 from kraftwire import messages
+from kraftwire.controller.image import MetadataImage
 from kraftwire.errors import ApiError
 from kraftwire.node import handlers
+from kraftwire.node.authorization import Authorization
 from kraftwire.node.config import NodeConfig
-from kraftwire.node.context import Quorum, Request
+from kraftwire.node.context import Interpose, Quorum, Request
 from kraftwire.node.controller import Controller
 from kraftwire.node.driver import Driver
-from kraftwire.node.image import MetadataImage
 from kraftwire.node.link import Link, LinkDown
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.session import SOFTWARE_NAME
-from kraftwire.raft.events import ResignRequested
+from kraftwire.raft.events import LeadershipForbidden, ResignRequested
 from kraftwire.raft.view import RaftView
-from kraftwire.raft.voters import Endpoint, ReplicaKey
+from kraftwire.raft.voters import ReplicaKey
 from kraftwire.wire.message import Message
 
 # Requests of clients that are forwarded to the quorum's leader at a time; each has a connection.
@@ -71,6 +73,9 @@ class DriverQuorum:
     def now_ms(self) -> int:
         return self._driver.now_ms()
 
+    def wall_ms(self) -> int:
+        return self._driver.wall_ms()
+
     async def append(
         self, values: Sequence[bytes], *, epoch: int, expected_end_offset: int | None = None
     ) -> int:
@@ -86,6 +91,9 @@ class DriverQuorum:
     def resign(self, epoch: int) -> None:
         self._driver.submit(ResignRequested(epoch))
 
+    def forbid_leadership(self, reason: str) -> None:
+        self._driver.submit(LeadershipForbidden(reason))
+
 
 class NodeContext:
     """Implements `context.Context`, and dispatches requests to their handlers."""
@@ -99,8 +107,13 @@ class NodeContext:
         *,
         driver: Driver,
         forwarder: Forwarder,
+        authorization: Authorization | None = None,
+        interpose: Interpose | None = None,
     ) -> None:
+        """`interpose` stands before the answers to all requests; for tests."""
         self.config = config
+        self._interpose = interpose
+        self._authorization = authorization
         self.key = quorum.key
         self.raft = quorum.raft
         self.endpoints = endpoints
@@ -116,9 +129,19 @@ class NodeContext:
         return self._driver.now_ms()
 
     async def answer(self, request: Request) -> Message | None:
-        """Answer a request by the handler of its API; None if its listener does not offer it."""
+        if self._interpose is None:
+            return await self._answer(request)
+        return await self._interpose(request, self._answer)
+
+    async def _answer(self, request: Request) -> Message | None:
         handler = handlers.route(request)
-        return None if handler is None else await handler(request, self)
+        if handler is None or self._authorization is None or request.is_own:
+            return None if handler is None else await handler(request, self)
+        return await self._authorization.answer(request, self, handler)
+
+    def close(self) -> None:
+        """Close the connections to leaders."""
+        self._forwarder.close()
 
     async def raft_request(self, request: Request) -> Message | None:
         return await self._driver.request(request)
@@ -155,6 +178,7 @@ class NodeContext:
             software=SOFTWARE_NAME,
             from_controller_listener=True,
             from_client_listener=False,
+            is_own=True,
         )
         reply = await self.answer(request)
         if reply is None:

@@ -6,13 +6,21 @@ between values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from kraftwire.controller.group_configs import GROUP_SETTINGS
+from kraftwire.controller.topic_configs import SETTINGS
 from kraftwire.errors import UsageError
-from kraftwire.log.properties import Property, read_properties
-from kraftwire.node.config_keys import DRAFT_NAMES, KAFKA_PREFIXES, KEYS, kafka_keys
+from kraftwire.node.config_keys import (
+    DRAFT_NAMES,
+    KAFKA_PREFIXES,
+    KEYS,
+    is_security_key,
+)
+from kraftwire.properties import Property, read_properties
+from kraftwire.protocol.kafka_keys import kafka_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,12 @@ class Settings:
     def is_set(self, key: str) -> bool:
         """Return whether a key was given, empty or not."""
         return key in self._values
+
+    def entries(self) -> Iterator[tuple[str, str, int]]:
+        """All keys that were given, with their texts and lines; an override has line 0."""
+        for setting in self._values.values():
+            line = setting.place.rpartition(":")[2]
+            yield setting.key, setting.text, int(line) if line.isdigit() else 0
 
     def named(self, name: str) -> list[str]:
         """Return the keys that were given and are this name, with or without a prefix."""
@@ -131,7 +145,7 @@ class Settings:
             if given.text.strip() != draft.text.strip():
                 self._warn(draft, f"is overruled by {released} at {given.place}")
             return
-        self._warn(draft, f"is the draft name of {released}")
+        self._warn(draft, f"is another name of {released}")
         self._values[released] = draft
 
     def _adopt_broker_id(self, draft: Setting, given: Setting | None) -> None:
@@ -147,7 +161,8 @@ class Settings:
         idle = []
         for setting in self._values.values():
             key = setting.key
-            if key in KEYS or key in DRAFT_NAMES:
+            of_resources = key in SETTINGS or key in GROUP_SETTINGS
+            if key in KEYS or key in DRAFT_NAMES or of_resources or is_security_key(key):
                 continue
             if key in kafka_keys() or key.startswith(KAFKA_PREFIXES):
                 idle.append(key)

@@ -16,7 +16,9 @@ from kraftwire.node.handlers import (
     api_versions,
     broker_heartbeat,
     broker_registration,
+    cluster_changes,
     controller_registration,
+    describe_acls,
     describe_cluster,
     describe_configs,
     describe_log_dirs,
@@ -63,6 +65,7 @@ _HANDLERS = {name: handler_of(refusal) for name, refusal in UNSUPPORTED.items()}
     broker_heartbeat,
     broker_registration,
     controller_registration,
+    describe_acls,
     describe_cluster,
     describe_configs,
     describe_log_dirs,
@@ -82,11 +85,21 @@ HANDLERS = {key: _HANDLERS[name] for key, name in messages.API_NAMES.items() if 
 
 BROKER: dict[int, Handler] = {key: HANDLERS[key] for key in BROKER_VERSIONS}
 
-_PEERS = dict.fromkeys(RAFT_APIS, _raft_core) | HANDLERS | {_FETCH: fetch.handle_replica}
+_CHANGES = {
+    key: cluster_changes.handler_of(name)
+    for key, name in messages.API_NAMES.items()
+    if name in cluster_changes.CHANGES
+}
+_PEERS = (
+    dict.fromkeys(RAFT_APIS, _raft_core)
+    | HANDLERS
+    | _CHANGES
+    | {_FETCH: fetch.handle_replica}
+)
 CONTROLLER: dict[int, Handler] = {
     key: _PEERS[key] for key in CONTROLLER_VERSIONS if key != _ENVELOPE
 }
-CONTROLLER[_ENVELOPE] = envelope.handler_of(CONTROLLER)
+CONTROLLER[_ENVELOPE] = envelope.handle
 
 
 def route(request: Request) -> Handler | None:

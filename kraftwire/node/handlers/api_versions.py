@@ -1,18 +1,17 @@
 """ApiVersions: the APIs of this listener, and the features of the cluster.
 
-Supported levels are those of the software, finalized ones those of the committed records. A range
-that begins at 0 is hidden below version 4, whose clients cannot read it (KAFKA-17011). Connections
-refuse versions that are too new and invalid software names.
+Supported levels are those that a node announces, finalized ones those of the committed records. A
+range that begins at 0 is hidden below version 4, whose clients cannot read it (KAFKA-17011).
+Connections refuse versions that are too new and invalid software names.
 
 Source: KIP-35, KIP-511, KIP-584; R-SRV-2, R-SRV-3.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
-from kraftwire.messages.api_versions_request import ApiVersionsRequest
+from kraftwire.controller.features import ANNOUNCED_FEATURES, KRAFT_VERSION
 from kraftwire.messages.api_versions_response import (
     ApiVersion,
     ApiVersionsResponse,
@@ -20,15 +19,9 @@ from kraftwire.messages.api_versions_response import (
     SupportedFeatureKey,
 )
 from kraftwire.node.context import Context, Request
-from kraftwire.node.features import KRAFT_VERSION, SUPPORTED_FEATURES
 from kraftwire.node.handlers.versions import offered
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.versions import API_VERSIONS_KEY
-
-# A longer name of a client's software is refused: names are a word or two.
-SOFTWARE_NAME_SIZE_MAX = 256
-
-_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 # Answers have features from this version on.
 _WITH_FEATURES = 3
@@ -40,9 +33,16 @@ async def handle(request: Request, context: Context) -> ApiVersionsResponse:
     versions = offered(
         is_controller=request.from_controller_listener, is_client=request.from_client_listener
     )
+    return answer(versions, request.version, context)
+
+
+def answer(
+    versions: Mapping[int, tuple[int, int]], version: int, context: Context
+) -> ApiVersionsResponse:
+    """Return the answer to a request in a version, from a listener that offers `versions`."""
     response = ApiVersionsResponse(api_keys=_ranges(versions))
-    if request.version >= _WITH_FEATURES:
-        _add_features(response, request.version, context)
+    if version >= _WITH_FEATURES:
+        _add_features(response, version, context)
     return response
 
 
@@ -56,7 +56,7 @@ def _ranges(versions: Mapping[int, tuple[int, int]]) -> list[ApiVersion]:
 def _add_features(response: ApiVersionsResponse, version: int, context: Context) -> None:
     response.supported_features = [
         SupportedFeatureKey(name=name, min_version=low, max_version=high)
-        for name, (low, high) in SUPPORTED_FEATURES.items()
+        for name, (low, high) in ANNOUNCED_FEATURES.items()
         if low or version >= _WITH_ZERO_RANGES
     ]
     finalized = dict(context.image.features)
@@ -77,11 +77,3 @@ def only_api_versions(versions: Mapping[int, tuple[int, int]]) -> ApiVersionsRes
     low, high = versions[API_VERSIONS_KEY]
     own = ApiVersion(api_key=API_VERSIONS_KEY, min_version=low, max_version=high)
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
-
-
-def software_name(request: ApiVersionsRequest) -> str | None:
-    """Return the name of the client's software; None if KIP-511 forbids it or its version."""
-    for text in (request.client_software_name, request.client_software_version):
-        if len(text) > SOFTWARE_NAME_SIZE_MAX or not _SOFTWARE.fullmatch(text):
-            return None
-    return request.client_software_name

@@ -19,6 +19,6 @@ async def handle(request: Request, context: Context) -> Message:
     """Answer once the registration is committed."""
     message = body(request, BrokerRegistrationRequest)
     try:
-        return await context.controller.register_broker(message)
+        return await context.controller.register_broker(message, request.version)
     except ApiError as error:
         return BrokerRegistrationResponse(error_code=error.code, broker_epoch=-1)

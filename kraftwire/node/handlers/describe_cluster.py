@@ -18,6 +18,7 @@ from kraftwire.messages.describe_cluster_response import (
 from kraftwire.node.context import Context, Request
 from kraftwire.node.handlers.shared import body, broker_as_controller, cluster_operations
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.security.settings import PLAINTEXT
 
 BROKERS = 1
 CONTROLLERS = 2
@@ -92,12 +93,17 @@ def _brokers(request: Request, context: Context) -> list[DescribeClusterBroker]:
 
 
 def _controllers(request: Request, context: Context) -> list[DescribeClusterBroker]:
-    # Voters in the log have an address for each listener, configured ones only for the first.
+    # Voters in the log have an address for each listener, configured ones only for the first. While
+    # a listener is added to one node after the other, some have no address for it yet: then that
+    # of the first helps only a client that speaks its protocol.
     first = context.config.listener_name
+    names = [request.listener]
+    if _protocol(context, first) == _protocol(context, request.listener):
+        names.append(first)
     endpoints = {
         voter.key.id: endpoint
         for voter in context.raft.voters
-        if (endpoint := voter.endpoint(request.listener) or voter.endpoint(first))
+        if (endpoint := next(filter(None, map(voter.endpoint, names)), None))
     }
     for controller in context.image.controllers.values():
         for endpoint in controller.endpoints:
@@ -107,3 +113,8 @@ def _controllers(request: Request, context: Context) -> list[DescribeClusterBrok
         DescribeClusterBroker(broker_id=node_id, host=endpoint.host, port=endpoint.port)
         for node_id, endpoint in sorted(endpoints.items())
     ]
+
+
+def _protocol(context: Context, listener: str) -> str:
+    secured = context.config.security.listeners.get(listener)
+    return PLAINTEXT if secured is None else secured.protocol

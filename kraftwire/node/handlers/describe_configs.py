@@ -2,13 +2,15 @@
 
 A broker resource with this node's id shows what the node was started with and what the committed
 records set; with an empty name, the defaults of all brokers. A value that equals the default is
-shown as one. The quorum's topic has no separate configuration: its values follow from the node's.
+shown as one; passwords and keys are hidden. The quorum's topic has no separate configuration: its
+values follow from the node's.
 
 Source: KIP-133, KIP-226 (sources and synonyms); Kafka's `ConfigHelper`.
 """
 
 from __future__ import annotations
 
+from kraftwire.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.messages.describe_configs_request import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -29,8 +31,8 @@ from kraftwire.node.handlers.node_configs import (
     topic_values,
 )
 from kraftwire.node.handlers.shared import body
-from kraftwire.node.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.security.secret_names import is_secret_config, is_secret_value
 
 _WITH_TYPES = 3
 
@@ -87,15 +89,18 @@ def _broker_values(context: Context, name: str) -> list[ConfigValue]:
 
 def _shown(request: Request, value: ConfigValue) -> DescribeConfigsResourceResult:
     message = body(request, DescribeConfigsRequest)
+    is_secret = is_secret_config(value.name) or is_secret_value(value.text)
+    text = None if is_secret else value.text
     result = DescribeConfigsResourceResult(
         name=value.name,
-        value=value.text,
+        value=text,
         read_only=True,
         config_source=value.source,
+        is_sensitive=is_secret,
     )
     if message.include_synonyms and value.text is not None:
         result.synonyms = [
-            DescribeConfigsSynonym(name=value.name, value=value.text, source=value.source)
+            DescribeConfigsSynonym(name=value.name, value=text, source=value.source)
         ]
     if request.version >= _WITH_TYPES:
         result.config_type = value.kind

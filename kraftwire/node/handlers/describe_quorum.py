@@ -18,12 +18,16 @@ from kraftwire.wire.message import Message
 
 _WITH_MESSAGE = 2
 
+# What an answer takes for each replica. It may be a long one, as anybody can be an observer.
+_REPLICA_BYTES = 45
+
 
 async def handle(request: Request, context: Context) -> Message | None:
     """Describe the quorum, or let the leader do it."""
     message = body(request, DescribeQuorumRequest)
     leader_id = context.raft.leader_id
     if not is_passed_on(request) or leader_id in (-1, context.key.id):
+        await request.admit(context.raft.replica_count * _REPLICA_BYTES)
         return await context.raft_request(request)
     try:
         return await context.forward(message, request.version)

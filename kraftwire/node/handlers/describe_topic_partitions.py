@@ -18,12 +18,12 @@ from kraftwire.node.context import Context, Request
 from kraftwire.node.handlers.shared import (
     OPERATIONS_UNKNOWN,
     body,
-    is_topic_name,
     leader_of_topic,
     replicas_of_topic,
     topic_operations,
 )
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.topic_names import is_topic_name
 
 
 async def handle(request: Request, context: Context) -> DescribeTopicPartitionsResponse:

@@ -1,8 +1,9 @@
 """Envelope: a broker forwards a client's request, header and body in one payload.
 
-Only requests that Kafka's brokers forward are unwrapped; they are answered as if they had come from
-the broker itself. NOT_CONTROLLER, for the envelope, unless this node leads the quorum; other
-contents are INVALID_REQUEST.
+Only requests that Kafka's brokers forward are unwrapped; they are answered as if the client that
+the envelope names had sent them from its own address (SEC-A13). NOT_CONTROLLER, for the envelope,
+unless this node leads the quorum, and where the answer says so; other contents are INVALID_REQUEST.
+The sender of an envelope can name any client, so it needs CLUSTER_ACTION.
 
 Source: KIP-590; Kafka's `EnvelopeUtils`.
 """
@@ -10,16 +11,18 @@ Source: KIP-590; Kafka's `EnvelopeUtils`.
 from __future__ import annotations
 
 from kraftwire import messages
-from kraftwire.errors import WireError
+from kraftwire.errors import UsageError, WireError
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.node.admission import has_too_many_elements
-from kraftwire.node.context import Context, Handler, Request
+from kraftwire.node.context import Context, Request
 from kraftwire.node.handlers.shared import body
 from kraftwire.node.handlers.versions import CONTROLLER_VERSIONS
 from kraftwire.protocol.envelope import decode_request, encode_response
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.security.principal import decode_principal, host_text
+from kraftwire.wire.message import Struct
 
 # The APIs that brokers forward and this node answers. Source: `ApiKeys.forwardable`.
 FORWARDED = frozenset(
@@ -28,42 +31,47 @@ FORWARDED = frozenset(
     if messages.API_NAMES[key]
     in {
         "AddRaftVoter",
+        "AlterClientQuotas",
         "AlterConfigs",
         "AlterPartitionReassignments",
+        "AlterUserScramCredentials",
         "CreateAcls",
         "CreatePartitions",
+        "CreateDelegationToken",
         "CreateTopics",
         "DeleteAcls",
         "DeleteTopics",
         "DescribeQuorum",
         "ElectLeaders",
+        "ExpireDelegationToken",
         "IncrementalAlterConfigs",
         "ListPartitionReassignments",
         "RemoveRaftVoter",
+        "RenewDelegationToken",
         "UnregisterBroker",
         "UpdateFeatures",
     }
 )
 
 
-def handler_of(table: dict[int, Handler]) -> Handler:
-    """Return the handler of envelopes, which dispatches their contents by a table of handlers."""
-
-    async def handle(request: Request, context: Context) -> EnvelopeResponse:
-        return await _handle(request, context, table)
-
-    return handle
+# Errors that say that another node decides.
+_MOVED = frozenset((ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
 
-async def _handle(
-    request: Request, context: Context, table: dict[int, Handler]
-) -> EnvelopeResponse:
-    data = body(request, EnvelopeRequest).request_data
+async def handle(request: Request, context: Context) -> EnvelopeResponse:
+    """Answer the request in an envelope."""
+    envelope = body(request, EnvelopeRequest)
+    data = envelope.request_data
     if context.raft.leader_id != context.key.id:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     try:
-        header, message, end = decode_request(data)
+        principal = decode_principal(envelope.request_principal or b"")
     except WireError:
+        return EnvelopeResponse(error_code=ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE)
+    try:
+        host = host_text(envelope.client_host_address)
+        header, message, end = decode_request(data)
+    except (UsageError, WireError):
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     key, version = header.request_api_key, header.request_api_version
     low, high = CONTROLLER_VERSIONS.get(key, (0, -1))
@@ -79,9 +87,28 @@ async def _handle(
         software=request.software,
         from_controller_listener=True,
         from_client_listener=False,
+        is_forwarded=True,
+        principal=principal,
+        host=host,
     )
-    answer = await table[key](inner, context)
+    answer = await context.answer(inner)
     if answer is None:
         return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+    if _holds(answer, _MOVED):
+        # The broker looks for the controller again, and sends it the request (C-ENV-3).
+        return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     answered = ResponseHeader(correlation_id=header.correlation_id)
     return EnvelopeResponse(response_data=encode_response(answered, answer, version))
+
+
+def _holds(answer: Struct, codes: frozenset[ErrorCode]) -> bool:
+    """Return whether a response has one of some errors, at the top or in an element."""
+    if getattr(answer, "error_code", ErrorCode.NONE) in codes:
+        return True
+    arrays = (getattr(answer, name) for name in answer.__slots__)
+    return any(
+        isinstance(element, Struct) and _holds(element, codes)
+        for array in arrays
+        if isinstance(array, list)
+        for element in array
+    )

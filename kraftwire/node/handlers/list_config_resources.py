@@ -7,6 +7,7 @@ Source: KIP-714, KIP-1142.
 
 from __future__ import annotations
 
+from kraftwire.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.messages.list_config_resources_request import ListConfigResourcesRequest
 from kraftwire.messages.list_config_resources_response import (
     ConfigResource,
@@ -14,7 +15,6 @@ from kraftwire.messages.list_config_resources_response import (
 )
 from kraftwire.node.context import Context, Request
 from kraftwire.node.handlers.shared import body
-from kraftwire.node.image import BROKER_RESOURCE, TOPIC_RESOURCE
 
 _WITH_TYPES = 1
 

@@ -22,12 +22,12 @@ from kraftwire.node.handlers.shared import (
     body,
     broker_as_controller,
     cluster_operations,
-    is_topic_name,
     leader_of_topic,
     replicas_of_topic,
     topic_operations,
 )
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.topic_names import is_topic_name
 from kraftwire.wire.fast import ZERO_UUID
 
 # Version 0 has no null: an empty list asks for all topics.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kraftwire.node.config import NodeConfig
 from kraftwire.node.config_keys import KEYS
-from kraftwire.raft.voters import Endpoint
+from kraftwire.protocol.endpoint import Endpoint
 
 # Where a value comes from. Source: Kafka's `DescribeConfigsResponse.ConfigSource`.
 DYNAMIC_BROKER = 2

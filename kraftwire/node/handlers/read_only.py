@@ -11,20 +11,21 @@ CLUSTER_ACTION.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from kraftwire import messages
+from kraftwire.controller.image import TOPIC_RESOURCE
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kraftwire.node.context import Context, Handler, Request
-from kraftwire.node.handlers.unsupported import UNSUPPORTED, Error, Refusal, handler_of
-from kraftwire.node.image import TOPIC_RESOURCE
+from kraftwire.node.handlers.unsupported import Refusal, handler_of
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.refusals import Error
 from kraftwire.protocol.versions import fetching_replica
 
 _TEXT = "this listener is read-only"
 _CLUSTER = Error(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, _TEXT)
+_TOKEN = Error(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED, _TEXT)
 _TOPIC = Error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, _TEXT)
 
 
@@ -36,26 +37,15 @@ def _config_error(resource: Any, _: Request, __: Context) -> Error:
     return _TOPIC if resource.resource_type == TOPIC_RESOURCE else _CLUSTER
 
 
-def _of_topics(name: str) -> Refusal:
-    return Refusal(_TOPIC, UNSUPPORTED[name].elements)
-
-
-def _of_configs(name: str) -> Refusal:
-    return Refusal(_config_error, UNSUPPORTED[name].elements)
-
-
-def _of_cluster(name: str) -> Refusal:
-    known = UNSUPPORTED.get(name, Refusal(_CLUSTER))
-    return replace(known, node_error=_whole_request)
-
-
-_BY_ERROR = {
-    _of_topics: ("CreateTopics", "DeleteTopics", "CreatePartitions", "Produce"),
-    _of_configs: ("AlterConfigs", "IncrementalAlterConfigs"),
-    _of_cluster: (
+_BY_REFUSAL = {
+    Refusal(_TOPIC): ("CreateTopics", "DeleteTopics", "CreatePartitions", "Produce"),
+    Refusal(_config_error): ("AlterConfigs", "IncrementalAlterConfigs"),
+    Refusal(_TOKEN): ("CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken"),
+    Refusal(_CLUSTER, _whole_request): (
         *("AddRaftVoter", "RemoveRaftVoter", "UpdateRaftVoter", "UpdateFeatures"),
         *("UnregisterBroker", "ElectLeaders", "AlterPartitionReassignments"),
-        *("CreateAcls", "DeleteAcls", "InitProducerId"),
+        *("CreateAcls", "DeleteAcls", "InitProducerId", "AlterClientQuotas"),
+        "AlterUserScramCredentials",
         *("Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "Fetch", "FetchSnapshot"),
         *("BrokerRegistration", "BrokerHeartbeat", "ControllerRegistration"),
         *("AlterPartition", "AssignReplicasToDirs", "AllocateProducerIds", "Envelope"),
@@ -63,7 +53,7 @@ _BY_ERROR = {
 }
 
 CHANGING: Mapping[str, Refusal] = {
-    name: refusal_of(name) for refusal_of, names in _BY_ERROR.items() for name in names
+    name: refusal for refusal, names in _BY_REFUSAL.items() for name in names
 }
 """The refusals by name of the API; Fetch and FetchSnapshot only in the name of a replica."""
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from typing import TypeVar
 
 from kraftwire.errors import check
 from kraftwire.node.context import Context, Request
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.session import SOFTWARE_NAME
-from kraftwire.raft.voters import Endpoint
 from kraftwire.wire.message import Message
-
-NOT_CONTROLLER_TEXT = "this node is not the active controller"
 
 # Bits by number of the operation: 3 read, 8 describe, 9 cluster action, 10 describe configs.
 OPERATIONS_UNKNOWN = -(1 << 31)
 _TOPIC_OPERATIONS = 1 << 3 | 1 << 8 | 1 << 10
 _CLUSTER_OPERATIONS = 1 << 8 | 1 << 9 | 1 << 10
-
-_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 M = TypeVar("M", bound=Message)
 
@@ -40,11 +35,6 @@ def is_quorum_topic(context: Context, name: str | None, topic_id: bytes = bytes(
     """Return whether a topic in a request is the quorum's, by name, or by id if it has no name."""
     topic = context.config.topic
     return name == topic.name if name else topic_id == topic.topic_id
-
-
-def is_topic_name(name: str) -> bool:
-    """Return whether a name is valid for a topic. Source: Kafka's `Topic.validate`."""
-    return name not in (".", "..") and _TOPIC_NAME.fullmatch(name) is not None
 
 
 def leader_of_topic(request: Request, context: Context) -> Endpoint | None:

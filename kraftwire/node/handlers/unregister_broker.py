@@ -8,6 +8,7 @@ Source: KIP-631.
 
 from __future__ import annotations
 
+from kraftwire.controller.brokers import unregister_broker
 from kraftwire.errors import ApiError
 from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftwire.messages.unregister_broker_response import UnregisterBrokerResponse
@@ -22,6 +23,8 @@ async def handle(request: Request, context: Context) -> Message:
     try:
         if is_passed_on(request) and not is_active(context):
             return await context.forward(message, request.version)
-        return await context.controller.unregister_broker(message)
+        return await context.controller.decide(
+            lambda cluster, _: unregister_broker(cluster, message), ("broker", message.broker_id)
+        )
     except ApiError as error:
         return UnregisterBrokerResponse(error_code=error.code, error_message=error.detail)

@@ -5,23 +5,23 @@ NOT_CONTROLLER where it does not lead. All updates of a request are applied or n
 that of the whole request. On success versions 0 and 1 have a result for each feature.
 
 Differs from Kafka: any leader can raise kraft.version, even one that is not an active controller
-because the quorum has voters of other implementations; features of topics, groups and transactions
-are unknown. As in Kafka, AllowDowngrade of version 0 changes nothing.
+because the quorum has voters of other implementations; a level that is finalized already writes
+nothing. As in Kafka, AllowDowngrade of version 0 changes nothing.
 
 Source: KIP-584, KIP-778, KIP-853, KIP-1022; Kafka's `QuorumController.updateFeatures`.
 """
 
 from __future__ import annotations
 
+from kraftwire.controller.features import KRAFT_VERSION, check_updates
 from kraftwire.errors import ApiError
 from kraftwire.messages.update_features_request import UpdateFeaturesRequest
 from kraftwire.messages.update_features_response import (
     UpdatableFeatureResult,
     UpdateFeaturesResponse,
 )
-from kraftwire.node.context import Context, Request
-from kraftwire.node.features import KRAFT_VERSION, check_updates, level_records
-from kraftwire.node.handlers.shared import NOT_CONTROLLER_TEXT, body, is_passed_on
+from kraftwire.node.context import Context, Request, not_active
+from kraftwire.node.handlers.shared import body, is_passed_on
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
 
@@ -36,7 +36,7 @@ async def handle(request: Request, context: Context) -> Message:
         if is_passed_on(request) and not is_leader:
             return await context.forward(message, request.version)
         if not is_leader:
-            return _failed(ErrorCode.NOT_CONTROLLER, NOT_CONTROLLER_TEXT)
+            raise not_active()
         await _update(context, message)
     except ApiError as error:
         code = error.code
@@ -67,7 +67,7 @@ async def _update(context: Context, message: UpdateFeaturesRequest) -> None:
         await context.upgrade_kraft_version(version, validate_only=True)
     if is_dry:
         return
-    if level_records(context.image, updates):
+    if any(one.feature != KRAFT_VERSION for one in updates):
         await context.controller.update_features(updates)
     for version in upgrades:
         await context.upgrade_kraft_version(version, validate_only=False)

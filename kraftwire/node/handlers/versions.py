@@ -60,6 +60,11 @@ CONTROLLER_VERSIONS: Versions = _by_key(
     | _COMMON
     | {
         "AlterPartition": (2, 3),
+        "AlterClientQuotas": (0, 1),
+        "AlterUserScramCredentials": (0, 0),
+        "CreateDelegationToken": (1, 3),
+        "RenewDelegationToken": (1, 2),
+        "ExpireDelegationToken": (1, 2),
         "Envelope": (0, 0),
         "BrokerRegistration": (0, 4),
         "BrokerHeartbeat": (0, 2),

@@ -8,7 +8,9 @@ import pytest
 
 from kraftwire.errors import UsageError
 from kraftwire.node.config import NodeConfig, load
-from kraftwire.node.config_keys import DRAFT_NAMES, KEYS, kafka_keys
+from kraftwire.node.config_keys import DRAFT_NAMES, KEYS
+from kraftwire.protocol.kafka_keys import kafka_keys
+from kraftwire.security.tokens import TokenSettings
 
 README_FILE = """\
 node.id=2
@@ -133,46 +135,14 @@ def test_a_refusal_names_file_and_line(tmp_path: Path) -> None:
         load(path)
 
 
-@pytest.mark.parametrize(
-    ("overrides", "expected"),
-    [
-        (["listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:SSL"], "is mapped to SSL"),
-        (["listener.security.protocol.map=PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT"], "SASL"),
-        (["listener.security.protocol.map=PLAINTEXT:PLAINTEXT"], "for listener CONTROLLER"),
-        (["listener.security.protocol.map=PLAINTEXT"], "NAME:PROTOCOL"),
-        (["listeners=SSL://:9192,CONTROLLER://:9193", "advertised.listeners=SSL://a:1"], "SSL"),
-        (["security.inter.broker.protocol=SASL_SSL"], "expected PLAINTEXT"),
-    ],
-)
-def test_a_listener_with_tls_or_sasl_is_never_served_in_plain_text(
-    tmp_path: Path, overrides: list[str], expected: str
-) -> None:
-    """An operator who asked for encryption must not learn from a packet trace that there is
-    none."""
-    with pytest.raises(UsageError, match=expected):
-        combined(tmp_path, *overrides)
-
-
-@pytest.mark.parametrize(
-    "override",
-    [
-        "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users=User:admin",
-        "listener.name.plaintext.authorizer.class.name=com.example.Authorizer",
-        "listener.name.controller.super.users=User:admin",
-    ],
-)
-def test_a_node_does_not_start_without_the_authorizer_that_it_is_told_to_use(
-    tmp_path: Path, override: str
-) -> None:
-    """It would let everybody in, on every listener."""
-    key = override.partition("=")[0]
-    problem = rf"{key}=.*no authorizer and would let everybody in"
-    with pytest.raises(UsageError, match=problem):
-        combined(tmp_path, override)
-    with pytest.raises(UsageError, match=problem):
-        load(write(tmp_path, README_FILE), [override])
-    combined(tmp_path, f"{key}=")
+def test_a_listener_without_a_protocol(tmp_path: Path) -> None:
+    """It must not be served in plain text because of a mistyped name."""
+    for protocols, expected in (
+        ("PLAINTEXT:PLAINTEXT", "for listener CONTROLLER"),
+        ("PLAINTEXT", "NAME:PROTOCOL"),
+    ):
+        with pytest.raises(UsageError, match=expected):
+            combined(tmp_path, f"listener.security.protocol.map={protocols}")
 
 
 def test_a_listener_is_marked_read_only_by_name(tmp_path: Path) -> None:
@@ -235,7 +205,7 @@ def test_draft_names_are_taken_with_a_warning(tmp_path: Path) -> None:
     assert (timers.retry_backoff_ms, timers.retry_backoff_max_ms) == (30, 305)
     assert [server.port for server in config.bootstrap_servers] == [1]
     assert len(config.warnings) == 8
-    assert "quorum.voters is the draft name of controller.quorum.voters" in config.warnings[1]
+    assert "quorum.voters is another name of controller.quorum.voters" in config.warnings[1]
 
 
 def test_a_released_name_wins_over_a_draft_name(tmp_path: Path) -> None:
@@ -247,6 +217,17 @@ def test_a_released_name_wins_over_a_draft_name(tmp_path: Path) -> None:
     assert "quorum.fetch.timeout.ms is overruled" in warning
 
 
+def test_tokens_need_a_secret(tmp_path: Path) -> None:
+    """By its own name or by that of older brokers; it is in no warning (C-TOK-1)."""
+    life = "delegation.token.max.lifetime.ms=5000"
+    assert combined(tmp_path, life, "delegation.token.secret.key=").security.tokens is None
+    config = combined(tmp_path, life, "delegation.token.master.key=hush")
+    assert config.security.tokens == TokenSettings(b"hush", 5000, 86_400_000, 3_600_000)
+    assert "hush" not in repr(config)
+    (warning,) = config.warnings
+    assert warning.endswith("master.key is another name of delegation.token.secret.key")
+
+
 def test_two_different_ids_are_refused(tmp_path: Path) -> None:
     """Kafka takes broker.id only if it agrees with node.id."""
     with pytest.raises(UsageError, match=r"expected the value of node\.id, 1"):
@@ -255,9 +236,9 @@ def test_two_different_ids_are_refused(tmp_path: Path) -> None:
 
 def test_keys_of_kafka_without_effect_are_named_once(tmp_path: Path) -> None:
     """A whole server.properties can be used, and users still learn which keys have no effect."""
-    config = combined(tmp_path, "num.partitions=3", "log.retention.hours=1")
+    config = combined(tmp_path, "num.io.threads=3", "num.partitions=3", "log.retention.hours=1")
     (warning,) = config.warnings
-    assert warning.endswith("without effect here: log.retention.hours, num.partitions")
+    assert warning.endswith("without effect here: num.io.threads")
 
 
 def test_an_unknown_key_is_a_warning_with_the_nearest_name(tmp_path: Path) -> None:
@@ -288,7 +269,10 @@ def test_the_list_of_kafkas_keys_holds_every_key_that_is_used() -> None:
     known = kafka_keys()
     own = {key for key in KEYS if key not in known}
     assert own == {key for key in KEYS if key.startswith("kraftwire.")} | {
-        "quorum.retry.backoff.max.ms"
+        "quorum.retry.backoff.max.ms",
+        # Kafka's authorizer reads these; no class of the broker knows them.
+        "allow.everyone.if.no.acl.found",
+        "super.users",
     }
     assert set(DRAFT_NAMES.values()) <= set(KEYS)
     assert len(known) > 300

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
 import trio
 import trio.testing
 
+from kraftwire.controller.image import METADATA_VERSION
+from kraftwire.controller.step import VersionedRecord
 from kraftwire.errors import ApiError
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftwire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftwire.messages.broker_registration_response import BrokerRegistrationResponse
 from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
-from kraftwire.node.controller import Controller
+from kraftwire.messages.feature_level_record import FeatureLevelRecord
+from kraftwire.messages.update_features_request import FeatureUpdateKey
+from kraftwire.node.admission import CONNECTION
+from kraftwire.node.controller import CHANGES_AT_ONCE, Controller
+from kraftwire.node.metrics import contradiction_sample
 from kraftwire.protocol.error_codes import ErrorCode
-from tests.support.node_stub import StubNode, control_batch, in_virtual_time
-from tests.unit.node.test_controller_steps import LEVEL, registration
+from kraftwire.records.batch import RecordBatch
+from kraftwire.records.offsets import OffsetAndEpoch
+from tests.support.node_stub import StubNode, batch_of, control_batch, in_virtual_time
+from tests.unit.controller.test_brokers import LEVEL, registration
 
 
 class ClockedNode(StubNode):
@@ -28,10 +37,12 @@ class ClockedNode(StubNode):
 
 
 @asynccontextmanager
-async def leader(**more: object) -> AsyncIterator[ClockedNode]:
+async def leader(
+    level: VersionedRecord = LEVEL, **more: object
+) -> AsyncIterator[ClockedNode]:
     """A node that leads epoch 1 and has written its bootstrap records."""
     node = ClockedNode(**({"idle_interval_ms": 0} | more))  # type: ignore[arg-type]
-    node.controller = Controller(node.config, node, bootstrap=[LEVEL])
+    node.controller = Controller(node.config, node, bootstrap=[level])
     async with trio.open_nursery() as nursery:
         nursery.start_soon(node.controller.run)
         elect(node)
@@ -96,7 +107,7 @@ async def test_the_idle_record_comes_at_every_interval() -> None:
 async def test_a_registered_broker_is_unfenced_and_fenced_when_it_falls_silent() -> None:
     """The whole life of a broker in the log."""
     async with leader(session_timeout_ms=3000) as node:
-        answer = await node.controller.register_broker(registration())
+        answer = await node.controller.register_broker(registration(), 4)
         assert isinstance(answer, BrokerRegistrationResponse)
         epoch = answer.broker_epoch
         assert node.image.brokers[7].offset == epoch
@@ -115,7 +126,7 @@ async def test_a_registered_broker_is_unfenced_and_fenced_when_it_falls_silent()
 async def test_a_node_that_does_not_lead_refuses() -> None:
     """Brokers then ask the new leader."""
     node = ClockedNode()
-    code = await refused(lambda: node.controller.register_broker(registration()))
+    code = await refused(lambda: node.controller.register_broker(registration(), 4))
     assert code == ErrorCode.NOT_CONTROLLER
 
 
@@ -138,11 +149,26 @@ async def test_a_leader_among_java_voters_refuses_and_writes_nothing() -> None:
 
 
 @in_virtual_time
+async def test_a_leader_that_never_hands_over_writes_among_java_voters() -> None:
+    """It is the only one that may: without it, brokers would wait as long as it leads."""
+    node = ClockedNode(idle_interval_ms=500, handover="never")
+    node.raft.foreign_voters = frozenset({2})
+    node.controller = Controller(node.config, node, bootstrap=[LEVEL])
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(node.controller.run)
+        elect(node)
+        await trio.sleep(2)
+        await node.controller.register_broker(registration(), 4)
+        nursery.cancel_scope.cancel()
+    assert list(node.image.brokers) == [registration().broker_id]
+
+
+@in_virtual_time
 async def test_waiting_requests_are_refused_when_the_leadership_ends() -> None:
     """A record that may never be committed must not be acknowledged."""
     async with leader() as node:
         node.is_stuck = True
-        code = await refused(lambda: node.controller.register_broker(registration()))
+        code = await refused(lambda: node.controller.register_broker(registration(), 4))
         assert code == ErrorCode.NOT_CONTROLLER
         await trio.testing.wait_all_tasks_blocked()
         assert node.resigned == [1]
@@ -150,19 +176,102 @@ async def test_waiting_requests_are_refused_when_the_leadership_ends() -> None:
 
 
 @in_virtual_time
-async def test_an_append_elsewhere_than_expected_ends_the_leadership() -> None:
-    """A broker's epoch is by contract the offset of its record."""
+async def test_a_change_of_voters_that_comes_between_costs_no_leadership() -> None:
+    """A broker's epoch is by contract the offset of its record: it is decided again. Otherwise
+    whoever changes voters at the right moment causes an election (SEC-VOTERS)."""
     async with leader() as node:
-        node.raft.end_offset += 1
         append = node.append
 
         async def elsewhere(*arguments: object, **more: object) -> int:
-            node.raft.end_offset += 1
+            node.append = append  # type: ignore[method-assign]
+            node.commit(control_batch(node.raft.end_offset))
             return await append(*arguments, **more)  # type: ignore[arg-type]
 
         node.append = elsewhere  # type: ignore[method-assign, assignment]
-        code = await refused(lambda: node.controller.register_broker(registration()))
-        assert code == ErrorCode.NOT_CONTROLLER
+        expected = node.raft.end_offset + 1
+        answer = await node.controller.register_broker(registration(), 4)
+        assert answer == BrokerRegistrationResponse(broker_epoch=expected)
+        assert node.image.brokers[7].offset == expected
+        assert node.resigned == []
+
+
+async def _register_all(node: StubNode, ids: Sequence[int], first: Mapping[int, int]) -> list[int]:
+    """Register brokers at once, each from a connection; returns them in the order of their records.
+
+    `first` are the numbers of connections that differ from the broker's id.
+    """
+
+    async def one(broker_id: int) -> None:
+        CONNECTION.set(first.get(broker_id, broker_id))
+        own = broker_id.to_bytes(16, "big")
+        request = registration(broker_id=broker_id, log_dirs=[own], incarnation_id=own)
+        answer = await node.controller.register_broker(request, 4)
+        assert isinstance(answer, BrokerRegistrationResponse)
+        assert node.image.brokers[broker_id].epoch == answer.broker_epoch
+
+    async with trio.open_nursery() as nursery:
+        for broker_id in ids:
+            nursery.start_soon(one, broker_id)
+            # In this order: trio's own is random.
+            await trio.lowlevel.checkpoint()
+    return sorted(ids, key=lambda one: node.image.brokers[one].epoch)
+
+
+@in_virtual_time
+async def test_a_crowd_registers_in_few_batches_and_the_oldest_connections_first() -> None:
+    """One after the other, a flood of legal registrations made each honest one wait for all others
+    (SEC-TURNS)."""
+    async with leader() as node:
+        release, append = trio.Event(), node.append
+
+        async def held(*arguments: object, **more: object) -> int:
+            await release.wait()
+            return await append(*arguments, **more)  # type: ignore[arg-type]
+
+        node.append = held  # type: ignore[method-assign, assignment]
+        batches = len(node.batches)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_released, release)
+            order = await _register_all(node, range(100, 140), first={139: 1})
+        assert order.index(139) < 2 * CHANGES_AT_ONCE
+        assert len(node.batches) - batches <= 40 // CHANGES_AT_ONCE + 1
+
+
+async def _released(event: trio.Event) -> None:
+    await trio.sleep(1)
+    event.set()
+
+
+@in_virtual_time
+async def test_changes_of_the_same_broker_are_decided_one_after_the_other() -> None:
+    """The second decision depends on the first."""
+    async with leader() as node:
+        batches, answers = len(node.batches), []
+
+        async def one(number: int) -> None:
+            request = registration(incarnation_id=bytes(15) + bytes([number]))
+            answers.append(await node.controller.register_broker(request, 4))
+
+        async with trio.open_nursery() as nursery:
+            for number in (1, 2, 3):
+                nursery.start_soon(one, number)
+        epochs = [answer.broker_epoch for answer in answers]
+        assert len(set(epochs)) == len(node.batches) - batches == 3
+        assert node.image.brokers[7].epoch == max(epochs)
+
+
+@in_virtual_time
+async def test_levels_change_apart_from_everything_else() -> None:
+    """Whether a broker may register depends on the levels."""
+    before = FeatureLevelRecord(name=METADATA_VERSION, feature_level=29)
+    async with leader((before, 0)) as node:
+        batches = len(node.batches)
+        raised = FeatureUpdateKey(feature=METADATA_VERSION, max_version_level=30, upgrade_type=1)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(node.controller.update_features, [raised])
+            nursery.start_soon(node.controller.register_broker, registration(), 4)
+        assert len(node.batches) - batches == 2
+        assert node.image.metadata_version == 30
 
 
 @in_virtual_time
@@ -174,9 +283,61 @@ async def test_a_registration_that_fits_no_batch_is_refused() -> None:
             raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, "too large")
 
         append, node.append = node.append, too_large  # type: ignore[method-assign, assignment]
-        code = await refused(lambda: node.controller.register_broker(registration()))
+        code = await refused(lambda: node.controller.register_broker(registration(), 4))
         assert code == ErrorCode.MESSAGE_TOO_LARGE
         node.append = append  # type: ignore[method-assign]
-        answer = await node.controller.register_broker(registration())
+        answer = await node.controller.register_broker(registration(), 4)
         assert isinstance(answer, BrokerRegistrationResponse)
         assert not answer.error_code
+
+
+WRONG = BrokerRegistrationChangeRecord(broker_id=3, broker_epoch=99, fenced=-1)
+
+
+def test_a_contradiction_is_told_once_and_forbids_to_lead(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Kafka's controller would end; whoever acts on such a state makes it worse."""
+    node = StubNode()
+    node.commit_records((WRONG, 0))
+    node.commit_records((WRONG, 0))
+    (reason,) = node.forbidden
+    assert "offset 0" in reason
+    assert "broker 3 is not registered" in reason
+    logged = [each for each in caplog.records if each.message == "metadata-contradiction"]
+    assert [each.levelname for each in logged] == ["ERROR"]
+    assert logged[0].fields["offset"] == 0  # type: ignore[attr-defined]
+    assert contradiction_sample(node.image.contradiction).value == 0
+    assert contradiction_sample(None).value == -1
+
+
+@in_virtual_time
+async def test_a_node_on_a_log_that_contradicts_itself_writes_nothing() -> None:
+    """Not even before its resignation."""
+    node = ClockedNode(idle_interval_ms=0)
+    node.controller = Controller(node.config, node, bootstrap=[LEVEL])
+    node.commit_records((WRONG, 0))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(node.controller.run)
+        elect(node)
+        await trio.testing.wait_all_tasks_blocked()
+        assert not node.controller.is_active
+        assert node.log_records() == ["BrokerRegistrationChangeRecord"]
+        nursery.cancel_scope.cancel()
+
+
+@in_virtual_time
+async def test_a_snapshot_that_contradicts_itself_is_not_led() -> None:
+    """It is noticed at the next change of leader at the latest."""
+    node = ClockedNode(idle_interval_ms=0)
+
+    class Snapshot:
+        id = OffsetAndEpoch(10, 1)
+
+        def __iter__(self) -> Iterator[RecordBatch]:
+            return iter([batch_of([LEVEL, (WRONG, 0)], 0)])
+
+    node.controller.load(Snapshot())  # type: ignore[arg-type]
+    node.controller.leadership(node.key.id, 2, 10)
+    assert "the metadata record at offset 9 contradicts" in node.forbidden[0]
+    assert not node.controller.is_active

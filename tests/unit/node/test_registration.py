@@ -20,7 +20,7 @@ from tests.support.node_stub import (
     in_virtual_time,
     with_brokers,
 )
-from tests.unit.node.test_controller_steps import LEVEL
+from tests.unit.controller.test_brokers import LEVEL
 
 INCARNATION = bytes(15) + b"\x33"
 

@@ -11,6 +11,8 @@ import pytest
 import trio
 import trio.testing
 
+from kraftwire.controller.features import KRAFT_VERSION
+from kraftwire.controller.image import METADATA_VERSION
 from kraftwire.errors import ApiError
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.messages.register_broker_record import BrokerFeature, RegisterBrokerRecord
@@ -20,8 +22,6 @@ from kraftwire.messages.register_controller_record import (
 )
 from kraftwire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraftwire.messages.update_features_response import UpdateFeaturesResponse
-from kraftwire.node.features import KRAFT_VERSION
-from kraftwire.node.image import METADATA_VERSION
 from kraftwire.protocol.error_codes import ErrorCode
 from tests.support.node_stub import StubNode, answer_of, control_batch, request_of
 
@@ -126,7 +126,7 @@ async def test_all_happen_or_none() -> None:
         ((METADATA_VERSION, 17, UNSAFE), "records of level 23 would be lost"),
         ((KRAFT_VERSION, 2, UPGRADE), "supports levels 0 to 1"),
         ((KRAFT_VERSION, 0, SAFE), "never be downgraded"),
-        (("group.version", 1, UPGRADE), "controller 1 does not know this feature"),
+        (("unknown.version", 1, UPGRADE), "controller 1 does not know this feature"),
     ],
 )
 async def test_a_wrong_update_is_refused_for_good(

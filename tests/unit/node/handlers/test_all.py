@@ -22,7 +22,7 @@ from kraftwire.wire.facts import StructFacts
 from kraftwire.wire.message import Message, Struct
 from tests.support.node_stub import StubNode
 from tests.support.random_messages import fresh_seed, random_message
-from tests.unit.node.test_controller_steps import LEVEL
+from tests.unit.controller.test_brokers import LEVEL
 
 ROUNDS = 12
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kraftwire.controller.step import config_record
 from kraftwire.errors import ApiError
 from kraftwire.messages import describe_configs_request as configs
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
@@ -17,8 +18,12 @@ from kraftwire.messages.describe_topic_partitions_request import (
     TopicRequest,
 )
 from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraftwire.node.config_security import ListenerSecurity, NodeSecurity
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
+from kraftwire.security.settings import Properties, SecuritySettings
 from tests.support.node_stub import (
     CLUSTER_ID,
     StubNode,
@@ -129,6 +134,22 @@ async def test_describe_cluster_lists_brokers_to_clients_and_voters_to_peers() -
     assert (controllers.endpoint_type, controllers.controller_id) == (2, 1)
 
 
+async def test_a_secured_listener_names_no_address_of_a_plaintext_one() -> None:
+    """While it is added to one node after the other, some voters have no address for it."""
+    secured = ListenerSecurity(SecuritySettings("SASL_SSL", Properties([], "node.properties")))
+    security = NodeSecurity({"CONTROLLER_LOGIN": secured})
+    node = with_brokers(StubNode(voter_count=1, security=security), 1)
+    both = (Endpoint("CONTROLLER", "127.0.0.1", 9192), Endpoint("CONTROLLER_LOGIN", "here", 9392))
+    node.raft.voters = VoterSet.of(*node.raft.voters, Voter(ReplicaKey(2), both))
+    request = request_of(_cluster(2), 2, to="peer")
+    request.listener = "CONTROLLER_LOGIN"
+    controllers = await answer_of(node, request)
+    assert [(b.broker_id, b.port) for b in controllers.brokers] == [(2, 9392)]
+    request.listener = "ANOTHER_IN_CLEAR"
+    controllers = await answer_of(node, request)
+    assert [(b.broker_id, b.port) for b in controllers.brokers] == [(1, 9191), (2, 9192)]
+
+
 async def test_describe_cluster_refuses_the_other_type_by_version() -> None:
     """R-SRV-5: the codes that Kafka's clients turn into their advice."""
     node = with_brokers(StubNode(), 1)
@@ -234,3 +255,20 @@ async def test_single_configurations_can_be_asked_for() -> None:
         counts[keys] = len(answer.results[0].configs)
     assert counts[()] > 10
     assert counts["node.id", "nope"] == 1
+
+
+async def test_passwords_of_the_log_are_not_described() -> None:
+    """They are configurations like others, which brokers keep to themselves."""
+    node = with_brokers(StubNode(), 1)
+    prefix = "listener.name.controller.ssl.keystore."
+    values = {f"{prefix}password": "hush", f"{prefix}type": "PKCS12"}
+    node.commit_records(*(config_record(4, "1", key, value) for key, value in values.items()))
+    resource = configs.DescribeConfigsResource(
+        resource_type=4, resource_name="1", configuration_keys=list(values)
+    )
+    request = DescribeConfigsRequest(resources=[resource], include_synonyms=True)
+    answer = await answer_of(node, request_of(request, 4))
+    password, kind = answer.results[0].configs
+    assert (password.value, password.is_sensitive) == (None, True)
+    assert [one.value for one in password.synonyms] == [None]
+    assert (kind.value, kind.is_sensitive) == ("PKCS12", False)

@@ -24,22 +24,17 @@ from kraftwire.messages.request_header import RequestHeader
 from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.security.principal import Principal, encode_principal
 from kraftwire.wire.message import Message
-from tests.support.node_stub import StubNode, answer_of, request_of, with_brokers
+from tests.support.node_stub import StubNode, active_node, answer_of, deciding, request_of
 
 pytestmark = pytest.mark.trio
 
 
-def active_node() -> StubNode:
-    """The active controller, with broker 1 registered at epoch 1."""
-    node = with_brokers(StubNode(), 1)
-    node.controller.leadership(1, 1, node.raft.end_offset)
-    return node
-
-
 def topics(*names: str) -> CreateTopicsRequest:
     """A request for topics of these names."""
-    return CreateTopicsRequest(topics=[CreatableTopic(name=name) for name in names])
+    named = [CreatableTopic(name=name) for name in names]
+    return CreateTopicsRequest(topics=named, timeout_ms=60_000)
 
 
 async def test_nothing_can_be_produced() -> None:
@@ -149,16 +144,36 @@ async def test_peers_are_sent_to_the_active_controller() -> None:
 
 async def test_brokers_with_another_registration_are_stale() -> None:
     """This is checked before anything else."""
-    node = active_node()
     codes = {}
-    for epoch in (1, 2):
-        request = AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch)
-        answer = await answer_of(node, request_of(request, 0, to="peer"))
-        codes[epoch] = answer.error_code
-    assert codes == {
-        1: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-        2: ErrorCode.STALE_BROKER_EPOCH,
-    }
+    async with deciding() as node:
+        for epoch in (1, 2):
+            request = AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch)
+            answer = await answer_of(node, request_of(request, 0, to="peer"))
+            codes[epoch] = answer.error_code
+    assert codes == {1: ErrorCode.NONE, 2: ErrorCode.STALE_BROKER_EPOCH}
+
+
+async def test_a_request_that_names_nothing_or_comes_late_changes_nothing() -> None:
+    """The first needs no controller (C-API-3), the second has nobody who waits (C-DL-1)."""
+    answer = await answer_of(StubNode(), request_of(topics(), 7, to="peer"))
+    assert answer.topics == []
+    late = topics("x")
+    late.timeout_ms = 0
+    async with deciding() as node:
+        answer = await answer_of(node, request_of(late, 7, to="peer"))
+    assert answer.topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+async def test_topics_are_deleted_where_the_file_allows_it() -> None:
+    """An operator may have switched it off."""
+    states = [DeleteTopicState(name="nope")]
+    request = request_of(DeleteTopicsRequest(topics=states, timeout_ms=9000), 6, to="peer")
+    async with deciding() as node:
+        answer = await answer_of(node, request)
+        assert answer.responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    async with deciding(deletes_topics=False) as node:
+        answer = await answer_of(node, request)
+    assert answer.responses[0].error_code == ErrorCode.TOPIC_DELETION_DISABLED
 
 
 def wrapped(message: Message, version: int) -> EnvelopeRequest:
@@ -169,30 +184,48 @@ def wrapped(message: Message, version: int) -> EnvelopeRequest:
         correlation_id=77,
         client_id="c",
     )
-    return EnvelopeRequest(request_data=encode_request(header, message))
+    return enveloped(encode_request(header, message))
+
+
+def enveloped(data: bytes, **values: bytes) -> EnvelopeRequest:
+    """An envelope for a client at an address."""
+    principal = encode_principal(Principal("User", "alice"))
+    given = {"request_principal": principal, "client_host_address": b"\x0a\0\0\1", **values}
+    return EnvelopeRequest(request_data=data, **given)  # type: ignore[arg-type]
 
 
 async def test_a_forwarded_request_is_answered_in_its_own_version() -> None:
     """A Java broker ends on an answer that it cannot read."""
-    node = active_node()
-    for version in (2, 4, 5, 7):
-        request = request_of(wrapped(topics("x"), version), 0, to="peer")
-        answer = await answer_of(node, request)
-        assert answer.error_code == 0
-        header, inner, end = decode_response(answer.response_data, 19, version)
-        assert isinstance(inner, CreateTopicsResponse)
-        assert (header.correlation_id, end) == (77, len(answer.response_data))
-        assert inner.topics[0].error_code == ErrorCode.POLICY_VIOLATION
+    async with deciding() as node:
+        for version in (2, 4, 5, 7):
+            request = request_of(wrapped(topics("x", "x"), version), 0, to="peer")
+            answer = await answer_of(node, request)
+            assert answer.error_code == 0
+            header, inner, end = decode_response(answer.response_data, 19, version)
+            assert isinstance(inner, CreateTopicsResponse)
+            assert (header.correlation_id, end) == (77, len(answer.response_data))
+            assert inner.topics[0].error_code == ErrorCode.INVALID_REQUEST
 
 
 async def test_what_brokers_do_not_forward_is_invalid() -> None:
     """An envelope must not be a way around a listener."""
     node = active_node()
-    cut = EnvelopeRequest(request_data=wrapped(topics("x"), 7).request_data[:-3])
-    longer = EnvelopeRequest(request_data=wrapped(topics("x"), 7).request_data + b"\0")
-    for request in (wrapped(MetadataRequest(), 12), EnvelopeRequest(), cut, longer):
+    data = wrapped(topics("x"), 7).request_data
+    cut, longer = enveloped(data[:-3]), enveloped(data + b"\0")
+    nowhere = enveloped(data, client_host_address=b"\1\2\3")
+    for request in (wrapped(MetadataRequest(), 12), enveloped(b""), cut, longer, nowhere):
         answer = await answer_of(node, request_of(request, 0, to="peer"))
         assert (answer.error_code, answer.response_data) == (ErrorCode.INVALID_REQUEST, None)
+
+
+async def test_an_envelope_names_a_client() -> None:
+    """Who cannot be read can have no rights (SEC-A13)."""
+    node = active_node()
+    data = wrapped(topics("x"), 7).request_data
+    for principal in (b"", b"\0\1", b"\0\0"):
+        envelope = enveloped(data, request_principal=principal)
+        answer = await answer_of(node, request_of(envelope, 0, to="peer"))
+        assert answer.error_code == ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
 
 
 async def test_an_envelope_is_for_the_leader() -> None:
@@ -201,3 +234,12 @@ async def test_an_envelope_is_for_the_leader() -> None:
     node.raft.leader_id = 2
     answer = await answer_of(node, request_of(wrapped(topics("x"), 7), 0, to="peer"))
     assert answer.error_code == ErrorCode.NOT_CONTROLLER
+
+
+async def test_an_envelope_says_that_the_controller_has_moved() -> None:
+    """A broker that got such an answer inside would pass it on to its client (C-ENV-3)."""
+    node = active_node()
+    node.raft.foreign_voters = frozenset({2})
+    for message, version in ((topics("x"), 7), (topics("x", "y"), 2)):
+        answer = await answer_of(node, request_of(wrapped(message, version), 0, to="peer"))
+        assert (answer.error_code, answer.response_data) == (ErrorCode.NOT_CONTROLLER, None)

@@ -26,9 +26,12 @@ from kraftwire.messages.update_features_request import UpdateFeaturesRequest
 from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kraftwire.messages.update_raft_voter_response import UpdateRaftVoterResponse
 from kraftwire.node import handlers
+from kraftwire.node.admission import LONG_ANSWER_BYTES_MIN
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
+from kraftwire.security.principal import Principal, encode_principal
 from kraftwire.wire.message import Message
 from tests.support.node_stub import StubNode, answer_of, request_of
 
@@ -133,7 +136,11 @@ async def _enveloped(node: StubNode, message: Message) -> Any:
     header = RequestHeader(
         request_api_key=message.API_KEY, request_api_version=version, correlation_id=77
     )
-    envelope = EnvelopeRequest(request_data=encode_request(header, message))
+    envelope = EnvelopeRequest(
+        request_data=encode_request(header, message),
+        request_principal=encode_principal(Principal("User", "c")),
+        client_host_address=bytes(4),
+    )
     answer = await answer_of(node, request_of(envelope, 0, to="peer"))
     if answer.error_code or answer.response_data is None:
         return answer.error_code
@@ -151,6 +158,21 @@ async def test_what_brokers_forward_reaches_the_core(message: Message, answer: M
     node = _dynamic(1, 2)
     node.core_answer = answer
     assert await _enveloped(node, message) == answer
+
+
+@pytest.mark.parametrize(("replicas", "is_long"), [(3, False), (4096, True)])
+async def test_a_long_description_waits_for_its_turn(replicas: int, is_long: bool) -> None:
+    """Thousands may follow as observers, and each of them makes every answer longer."""
+    node = _dynamic(1, 2)
+    admitted: list[int] = []
+    node.raft.replica_count = replicas
+    node.core_answer = DescribeQuorumResponse()
+
+    async def admit(size: int) -> None:
+        admitted.append(size)
+
+    await answer_of(node, request_of(DescribeQuorumRequest(), 2, to="peer", admit=admit))
+    assert [size >= LONG_ANSWER_BYTES_MIN for size in admitted] == [is_long]
 
 
 async def test_a_forwarded_update_of_features_is_carried_out() -> None:

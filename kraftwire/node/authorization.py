@@ -1,0 +1,182 @@
+"""The one place where a node asks whether a request is allowed: after decoding, before the handler.
+
+Rules SEC-A1 to SEC-A14. Every decision goes to the audit log: refusals as information, grants for
+debugging. A voter's id may be pinned to a principal: then nobody else speaks for that voter, which
+Kafka does not check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kraftwire import messages
+from kraftwire.node.config_security import AuthorizerSettings
+from kraftwire.node.context import Context, Handler, Request, has_caught_up
+from kraftwire.node.logs import RateLimit, log
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.refusals import Error, refusal
+from kraftwire.protocol.versions import fetching_replica
+from kraftwire.security.acls import AclIndex, Authorizer, ResourceType
+from kraftwire.security.operations import Access, conceal, judge, rule_of
+from kraftwire.security.principal import Principal
+from kraftwire.wire.message import Message
+
+_NOT_READY = Error(ErrorCode.UNKNOWN_SERVER_ERROR, "the authorizer has not loaded the ACLs yet")
+_PRODUCE = 0
+
+
+class _NotReady(Exception):
+    """The ACLs are not there yet."""
+
+
+class Authorization:
+    """Decides about requests, by StandardAuthorizer's rules and the pins of voters.
+
+    Without `settings` nobody but a false voter is refused. `refusals` bounds the log lines of one
+    cause.
+    """
+
+    def __init__(
+        self,
+        settings: AuthorizerSettings | None,
+        voter_principals: Mapping[int, Principal],
+        refusals: RateLimit,
+    ) -> None:
+        self._voter_principals = voter_principals
+        self._refusals = refusals
+        self._acls: AclIndex | None = None
+        self._is_loaded = False
+        self._authorizer: Authorizer | None = None
+        if settings is not None:
+            self._authorizer = Authorizer(
+                settings.super_users,
+                lambda: self._acls,
+                allow_if_no_acl=settings.allow_if_no_acl,
+            )
+
+    async def answer(self, request: Request, context: Context, handler: Handler) -> Message | None:
+        """Answer what a request may ask, and refuse the rest."""
+        rule = rule_of(request.message, is_controller_only=not request.from_client_listener)
+        pinned = self._false_voter(request)
+        if pinned is not None:
+            return refusal(
+                request.message, request.version, lambda _: pinned, rule.elements, pinned
+            )
+        if self._authorizer is None:
+            return await handler(request, context)
+        self._note_acls(context)
+        try:
+            verdict = judge(
+                request.message,
+                request.version,
+                rule,
+                lambda access: self._allows(request, access),
+                lambda topic_id: _topic_name(context, topic_id),
+            )
+        except _NotReady:
+            self._log_refusal(request, "everything", "the ACLs are not loaded yet")
+            return refusal(
+                request.message, request.version, lambda _: _NOT_READY, rule.elements, _NOT_READY
+            )
+        if verdict.permitted is None:
+            return None if _expects_no_answer(request) else verdict.refused
+        if verdict.permitted is not request.message:
+            request.message = verdict.permitted
+        answer = await handler(request, context)
+        if answer is None:
+            return None
+        self._conceal(request, answer)
+        return verdict.joined(answer)
+
+    def _conceal(self, request: Request, answer: Message) -> None:
+        """Leave out of an answer what was not asked for by name and may not be seen."""
+        authorizer = self._authorizer
+        assert authorizer is not None
+        who, host = request.principal, request.host
+
+        def allows(access: Access) -> bool:
+            decision = authorizer.decide(who, host, access.operation, access[1:])
+            return decision is not None and decision.is_allowed
+
+        conceal(answer, allows, lambda kind, name: authorizer.operations(who, host, (kind, name)))
+
+    def _allows(self, request: Request, access: Access) -> bool:
+        """Decide, and write the decision to the audit log (SEC-A7). Raises: _NotReady (SEC-A4)."""
+        assert self._authorizer is not None
+        if access[1:] == (ResourceType.USER, str(request.principal)):
+            return True
+        decision = self._authorizer.decide(
+            request.principal, request.host, access.operation, access[1:]
+        )
+        if decision is None:
+            raise _NotReady
+        if decision.is_allowed:
+            log(
+                "debug",
+                "allowed",
+                principal=request.principal,
+                operation=access,
+                host=request.host,
+                api=messages.API_NAMES[request.api_key],
+                rule=decision.rule,
+            )
+        else:
+            self._log_refusal(request, str(access), decision.rule)
+        return decision.is_allowed
+
+    def _log_refusal(self, request: Request, operation: str, rule: str) -> None:
+        api = messages.API_NAMES[request.api_key]
+        self._refusals.log(
+            f"denied {api}",
+            "denied",
+            principal=request.principal,
+            operation=operation,
+            host=request.host,
+            api=api,
+            rule=rule,
+        )
+
+    def _note_acls(self, context: Context) -> None:
+        """Take the committed ACLs, once the image has reached the high watermark (SEC-A4)."""
+        self._is_loaded = self._is_loaded or has_caught_up(context)
+        self._acls = context.image.acls if self._is_loaded else None
+
+    def _false_voter(self, request: Request) -> Error | None:
+        """Return the error of a request in the name of a voter that belongs to somebody else."""
+        for replica_id in _spoken_for(request.message) if self._voter_principals else ():
+            owner = self._voter_principals.get(replica_id)
+            if owner is not None and owner != request.principal:
+                self._log_refusal(request, f"to speak for voter {replica_id}", f"it is {owner}")
+                return Error(
+                    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+                    f"voter {replica_id} belongs to another principal",
+                )
+        return None
+
+
+def _spoken_for(message: Any) -> Iterator[int]:
+    """Find the replicas in whose name a request is sent."""
+    name = messages.API_NAMES[message.API_KEY]
+    if name == "Fetch":
+        yield fetching_replica(message)
+    elif name == "FetchSnapshot":
+        yield message.replica_id
+    elif name == "UpdateRaftVoter":
+        yield message.voter_id
+    elif name == "ControllerRegistration":
+        yield message.controller_id
+    elif name in ("Vote", "BeginQuorumEpoch", "EndQuorumEpoch"):
+        for topic in message.topics:
+            for partition in topic.partitions:
+                yield partition.replica_id if name == "Vote" else partition.leader_id
+
+
+def _topic_name(context: Context, topic_id: bytes) -> str | None:
+    """Return the name of the quorum's own topic, or of one in the log."""
+    topic = context.config.topic
+    return topic.name if topic_id == topic.topic_id else context.image.topic_name(topic_id)
+
+
+def _expects_no_answer(request: Request) -> bool:
+    return request.api_key == _PRODUCE and getattr(request.message, "acks", 1) == 0

@@ -1,0 +1,185 @@
+"""APIs with which brokers and administrators change the cluster: a decision for each, in one table.
+
+The active controller decides (`kraftwire/controller`), and answers once the records are committed.
+Elsewhere they are answered with NOT_CONTROLLER. A request that names nothing is answered at once.
+
+Source: Kafka's `ControllerApis`; C-API-3, C-DL-1, C-ERR-5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random, SystemRandom
+from typing import Any
+
+from kraftwire import messages
+from kraftwire.controller.acls import create_acls, delete_acls
+from kraftwire.controller.cluster import Cluster
+from kraftwire.controller.configs import alter_configs, alter_configs_incrementally
+from kraftwire.controller.directories import assign_replicas
+from kraftwire.controller.elections import elect_leaders
+from kraftwire.controller.isr import alter_partition
+from kraftwire.controller.producer_ids import allocate_producer_ids
+from kraftwire.controller.quotas import alter_quotas
+from kraftwire.controller.reassignment import alter_reassignments, list_reassignments
+from kraftwire.controller.scram import alter_credentials
+from kraftwire.controller.step import StepResult
+from kraftwire.controller.tokens import create_token, expire_token, renew_token
+from kraftwire.controller.topics import create_partitions, create_topics, delete_topics
+from kraftwire.errors import ApiError
+from kraftwire.log.uuids import random_uuid
+from kraftwire.node.context import Context, Handler, Request
+from kraftwire.node.handlers.unsupported import ErrorOfNode, any_node, authorizer_error
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.refusals import SUCCESS, Error, refusal
+from kraftwire.security.operations import elements_of
+from kraftwire.security.principal import ANONYMOUS
+from kraftwire.wire.json_form import uuid_to_text
+from kraftwire.wire.message import Message
+
+# Placement is random, as in Kafka.
+_random: Random = SystemRandom()
+
+_Decide = Callable[[Cluster, Any, Request], StepResult]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How an API is decided on.
+
+    `decide` gets the cluster, the message, and the request that it came in. `elements` maps a path
+    of arrays in the request to one in the response, for an error of the whole request; None if
+    they are those of the rule of its rights. `has_timeout` is whether the request says how long its
+    sender waits. `node_error` is checked first.
+    """
+
+    decide: _Decide
+    elements: Mapping[str, str] | None = None
+    has_timeout: bool = False
+    node_error: ErrorOfNode = any_node
+
+
+def _reassignments(cluster: Cluster, message: Any, _: Request) -> StepResult:
+    return StepResult(list_reassignments(cluster, message))
+
+
+def _token_error(request: Request, context: Context) -> Error:
+    """Refuse tokens to who has not logged in, or only by a token (C-TOK-1)."""
+    security = context.config.security.listeners.get(request.listener)
+    is_known = request.is_forwarded or (
+        security is not None and (security.protocol != "SSL" or request.principal != ANONYMOUS)
+    )
+    if request.principal.is_token or not is_known:
+        text = "tokens are for those who log in, and not by a token"
+        return Error(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, text)
+    return SUCCESS
+
+
+CHANGES: Mapping[str, Change] = {
+    "CreateTopics": Change(
+        lambda cluster, message, _: create_topics(
+            cluster, message, random=_random, new_id=random_uuid
+        ),
+        has_timeout=True,
+    ),
+    "DeleteTopics": Change(
+        lambda cluster, message, _: delete_topics(cluster, message),
+        has_timeout=True,
+    ),
+    "CreatePartitions": Change(
+        lambda cluster, message, _: create_partitions(cluster, message, random=_random),
+        has_timeout=True,
+    ),
+    "ElectLeaders": Change(
+        lambda cluster, message, _: elect_leaders(cluster, message),
+        has_timeout=True,
+    ),
+    "AlterPartitionReassignments": Change(
+        lambda cluster, message, _: alter_reassignments(cluster, message),
+        has_timeout=True,
+    ),
+    "ListPartitionReassignments": Change(_reassignments),
+    "AlterPartition": Change(
+        lambda cluster, message, request: alter_partition(cluster, message, request.version),
+        {"topics.partitions": "topics.partitions"},
+    ),
+    "AssignReplicasToDirs": Change(lambda cluster, message, _: assign_replicas(cluster, message)),
+    "AllocateProducerIds": Change(
+        lambda cluster, message, _: allocate_producer_ids(cluster, message)
+    ),
+    "AlterConfigs": Change(lambda cluster, message, _: alter_configs(cluster, message)),
+    "IncrementalAlterConfigs": Change(
+        lambda cluster, message, _: alter_configs_incrementally(cluster, message),
+    ),
+    "CreateAcls": Change(
+        lambda cluster, message, _: create_acls(cluster, message, new_id=random_uuid),
+        node_error=authorizer_error,
+    ),
+    "DeleteAcls": Change(
+        lambda cluster, message, _: delete_acls(cluster, message),
+        node_error=authorizer_error,
+    ),
+    "AlterUserScramCredentials": Change(
+        lambda cluster, message, _: alter_credentials(cluster, message),
+    ),
+    "AlterClientQuotas": Change(
+        lambda cluster, message, _: alter_quotas(cluster, message),
+    ),
+    "CreateDelegationToken": Change(
+        lambda cluster, message, request: create_token(
+            cluster, message, request.principal, new_id=lambda: uuid_to_text(random_uuid())
+        ),
+        node_error=_token_error,
+    ),
+    "RenewDelegationToken": Change(
+        lambda cluster, message, request: renew_token(cluster, message, request.principal),
+        node_error=_token_error,
+    ),
+    "ExpireDelegationToken": Change(
+        lambda cluster, message, request: expire_token(cluster, message, request.principal),
+        node_error=_token_error,
+    ),
+}
+
+
+def handler_of(name: str) -> Handler:
+    """Return the handler of an API of the table."""
+    change = CHANGES[name]
+
+    async def handle(request: Request, context: Context) -> Message:
+        of_node = change.node_error(request, context)
+        if of_node.code:
+            return _refused(change, request, of_node.code, of_node.text or "")
+        try:
+            return await _answer(change, request, context)
+        except ApiError as error:
+            return _refused(change, request, error.code, error.detail)
+
+    return handle
+
+
+async def _answer(change: Change, request: Request, context: Context) -> Message:
+    message: Any = request.message
+    if _names_nothing(change, message):
+        return messages.response_class(message.API_KEY)()
+    timeout_ms = message.timeout_ms if change.has_timeout else None
+    return await context.controller.decide(
+        lambda cluster, _: change.decide(cluster, message, request), timeout_ms=timeout_ms
+    )
+
+
+def _names_nothing(change: Change, message: Message) -> bool:
+    """Return whether a request has an empty array where it names what to change."""
+    named = [getattr(message, path.partition(".")[0]) for path in _elements(change, message)]
+    return bool(named) and all(each is not None and not each for each in named)
+
+
+def _refused(change: Change, request: Request, code: int, text: str) -> Message:
+    whole = Error(ErrorCode(code), text or None)
+    elements = _elements(change, request.message)
+    return refusal(request.message, request.version, lambda _: whole, elements, whole)
+
+
+def _elements(change: Change, message: Message) -> Mapping[str, str]:
+    return elements_of(message) if change.elements is None else change.elements

@@ -1,0 +1,56 @@
+"""The key set of an identity provider in a file, which another program keeps up to date.
+
+A new version counts from the next login on; one that cannot be read is reported, and the old one
+stays.
+"""
+
+from __future__ import annotations
+
+import os
+
+from kraftwire.errors import UsageError
+from kraftwire.limits import SMALL_FILE_BYTES_MAX
+from kraftwire.node.logs import log
+from kraftwire.security.jwks import KeySet
+
+
+class KeySetFile:
+    """A file with a key set. Raises: UsageError if it cannot be read at first."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._version = self._look()
+        self._keys = self._read()
+
+    def current(self) -> KeySet:
+        """Return the newest key set that could be read."""
+        version = self._look()
+        if version != self._version:
+            self._version = version
+            try:
+                self._keys = self._read()
+                log("info", "key-set", file=self._path, keys=len(self._keys))
+            except UsageError as error:
+                log("error", "key-set-kept", file=self._path, problem=error)
+        return self._keys
+
+    def _look(self) -> tuple[int, int, int]:
+        """Return what changes with the file's content."""
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return (0, 0, 0)
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def _read(self) -> KeySet:
+        try:
+            with open(self._path, "rb") as file:
+                data = file.read(SMALL_FILE_BYTES_MAX + 1)
+        except OSError as error:
+            raise UsageError(f"{self._path}: {error.strerror or error}") from error
+        if len(data) > SMALL_FILE_BYTES_MAX:
+            raise UsageError(f"{self._path}: longer than {SMALL_FILE_BYTES_MAX} bytes")
+        try:
+            return KeySet(data)
+        except UsageError as error:
+            raise UsageError(f"{self._path}: {error}") from None

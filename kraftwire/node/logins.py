@@ -1,0 +1,317 @@
+"""The guards of a node's listeners, and how it secures its own connections.
+
+Owns where logins get users, randomness, clocks and the answer to ApiVersions from: SCRAM users are
+those of the committed records, and until these are known those of the own log if controllers need
+them to elect a leader; users of PLAIN stand in the listener's JAAS entry (SEC-S20, SEC-S35,
+SEC-S37).
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
+
+import trio
+
+from kraftwire.errors import UsageError
+from kraftwire.messages.api_versions_response import ApiVersionsResponse
+from kraftwire.node.config import Listener, NodeConfig
+from kraftwire.node.config_security import ListenerSecurity, SignedTokens
+from kraftwire.node.context import Context, has_caught_up
+from kraftwire.node.guard import Accept, Guard
+from kraftwire.node.handlers import api_versions
+from kraftwire.node.handlers.versions import offered
+from kraftwire.node.key_set_file import KeySetFile
+from kraftwire.node.link import Stream
+from kraftwire.node.logs import log
+from kraftwire.node.scram_quorum import ScramUsers
+from kraftwire.security.credentials import GSSAPI, OAUTHBEARER, PLAIN, PlainUsers
+from kraftwire.security.errors import NotKnownYet
+from kraftwire.security.jaas import JaasEntry
+from kraftwire.security.kerberos import KerberosAccount, KerberosServer
+from kraftwire.security.local_names import LocalNames
+from kraftwire.security.mapping import PrincipalMapper
+from kraftwire.security.oauth import BearerToken, OAuthServer, UnsecuredValidator
+from kraftwire.security.plain import PlainServer
+from kraftwire.security.sasl_server import LoginSettings, MechanismServer
+from kraftwire.security.scram import ScramCredential, ScramServer, ScramUser, mechanism_number
+from kraftwire.security.settings import Properties
+from kraftwire.security.tokens import Tokens, has_expired
+
+if TYPE_CHECKING:
+    from kraftwire.security.reloading import ReloadedTls
+    from kraftwire.transport.client_security import ClientSecurity
+    from kraftwire.transport.handshakes import Handshakes
+
+UserOf = Callable[[str, str, bool], ScramUser | None]
+"""Returns the user of a mechanism by name, or by the id of a token."""
+
+_LOCAL_NAMES = "sasl.kerberos.principal.to.local.rules"
+_JAAS = "sasl.jaas.config"
+
+# How often the files of stores are looked at.
+_STORES_SECONDS = 2.0
+
+# From which an unknown SCRAM user gets a salt; another one in each process.
+_DECOY = secrets.token_bytes(32)
+
+# A salt is as long as one that nobody has; so many credentials of tokens are kept.
+_SALT_BYTES = 19
+_CREDENTIALS_MAX = 4096
+
+
+def client_security(config: NodeConfig) -> ClientSecurity | None:
+    """Return how connections to controllers are secured (SEC-T4); None if they are not.
+
+    Raises: UsageError with file, line and key.
+    """
+    if config.security.client is None:
+        return None
+    from kraftwire.transport.client_security import ClientSecurity
+
+    return ClientSecurity(config.security.client)
+
+
+def stores_of(config: NodeConfig) -> dict[str, ReloadedTls]:
+    """Return the contexts of the listeners that have TLS, by name.
+
+    Raises: UsageError with file, line and key for what cannot be used.
+    """
+    listeners = config.security.listeners
+    secured = {name: each.settings for name, each in listeners.items() if each.settings.is_tls}
+    if not secured:
+        return {}
+    # Neither Python's ssl nor a library is loaded for listeners without TLS.
+    from kraftwire.security.reloading import ReloadedTls
+    from kraftwire.security.tls import server_tls
+
+    return {name: ReloadedTls(settings, server_tls) for name, settings in secured.items()}
+
+
+def store_warnings(stores: Iterable[ReloadedTls]) -> list[str]:
+    """Return what people should know of stores; several ends may share one, which counts once."""
+    return list(dict.fromkeys(text for each in stores for text in each.tls.warnings))
+
+
+async def follow_stores(
+    stores: Sequence[ReloadedTls], configuration: Callable[[], Mapping[str, str]]
+) -> None:
+    """Read stores again when their files change, until cancelled (SEC-T19), or when the committed
+    `configuration` of this node names others (SEC-T25).
+
+    What is not acceptable is logged, and the old store stays. A certificate in use that is not
+    valid is logged once, at the start too.
+    """
+    lapses: set[str] = set()
+    while True:
+        now = datetime.now(UTC)
+        # Several ends may share a store.
+        for text in sorted({each.lapse(now) or "" for each in stores} - lapses - {""}):
+            log("error", "certificate-refused", problem=text)
+            lapses.add(text)
+        await trio.sleep(_STORES_SECONDS)
+        changes = dict(configuration())
+        for each in stores:
+            try:
+                changed = await trio.to_thread.run_sync(each.refresh, datetime.now(UTC), changes)
+            except UsageError as error:
+                log("error", "store-kept-out", problem=error)
+                continue
+            if changed is not None:
+                log("info", "store-replaced", text=changed)
+
+
+def guards_of(
+    config: NodeConfig, context: Context, stores: Mapping[str, ReloadedTls], users: ScramUsers
+) -> dict[str, Guard]:
+    """Return the guards of the listeners that have TLS or logins, by name.
+
+    `users` are those of SCRAM until the committed ones are known. Raises: UsageError with file,
+    line and key for what cannot be used.
+    """
+    handshakes = None
+    if stores:
+        from kraftwire.transport.handshakes import Handshakes
+
+        handshakes = Handshakes()
+    user_of = _UsersOfLog(context, users).find
+    found = {}
+    for listener in config.listeners:
+        if listener.name in config.security.listeners:
+            accept = _accept(handshakes, stores.get(listener.name))
+            security = config.security.listeners[listener.name]
+            found[listener.name] = _guard(security, listener, context, accept, user_of)
+    return found
+
+
+def _accept(handshakes: Handshakes | None, stores: ReloadedTls | None) -> Accept | None:
+    if handshakes is None or stores is None:
+        return None
+
+    async def accept(stream: trio.SocketStream) -> tuple[Stream, bytes | None]:
+        return await handshakes.accept(stream, stores.tls)
+
+    return accept
+
+
+def _guard(
+    security: ListenerSecurity,
+    listener: Listener,
+    context: Context,
+    accept: Accept | None,
+    user_of: UserOf,
+) -> Guard:
+    settings = security.settings
+    subject_of: Callable[[bytes], str] = _no_subject
+    if settings.is_tls:
+        from kraftwire.security.names import distinguished_name
+
+        subject_of = distinguished_name
+    rules = settings.properties.get("ssl.principal.mapping.rules") or "DEFAULT"
+    try:
+        mapper = PrincipalMapper(rules)
+    except UsageError as error:
+        raise settings.properties.error("ssl.principal.mapping.rules", str(error)) from None
+    logins = None
+    if settings.is_sasl:
+        versions = offered(is_controller=listener.is_controller, is_client=listener.is_client)
+        logins = login_settings(security, user_of, partial(_versions, versions, context))
+    return Guard(accept, logins, mapper, subject_of)
+
+
+def _versions(
+    versions: Mapping[int, tuple[int, int]], context: Context, version: int
+) -> ApiVersionsResponse:
+    return api_versions.answer(versions, version, context)
+
+
+def _no_subject(_: bytes) -> str:
+    raise UsageError("a listener without TLS sees no certificates")
+
+
+def login_settings(
+    security: ListenerSecurity,
+    user_of: UserOf,
+    versions: Callable[[int], ApiVersionsResponse],
+) -> LoginSettings:
+    """Return what all logins of a listener share."""
+    return LoginSettings(
+        {
+            mechanism: _maker(mechanism, entry, user_of, security)
+            for mechanism, entry in security.mechanisms.items()
+        },
+        security.max_lifetime_ms,
+        versions,
+        security.receive_max_bytes,
+    )
+
+
+def _maker(
+    mechanism: str,
+    entry: JaasEntry,
+    user_of: UserOf,
+    security: ListenerSecurity,
+) -> Callable[[], MechanismServer]:
+    if mechanism == PLAIN:
+        users = PlainUsers(entry)
+        return lambda: PlainServer(users.password)
+    if mechanism == OAUTHBEARER:
+        validate = _validator(entry, security.tokens)
+        return lambda: OAuthServer(validate)
+    if mechanism == GSSAPI:
+        return _kerberos(entry, security.settings.properties)
+
+    find = partial(user_of, mechanism)
+    return lambda: ScramServer(mechanism, find, nonce=secrets.token_urlsafe(24), decoy=_DECOY)
+
+
+def _kerberos(entry: JaasEntry, properties: Properties) -> Callable[[], MechanismServer]:
+    """Return what makes the listener's side of GSSAPI (SEC-S51).
+
+    Raises: UsageError with file, line and key for rules or keys that cannot be used.
+    """
+    # The library is loaded where a listener needs it.
+    from kraftwire.transport.kerberos import Acceptors, default_realm
+
+    try:
+        names = LocalNames(properties.listed(_LOCAL_NAMES), default_realm)
+    except UsageError as error:
+        raise properties.error(_LOCAL_NAMES, str(error)) from None
+    try:
+        acceptors = Acceptors(KerberosAccount.of(entry, is_server=True))
+    except UsageError as error:
+        raise properties.error(_JAAS, str(error), GSSAPI) from None
+    return lambda: KerberosServer(acceptors.next(), names.name)
+
+
+def _validator(entry: JaasEntry, tokens: SignedTokens | None) -> Callable[[str], BearerToken]:
+    """Return what decides about tokens. Raises: UsageError if there are no keys."""
+    if tokens is None:
+        unsecured = UnsecuredValidator.of(entry.options)
+        return lambda token: unsecured.validate(token, time.time_ns() // 1_000_000)
+    file, checks = KeySetFile(tokens.path), tokens.checks
+    return lambda token: file.current().validate(token, checks, time.time_ns() // 1_000_000)
+
+
+class _UsersOfLog:
+    """The users and tokens of SCRAM: the committed ones, once it is known what is committed.
+
+    Order: `before` counts until then, and never again.
+    """
+
+    def __init__(self, context: Context, before: ScramUsers) -> None:
+        settings = context.config.security.tokens
+        self._context = context
+        self._before = before
+        self._is_known = False
+        self._credential: Callable[[str, str], ScramCredential] | None = None
+        if settings is not None:
+            self._credential = _token_credentials(Tokens(settings))
+
+    def find(self, mechanism: str, name: str, is_token: bool) -> ScramUser | None:
+        """Return a user by name, or the owner of a token by its id.
+
+        Raises: NotKnownYet for one who may be among the committed users (SEC-S35).
+        """
+        # Later records are a matter of moments, and unknown users must look like known ones.
+        self._is_known = self._is_known or has_caught_up(self._context)
+        if self._is_known:
+            self._before = {}
+        user = self._token(mechanism, name) if is_token else self._user(mechanism, name)
+        if user is None and not self._is_known:
+            raise NotKnownYet("this node has not read the users of the log yet")
+        return user
+
+    def _user(self, mechanism: str, name: str) -> ScramUser | None:
+        key = (name, mechanism_number(mechanism))
+        image = self._context.image
+        record = self._before.get(key) if self._before else image.scram_credential(*key)
+        if record is None:
+            return None
+        credential = ScramCredential(
+            record.salt, record.stored_key, record.server_key, record.iterations
+        )
+        return ScramUser(name, credential)
+
+    def _token(self, mechanism: str, token_id: str) -> ScramUser | None:
+        token = self._context.image.tokens.get(token_id)
+        now_ms = time.time_ns() // 1_000_000
+        if self._credential is None or token is None or has_expired(token, now_ms):
+            return None
+        owner = token.owner.partition(":")[2]
+        credential = self._credential(mechanism, token_id)
+        return ScramUser(owner, credential, token.expiration_timestamp)
+
+
+def _token_credentials(tokens: Tokens) -> Callable[[str, str], ScramCredential]:
+    """Return what makes credentials of tokens, each of which costs milliseconds once."""
+
+    @lru_cache(_CREDENTIALS_MAX)
+    def credential(mechanism: str, token_id: str) -> ScramCredential:
+        return tokens.credential(mechanism, token_id, secrets.token_bytes(_SALT_BYTES))
+
+    return credential

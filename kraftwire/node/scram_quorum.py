@@ -1,0 +1,91 @@
+"""Whether controllers that log in at each other by SCRAM can ever elect a leader.
+
+The credentials are in the log, and nobody can read a log that has no leader: in a new quorum each
+controller refuses all others, for ever, and nothing says so (SEC-S37). Such a node does not start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kraftwire.errors import WireError
+from kraftwire.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
+from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
+from kraftwire.node.config import NodeConfig
+from kraftwire.node.logs import log
+from kraftwire.records.batch import RecordBatch
+from kraftwire.records.metadata import decode_metadata
+from kraftwire.records.reader import read_batches
+from kraftwire.replica.storage import Storage
+
+_READ_BYTES = 1024 * 1024
+
+ScramUsers = Mapping[tuple[str, int], UserScramCredentialRecord]
+"""Users by name and number of the mechanism."""
+
+
+def users_before_leader(config: NodeConfig, storage: Storage, voter_count: int) -> ScramUsers:
+    """Return the users by which controllers log in until it is known what is committed.
+
+    There are none unless this controller uses SCRAM among others. A voter that lost its disk is no
+    voter of its own log: it starts, and is told what it cannot do. Raises: UsageError for a voter
+    whose log has no users.
+    """
+    client = config.security.client
+    mechanism = "" if client is None else client.mechanism or ""
+    if not mechanism.startswith("SCRAM-") or not config.is_controller or voter_count == 1:
+        return {}
+    assert client is not None
+    users = _users(storage)
+    if users:
+        return users
+    why = f"the credentials for {mechanism} are in the log, and this log has none"
+    if voter_count:
+        raise client.properties.error(
+            client.mechanism_key,
+            f"{why}: no controller could log in at another, and there would never be a leader; "
+            "use PLAIN, OAUTHBEARER or mutual TLS between controllers",
+        )
+    log("warning", "no-users", problem=f"{why}: no peer can log in here before it has caught up")
+    return {}
+
+
+def _users(storage: Storage) -> ScramUsers:
+    """Return the users that snapshot and log leave."""
+    found: dict[tuple[str, int], UserScramCredentialRecord] = {}
+    for batch in _batches(storage):
+        try:
+            records = [] if batch.is_control else batch.records()
+        except WireError:
+            continue
+        for record in records:
+            _note(found, record.value)
+    return found
+
+
+def _note(
+    found: dict[tuple[str, int], UserScramCredentialRecord], value: bytes | None
+) -> None:
+    try:
+        message = decode_metadata(value).message
+    except WireError:
+        return
+    if isinstance(message, UserScramCredentialRecord):
+        found[message.name, message.mechanism] = message
+    elif isinstance(message, RemoveUserScramCredentialRecord):
+        found.pop((message.name, message.mechanism), None)
+
+
+def _batches(storage: Storage) -> Iterable[RecordBatch]:
+    newest = storage.snapshots.newest
+    if newest is not None:
+        with storage.snapshots.reader(newest) as reader:
+            yield from reader
+    offset, end = storage.log.start_offset, storage.log.end_offset
+    while offset < end:
+        for batch in read_batches(storage.log.read(offset, _READ_BYTES, end)):
+            assert isinstance(batch, RecordBatch)
+            yield batch
+            offset = batch.last_offset + 1
+
+

@@ -1,0 +1,163 @@
+"""Nodes of a quorum in a thread of this process, with a clock that can be moved."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+import trio
+
+from kraftwire.errors import ApiError, KraftwireError
+from kraftwire.node.app import Node, first_error
+from kraftwire.node.config import NodeConfig
+from kraftwire.node.interference import Interference
+from kraftwire.protocol.error_codes import ErrorCode
+
+__all__ = ["ThreadedNodes"]
+
+_Result = TypeVar("_Result")
+
+
+class _MovedClock(trio.abc.Clock):
+    """The system's clock, ahead by as much as it was moved. Units: seconds."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def start_clock(self) -> None:
+        """Do nothing: the system's clock runs."""
+
+    def current_time(self) -> float:
+        return time.perf_counter() + self.ahead
+
+    def deadline_to_sleep_time(self, deadline: float) -> float:
+        return deadline - self.current_time()
+
+
+class ThreadedNodes:
+    """Runs nodes, each of which can be ended and started again.
+
+    Order: `start`, then everything else, `close` at the end; all of them in one other thread.
+    """
+
+    def __init__(self, configs: Mapping[int, NodeConfig], interference: Interference) -> None:
+        self.nodes: dict[int, Node] = {}
+        self._configs = dict(configs)
+        self._interference = interference
+        self._clock = _MovedClock()
+        self._scopes: dict[int, trio.CancelScope] = {}
+        self._ended: dict[int, threading.Event] = {}
+        self._is_up = threading.Event()
+        self._over: trio.Event | None = None
+        self._nursery: trio.Nursery | None = None
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="kraftwire-nodes", daemon=True)
+
+    def start(self) -> None:
+        """Start all nodes, and return once they accept connections.
+
+        Raises: KraftwireError, the one that ended a node.
+        """
+        self._thread.start()
+        self._is_up.wait()
+        for id in self._configs:
+            self.start_node(id)
+
+    def close(self) -> None:
+        """End all nodes at once."""
+        if self._over is not None and self._token is not None and self._thread.is_alive():
+            self._token.run_sync_soon(self._over.set)
+        self._thread.join()
+
+    def start_node(self, id: int) -> None:
+        """Start a node on its files, and return once it accepts connections. Raises: as `start`."""
+        node = Node(self._configs[id], interpose=self._interference.answer)
+        self._failure = None
+        ended = self._ended[id] = threading.Event()
+        ready = threading.Event()
+        self.nodes[id] = node
+        self.call(lambda: self._spawn(id, node, ready, ended))
+        ready.wait()
+        if ended.is_set():
+            raise self._failure or KraftwireError(f"node {id} has ended")
+
+    def _spawn(
+        self, id: int, node: Node, ready: threading.Event, ended: threading.Event
+    ) -> None:
+        scope = self._scopes[id] = trio.CancelScope()
+
+        async def run() -> None:
+            try:
+                with scope:
+                    async with trio.open_nursery() as nursery:
+                        nursery.start_soon(_tell, node.ready, ready)
+                        await node.run(trio.Event())
+            except BaseExceptionGroup as group:
+                self._failure = first_error(group)
+            finally:
+                ended.set()
+                ready.set()
+
+        assert self._nursery is not None
+        self._nursery.start_soon(run)
+
+    def end_node(self, id: int) -> None:
+        """End a node at once, as if its process was killed, and wait for that."""
+        self.call(self._scopes[id].cancel)
+        self._ended[id].wait()
+        self.nodes.pop(id, None)
+
+    def move_clock(self, seconds: float) -> None:
+        """Move the clock of all timers of all nodes forward."""
+
+        def move() -> None:
+            self._clock.ahead += seconds
+
+        self.call(move)
+
+    def leader(self) -> tuple[int, int]:
+        """Return id and epoch of the leader that is the active controller.
+
+        Raises: ApiError NOT_CONTROLLER if there is none; the error that has ended a node by itself.
+        """
+
+        def look() -> tuple[int, int]:
+            if self._failure is not None:
+                raise self._failure
+            for id, node in self.nodes.items():
+                if node.ready.is_set() and node.context.controller.is_active:
+                    return id, node.context.raft.epoch
+            raise ApiError(ErrorCode.NOT_CONTROLLER, "no node is the active controller")
+
+        return self.call(look)
+
+    def call(self, function: Callable[[], _Result]) -> _Result:
+        """Call a function in the nodes' thread, and return its result."""
+        assert self._token is not None
+        return trio.from_thread.run_sync(function, trio_token=self._token)
+
+    def _run(self) -> None:
+        trio.run(self._main, clock=self._clock)
+
+    async def _main(self) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        self._interference.run_soon = self._run_soon
+        self._over = trio.Event()
+        async with trio.open_nursery() as self._nursery:
+            self._is_up.set()
+            await self._over.wait()
+            self._nursery.cancel_scope.cancel()
+
+    def _run_soon(self, function: Callable[[], None]) -> None:
+        assert self._token is not None
+        if self._thread.is_alive():
+            self._token.run_sync_soon(function)
+
+
+async def _tell(event: trio.Event, other: threading.Event) -> None:
+    await event.wait()
+    other.set()
+

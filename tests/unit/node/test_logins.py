@@ -1,0 +1,129 @@
+"""Where the logins of a node's listeners get their users from."""
+
+from __future__ import annotations
+
+import base64
+from copy import copy
+from pathlib import Path
+
+from kraftwire.messages.delegation_token_record import DelegationTokenRecord
+from kraftwire.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
+from kraftwire.messages.request_header import RequestHeader
+from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kraftwire.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from kraftwire.messages.sasl_handshake_request import SaslHandshakeRequest
+from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
+from kraftwire.node.config import load
+from kraftwire.node.logins import guards_of
+from kraftwire.protocol.envelope import decode_response, encode_request
+from kraftwire.security.credentials import SCRAM_SHA_256, PasswordCredentials
+from kraftwire.security.principal import Principal
+from kraftwire.security.sasl_server import End, SaslServer, Step
+from kraftwire.security.scram import ScramClient
+from kraftwire.security.tokens import Tokens
+from kraftwire.wire.message import Message
+from tests.support.node_stub import StubNode
+
+PROPERTIES = """process.roles=controller
+node.id=1
+listeners=CONTROLLER://127.0.0.1:9093
+controller.listener.names=CONTROLLER
+controller.quorum.voters=1@127.0.0.1:9093
+log.dirs=data
+listener.security.protocol.map=CONTROLLER:SASL_PLAINTEXT
+sasl.mechanism.controller.protocol=PLAIN
+sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256
+listener.name.controller.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.\\
+PlainLoginModule required username="c" password="x" user_c="x";
+listener.name.controller.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.\\
+ScramLoginModule required;
+"""
+TOKEN = DelegationTokenRecord(
+    owner="User:alice",
+    requester="User:bob",
+    issue_timestamp=0,
+    max_timestamp=2**62,
+    expiration_timestamp=2**62,
+    token_id="an-id",
+)
+USER = UserScramCredentialRecord(
+    name="alice", mechanism=1, salt=b"salt", stored_key=b"s", server_key=b"k", iterations=4096
+)
+
+
+def test_nobody_is_refused_before_the_users_are_known(tmp_path: Path) -> None:
+    """SEC-S35: a node that has just started may lack the user; a refusal would be final."""
+    path = tmp_path / "node.properties"
+    path.write_text(PROPERTIES)
+    config, node = load(str(path)), StubNode()
+    guard = guards_of(config, node, {}, {})["CONTROLLER"]
+
+    def answer(user: str) -> Step:
+        login = guard.login()
+        assert login is not None
+        for message, version in (
+            (SaslHandshakeRequest(mechanism=SCRAM_SHA_256), 1),
+            (SaslAuthenticateRequest(auth_bytes=f"n,,n={user},r=client".encode()), 2),
+        ):
+            header = RequestHeader(request_api_key=message.API_KEY, request_api_version=version)
+            step = login.receive(encode_request(header, message), now_ms=0, epoch_ms=0)
+        return step
+
+    assert "has not read the users" in answer("alice").problem
+    assert (answer("alice").reply, answer("alice").end) == (None, End.DELAYED)
+    node.commit_records((USER, 0))
+    assert b"s=c2FsdA==" in (answer("alice").reply or b"")
+    # From now on unknown users look like known ones, also while a record is on its way.
+    node.raft.high_watermark += 1
+    assert b",i=4096" in (answer("nobody").reply or b"")
+
+
+def test_a_token_logs_its_owner_in(tmp_path: Path) -> None:
+    """SEC-S38: by SCRAM, with its HMAC as the password, until its life is over."""
+    path = tmp_path / "node.properties"
+    path.write_text(PROPERTIES + "delegation.token.secret.key=secret\n")
+    config = load(str(path))
+    node = StubNode(security=config.security)
+    guard = guards_of(config, node, {}, {})["CONTROLLER"]
+    assert config.security.tokens is not None
+    assert "secret'" not in repr(config)
+    hmac = Tokens(config.security.tokens).hmac("an-id")
+
+    def login(password: bytes = hmac) -> SaslServer:
+        server = guard.login()
+        assert server is not None
+        secret = base64.b64encode(password).decode()
+        client = ScramClient(SCRAM_SHA_256, PasswordCredentials("an-id", secret, True), "c")
+        _ask(server, SaslHandshakeRequest(mechanism=SCRAM_SHA_256), 1)
+        first = _ask(server, SaslAuthenticateRequest(auth_bytes=client.first()), 2)
+        proof = client.answer(_auth_bytes(first)) or b""
+        step = _ask(server, SaslAuthenticateRequest(auth_bytes=proof), 2)
+        if step.has_logged_in:
+            client.answer(_auth_bytes(step))
+            assert client.is_complete
+        return server
+
+    node.commit_records((TOKEN, 0))
+    principal = login().principal
+    assert principal == Principal("User", "alice")
+    assert principal.is_token
+    assert login().is_expired(2**62)
+    assert login(b"another").principal is None
+    over = copy(TOKEN)
+    over.expiration_timestamp = 1
+    node.commit_records((over, 0))
+    assert login().principal is None
+    node.commit_records((RemoveDelegationTokenRecord(token_id="an-id"), 0))
+    assert login().principal is None
+
+
+def _ask(server: SaslServer, message: Message, version: int) -> Step:
+    header = RequestHeader(request_api_key=message.API_KEY, request_api_version=version)
+    return server.receive(encode_request(header, message), now_ms=0, epoch_ms=0)
+
+
+def _auth_bytes(step: Step) -> bytes:
+    assert step.reply is not None
+    _, answer, _ = decode_response(step.reply, SaslAuthenticateRequest.API_KEY, 2)
+    assert isinstance(answer, SaslAuthenticateResponse)
+    return answer.auth_bytes

@@ -1,0 +1,120 @@
+"""Controllers that log in at each other by SCRAM: without users there is no leader (SEC-S37)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kraftwire.cli import main as cli
+from kraftwire.errors import UsageError
+from kraftwire.log.files import LocalFiles
+from kraftwire.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
+from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
+from kraftwire.node.config import NodeConfig, load
+from kraftwire.node.directories import directories_of
+from kraftwire.node.scram_quorum import users_before_leader
+from kraftwire.replica.storage import Storage
+from kraftwire.wire.message import Message
+from tests.support.mixed_quorum import OURS, Member, MixedQuorum, wait_until
+from tests.support.node_stub import batch_of
+
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+USER = UserScramCredentialRecord(name="node", mechanism=1)
+
+
+def config(folder: Path) -> NodeConfig:
+    """A formatted controller of a quorum of three."""
+    path = folder / "node.properties"
+    path.write_text(
+        "process.roles=controller\nnode.id=1\nlisteners=CONTROLLER://127.0.0.1:9093\n"
+        "controller.listener.names=CONTROLLER\n"
+        "controller.quorum.voters=1@127.0.0.1:9093,2@127.0.0.1:9094,3@127.0.0.1:9095\n"
+        "listener.security.protocol.map=CONTROLLER:SASL_PLAINTEXT\n"
+        "sasl.mechanism.controller.protocol=SCRAM-SHA-256\n"
+        "sasl.enabled.mechanisms=SCRAM-SHA-256\n"
+        f"log.dirs={folder / 'data'}\nlistener.name.controller.scram-sha-256.sasl.jaas.config="
+        f'{SCRAM} username="node" password="hunter2";\n'
+    )
+    assert cli.main(["storage", "format", "-t", "9CIbsF9FQuGtwD837BRpPA", "-c", str(path)]) == 0
+    return load(str(path))
+
+
+@contextmanager
+def storage(node: NodeConfig, *records: Message) -> Iterator[Storage]:
+    """Its directory, with a log of these records."""
+    opened = Storage.open(directories_of(node), LocalFiles())
+    try:
+        for offset, record in enumerate(records):
+            data = bytes(batch_of([(record, 0)], offset).raw)
+            opened.log.append(data, offset, offset + 1)
+        yield opened
+    finally:
+        opened.close()
+
+
+def test_a_quorum_without_users(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It says why, where Kafka tries for ever; a single voter has nobody to log in at it."""
+    node = config(tmp_path)
+    with storage(node) as found:
+        assert users_before_leader(node, found, 1) == {}
+        assert users_before_leader(node, found, 0) == {}
+        with pytest.raises(UsageError, match=r":7: .*there would never be a leader") as caught:
+            users_before_leader(node, found, 3)
+        assert "hunter2" not in str(caught.value) + capsys.readouterr().out
+
+
+def test_a_quorum_with_users(tmp_path: Path) -> None:
+    """Those that the log leaves."""
+    node = config(tmp_path)
+    gone = RemoveUserScramCredentialRecord(name="node", mechanism=1)
+    with storage(node, USER) as found:
+        assert users_before_leader(node, found, 3) == {("node", 1): USER}
+        found.log.append(bytes(batch_of([(gone, 0)], 1).raw), 1, 2)
+        with pytest.raises(UsageError):
+            users_before_leader(node, found, 3)
+
+
+def _has_user(member: Member) -> bool:
+    return member.image().scram_credential("node", 1) is not None
+
+
+@pytest.mark.slow
+def test_a_quorum_that_lost_power(tmp_path: Path) -> None:
+    """Nobody knows what is committed then: the users of each log are those of the first logins."""
+    who = 'username="node" password="node-secret"'
+    plain = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    listener = "listener.name.controller"
+    properties = {
+        "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        f"{listener}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+        f"{listener}.plain.sasl.jaas.config": f'{plain} {who} user_node="node-secret";',
+        f"{listener}.scram-sha-256.sasl.jaas.config": f"{SCRAM} {who};",
+    }
+    client = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f"{plain} {who};",
+    }
+    users = ("--add-scram", "SCRAM-SHA-256=[name=node,password=node-secret]")
+    kinds = dict.fromkeys((1, 2, 3), OURS)
+    options = {"format_options": users, "client": client}
+    with MixedQuorum(tmp_path, kinds, properties, **options) as quorum:
+        quorum.start()
+        wait_until(lambda: all(map(_has_user, quorum.members.values())), "users in all logs")
+        mark = quorum.wait_commit(0)
+        for member in quorum.members.values():
+            member.kill()
+        overrides = ("sasl.mechanism.controller.protocol=SCRAM-SHA-256",)
+        for member in quorum.members.values():
+            member.start(None, *overrides)
+        quorum.wait_commit(mark)
+        # A voter that has not followed yet still has what was not committed before.
+        wait_until(
+            lambda: all(one.log_end_offset >= mark for one in quorum.status().current_voters),
+            "voters that have followed",
+        )
+        assert quorum.check_logs_agree() > 0
