@@ -5,7 +5,7 @@ from __future__ import annotations
 from kraftwire.errors import ApiError
 from kraftwire.protocol.error_codes import ErrorCode, error_name
 
-# Error code and words of its text, ours or Kafka's -> advice.
+# Error code and words of its text, ours or Kafka's -> advice. The first that applies counts.
 _HINTS = (
     (ErrorCode.UNSUPPORTED_VERSION, "does not support METADATA", "try --bootstrap-controller"),
     (ErrorCode.MISMATCHED_ENDPOINT_TYPE, "not controllers", "try --bootstrap-server"),
@@ -19,8 +19,13 @@ _HINTS = (
     (ErrorCode.REQUEST_TIMED_OUT, "Connection refused", "does a node listen at this address?"),
     (
         ErrorCode.REQUEST_TIMED_OUT,
+        "instead of answering SaslAuthenticate",
+        "a node knows the users of SCRAM once there is a leader; look at its log",
+    ),
+    (
+        ErrorCode.REQUEST_TIMED_OUT,
         "the node closed the connection",
-        "is it a listener for TLS or SASL? kraftwire speaks PLAINTEXT only",
+        "is it a listener for TLS or SASL? then --command-config needs security.protocol",
     ),
 )
 
@@ -37,4 +42,4 @@ def api_error_text(error: ApiError) -> str:
         for code, words, hint in _HINTS
         if code == error.code and words in detail.partition(_ANSWERS)[0]
     ]
-    return "; ".join([f"error {error.code}: {text}", *hints])
+    return "; ".join([f"error {error.code}: {text}", *hints[:1]])

@@ -17,6 +17,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "kraftwire.cli.story:story",
         "Tell what happened: raft, groups, transactions or topics.",
     ),
+    "metadata": (
+        "kraftwire.cli.metadata:metadata",
+        "Show the state of a cluster from its metadata log, now or then.",
+    ),
     "records": (
         "kraftwire.cli.records:records",
         "Show keys, values and headers of records as text.",
@@ -32,6 +36,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "schema": (
         "kraftwire.cli.schema.command:schema",
         "Show messages, their layout, and what changed between versions.",
+    ),
+    "cluster": (
+        "kraftwire.cli.cluster:cluster",
+        "Run brokers of Kafka on kraftwire controllers, on this machine.",
     ),
     "node": (
         "kraftwire.cli.node:node",

@@ -19,7 +19,7 @@ from typing import IO, Any, NoReturn, TypeVar
 import click
 
 from kraftwire.capture.tls import KeyLog, ensure_ciphers
-from kraftwire.cli.background import Shown
+from kraftwire.cli.background import StatusLine
 from kraftwire.cli.output import say
 from kraftwire.collector import collect_rarely
 from kraftwire.decode.body.context import Memory
@@ -42,8 +42,6 @@ _KINDS = {
     _UNREADABLE: "inputs that cannot be read",
 }
 
-_QUIET_S = 1.0
-_INTERVAL_S = 0.2
 
 # The smallest size of captures that is worth more than one process, and the most processes that
 # help: one of them has to cut all packets into frames.
@@ -113,29 +111,15 @@ class Problems:
             say(f"kraftwire: {text}")
 
 
-class Progress(Shown):
+class Progress(StatusLine):
     """A context that shows a run's counts as they grow."""
 
     def __init__(self, totals: Totals, *, is_wanted: bool) -> None:
         self._totals = totals
-        is_seen = sys.stderr.isatty() and not sys.stdout.isatty()
-        super().__init__(is_wanted=is_wanted and is_seen)
+        super().__init__(is_wanted=is_wanted and not sys.stdout.isatty())
 
-    def show(self) -> None:
-        """Show the counts on standard error until the run is over."""
-        if self.is_over.wait(_QUIET_S):
-            return
-        from rich.console import Console
-        from rich.progress import Progress as Bars
-        from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-        with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-            task = bars.add_task("")
-            while not self.is_over.wait(_INTERVAL_S):
-                bars.update(task, description=self._text())
-
-    def _text(self) -> str:
+    def text(self) -> str:
+        """Return the counts."""
         totals = self._totals
         parts = []
         if totals.frames:
@@ -236,7 +220,12 @@ class Reading:
     def read(self, run: Run) -> None:
         """Read the inputs, and report what is wrong with them."""
         problems = Problems()
-        run.totals.files.on_finding = problems.finding
+
+        def note(finding: FileFinding) -> None:
+            problems.finding(finding)
+            run.file_finding(finding)
+
+        run.totals.files.on_finding = note
         try:
             inputs = Inputs(run, problems.unreadable, self.kind, self.raw_api, self.is_merging)
             if self.is_following:

@@ -13,7 +13,7 @@ from kraftwire import __version__
 from kraftwire.cli.commands import COMMANDS, load
 from kraftwire.cli.output import put, say
 from kraftwire.cli.streams import drop_output, is_output_stuck, replace_closed
-from kraftwire.errors import ApiError, KraftwireError, UsageError
+from kraftwire.errors import ApiError, KraftwireError, SecurityError, UsageError
 
 _EXIT_FAILED = 1
 _EXIT_USAGE = 2
@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _EXIT_FAILED
     except KraftwireError as error:
         _say(str(error))
-        return _EXIT_USAGE if isinstance(error, UsageError) else _EXIT_FAILED
+        return _EXIT_USAGE if _is_usage(error) else _EXIT_FAILED
     except OSError as error:
         text = _os_text(error)
         drop_output()
@@ -101,6 +101,13 @@ def _run(arguments: list[str]) -> int:
     if callable(command) and not hasattr(command, "make_context"):
         return int(command(rest))
     return _run_click(command, f"kraftwire {first}", rest)
+
+
+def _is_usage(error: KraftwireError) -> bool:
+    """Return whether another command, or another file for it, cures an error."""
+    if isinstance(error, SecurityError):
+        return error.is_usage
+    return isinstance(error, UsageError)
 
 
 def _unknown(name: str) -> str:

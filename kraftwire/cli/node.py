@@ -31,6 +31,10 @@ def start(path: str, overrides: tuple[str, ...]) -> int:
     A line on standard error for each listener tells that it accepts connections; the node's log
     follows there. With process.roles in the file the log directory has to be formatted first, with
     kraftwire storage format; without it the node formats the directory itself.
+    SIGUSR1 makes a leader hand over, and go on as a follower.
+
+    Who may connect and do what is set by Kafka's own properties: listener.security.protocol.map,
+    ssl., sasl., authorizer.class.name. What a node cannot do of these ends the start.
     """
     from kraftwire.node.config import load
 

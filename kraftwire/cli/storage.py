@@ -5,13 +5,16 @@ Owns the arguments, which are kafka-storage's; the work is done in `kraftwire.lo
 
 from __future__ import annotations
 
+import secrets
 import time
-from typing import TypedDict, Unpack
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
 from kraftwire.cli.output import put, say
 from kraftwire.cli.recover import recover
+from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.errors import UsageError
 from kraftwire.log.files import LocalFiles
 from kraftwire.log.format import FormatNode, FormatRequest, Quorum, format_directories
@@ -19,6 +22,12 @@ from kraftwire.log.info import storage_info
 from kraftwire.log.uuids import random_uuid
 from kraftwire.node.config import NodeConfig, load
 from kraftwire.wire.json_form import uuid_to_text
+
+if TYPE_CHECKING:
+    from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
+
+# Records that contradict others, each on a line.
+_CONTRADICTIONS_MAX = 10
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 _CONFIG = click.option(
@@ -67,19 +76,28 @@ storage.add_command(recover)
 @click.option("--ignore-formatted", "-g", is_flag=True, help="Skip formatted directories.")
 @click.option("--release-version", "-r", metavar="V", help="Features of this release of Kafka.")
 @click.option("--feature", "-f", multiple=True, metavar="NAME=LEVEL", help="Set a feature.")
-@click.option("--add-scram", "-S", multiple=True, hidden=True)
+@click.option(
+    "--add-scram",
+    "-S",
+    multiple=True,
+    metavar="USER",
+    help="A user who can log in by SCRAM; repeatable.",
+)
 def format(**options: Unpack[_Options]) -> None:
     """Format the log directories of a node.
 
     With controller.quorum.voters no further option is needed. Without it, a controller needs one
     of -s, -I, -N.
+
+    Users for SCRAM are the same on every node; the first leader writes them into the log. A shell
+    remembers passwords, but saltedpassword and salt, both in base64, can stand for one:
+
+    \b
+      --add-scram 'SCRAM-SHA-512=[name=alice,password=alice-secret]'
+      --add-scram 'SCRAM-SHA-512=[name=bob,saltedpassword=...,salt=...]'
     """
-    if options["add_scram"]:
-        raise click.UsageError(
-            "--add-scram: credentials are for SASL listeners, which kraftwire does not have."
-        )
-    request = _request(options)
     try:
+        request = _request(options)
         node = _node(load(options["config"]))
         for line in format_directories(LocalFiles(), node, request, _warn):
             put(line)
@@ -98,34 +116,63 @@ def _warn(problem: str) -> None:
 def info(context: click.Context, config: str) -> None:
     """Show what the log directories of a node hold; exit code 1 if something is wrong.
 
-    A controller's log is opened as `kraftwire node start` does, without a change on disk.
+    A controller's log is opened as `kraftwire node start` does, without a change on disk, and its
+    records are checked against those before them.
     """
     try:
         properties = load(config)
         node = _node(properties)
     except UsageError as error:
         raise click.ClickException(str(error)) from error
-    lines, is_fine = storage_info(LocalFiles(), node, lambda: _start_refusal(properties))
+    lines, is_fine = storage_info(LocalFiles(), node, lambda: _log_problems(properties))
     put(*lines)
     if not is_fine:
         context.exit(1)
 
 
-def _start_refusal(config: NodeConfig) -> str | None:
-    """Return why a controller would not start; tell what it would repair."""
+def _log_problems(config: NodeConfig) -> list[str]:
+    """Return why a controller would not start, or not lead; tell what it would repair."""
     from kraftwire.node.directories import directories_of
     from kraftwire.replica.start_check import check_start, is_in_use
 
     if not config.is_controller:
-        return None
+        return []
     directories, files = directories_of(config), LocalFiles()
     if is_in_use(directories, files):
         _warn("a process uses the directories, so the log is not checked")
-        return None
+        return []
     check = check_start(directories, files)
     for repair in check.repairs:
         _warn(f"at a start: {repair}")
-    return check.refusal
+    if check.refusal is not None:
+        return [check.refusal]
+    return _contradictions(Path(directories.metadata, f"{METADATA_TOPIC}-0"))
+
+
+def _contradictions(folder: Path) -> list[str]:
+    """Return the records of a metadata log that contradict those before them, as decode does."""
+    from kraftwire.decode.files import FileFinding, FileOptions, FileReport, decode_file, walk
+
+    found: list[str] = []
+    count = 0
+
+    def note(finding: FileFinding) -> None:
+        nonlocal count
+        if finding.id != "contradiction":
+            return
+        count += 1
+        if count <= _CONTRADICTIONS_MAX:
+            found.append(f"{finding.file}: {finding.detail}")
+
+    report = FileReport(note)
+    for path in walk([folder], lambda _: None):
+        for _ in decode_file(path, FileOptions(), report):
+            pass
+    if count > len(found):
+        found.append(f"and {count - len(found):,} more records that contradict those before them")
+    if found:
+        found.append("no controller leads with this metadata log, and Kafka's does not start on it")
+    return found
 
 
 @storage.command("random-uuid", context_settings=_HELP)
@@ -147,6 +194,14 @@ def _node(config: NodeConfig) -> FormatNode:
     )
 
 
+def _users(arguments: tuple[str, ...]) -> tuple[UserScramCredentialRecord, ...]:
+    if not arguments:
+        return ()
+    from kraftwire.security.scram_argument import parse_scram_argument
+
+    return tuple(parse_scram_argument(text, secrets.token_bytes(20)) for text in arguments)
+
+
 def _request(options: _Options) -> FormatRequest:
     flags = {
         Quorum.STANDALONE: options["standalone"],
@@ -166,6 +221,7 @@ def _request(options: _Options) -> FormatRequest:
         ignore_formatted=options["ignore_formatted"],
         release=options["release_version"],
         features=options["feature"],
+        users=_users(options["add_scram"]),
         now_ms=int(time.time() * 1000),
         # As Java prints a date.
         date=time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime()),

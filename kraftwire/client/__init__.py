@@ -18,7 +18,7 @@ from kraftwire.client.results import (
     VersionRange,
 )
 from kraftwire.client.sync import Admin
-from kraftwire.raft.voters import Endpoint
+from kraftwire.protocol.endpoint import Endpoint
 
 __all__ = [
     "Admin",

@@ -29,6 +29,7 @@ from kraftwire.client.requests import (
     update_request,
 )
 from kraftwire.client.results import ClusterInfo, FeatureInfo, LogInfo, QuorumInfo, TopicInfo
+from kraftwire.client.security import Given, client_security
 from kraftwire.errors import ApiError, UsageError
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
@@ -36,9 +37,9 @@ from kraftwire.messages.describe_cluster_request import DescribeClusterRequest
 from kraftwire.messages.describe_cluster_response import DescribeClusterResponse
 from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftwire.messages.metadata_response import MetadataResponse
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.session import SOFTWARE_NAME
-from kraftwire.raft.voters import Endpoint
 from kraftwire.wire.message import Message
 
 # A node that is up answers the first request in milliseconds; one that is paused never does, and
@@ -56,9 +57,11 @@ class AsyncAdmin:
     texts. `on_retry` is called with the error before each retry. Units: seconds; `timeout_s` is for
     a whole call with all its attempts, `connect_timeout_s` for connecting and negotiating with one
     node, and `request_timeout_s` for one answer; a voter change is waited for as long as the call
-    may take. Order: ``async with``, or `aclose` at the end. Raises: UsageError for invalid
-    addresses. All calls raise ApiError, with REQUEST_TIMED_OUT if time runs out, and WireError if a
-    node does not speak Kafka's protocol.
+    may take. `security` has Kafka's client properties, as a mapping or as the path of a file;
+    without it connections are in clear. Order: ``async with``, or `aclose` at the end. Raises:
+    UsageError for invalid addresses or properties. All calls raise ApiError, with
+    REQUEST_TIMED_OUT if time runs out, SecurityError if a port, a certificate or a login does not
+    pass, and WireError if a node does not speak Kafka's protocol.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class AsyncAdmin:
         retry_backoff_s: float = 0.1,
         retry_backoff_max_s: float = 1.0,
         on_retry: Callable[[str], None] | None = None,
+        security: Given = None,
     ) -> None:
         if (bootstrap_servers is None) == (bootstrap_controllers is None):
             raise UsageError("expected one of bootstrap_servers and bootstrap_controllers")
@@ -87,6 +91,7 @@ class AsyncAdmin:
                 client_id=client_id,
                 connect_timeout_s=min(connect_timeout_s, timeout_s / len(bootstrap)),
                 request_timeout_s=request_timeout_s,
+                security=client_security(security, to_controllers=bootstrap_servers is None),
             ),
             RetrySettings(
                 timeout_s=timeout_s,

@@ -22,7 +22,7 @@ from kraftwire.client.cluster import (
 from kraftwire.client.requests import NotLeaderError, describe_request
 from kraftwire.client.results import ClusterInfo, NodeInfo
 from kraftwire.client.survey import survey, survey_text
-from kraftwire.errors import ApiError, UsageError, WireError
+from kraftwire.errors import ApiError, SecurityError, UsageError, WireError
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
 
@@ -128,13 +128,18 @@ class Attempts:
     ) -> _Result:
         """Send a request to the nodes in turn until one responds. Raises: _RetryError."""
         failure: ApiError | None = None
+        refused: SecurityError | None = None
         for node in (await self.discovered()).nodes:
             try:
                 return read(await self._cluster.request(node, message))
+            except SecurityError as error:
+                refused = refused or error
             except ApiError as error:
                 if not is_temporary(error):
                     raise
                 failure = error
+        if refused is not None:
+            raise refused
         assert failure is not None
         raise _RetryError(failure)
 
@@ -153,15 +158,23 @@ class Attempts:
         info = await self.discovered()
         node = self._first_choice(info)
         tried: set[int] = set()
+        refused: SecurityError | None = None
         while True:
             tried.add(node.id)
             try:
                 return await self._attempt(node, message, read, is_repeatable)
+            except SecurityError as error:
+                # Any broker passes the request on; of the controllers only the leader serves it.
+                refused = refused or error
+                others = [other for other in info.nodes if other.id not in tried]
+                if self.is_controllers or not others:
+                    raise refused from None
+                node = others[0]
             except NotLeaderError as error:
                 hint = None if error.leader_id is None else info.node(error.leader_id)
                 if hint is None or hint.id in tried:
                     if not self.is_controllers:
-                        await self._remind(node)
+                        await self._refresh_controller(node)
                     raise _RetryError(error) from None
                 node = hint
 
@@ -202,7 +215,7 @@ class Attempts:
         self._suspect_id = None
         return answer
 
-    async def _remind(self, broker: NodeInfo) -> None:
+    async def _refresh_controller(self, broker: NodeInfo) -> None:
         """Make a broker find the active controller again.
 
         A broker keeps forwarding voter changes to the controller that led when it last checked.

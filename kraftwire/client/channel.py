@@ -1,22 +1,27 @@
-"""One TCP connection to one node: version negotiation, then one request after the other.
+"""One connection to one node: security, version negotiation, then one request after the other.
 
-Every problem of the connection is an ApiError NETWORK_EXCEPTION or REQUEST_TIMED_OUT whose text
-names the address; the connection is closed by then.
+Every problem of the connection is an ApiError NETWORK_EXCEPTION or REQUEST_TIMED_OUT, or a
+SecurityError where trying again is of no use; its text names the address. The connection is closed
+by then. What secures it is imported for connections that want it, and to explain failures.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import trio
 
 from kraftwire.client.addresses import Address, address_text
-from kraftwire.errors import ApiError, WireError
+from kraftwire.errors import ApiError, SecurityError, WireError
 from kraftwire.limits import FRAME_SIZE_MAX
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.session import ClientSession
 from kraftwire.wire.message import Message
+
+if TYPE_CHECKING:
+    from kraftwire.transport.client_security import ClientSecurity
+    from kraftwire.transport.secured_stream import SecuredStream
 
 _READ_BYTES = 64 * 1024
 # How other kinds of server answer a request that they cannot read.
@@ -26,7 +31,7 @@ _OTHERS = (
     (b"<html", "an HTTP server"),
     (b"SSH-", "an SSH server"),
 )
-# A TLS listener answers plaintext with an alert: its first bytes, read as a frame length.
+# A TLS listener answers plaintext with an alert, whose first bytes these are.
 _TLS_ALERT = b"\x15\x03"
 
 
@@ -37,12 +42,19 @@ class Channel:
     they are served one at a time.
     """
 
-    def __init__(self, address: Address, stream: trio.SocketStream, session: ClientSession) -> None:
+    def __init__(
+        self,
+        address: Address,
+        stream: trio.SocketStream | SecuredStream,
+        session: ClientSession,
+    ) -> None:
         self.address = address
         self.session = session
         self._stream = stream
         self._turn = trio.Lock()
         self._is_closed = False
+        # Whether a request has been answered: a listener with a login never does, without one.
+        self._is_served = False
 
     @classmethod
     async def connect(
@@ -52,28 +64,36 @@ class Channel:
         client_id: str,
         timeout_s: float,
         frame_size_max: int = FRAME_SIZE_MAX,
+        security: ClientSecurity | None = None,
     ) -> Self:
-        """Connect and negotiate.
+        """Connect, verify and log in with `security`, and negotiate.
 
         Raises: ApiError NETWORK_EXCEPTION if the node cannot be reached or closes the connection,
-        REQUEST_TIMED_OUT if it does not answer in time, another code if it refuses; WireError if it
-        does not speak Kafka's protocol.
+        REQUEST_TIMED_OUT if it does not answer in time, another code if it refuses; SecurityError
+        if its port speaks another protocol, or certificates or the login are refused; WireError if
+        it does not speak Kafka's protocol.
         """
         session = ClientSession(client_id, frame_size_max=frame_size_max)
-        stream: trio.SocketStream | None = None
+        what = "connection"
         with trio.move_on_after(timeout_s):
-            stream = await _open_stream(address)
+            plain = await _open_stream(address)
+            stream: trio.SocketStream | SecuredStream = plain
+            if security is not None:
+                what = f"end of the {security.settings.protocol} handshake"
+                from kraftwire.transport.secured_stream import secure
+
+                stream = await secure(security, plain, *address, client_id=client_id)
+            what = "answer to ApiVersions"
             channel = cls(address, stream, session)
             try:
                 await channel._negotiate()
             except WireError as error:
-                await trio.aclose_forcefully(stream)
+                await channel.aclose()
                 raise _with_address(error, address) from None
             except BaseException:
-                await trio.aclose_forcefully(stream)
+                await channel.aclose()
                 raise
             return channel
-        what = "answer to ApiVersions" if stream else "connection"
         problem = f"{address_text(address)}: no {what} in {timeout_s:.3g} s"
         raise ApiError(ErrorCode.REQUEST_TIMED_OUT, problem)
 
@@ -97,8 +117,12 @@ class Channel:
             correlation_id, data = self.session.request(message, version=version)
             try:
                 with trio.move_on_after(timeout_s):
+                    if not isinstance(self._stream, trio.SocketStream):
+                        await self._stream.renew()
                     await self._send(data)
-                    return await self._answer_to(correlation_id)
+                    answer = await self._answer_to(correlation_id)
+                    self._is_served = True
+                    return answer
             except BaseException:
                 # Cancelled or failed halfway: the position in the stream is unknown.
                 await self.aclose()
@@ -110,7 +134,10 @@ class Channel:
     async def aclose(self) -> None:
         """Close the connection at once; requests in flight are lost."""
         self._is_closed = True
-        await trio.aclose_forcefully(self._stream)
+        if isinstance(self._stream, trio.SocketStream):
+            await trio.aclose_forcefully(self._stream)
+        else:
+            await self._stream.aclose()
 
     async def _negotiate(self) -> None:
         output = self.session.open()
@@ -133,18 +160,21 @@ class Channel:
         try:
             if data:
                 await self._stream.send_all(data)
-        except trio.BrokenResourceError as error:
-            raise self._lost("the node closed the connection") from error
+        except trio.BrokenResourceError:
+            raise await self._ended("the node closed the connection") from None
 
     async def _read(self) -> bytes:
         try:
             data = bytes(await self._stream.receive_some(_READ_BYTES))
-        except trio.BrokenResourceError as error:
-            raise self._lost("the node reset the connection") from error
+        except trio.BrokenResourceError:
+            raise await self._ended("the node reset the connection") from None
         if not data:
-            raise self._lost("the node closed the connection")
-        if not self.session.is_ready and data.startswith(_TLS_ALERT):
-            raise self._lost("the node speaks TLS here, but this client does not")
+            raise await self._ended("the node closed the connection")
+        is_plain = isinstance(self._stream, trio.SocketStream)
+        if is_plain and not self.session.is_ready and data.startswith(_TLS_ALERT):
+            from kraftwire.transport.explain import not_plaintext
+
+            raise await not_plaintext(address_text(self.address), *self.address, "PLAINTEXT")
         if not self.session.is_ready:
             self._ensure_kafka(data)
         return data
@@ -157,6 +187,17 @@ class Channel:
                 size = int.from_bytes(data[:4], "big")
                 text = f"this is {name}, not Kafka (its answer, read as a frame length, is {size})"
                 raise WireError(f"{address_text(self.address)}: {text}")
+
+    async def _ended(self, problem: str) -> ApiError | SecurityError:
+        """Explain the end of the connection: without any answer, the protocol may be wrong."""
+        if self._is_served:
+            return self._lost(problem)
+        if not isinstance(self._stream, trio.SocketStream):
+            return await self._stream.closed_early(problem)
+        from kraftwire.transport.explain import closed_early
+
+        where = address_text(self.address)
+        return await closed_early(where, *self.address, "PLAINTEXT", problem=problem)
 
     def _lost(self, problem: str) -> ApiError:
         return ApiError(ErrorCode.NETWORK_EXCEPTION, f"{address_text(self.address)}: {problem}")

@@ -7,17 +7,26 @@ endpoint type 2 through controllers, then connections to the advertised addresse
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import trio
 
 from kraftwire.client.addresses import Address, address_text
 from kraftwire.client.channel import Channel
 from kraftwire.client.results import ClusterInfo, NodeInfo
-from kraftwire.errors import ApiError, WireError
+from kraftwire.errors import ApiError, SecurityError, WireError
 from kraftwire.messages.describe_cluster_request import DescribeClusterRequest
 from kraftwire.messages.describe_cluster_response import DescribeClusterResponse
 from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.metadata_response import MetadataResponse
 from kraftwire.protocol.error_codes import ErrorCode, error_name
 from kraftwire.wire.message import Message
+
+if TYPE_CHECKING:
+    from kraftwire.transport.client_security import ClientSecurity
+
+# Once one address has shown that the settings are wrong, how long the others are tried.
+_OTHERS_S = 1.5
 
 ENDPOINT_BROKER, ENDPOINT_CONTROLLER = 1, 2
 
@@ -31,6 +40,7 @@ class ClusterSettings:
     client_id: str
     connect_timeout_s: float
     request_timeout_s: float
+    security: ClientSecurity | None = None
 
 
 class Cluster:
@@ -60,23 +70,32 @@ class Cluster:
         """Discover the nodes from the first address that answers; the next call starts with
         another.
 
-        Raises: if no address answers, the error of one of them, preferably a temporary one;
-        ApiError at once if a node is of the wrong kind, broker or controller.
+        Raises: if no address answers, the error of one of them: preferably a SecurityError, as
+        trying again does not help against it, else a temporary one; ApiError at once if a node is
+        of the wrong kind, broker or controller.
         """
         seeds = self._seeds()
         errors: list[ApiError | WireError] = []
-        for step in range(len(seeds)):
-            seed = seeds[(self._next_seed + step) % len(seeds)]
-            try:
-                self._info = await self._discover(seed)
-            except (ApiError, WireError) as error:
-                if _is_wrong_kind(error):
-                    raise
-                errors.append(error)
-                continue
-            self._next_seed += step + 1
-            self._is_outdated = False
-            return self._info
+        refused: SecurityError | None = None
+        with trio.CancelScope() as others:
+            for step in range(len(seeds)):
+                seed = seeds[(self._next_seed + step) % len(seeds)]
+                try:
+                    self._info = await self._discover(seed)
+                except SecurityError as error:
+                    refused = refused or error
+                    others.deadline = min(others.deadline, trio.current_time() + _OTHERS_S)
+                    continue
+                except (ApiError, WireError) as error:
+                    if _is_wrong_kind(error):
+                        raise
+                    errors.append(error)
+                    continue
+                self._next_seed += step + 1
+                self._is_outdated = False
+                return self._info
+        if refused is not None:
+            raise refused
         raise next((error for error in errors if is_temporary(error)), errors[0])
 
     async def request(
@@ -98,6 +117,7 @@ class Cluster:
                 address,
                 client_id=self.settings.client_id,
                 timeout_s=self.settings.connect_timeout_s,
+                security=self.settings.security,
             )
             self._channels[address] = channel
         return channel

@@ -46,9 +46,9 @@ from kraftwire.messages.update_features_request import FeatureUpdateKey, UpdateF
 from kraftwire.messages.update_features_response import UpdateFeaturesResponse
 from kraftwire.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kraftwire.messages.update_raft_voter_response import UpdateRaftVoterResponse
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
-from kraftwire.raft.voters import Endpoint
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.json_form import uuid_from_text, uuid_to_text
 from kraftwire.wire.message import Message
@@ -116,7 +116,8 @@ def update_request(
 ) -> UpdateRaftVoterRequest:
     """Build the request to update a voter's endpoints and range of kraft.version.
 
-    Raises: WireError for an invalid directory id. """
+    Raises: WireError for an invalid directory id.
+    """
     listeners = [
         update_raft_voter_request.Listener(name=each.listener, host=each.host, port=each.port)
         for each in endpoints
@@ -276,9 +277,6 @@ def log_request(leader_epoch: int) -> FetchRequest:
 
 def log_info(response: Message) -> LogInfo:
     """Read the answer. Raises: ApiError if it is an error, or about another topic."""
-    assert isinstance(response, FetchResponse)
-    if response.error_code != ErrorCode.NONE:
-        raise refusal(response.error_code, None)
     partition = _fetched_partition(response)
     if partition.error_code != ErrorCode.NONE:
         raise refusal(partition.error_code, None)
@@ -294,9 +292,6 @@ def known_leader(response: Message) -> tuple[int, int | None]:
 
     The leader is None if it knows none. Raises: ApiError if the answer names no epoch.
     """
-    assert isinstance(response, FetchResponse)
-    if response.error_code != ErrorCode.NONE:
-        raise refusal(response.error_code, None)
     partition = _fetched_partition(response)
     leader = partition.current_leader
     if leader is None or leader.leader_epoch < 0:
@@ -304,7 +299,10 @@ def known_leader(response: Message) -> tuple[int, int | None]:
     return leader.leader_epoch, leader.leader_id if leader.leader_id >= 0 else None
 
 
-def _fetched_partition(response: FetchResponse) -> PartitionData:
+def _fetched_partition(response: Message) -> PartitionData:
+    assert isinstance(response, FetchResponse)
+    if response.error_code != ErrorCode.NONE:
+        raise refusal(response.error_code, None)
     for topic in response.responses:
         if topic.topic_id == METADATA_TOPIC_ID or topic.topic == METADATA_TOPIC:
             for partition in topic.partitions:

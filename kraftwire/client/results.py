@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kraftwire.raft.voters import Endpoint
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.records.offsets import OffsetAndEpoch
 
 # The zero uuid stands for an unknown directory.

@@ -15,7 +15,7 @@ from kraftwire.client.addresses import Address, address_text
 from kraftwire.client.cluster import Cluster, error_detail
 from kraftwire.client.requests import known_leader, log_request
 from kraftwire.client.results import NodeInfo
-from kraftwire.errors import ApiError, WireError
+from kraftwire.errors import ApiError, SecurityError, WireError
 
 __all__ = ["NodeState", "survey", "survey_text"]
 
@@ -55,7 +55,7 @@ async def survey(cluster: Cluster) -> list[NodeState]:
                 response = await cluster.request(node, log_request(_NO_EPOCH), _SECONDS)
                 epoch, leader_id = known_leader(response)
                 found[address] = NodeState(address, node_id, epoch, leader_id)
-            except (ApiError, WireError) as error:
+            except (ApiError, SecurityError, WireError) as error:
                 text = error_detail(error) if isinstance(error, ApiError) else str(error)
                 text = text.removeprefix(f"{address_text(address)}: ")
                 found[address] = NodeState(address, node_id, problem=text)

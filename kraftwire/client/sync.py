@@ -7,13 +7,16 @@ idle hour between two calls does no harm.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import trio
 
+from kraftwire.client.addresses import Address
 from kraftwire.client.admin import CONNECT_TIMEOUT_S, REQUEST_TIMEOUT_S, AsyncAdmin
+from kraftwire.client.channel import Channel
 from kraftwire.client.results import ClusterInfo, FeatureInfo, LogInfo, QuorumInfo, TopicInfo
-from kraftwire.raft.voters import Endpoint
+from kraftwire.client.security import Given, client_security
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.wire.message import Message
 
 _Result = TypeVar("_Result")
@@ -37,7 +40,10 @@ class Admin:
         retry_backoff_s: float = 0.1,
         retry_backoff_max_s: float = 1.0,
         on_retry: Callable[[str], None] | None = None,
+        security: Given = None,
     ) -> None:
+        # Read once: each call makes a client of its own.
+        secured = client_security(security, to_controllers=bootstrap_servers is None)
         servers = _listed(bootstrap_servers)
         controllers = _listed(bootstrap_controllers)
 
@@ -52,6 +58,7 @@ class Admin:
                 retry_backoff_s=retry_backoff_s,
                 retry_backoff_max_s=retry_backoff_max_s,
                 on_retry=on_retry,
+                security=secured,
             )
 
         connect()  # report invalid addresses here, not at the first call
@@ -140,13 +147,51 @@ class Admin:
             async with self._connect() as admin:
                 return await call(admin)
 
-        try:
-            return trio.run(run)
-        except BaseExceptionGroup as group:
-            # trio wraps Ctrl-C during a connection attempt in an exception group.
-            if group.subgroup(KeyboardInterrupt):
-                raise KeyboardInterrupt from None
-            raise
+        return _finish(run)
+
+
+class Connection:
+    """A connection to one node for programs without an event loop.
+
+    Each call runs an event loop of its own; the socket stays open between them. Parameters, order
+    and errors are those of `Channel`.
+    """
+
+    def __init__(
+        self, address: Address, *, client_id: str, timeout_s: float, security: Given = None
+    ) -> None:
+        secured = client_security(security)
+        self._timeout_s = timeout_s
+        self._channel = _finish(
+            lambda: Channel.connect(
+                address, client_id=client_id, timeout_s=timeout_s, security=secured
+            )
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def request(self, message: Message) -> Message:
+        """Send a request and wait for its answer; error codes in it are left to the caller."""
+        return _finish(lambda: self._channel.request(message, timeout_s=self._timeout_s))
+
+    def close(self) -> None:
+        """Close the connection."""
+        _finish(self._channel.aclose)
+
+
+def _finish(call: Callable[[], Awaitable[_Result]]) -> _Result:
+    """Run a call to its end in an event loop of its own."""
+    try:
+        return trio.run(call)
+    except BaseExceptionGroup as group:
+        # trio wraps Ctrl-C during a connection attempt in an exception group.
+        if group.subgroup(KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        raise
 
 
 def _listed(texts: str | Iterable[str] | None) -> str | list[str] | None:

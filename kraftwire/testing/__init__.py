@@ -7,16 +7,26 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from kraftwire.testing.cluster.controlled import Cluster, kafka_cluster
+    from kraftwire.testing.cluster.nodes import ClusterError
     from kraftwire.testing.nodes import Quorum, quorum
     from kraftwire.testing.process import QuorumError
 
-__all__ = ["Quorum", "QuorumError", "quorum"]
+_PLACES = {
+    "Cluster": "cluster.controlled",
+    "ClusterError": "cluster.nodes",
+    "Quorum": "nodes",
+    "QuorumError": "process",
+    "kafka_cluster": "cluster.controlled",
+    "quorum": "nodes",
+}
+
+__all__ = ["Cluster", "ClusterError", "Quorum", "QuorumError", "kafka_cluster", "quorum"]
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
+    if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module = "process" if name == "QuorumError" else "nodes"
-    return getattr(import_module(f"{__name__}.{module}"), name)
+    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)

@@ -7,11 +7,16 @@ with Kafka's tools from then on (kraft.version 1).
 
 from __future__ import annotations
 
+import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kraftwire.testing.ports import free_ports
+
+if TYPE_CHECKING:
+    from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 
 HOST = "127.0.0.1"
 
@@ -26,6 +31,7 @@ class NodeFiles:
         *,
         is_dynamic: bool,
         is_captured: bool,
+        users: Sequence[str] = (),
     ) -> None:
         self.folder = folder
         self.cluster_id = ""
@@ -33,6 +39,7 @@ class NodeFiles:
         self._properties = dict(properties)
         self._is_dynamic = is_dynamic
         self._is_captured = is_captured
+        self._users = tuple(users)
 
     def prepare(self, count: int) -> None:
         """Choose new ports and a new cluster id, and format the directories of the first nodes."""
@@ -83,8 +90,17 @@ class NodeFiles:
             has_static_voters=not self._is_dynamic,
             endpoint=(HOST, self.ports[number][1]),
         )
-        request = FormatRequest(cluster_id=self.cluster_id, quorum=kind, voters=voters)
+        request = FormatRequest(
+            cluster_id=self.cluster_id, quorum=kind, voters=voters, users=self._scram_users()
+        )
         list(format_directories(LocalFiles(), node, request))
+
+    def _scram_users(self) -> tuple[UserScramCredentialRecord, ...]:
+        if not self._users:
+            return ()
+        from kraftwire.security.scram_argument import parse_scram_argument
+
+        return tuple(parse_scram_argument(text, secrets.token_bytes(20)) for text in self._users)
 
     def config(self, number: int) -> Path:
         """Return a node's properties file."""
@@ -103,7 +119,7 @@ class NodeFiles:
         return self.folder / f"node-{number}.pcapng"
 
     def _write_config(self, number: int) -> None:
-        from kraftwire.log.properties import escape_property
+        from kraftwire.properties import escape_property
 
         lines = (
             f"{escape_property(key, is_key=True)}={escape_property(text)}\n"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +21,7 @@ from kraftwire.testing.process import NodeProcess, QuorumError
 
 if TYPE_CHECKING:
     from kraftwire.client import Admin
+    from kraftwire.client.security import Given
 
 
 _POLL_S = 0.02
@@ -48,6 +49,8 @@ class Quorum:
         *,
         is_captured: bool,
         is_dynamic: bool,
+        security: Given = None,
+        users: Sequence[str] = (),
     ) -> None:
         if count < 1:
             raise UsageError(f"expected 1 or more nodes, found {count}")
@@ -57,6 +60,8 @@ class Quorum:
         self._timeout_s = timeout_s
         self._is_captured = is_captured
         self._is_dynamic = is_dynamic
+        self._security = security
+        self._users = users
         self._nodes: dict[int, NodeProcess] = {}
         self._files = self._new_files(Path())
         self.folder = Path()
@@ -131,6 +136,7 @@ class Quorum:
             # The others name a paused leader until they elect another one.
             connect_timeout_s=1.0,
             retry_backoff_max_s=0.2,
+            security=self._security,
         )
 
     def add_node(self) -> int:
@@ -245,6 +251,7 @@ class Quorum:
             self._properties,
             is_dynamic=self._is_dynamic,
             is_captured=self._is_captured,
+            users=self._users,
         )
 
     def _make_process(self, number: int) -> None:
@@ -258,7 +265,9 @@ class Quorum:
         from kraftwire.client import Admin
 
         deadline = time.monotonic() + self._timeout_s
-        through_brokers = Admin(bootstrap_servers=self.bootstrap_servers, timeout_s=_LOOK_S)
+        through_brokers = Admin(
+            bootstrap_servers=self.bootstrap_servers, timeout_s=_LOOK_S, security=self._security
+        )
         checks: list[Callable[[], bool]] = [
             lambda: self.admin(timeout_s=_LOOK_S).describe_quorum().leader_id > 0,
             lambda: self._is_complete(self.admin(timeout_s=_LOOK_S)),
@@ -302,17 +311,28 @@ def quorum(
     capture: bool = False,
     dynamic: bool = False,
     timeout_s: float = 30.0,
+    security: Given = None,
+    users: Sequence[str] = (),
 ) -> Quorum:
     """Return a quorum of kraftwire nodes, for use as a context manager.
 
     `folder` gets properties files, logs and data; a temporary one is removed at the end unless the
     block fails. `properties` go into every node's properties file, with its id in place of
-    `{node}`. With `dynamic` the voters are in the log (kraft.version 1) and can change.
+    `{node}`. With `dynamic` the voters are in the log (kraft.version 1) and can change. `security`
+    has Kafka's client properties for the quorum's own clients, if `properties` secure the listeners
+    PLAINTEXT and CONTROLLER. `users` are for SCRAM, as `storage format --add-scram` takes them.
     Units: `timeout_s` bounds each start and each wait for a leader.
     """
     given = Path(folder).absolute() if folder is not None else None
     return Quorum(
-        nodes, given, properties or {}, timeout_s, is_captured=capture, is_dynamic=dynamic
+        nodes,
+        given,
+        properties or {},
+        timeout_s,
+        is_captured=capture,
+        is_dynamic=dynamic,
+        security=security,
+        users=users,
     )
 
 

@@ -22,6 +22,7 @@ from kraftwire.cli.pipeline.installed import check_installed
 from kraftwire.cli.pipeline.report import interval, report
 from kraftwire.cli.pipeline.signals import Ending
 from kraftwire.cli.pipeline.tables import tables
+from kraftwire.cli.security import client_security
 from kraftwire.cli.tables import heading, show, table
 from kraftwire.errors import UsageError
 from kraftwire.printable import printable
@@ -119,7 +120,7 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
         Progress(chosen.folder, is_wanted=not options["quiet"]) as progress,
     ):
         outcome = run_pipeline(
-            inputs, chosen, runner, resume=options["resume"], tell=_say, begin=progress.begin
+            inputs, chosen, runner, resume=options["resume"], warn=_say, begin=progress.begin
         )
     _export(chosen.folder, options)
     if not options["quiet"]:
@@ -135,6 +136,10 @@ def run(inputs: tuple[str, ...], **options: Any) -> int:
 @click.option(
     "--bootstrap-controller", "quorums", multiple=True, metavar="HOST:PORT",
     help="A live quorum's metadata log too; repeatable, one for each quorum.",
+)
+@click.option(
+    "--command-config", metavar="FILE",
+    help="Kafka's client properties for these quorums, such as security.protocol.",
 )
 @click.option(
     "--interval", default=30.0, show_default=True, metavar="SECONDS",
@@ -160,11 +165,13 @@ def tail(inputs: tuple[str, ...], **options: Any) -> int:
     """  # fmt: skip
     if not inputs and not options["quorums"]:
         raise UsageError("nothing to follow: name inputs or --bootstrap-controller")
+    path = options["command_config"]
+    security = client_security(path, "pipeline") if path else None
     check_installed()
     from kraftwire.cli.pipeline.progress import Progress
     from kraftwire.cli.pipeline.signals import Stop
     from kraftwire.spark.captures.selection import Selection
-    from kraftwire.spark.run import LateSpark, Rhythm, RunOptions
+    from kraftwire.spark.run import DeferredSpark, Rhythm, RunOptions
     from kraftwire.spark.run import tail as tail_pipeline
     from kraftwire.spark.session import local_session
 
@@ -174,14 +181,14 @@ def tail(inputs: tuple[str, ...], **options: Any) -> int:
     properties = {"spark.ui.showConsoleProgress": "false"} | dict(map(_property, options["conf"]))
     start = partial(local_session, _master(options["master"]), properties)
     with (
-        LateSpark(start) as runner,
+        DeferredSpark(start) as runner,
         Progress(chosen.folder, is_wanted=not options["quiet"]) as progress,
         Stop(_say) as stop,
     ):
         rhythm = Rhythm(options["interval"], stop.wait, options["once"])
         outcome = tail_pipeline(
             inputs, chosen, runner, rhythm,
-            quorums=options["quorums"], tell=_say, begin=progress.begin,
+            quorums=options["quorums"], security=security, warn=_say, begin=progress.begin,
         )  # fmt: skip
     if not options["quiet"]:
         show(_summary(chosen.folder, outcome))
@@ -250,7 +257,7 @@ def _export(folder: Path, options: dict[str, Any]) -> None:
 
 def _summary(folder: Path, outcome: Outcome) -> list[str]:
     """Print what was read, the number of rows, and what to look at first."""
-    from kraftwire.spark.run.derive import attention
+    from kraftwire.spark.run.derive import highlights
 
     read = f"{_files(outcome.files)}, {outcome.size / 1e6:,.1f} MB in {outcome.seconds:,.1f} s"
     rate = outcome.size / 1e6 / max(outcome.seconds, 0.001)
@@ -263,7 +270,7 @@ def _summary(folder: Path, outcome: Outcome) -> list[str]:
     rows = [(name, f"{count:,}", "") for name, count in outcome.rows.items()]
     lines = [read, ""]
     lines += table(("TABLE", "ROWS", ""), rows, right=[1])
-    first = [printable(line) for line in attention(folder)]
+    first = [printable(line) for line in highlights(folder)]
     lines += ["", heading("Look at first"), *(first or ["nothing stands out"])]
     return lines
 

@@ -10,14 +10,18 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from kraftwire.cli.output import say
+from kraftwire.cli.security import client_security
 from kraftwire.client import Admin
 from kraftwire.errors import UsageError
-from kraftwire.log.properties import read_properties
+from kraftwire.properties import read_properties
+
+if TYPE_CHECKING:
+    from kraftwire.transport.client_security import ClientSecurity
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -48,6 +52,7 @@ class Connection:
     config: dict[str, str] = field(default_factory=dict)
     config_path: str | None = None
     timeout_s: float = TIMEOUT_S
+    security: ClientSecurity | None = None
     _started: float = field(default_factory=time.monotonic)
 
     def admin(self, *, timeout_s: float | None = None) -> Admin:
@@ -70,6 +75,7 @@ class Connection:
             bootstrap_controllers=self.bootstrap_controller,
             timeout_s=timeout_s,
             on_retry=self._say_retry(),
+            security=self.security,
             **options,
         )
 
@@ -102,7 +108,8 @@ _OPTIONS = (
     click.option(
         "--command-config",
         metavar="FILE",
-        help="Properties file of the client; for add-controller, of the controller.",
+        help="Kafka's properties of the client, such as security.protocol; for add-controller, of "
+        "the controller.",
     ),
     click.option(
         "--timeout",
@@ -139,12 +146,12 @@ def join_options(before: dict[str, Any], after: dict[str, Any]) -> Connection:
         raise TerseError(
             "one of the arguments --bootstrap-server --bootstrap-controller is required."
         )
-    _check_protocol(config)
+    security = client_security(path, "quorum", to_controllers=not server) if path else None
     timeout_s = chosen["timeout"]
     if timeout_s is None:
         has_key = _TIMEOUT_KEY in config
         timeout_s = _milliseconds(config, _TIMEOUT_KEY) / 1000 if has_key else TIMEOUT_S
-    return Connection(server, controller, config, path, timeout_s)
+    return Connection(server, controller, config, path, timeout_s, security)
 
 
 def read_config(path: str) -> dict[str, str]:
@@ -157,13 +164,6 @@ def read_config(path: str) -> dict[str, str]:
     except FileNotFoundError as error:
         raise TerseError(f"Properties file {path} does not exist.") from error
     return {entry.key: entry.value.strip() for entry in entries}
-
-
-def _check_protocol(config: dict[str, str]) -> None:
-    protocol = config.get("security.protocol", "PLAINTEXT")
-    if protocol.upper() != "PLAINTEXT":
-        text = f"security.protocol={protocol}: this client supports PLAINTEXT only"
-        raise UsageError(text)
 
 
 def _milliseconds(config: dict[str, str], key: str) -> int:

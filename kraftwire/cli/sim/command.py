@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from kraftwire.cli.output import put, say
+from kraftwire.cli.sim.controller import controller
 from kraftwire.cli.sim.exhaust import exhaust
 from kraftwire.cli.sim.explore import explore
 from kraftwire.cli.sim.report import CONTEXT, SEED_MAX, SeedRun, seed_range_options, table
@@ -37,6 +38,7 @@ def sim() -> None:
       kraftwire sim replay plan.json         run a plan that shrink has written
       kraftwire sim explore --seeds 0-999    no time: anything may happen next
       kraftwire sim exhaust                  all that can happen to three voters
+      kraftwire sim controller --seeds 0-99  brokers under the active controller
     """
     # Recovery logs a warning for every torn log it cuts, and the simulator tears thousands.
     logging.getLogger("kraftwire").setLevel(logging.ERROR)
@@ -44,6 +46,7 @@ def sim() -> None:
 
 sim.add_command(explore)
 sim.add_command(exhaust)
+sim.add_command(controller)
 
 
 @sim.command(context_settings=CONTEXT)
@@ -95,7 +98,7 @@ def shrink(seed: int, tries: int, out: Path | None) -> int:
     plan = draw(seed)
     if not run_plan(plan).invariant:
         raise UsageError(f"seed {seed} violates nothing")
-    best = shrunk(plan, tries, _tell)
+    best = shrunk(plan, tries, _print_plan)
     for line in describe_failure(best):
         put(line)
     text = json.dumps(best.to_json())
@@ -152,6 +155,6 @@ def _summary(totals: Totals, seconds: float) -> list[str]:
     return table(rows)
 
 
-def _tell(plan: Plan) -> None:
+def _print_plan(plan: Plan) -> None:
     size = f"{plan.nodes} nodes, {plan.length_ms / _MS_PER_S:g} s, {len(plan.faults)} faults"
     say(f"still fails: {size}")

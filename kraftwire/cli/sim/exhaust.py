@@ -72,7 +72,7 @@ def exhaust(
     """
     bounds = Bounds(**limits)
     if path is not None:
-        return _tell(bounds, path)
+        return _print_failure(bounds, path)
     shown = progress(states, "states")
     found = search(
         bounds, states, within, shown=lambda one: shown(one.states, f"{one.depth} steps deep")
@@ -87,7 +87,7 @@ def exhaust(
     return _FAILED if violation is not None else 0
 
 
-def _tell(bounds: Bounds, path: tuple[int, ...]) -> int:
+def _print_failure(bounds: Bounds, path: tuple[int, ...]) -> int:
     try:
         is_violated = replay(bounds, path) is not None
     except IndexError as error:

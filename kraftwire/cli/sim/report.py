@@ -9,13 +9,14 @@ import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import click
 
 from kraftwire.cli.output import put, say, say_over
 from kraftwire.sim.failure_summary import summary_lines
 from kraftwire.sim.invariants import meaning
+from kraftwire.sim.seeds import Outcome, StepTotals, Totals
 
 SEED_MAX = 2**63 - 1
 CONTEXT = {"help_option_names": ["-h", "--help"]}
@@ -28,6 +29,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON l
 within_option = click.option(
     "--within", type=click.FloatRange(0), help="Stop after this many seconds."
 )
+_FAILED = 1
 _REPORTS_MAX = 3
 _QUIET_S = 1.0
 _INTERVAL_S = 0.5
@@ -56,24 +58,7 @@ def seed_range_options(command: _Command) -> _Command:
     return command
 
 
-class _Outcome(Protocol):
-    """The result of the cluster of a seed. `invariant` is empty if nothing was violated."""
-
-    seed: int
-    invariant: str
-    detail: str
-    evidence: tuple[str, ...]
-
-
-_O = TypeVar("_O", bound=_Outcome)
-_O_contra = TypeVar("_O_contra", bound=_Outcome, contravariant=True)
-
-
-class _Totals(Protocol[_O_contra]):
-    clusters: int
-    violations: int
-
-    def add(self, outcome: _O_contra, /) -> None: ...
+_O = TypeVar("_O", bound=Outcome)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +74,7 @@ class SeedRun(Generic[_O]):
     def add_up(
         self,
         outcomes: Generator[_O, None, None],
-        totals: _Totals[_O],
+        totals: Totals,
         progress_text: Callable[[], str],
     ) -> float:
         """Add up the outcomes and report each violation. Returns the seconds that it took."""
@@ -117,6 +102,28 @@ class SeedRun(Generic[_O]):
         lines = self.report(outcome) if in_full else [f"seed {seed}", *summary_lines(*violation)]
         say(*lines)
         say(f"{self.command} --seeds {seed}-{seed}")
+
+
+def run_by_steps(
+    run: SeedRun[_O], outcomes: Generator[_O, None, None], totals: StepTotals, *, coverage: bool
+) -> int:
+    """Run clusters whose length is a number of steps, and print their totals.
+
+    Returns the exit code.
+    """
+    seconds = run.add_up(outcomes, totals, lambda: f"{totals.steps:,} steps")
+    if coverage:
+        for name, count in sorted(totals.coverage.items()):
+            put(json.dumps({name: count}) if run.as_json else f"{count:12,}  {name}")
+    found = totals.to_json()
+    if run.as_json:
+        put(json.dumps({**found, "seconds": round(seconds, 3)}))
+    else:
+        rate = f" ({totals.steps / max(seconds, 1e-9):,.0f} per second)"
+        rows = [(name, f"{number:,}{rate if name == 'steps' else ''}") for name, number in
+                found.items()]
+        put(*table(rows))
+    return _FAILED if totals.violations else 0
 
 
 def violation_json(invariant: str, detail: str, evidence: tuple[str, ...]) -> dict[str, Any]:

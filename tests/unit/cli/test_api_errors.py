@@ -41,6 +41,13 @@ from kraftwire.protocol.error_codes import ErrorCode
             "error 114: MISMATCHED_ENDPOINT_TYPE: The request was sent to an endpoint of type "
             "CONTROLLER, but we wanted an endpoint of type BROKER; try --bootstrap-controller",
         ),
+        (
+            ErrorCode.REQUEST_TIMED_OUT,
+            "h:1: the node closed the connection instead of answering SaslAuthenticate",
+            "error 7: REQUEST_TIMED_OUT: h:1: the node closed the connection instead of answering "
+            "SaslAuthenticate; a node knows the users of SCRAM once there is a leader; look at "
+            "its log",
+        ),
         (ErrorCode.DUPLICATE_VOTER, "DUPLICATE_VOTER: x", "error 126: DUPLICATE_VOTER: x"),
         (12345, "strange", "error 12345: UNKNOWN(12345): strange"),
     ],

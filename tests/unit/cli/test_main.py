@@ -260,7 +260,7 @@ def complete(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     ("line", "words"),
     [
         ("kraftwire ", list(COMMANDS)),
-        ("kraftwire m", ["message"]),
+        ("kraftwire m", ["metadata", "message"]),
         ("kraftwire message ", ["decode", "encode"]),
         ("kraftwire schema --k", ["--kind"]),
         ("kraftwire schema voters", ["VotersRecord"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from kraftwire.log.files import LocalFiles
 from kraftwire.log.meta_properties import read_meta_properties
 from kraftwire.records.reader import read_batches
 from kraftwire.wire.json_form import uuid_to_text
+from tests.support.metadata_files import SOUND, WRONG, write_segment
 
 _CLUSTER = "9CIbsF9FQuGtwD837BRpPA"
 _IDS = ("hwDlIK5BSPidpHwFaUr4mA", "VcMx9jjsQtyN74NNAUrvig")
@@ -226,11 +228,17 @@ def test_flags_that_exclude_each_other_are_refused_in_kafka_storages_words(
     assert words in err
 
 
-def test_credentials_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is not supported is reported, not ignored."""
-    config = _config(tmp_path, _DYNAMIC)
-    code, _, err = _format(capsys, config, "-s", "-S", "SCRAM-SHA-256=[name=a,password=b]")
-    assert (code, "SASL" in err) == (2, True)
+def test_users_for_scram(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are named, their keys and passwords are not shown; an old cluster has no place for
+    them."""
+    user = "SCRAM-SHA-256=[name=alice,password=hunter2]"
+    code, _, err = _format(capsys, _config(tmp_path, _STATIC), "-S", user, "-r", "3.4-IV0")
+    assert (code, "SCRAM is only supported in" in err) == (1, True)
+    code, _, err = _format(capsys, _config(tmp_path, _STATIC), "-S", user.replace("name", "x"))
+    assert (code, "hunter2" in err) == (1, False)
+    code, out, _ = _format(capsys, _config(tmp_path, _STATIC), "-S", user)
+    assert code == 0
+    assert "UserScramCredentialRecord(name='alice', mechanism=1, [hidden], iterations=4096)" in out
 
 
 def test_a_directory_that_cannot_be_read_is_left_alone_and_reported(
@@ -373,3 +381,23 @@ def test_info_says_why_a_node_would_not_start(
     assert "Found problem:" in out
     assert "belongs to topic id AAAAAAAAAAAAAAAAAAAAAg" in out
     assert _tree(tmp_path) == before
+
+
+def test_info_names_records_that_contradict_the_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A node would start on such a log, and refuse to lead; Kafka's would not even start."""
+    config = _config(tmp_path, _STATIC)
+    assert _run(capsys, "format", "-t", _CLUSTER, "-c", config)[0] == 0
+    partition = tmp_path / "data" / "__cluster_metadata-0"
+    write_segment(partition, [*SOUND, *WRONG])
+    election = {"leaderId": -1, "leaderEpoch": 1, "votedId": -1, "currentVoters": []}
+    election |= {"clusterId": "", "appliedOffset": 0, "data_version": 0}
+    (partition / "quorum-state").write_text(json.dumps(election))
+    code, out, _ = _run(capsys, "info", "-c", config)
+    assert code == 1
+    assert "offset 4: BrokerRegistrationChangeRecord is of broker 3 with broker epoch 99" in out
+    assert out.count("but ") == 3
+    assert "no controller leads with this metadata log" in out
+    write_segment(partition, SOUND)
+    assert _run(capsys, "info", "-c", config)[0] == 0

@@ -12,6 +12,8 @@ from examples.log_to_pandas import table
 from examples.votes import votes
 from examples.watch_quorum import leaders
 from kraftwire.testing import quorum
+from tests.support.class_archive import archive_options
+from tests.support.maven import KAFKA, directory_of, kafka_classpath
 from tests.tidy.sources import ROOT
 
 _GOLDEN = ROOT / "tests" / "golden"
@@ -76,6 +78,27 @@ def test_the_test_with_a_quorum_passes() -> None:
 
 
 @pytest.mark.slow
+def test_the_test_with_brokers_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On real brokers, whose control plane obeys it."""
+    pytest.importorskip("confluent_kafka")
+    kafka_classpath()
+    monkeypatch.setenv("KRAFTWIRE_KAFKA", str(directory_of(KAFKA)))
+    monkeypatch.setenv("KAFKA_OPTS", " ".join(archive_options()))
+    options = ["--noconftest", "--override-ini=addopts=", "-p", "no:cacheprovider"]
+    assert "1 passed" in _run("-m", "pytest", *options, "examples/test_brokers.py")
+
+
+@pytest.mark.slow
+def test_without_java_the_test_with_brokers_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And says what is missing."""
+    pytest.importorskip("confluent_kafka")
+    monkeypatch.setenv("PATH", "")
+    options = ["--noconftest", "--override-ini=addopts=", "-p", "no:cacheprovider", "-rs"]
+    printed = _run("-m", "pytest", *options, "examples/test_brokers.py")
+    assert "need Java 17 or later: there is no program java on the PATH" in printed
+
+
+@pytest.mark.slow
 def test_the_replicated_map_survives_its_leader_and_the_loss_of_a_disk() -> None:
     """Election, commit, snapshot and recovery have to work on the public port."""
     printed = _run("-m", "examples.kv")
@@ -87,7 +110,18 @@ def test_the_replicated_map_survives_its_leader_and_the_loss_of_a_disk() -> None
     assert re.search(_STORY, shown), "the README shows another story"
 
 
-@pytest.mark.parametrize("name", ["votes", "log_to_pandas", "watch_quorum", "test_failover", "kv"])
+_NAMES = ("votes", "log_to_pandas", "watch_quorum", "test_failover", "test_brokers", "kv")
+
+
+@pytest.mark.parametrize("name", _NAMES)
 def test_each_example_is_listed(name: str) -> None:
     """The page is where people look for them."""
     assert name in (ROOT / "examples" / "README.md").read_text()
+
+
+@pytest.mark.slow
+def test_a_secured_quorum_starts_and_is_described() -> None:
+    """With keys that its script has just made."""
+    assert re.fullmatch(
+        r"node [123] leads the voters 1, 2, 3 over mutual TLS\n", _run("-m", "examples.secured")
+    )

@@ -237,7 +237,8 @@ def test_without_a_leader_it_ends_with_one_line_and_exit_code_1(
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("security.protocol=SSL", "security.protocol=SSL: this client supports PLAINTEXT only"),
+        ("security.protocol=TLS", "properties:1: security.protocol: expected PLAINTEXT, SSL"),
+        ("ssl.truststore.type=PEM", "client.properties:1: ssl.truststore.type: security.protocol"),
         ("request.timeout.ms=soon", "request.timeout.ms: expected milliseconds above 0"),
     ],
 )

@@ -1,0 +1,1 @@
+"""Clusters on this machine: kraftwire controllers, and real brokers of Kafka on them."""

@@ -1,0 +1,200 @@
+"""A cluster that outlives the program that started it: its state is a file in its folder.
+
+Owns ``kraftwire cluster``: starting all nodes, ending single ones, ending everything. Only what is
+in the state file is ever ended or removed.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from kraftwire.client import Admin
+from kraftwire.errors import ApiError, StorageError, UsageError
+from kraftwire.testing.cluster.nodes import ClusterError, ClusterFiles, from_json, to_json
+
+__all__ = ["NodeState", "StoredCluster", "start_all", "wait_serving"]
+
+_STATE_FILE = "cluster.json"
+_START_S = 120.0
+_LOOK_S = 5.0
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """What a node is doing. `pid` is None if it is not running."""
+
+    id: int
+    role: str
+    address: str
+    pid: int | None
+    state: str
+
+
+def start_all(files: ClusterFiles, *, controllers: bool = True) -> None:
+    """Start all nodes, or only the brokers, and wait until every broker is unfenced.
+
+    Raises: ClusterError with the end of a node's log if one ends, or takes too long.
+    """
+    deadline = time.monotonic() + _START_S
+    chosen = [node.id for node in files.nodes.values() if controllers or node.role == "broker"]
+    for id in chosen:
+        files.start(id)
+    for id in chosen:
+        files.wait_ready(id, deadline)
+    wait_serving(files, deadline)
+
+
+def wait_serving(files: ClusterFiles, deadline: float) -> None:
+    """Wait until every broker that runs is registered and not fenced."""
+    brokers = {node.id for node in files.of_role("broker") if node.is_running}
+    problem = "it does not answer"
+    while True:
+        try:
+            _leader(files)
+            alive = _alive(files)
+            if brokers <= alive:
+                return
+            problem = f"brokers {sorted(brokers - alive)} are fenced"
+        except ApiError as error:
+            problem = str(error)
+        if time.monotonic() > deadline:
+            raise ClusterError(f"the cluster was not ready in time: {problem}")
+        time.sleep(_POLL_S)
+
+
+def _alive(files: ClusterFiles) -> set[int]:
+    """Return the brokers that are registered and not fenced, as one that runs knows them."""
+    running = [node.address for node in files.of_role("broker") if node.is_running]
+    if not running:
+        return set()
+    admin = Admin(bootstrap_servers=running, timeout_s=_LOOK_S)
+    return {node.id for node in admin.describe_cluster().nodes if not node.is_fenced}
+
+
+def _leader(files: ClusterFiles) -> int:
+    """Return the id of the active controller. Raises: ApiError if there is none."""
+    addresses = files.addresses("controller")
+    admin = Admin(bootstrap_controllers=addresses, timeout_s=_LOOK_S, connect_timeout_s=1.0)
+    return admin.describe_quorum().leader_id
+
+
+class StoredCluster:
+    """A cluster by its folder. Each method reads the state file, and writes what has changed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.absolute()
+        self._path = self.folder / _STATE_FILE
+
+    @property
+    def exists(self) -> bool:
+        """Whether the folder has a cluster, running or not."""
+        return self._path.exists()
+
+    def up(self, jars: Path | None, controllers: int, brokers: int) -> ClusterFiles:
+        """Start a new cluster; if that fails, no process of it is left, but the logs are.
+
+        Raises: UsageError if the folder has a cluster or anything else; ClusterError.
+        """
+        if self.exists:
+            raise UsageError(f"there is a cluster in {self.folder} already: kraftwire cluster down")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if any(self.folder.iterdir()):
+            raise UsageError(f"{self.folder} is not empty, and a cluster needs a folder of its own")
+        files = ClusterFiles.create(self.folder, jars, (controllers, brokers))
+        try:
+            start_all(files)
+        except BaseException:
+            for id in files.nodes:
+                files.kill(id)
+            raise
+        finally:
+            self._save(files)
+        return files
+
+    def status(self) -> list[NodeState]:
+        """Return what every node is doing. Raises: UsageError without a cluster."""
+        files = self._load()
+        alive: set[int] = set()
+        leader = -1
+        with suppress(ApiError):
+            leader = _leader(files)
+        with suppress(ApiError):
+            alive = _alive(files)
+        return [
+            NodeState(
+                node.id,
+                node.role,
+                node.address,
+                node.process.pid if node.process is not None and node.is_running else None,
+                _state(node.role, node.is_running, node.id == leader, node.id in alive),
+            )
+            for node in files.nodes.values()
+        ]
+
+    def kill(self, id: int) -> None:
+        """End a node with SIGKILL. Raises: UsageError for a node that does not run."""
+        files = self._load()
+        if not files.node(id).is_running:
+            raise UsageError(f"node {id} is not running")
+        files.kill(id)
+
+    def restart(self, id: int) -> None:
+        """Stop a node if it runs, start it, and wait until it serves. Raises: ClusterError."""
+        files = self._load()
+        files.stop(id)
+        files.start(id)
+        self._save(files)
+        files.wait_ready(id, time.monotonic() + _START_S)
+
+    def down(self, on_node: Callable[[int], None] = lambda _: None) -> None:
+        """End all nodes, brokers first, and remove the cluster's files.
+
+        `on_node` gets the id of each node that has ended.
+        """
+        files = self._load()
+        for node in files.of_role("broker"):
+            if node.process is not None:
+                node.process.send(signal.SIGTERM)
+        for node in reversed(files.nodes.values()):
+            files.stop(node.id)
+            on_node(node.id)
+        for id in files.nodes:
+            shutil.rmtree(files.place(id), ignore_errors=True)
+        self._path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.folder.rmdir()
+
+    def _load(self) -> ClusterFiles:
+        try:
+            state = json.loads(self._path.read_text())
+            return from_json(self.folder, state)
+        except FileNotFoundError:
+            raise UsageError(
+                f"there is no cluster in {self.folder}: kraftwire cluster up starts one"
+            ) from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise StorageError(
+                f"it does not describe a cluster: {error}", file=str(self._path)
+            ) from error
+
+    def _save(self, files: ClusterFiles) -> None:
+        """Write the state; a reader sees the old one or the new one."""
+        new = self._path.with_suffix(".new")
+        new.write_text(json.dumps(to_json(files), indent=2) + "\n")
+        new.replace(self._path)
+
+
+def _state(role: str, is_running: bool, is_leader: bool, is_alive: bool) -> str:
+    if not is_running:
+        return "not running"
+    if role == "controller":
+        return "leads" if is_leader else "follows"
+    return "active" if is_alive else "fenced"

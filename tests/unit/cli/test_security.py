@@ -1,0 +1,43 @@
+"""`--command-config` of the commands: what cannot be used ends them before any connection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraftwire.cli.main import main
+
+COMMANDS = {
+    "quorum describe": ["quorum", "describe", "--status"],
+    "quorum watch": ["quorum", "watch"],
+    "quorum remove-controller": ["quorum", "remove-controller", "-i", "1"],
+    "pipeline tail": ["pipeline", "tail", "--out", "never-made"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS.keys())
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        (["client.id=x", "ssl.truststore.location=x"], "2: ssl.truststore.location: security.prot"),
+        (["security.protocol=SSL", "ssl.truststore.location=x"], "2: ssl.truststore.location: x: "),
+        (["security.protocol=SASL_SSL", "sasl.mechanism=X"], "2: sasl.mechanism: X is not supp"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_with_its_place(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    command: list[str],
+    lines: list[str],
+    problem: str,
+) -> None:
+    """By every command that connects, with 2, in one line."""
+    path = tmp_path / "c.properties"
+    path.write_text("\n".join(lines) + "\n")
+    through = ["--bootstrap-controller", "127.0.0.1:1", "--command-config", str(path)]
+    assert main([*command, *through]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"kraftwire: {path}:{problem}")
+    assert len(captured.err.splitlines()) == 1

@@ -1,0 +1,1 @@
+"""Tests of clusters for tests, without Java."""

@@ -1,0 +1,133 @@
+"""The files, processes and jars of clusters on this machine, without Java."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from kraftwire.cli import main as cli
+from kraftwire.errors import UsageError
+from kraftwire.log.files import LocalFiles
+from kraftwire.log.meta_properties import read_meta_properties
+from kraftwire.messages.feature_level_record import FeatureLevelRecord
+from kraftwire.node.bootstrap import read_bootstrap
+from kraftwire.node.config import load
+from kraftwire.testing.cluster import kafka
+from kraftwire.testing.cluster.cluster import StoredCluster
+from kraftwire.testing.cluster.nodes import ClusterFiles, from_json, to_json
+from kraftwire.testing.cluster.processes import Process, start
+
+
+def test_a_cluster_is_formatted_for_controllers_and_brokers(tmp_path: Path) -> None:
+    """The files are Kafka's, and the state survives the program."""
+    files = ClusterFiles.create(tmp_path, None, (3, 2), {"broker.session.timeout.ms": 3000})
+    assert [*files.nodes] == [1, 2, 3, 101, 102]
+    controller = load(str(files.config(1)))
+    assert controller.is_controller
+    assert controller.session_timeout_ms == 3000
+    for id in files.nodes:
+        found = read_meta_properties(LocalFiles(), str(files.place(id) / "data/meta.properties"))
+        assert found is not None
+        assert found.cluster_id == files.cluster_id
+    assert "process.roles=broker\n" in files.config(101).read_text()
+    assert "offsets.topic.replication.factor=2\n" in files.config(102).read_text()
+    again = from_json(tmp_path, json.loads(json.dumps(to_json(files))))
+    assert again.nodes == files.nodes
+
+
+def test_only_the_process_that_was_started_is_ended(tmp_path: Path) -> None:
+    """An id may meanwhile be that of another process."""
+    sleeper = start([sys.executable, "-c", "input(); print('never')"], tmp_path / "log")
+    waiter = start(["sleep", "1000"], tmp_path / "log")
+    try:
+        assert waiter.is_running
+        other = Process(waiter.pid, waiter.started + "0")
+        other.kill()
+        other.send(signal.SIGKILL)
+        assert waiter.is_running
+        assert os.getsid(waiter.pid) == waiter.pid
+    finally:
+        waiter.stop(10)
+    assert not waiter.is_running
+    assert sleeper.wait(10)
+    assert "EOF" in (tmp_path / "log").read_text()
+
+
+def test_a_release_in_the_cache_is_not_fetched_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without Maven; what is missing or half there needs it."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(kafka.JavaMissingError, match="there is no program mvn on the PATH"):
+        kafka.fetch(kafka.KAFKA, tmp_path)
+    folder = tmp_path / kafka.KAFKA.name
+    folder.mkdir()
+    with pytest.raises(kafka.JavaMissingError):
+        kafka.fetch(kafka.KAFKA, tmp_path)
+    (folder / kafka.KAFKA.marker).touch()
+    assert kafka.fetch(kafka.KAFKA, tmp_path) == folder
+
+
+def test_an_installation_is_recognised_by_its_jar(tmp_path: Path) -> None:
+    """The release decides which features a cluster gets."""
+    with pytest.raises(UsageError, match="no installation of Kafka"):
+        kafka.installed(tmp_path)
+    (tmp_path / "libs").mkdir()
+    (tmp_path / "libs" / "kafka_2.13-3.9.2.jar").touch()
+    jars = kafka.installed(tmp_path)
+    assert kafka.release_in(jars) == "3.9"
+    files = ClusterFiles.create(tmp_path / "cluster", jars, (1, 1))
+    assert "metadata.version=21" in bootstrap_of(files)
+    files = ClusterFiles.create(tmp_path / "newest", None, (1, 1))
+    assert "metadata.version=30" in bootstrap_of(files)
+
+
+def bootstrap_of(files: ClusterFiles) -> set[str]:
+    """The features that the first leader will write."""
+    found = read_bootstrap(str(files.place(1) / "data"))
+    return {
+        f"{record.name}={record.feature_level}"
+        for record, _ in found
+        if isinstance(record, FeatureLevelRecord)
+    }
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    """Nothing is written into it, and nothing is removed from it."""
+    (tmp_path / "thesis.tex").touch()
+    stored = StoredCluster(tmp_path)
+    with pytest.raises(UsageError, match="is not empty"):
+        stored.up(None, 1, 0)
+    with pytest.raises(UsageError, match="there is no cluster in"):
+        stored.down()
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["up", "--dir", "DIR"], "need Java 17 or later: there is no program java on the PATH"),
+        (["status", "--dir", "DIR"], "there is no cluster in"),
+        (["kill", "1", "--dir", "DIR"], "there is no cluster in"),
+        (["up", "--brokers", "-1"], "--brokers"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(
+    arguments: list[str],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """And exit code 2."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    chosen = [str(tmp_path / "c") if each == "DIR" else each for each in arguments]
+    assert cli.main(["cluster", *chosen]) == 2
+    err = capsys.readouterr().err
+    assert words in err
+    assert err.count("\n") == 1
