@@ -79,7 +79,8 @@ class Capture:
     the frames after that are returned. With `keys`, or where a capture has secrets of TLS in it,
     encrypted connections are decrypted. A capture can be decoded in parts, one after the other: all
     but the last one are not `is_last` and leave everything open, in `connections`, and each of them
-    continues `after` the one before. Raises: StorageError if a file cannot be opened or is not a
+    continues `after` the one before. `end_ns` is the time of the last packet where these are only
+    the packets of some connections. Raises: StorageError if a file cannot be opened or is not a
     capture; the first one is opened at once.
     """
 
@@ -91,12 +92,14 @@ class Capture:
         keys: KeyLog | None = None,
         after: OpenConnections | None = None,
         is_last: bool = True,
+        end_ns: int | None = None,
     ) -> None:
         if not captures or (name is not None and len(captures) > 1):
             raise UsageError("a name is for one capture" if captures else "there is no capture")
         self.connections = after or OpenConnections(FrameQueue(Health()))
         self.health = self.connections.health
         self._is_last = is_last
+        self._end_ns = end_ns
         self._source = CaptureSource(captures[0], name)
         self._later = captures[1:]
         self._frame_queue = frame_queue = self.connections.frame_queue
@@ -241,13 +244,15 @@ class Capture:
         """Take a packet that opens or ends a connection, or is not the next one there."""
         stamp, key, seq, _, flags, _, start, end, missing = segment
         flow = self._flows.get(key)
-        if flags & SYN:
+        if flow is not None and flow.connection in self._troubled:
+            # What is decided by now must not depend on the packets of other connections.
+            self._follow(flow.connection, flow.connection.review(stamp[0]), stamp[0])
+        if self._translations.is_copy(segment):
+            self._pass_over_copy(flow, segment)
+        elif flags & SYN:
             self._open_by_syn(flow, segment)
         else:
             if flow is None or (flow.is_far_off(seq) and start < end):
-                if flow is None and self._translations.is_copy(key):
-                    self.health.bytes.duplicates += end - start
-                    return
                 if start == end and not missing:
                     return
                 flow = self._open_midstream(flow, key)
@@ -302,17 +307,19 @@ class Capture:
                 self._close(flow.connection)
                 flow = None
         if flow is None:
-            if self._translations.is_copy(key) or (
-                not flags & _ACK and self._translations.opens_copy(segment)
-            ):
-                self.health.translated_connections += not flags & _ACK
-                self.health.bytes.duplicates += segment.size
-                return
             flow = self._new_connection(key).flows[0]
         flow.connection.open_by_syn(flow, seq, is_client=not flags & _ACK)
         first = (seq + 1) & _MASK
         rest = segment._replace(seq=first, ack=0, flags=flags & ~(SYN | _ACK))
         self._follow(flow.connection, flow.connection.accept(flow, rest), stamp[0])
+
+    def _pass_over_copy(self, flow: Direction | None, segment: Segment) -> None:
+        """Count a packet of a connection that came before under another address."""
+        if segment.flags & SYN and not segment.flags & _ACK:
+            self.health.translated_connections += 1
+            if flow is not None:
+                self._close(flow.connection)
+        self.health.bytes.duplicates += segment.size
 
     def _open_midstream(self, flow: Direction | None, key: bytes) -> Direction:
         if flow is not None:
@@ -352,9 +359,16 @@ class Capture:
             for key in (oldest.key, reverse_key(oldest.key)):
                 if self._flows[key].connection is oldest:
                     del self._flows[key]
+            oldest.let_go()
 
     def _finish(self) -> None:
-        """Close everything: the capture ends."""
+        """Close everything: the capture ends with its last packet, for all connections."""
+        end_ns = self._end_ns
+        if end_ns is None and self._recent.packets:
+            end_ns = new_packet(self._recent.packets[-1]).time_ns
+        if end_ns is not None:
+            for connection in list(self._troubled):
+                self._follow(connection, connection.review(end_ns), end_ns)
         for connection in list(self._open):
             connection.close(at_capture_end=True)
         self._open.clear()

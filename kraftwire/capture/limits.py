@@ -6,9 +6,14 @@ from kraftwire.wire.message import Message
 from kraftwire.wire.size_estimate import is_too_dense
 
 # What a connection counts for in the budget of a capture's memory, and each piece that it holds:
-# see `connections.memory_budget`.
-CONNECTION_OBJECT_BYTES = 8 * 1024
+# see `FrameBudget` in `framing/frames.py`.
+CONNECTION_OBJECT_BYTES = 4 * 1024
 PIECE_OBJECT_BYTES = 300
+
+# A client id or another name of a client, which is kept beyond its frame, is kept up to this many
+# characters: those of real clients have tens, and 32,767 bytes that repeat take next to nothing in
+# a compressed capture.
+NAME_CHARACTERS_MAX = 255
 
 # The dictionary of an xz file, or the window of a zstd file, may have WINDOW_BYTES_FREE: xz -6 and
 # zstd -19 take 8 MiB. A larger one, up to what xz -9 takes, is filled as far as the file was
@@ -25,6 +30,13 @@ ZSTD_WINDOW_MAX = 128 * 1024 * 1024
 DECODED_BYTES_FREE = 26 * 1024 * 1024
 DECODED_BYTES_RATIO = 6
 DECODED_PACKED_FREE = 18 * 1024 * 1024
+
+
+def shortened(name: str) -> str:
+    """Return a name as it is kept beyond its frame: a very long one is cut, and says so."""
+    if len(name) <= NAME_CHARACTERS_MAX:
+        return name
+    return f"{name[:NAME_CHARACTERS_MAX]}… ({len(name):,} characters)"
 
 
 def is_message_bomb(

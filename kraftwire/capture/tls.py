@@ -8,7 +8,7 @@ Source: draft-ietf-tls-keylogfile (SSLKEYLOGFILE).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,6 +37,7 @@ _CONNECTIONS_MAX = 200_000
 
 CLIENT_HELLO = 1
 SERVER_HELLO = 2
+CERTIFICATE = 11
 _SERVER_NAME = 0
 _SUPPORTED_VERSIONS = 43
 _RETRY = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
@@ -164,6 +165,60 @@ def _read(data: bytes) -> Hello:
 TLS_1_2 = 0x0303
 TLS_1_3 = 0x0304
 
+# Messages of a handshake are looked through up to this size.
+_HANDSHAKE_BYTES_MAX = 1024 * 1024
+# Longer names are not told: they go into lines and tables.
+_NAME_MAX = 4096
+
+
+class HandshakeMessages:
+    """The messages of one direction's handshake, out of records that may cut them anywhere."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes of a message that is not complete."""
+        return len(self._buffer)
+
+    def clear(self) -> None:
+        """Forget a message that is not complete."""
+        self._buffer.clear()
+
+    def take(self, text: bytes | bytearray) -> Iterator[bytes]:
+        """Take what a record holds; yields the messages that are complete by now."""
+        buffer = self._buffer
+        buffer += text
+        while len(buffer) >= 4:
+            size = 4 + int.from_bytes(buffer[1:4], "big")
+            if size > _HANDSHAKE_BYTES_MAX:
+                buffer.clear()
+            if len(buffer) < size:
+                return
+            message = bytes(buffer[:size])
+            del buffer[:size]
+            yield message
+
+
+def certificate_name(message: bytes, version: int) -> str:
+    """Return the subject of the first certificate in a message, as Kafka's mapping rules get it.
+
+    Empty if there is none, or it cannot be read.
+    """
+    from kraftwire.security.names import distinguished_name  # few captures have certificates
+
+    at = 4 + 3
+    if version == TLS_1_3:
+        at += 1 + int.from_bytes(message[4:5], "big")
+    end = at + 3 + int.from_bytes(message[at : at + 3], "big")
+    try:
+        name = distinguished_name(message[at + 3 : end])
+    except UsageError:
+        return ""
+    return name if len(name) <= _NAME_MAX else ""
+
+
 TAG_SIZE = 16
 _EXPLICIT_SIZE = 8
 _NONCE_SIZE = 12
@@ -203,7 +258,8 @@ def has_ciphers() -> bool:
 def ensure_ciphers() -> None:
     """Refuse to decrypt without the extra. Raises: UsageError if it is not installed."""
     if not has_ciphers():
-        raise UsageError("decryption needs the package cryptography: pip install 'kraftwire[tls]'")
+        needed = "decryption needs the package cryptography"
+        raise UsageError(f"{needed}: pip install 'kraftwire[security]'")
 
 
 class Opener:

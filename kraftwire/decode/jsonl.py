@@ -18,6 +18,7 @@ from crc32c import crc32c
 
 from kraftwire import engine, messages
 from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.limits import NAME_CHARACTERS_MAX
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.nested import is_plain
 from kraftwire.decode.body.quick import ordinary_schema
@@ -357,7 +358,8 @@ class _OrdinaryLines:
             return ""
         if len(self._clients) > _TEXTS_MAX:
             self._clients.clear()
-        self._clients[raw] = text
+        if len(text) <= NAME_CHARACTERS_MAX:
+            self._clients[raw] = text
         return text
 
 

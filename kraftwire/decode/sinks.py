@@ -7,9 +7,11 @@ from itertools import repeat
 from typing import ClassVar
 
 from kraftwire.capture.framing.frames import Ending, Frame
+from kraftwire.capture.framing.health import Health
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import DecodedFrame
-from kraftwire.decode.files.report import FileLine
+from kraftwire.decode.files.kinds import FileKind
+from kraftwire.decode.files.report import FileFinding, FileLine
 
 __all__ = ["Sink"]
 
@@ -50,8 +52,20 @@ class Sink:
     def ending(self, ending: Ending, /) -> None:
         """Learn that a connection ends."""
 
+    def begin_capture(self, health: Health, /) -> None:
+        """Learn that a capture is read, whose totals are complete when the run ends."""
+
+    def begin_file(self, file: str, kind: FileKind, /) -> None:
+        """Learn that a file of a log directory is read, which may have no lines."""
+
     def file_line(self, line: FileLine, /) -> None:
         """Show a batch, an index entry or a state file."""
+
+    def file_finding(self, finding: FileFinding, /) -> None:
+        """Learn what is wrong with a file. Order: among its lines."""
+
+    def refused_directory(self, folder: str, reason: str, /) -> None:
+        """Learn why a node would not start on a log directory. Order: after its files."""
 
     def finish(self) -> None:
         """Show the rest, such as statistics, and flush."""

@@ -17,10 +17,12 @@ __all__ = [
     "GREEN",
     "RED",
     "YELLOW",
+    "clock_remark",
     "count_text",
     "duration_text",
     "ids_text",
     "listed",
+    "moment_cell",
     "moment_text",
     "paint",
     "size_text",
@@ -89,6 +91,25 @@ def moment_text(time: float, start: float, end: float, *, digits: int = 3) -> st
     if end - start <= _CLOCK_S:
         return relative
     return f"{relative} {utc_text(math.floor(time) * 1000).replace('.000Z', 'Z')}"
+
+
+def moment_cell(time: float, start: float, end: float, *, digits: int = 3) -> str:
+    """Return a time of a story for a table: in a long one day and time instead of the seconds.
+
+    The title has the year: `clock_remark`.
+    """
+    if end - start <= _CLOCK_S:
+        return moment_text(time, start, end, digits=digits)
+    text = utc_text(math.floor(time) * 1000)
+    return text[5:19].replace("T", " ") if "T" in text else text
+
+
+def clock_remark(start: float, end: float) -> str:
+    """Return what the title of a table of a long story says about its times."""
+    if end - start <= _CLOCK_S:
+        return ""
+    first, last = utc_text(round(start * 1000))[:4], utc_text(round(end * 1000))[:4]
+    return f" (UTC, {first})" if first == last else f" (UTC, {first} to {last})"
 
 
 def size_text(size: int) -> str:

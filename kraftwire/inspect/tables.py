@@ -1,55 +1,47 @@
-"""Prints tables: aligned columns of plain text, or drawn by rich on a terminal.
+"""Tables of text: aligned columns that fit 80 columns, or the width of a terminal.
 
-Owns the layout; without a terminal nothing is wrapped, cut or coloured, so that other programs can
-read it line by line.
+Pipes, files and logs of CI get 80 columns. A row is one line, unless it has a list.
 """
 
 from __future__ import annotations
 
 import os
-import sys
+import shutil
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TextIO
+from typing import TextIO
 
+from kraftwire.decode.text import BOLD, paint
 from kraftwire.printable import printable, printable_lines
 
-__all__ = ["Table", "wants_colour", "write_table"]
+__all__ = ["WIDTH", "Table", "cut_text", "fitted_lines", "wants_colour", "width_of", "write_table"]
+
+# The default width of lines.
+WIDTH = 80
+_WIDTH_MIN = 60
 
 _GAP = "  "
+# A column of fewer characters would show too little of its cells.
+_COLUMN_MIN = 16
 
 
 @dataclass(slots=True)
 class Table:
     """A title, column heads and rows of text.
 
-    The columns numbered in `right` are aligned to the right; those in `optional` are left out, in
-    this order, where a terminal is too narrow.
+    The columns numbered in `right` are aligned to the right. Where the columns do not fit, those
+    in `lists` wrap, those in `optional` are left out, the last of them first, and those in `names`
+    are cut in the middle.
     """
 
     title: str
     head: Sequence[str]
     rows: list[Sequence[str]] = field(default_factory=list)
     right: Iterable[int] = ()
+    names: Sequence[int] = ()
+    lists: Sequence[int] = ()
     optional: Sequence[int] = ()
-
-    def lines(self) -> list[str]:
-        """Return the table as plain text."""
-        right = set(self.right)
-        rows, widths = [list(self.head), *map(list, self.rows)], self.widths()
-        return [self.title, *(_line(row, widths, right) for row in rows)]
-
-    def widths(self) -> list[int]:
-        """Return the width of each column."""
-        return [max(map(len, column)) for column in zip(self.head, *self.rows, strict=True)]
-
-
-def _line(row: Sequence[str], widths: Sequence[int], right: set[int]) -> str:
-    cells = [
-        cell.rjust(width) if number in right else cell.ljust(width)
-        for number, (cell, width) in enumerate(zip(row, widths, strict=True))
-    ]
-    return _GAP.join(cells).rstrip()
 
 
 def wants_colour(stream: TextIO) -> bool:
@@ -57,47 +49,103 @@ def wants_colour(stream: TextIO) -> bool:
     return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
-def write_table(table: Table, stream: TextIO | None = None) -> None:
-    """Write a table to a stream, by default standard output."""
-    stream = stream or sys.stdout
-    # Escape cells before their widths are counted.
-    table.rows = [[printable(cell) for cell in row] for row in table.rows]
-    if wants_colour(stream):
-        _write_rich(table, stream)
-    else:
-        stream.write(printable_lines(table.lines()))
+def width_of(stream: TextIO) -> int:
+    """Return the width of lines: that of a terminal, else 80 columns."""
+    if not stream.isatty():
+        return WIDTH
+    return max(_WIDTH_MIN, shutil.get_terminal_size((WIDTH, 24)).columns)
 
 
-def _fitting(table: Table, width: int) -> list[int]:
-    """Return the columns that fit a width; too many only if no more may be left out."""
-    widths = table.widths()
-    kept = list(range(len(widths)))
-    for number in table.optional:
-        if sum(widths[each] + len(_GAP) for each in kept) <= width:
+def write_table(
+    table: Table,
+    stream: TextIO,
+    width: int,
+    *,
+    rows_max: int | None = None,
+    legend: str = "",
+    footer: Sequence[str] = (),
+) -> None:
+    """Write a table, or only its first rows, and an empty line below it.
+
+    A `legend` below the title explains symbols; the lines of a `footer` follow the rows.
+    """
+    is_coloured = wants_colour(stream)
+    more = 0 if rows_max is None else max(0, len(table.rows) - rows_max)
+    table.rows = table.rows[:rows_max]
+    lines = fitted_lines(table, width)
+    lines[0] = paint(lines[0], BOLD, is_wanted=is_coloured)
+    lines[1:1] = textwrap.wrap(legend, width)
+    if more:
+        lines.append(f"and {more:,} more, --json has them")
+    lines += footer
+    stream.write(printable_lines([*lines, ""], is_painted=is_coloured))
+
+
+def fitted_lines(table: Table, width: int) -> list[str]:
+    """Return title, heads and rows within a width.
+
+    Empty columns are left out. Where others are left out, a line says so.
+    """
+    rows = [[printable(cell) for cell in row] for row in table.rows]
+    shown = [n for n in range(len(table.head)) if any(row[n] for row in rows)]
+    widths = {n: max(len(table.head[n]), *(len(row[n]) for row in rows)) for n in shown}
+    dropped = _fit(widths, table, width)
+    lines = [table.title]
+    for row in [table.head, *rows]:
+        lines += _row_lines(row, widths, table)
+    if dropped:
+        names = ", ".join(table.head[n] for n in sorted(dropped))
+        lines += textwrap.wrap(f"not shown in {width} columns: {names}", width)
+    return lines
+
+
+def cut_text(text: str, size: int) -> str:
+    """Return a text of at most `size` characters, with an ellipsis in the middle if it is cut."""
+    if len(text) <= size:
+        return text
+    head = (size - 1) // 2
+    return f"{text[:head]}…{text[len(text) - (size - 1 - head) :]}"
+
+
+def _fit(widths: dict[int, int], table: Table, width: int) -> list[int]:
+    """Reduce the widths of columns until all fit; return the columns that are left out."""
+    dropped = []
+    _shrink(widths, table.lists, width)
+    for number in reversed([n for n in table.optional if n in widths]):
+        if _excess(widths, width) <= 0:
             break
-        kept.remove(number)
-    return kept
+        del widths[number]
+        dropped.append(number)
+    _shrink(widths, table.names, width)
+    return dropped
 
 
-def _write_rich(table: Table, stream: TextIO) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table as RichTable
-    from rich.text import Text
+def _excess(widths: dict[int, int], width: int) -> int:
+    return sum(widths.values()) + len(_GAP) * (len(widths) - 1) - width
 
-    console = Console(file=stream)
-    right, kept = set(table.right), _fitting(table, console.width)
-    drawn = RichTable(
-        title=table.title,
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    for number in kept:
-        justify: Literal["left", "right"] = "right" if number in right else "left"
-        drawn.add_column(table.head[number], justify=justify, overflow="fold")
-    for row in table.rows:
-        drawn.add_row(*(Text(row[number]) for number in kept))
-    console.print(drawn)
+
+def _shrink(widths: dict[int, int], columns: Sequence[int], width: int) -> None:
+    """Take room from the widest of some columns until all fit, or no more can be taken."""
+    while _excess(widths, width) > 0:
+        wide = [n for n in columns if widths.get(n, 0) > _COLUMN_MIN]
+        if not wide:
+            return
+        widths[max(wide, key=lambda n: widths[n])] -= 1
+
+
+def _row_lines(row: Sequence[str], widths: dict[int, int], table: Table) -> list[str]:
+    parts = {
+        n: textwrap.wrap(row[n], size, break_on_hyphens=False) or [""]
+        if n in table.lists
+        else [cut_text(row[n], size)]
+        for n, size in widths.items()
+    }
+    right = set(table.right)
+    lines = []
+    for number in range(max(map(len, parts.values()), default=0)):
+        cells = []
+        for n, size in widths.items():
+            text = parts[n][number] if number < len(parts[n]) else ""
+            cells.append(text.rjust(size) if n in right else text.ljust(size))
+        lines.append(_GAP.join(cells).rstrip())
+    return lines

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kraftwire.decode.body.context import TopicNames
-from kraftwire.decode.body.secrets import REDACTED, is_secret_config, is_secret_value
+from kraftwire.decode.body.secrets import REDACTED, is_secret_setting
 from kraftwire.decode.text import count_text, listed, with_remarks
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.story.events import Event, Events
@@ -210,7 +210,7 @@ class TopicStory:
                     text = f"partition {each.partition_index} is led by {each.leader_id}"
                     remarks = [f"before by {part.leader}"]
                     remarks += [f"epoch {each.leader_epoch}"] if each.leader_epoch >= 0 else []
-                    self._say(found.name, exchange, "leader", with_remarks(text, remarks))
+                    self._add_event(found.name, exchange, "leader", with_remarks(text, remarks))
                 if each.leader_epoch >= part.epoch:
                     part.leader, part.epoch = each.leader_id, each.leader_epoch
 
@@ -268,7 +268,8 @@ class TopicStory:
                     continue
                 self._note(found, each.partition_index, start=each.low_watermark)
                 text = f"partition {each.partition_index} begins at offset {each.low_watermark}"
-                self._say(topic.name, exchange, "records", with_remarks(text, ["DeleteRecords"]))
+                text = with_remarks(text, ["DeleteRecords"])
+                self._add_event(topic.name, exchange, "records", text)
 
     def _administer(self, exchange: ObservedExchange, name: str, text: str, result: Any) -> None:
         found = self._topic(name)
@@ -280,13 +281,13 @@ class TopicStory:
             kind = (
                 "config" if "onfig" in exchange.api else exchange.api[0].lower() + exchange.api[1:]
             )
-            self._say(name, exchange, kind, text)
+            self._add_event(name, exchange, kind, text)
 
     def _setting(self, name: str, value: str | None, verb: str = "") -> str:
         if value is None:
             return f"{name}{verb or ' is reset'}".rstrip()
-        is_secret = is_secret_config(name) or is_secret_value(value)
-        shown = REDACTED if is_secret and not self._show_secrets else value
+        is_hidden = is_secret_setting(name, value) and not self._show_secrets
+        shown = REDACTED if is_hidden else value
         return f"{name}{verb or '='}{shown}"
 
     # -- what is kept --------------------------------------------------------------------------
@@ -343,7 +344,7 @@ class TopicStory:
             )
         )
 
-    def _say(self, name: str, exchange: ObservedExchange, kind: str, text: str) -> None:
+    def _add_event(self, name: str, exchange: ObservedExchange, kind: str, text: str) -> None:
         remarks = _by(exchange) if kind != "leader" else []
         details = {"client": exchange.client_id or None}
         text = with_remarks(text, remarks)

@@ -128,7 +128,8 @@ class TransactionStory:
         self._learn(known, response.producer_id, response.producer_epoch)
         text = f"gets producer {response.producer_id} epoch {response.producer_epoch}"
         details = {"producerId": response.producer_id, "producerEpoch": response.producer_epoch}
-        self._say(known, exchange.response_time, "producer", with_remarks(text, remarks), details)
+        text = with_remarks(text, remarks)
+        self._add_event(known, exchange.response_time, "producer", text, details)
 
     def on_partitions(self, exchange: ObservedExchange) -> None:
         """Add the partitions of AddPartitionsToTxn, sent by a producer or by a broker for it."""
@@ -285,7 +286,7 @@ class TransactionStory:
         verb = "aborts" if ending == "aborted" else "is aborted by the coordinator"
         text = f"{verb} after {duration_text(current.seconds(time))}"
         text = with_remarks(text, _content(current))
-        self._say(known, time, "abort", text, {"seconds": current.seconds(time)})
+        self._add_event(known, time, "abort", text, {"seconds": current.seconds(time)})
 
     def _count(self, known: TransactionalId, current: Transaction, now: float) -> None:
         known.ended[current.ending] += 1
@@ -306,7 +307,7 @@ class TransactionStory:
             if known.current is not None:
                 current = known.current
                 text = with_remarks("leaves a transaction open", _content(current))
-                self._say(known, current.start, "open", text, {})
+                self._add_event(known, current.start, "open", text, {})
                 known.ended["open"] += 1
                 self.transactions.append(current)
 
@@ -332,7 +333,7 @@ class TransactionStory:
             seconds = max(0.0, known.commit_end - first.start)
             text = f"commits {count_text(count, 'transaction')} in {duration_text(seconds)}"
             time = first.start
-        self._say(known, time, "commit", text, {"seconds": seconds, "count": count})
+        self._add_event(known, time, "commit", text, {"seconds": seconds, "count": count})
 
     def _refuse(
         self, known: TransactionalId, exchange: ObservedExchange, code: int, what: str = ""
@@ -345,7 +346,7 @@ class TransactionStory:
         event = Event(exchange.response_time, "error", known.id, text, "", known.epoch, details)
         self.events.add(event)
 
-    def _say(
+    def _add_event(
         self, known: TransactionalId, time: float, kind: str, text: str, details: dict[str, Any]
     ) -> None:
         self.events.add(Event(time, kind, known.id, text, "", known.epoch, details))

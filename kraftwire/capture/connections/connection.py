@@ -52,6 +52,7 @@ class Connection:
     __slots__ = (
         "_ending_at",
         "_ending_ns",
+        "_packet_ns",
         "_packets",
         "_detection",
         "flows",
@@ -65,6 +66,7 @@ class Connection:
         self.is_closed = False
         self.is_ending = False
         self._packets = 0
+        self._packet_ns = 0
         self._ending_at = self._ending_ns = -1
         size = (len(key) - 4) // 2
         ends = (
@@ -126,6 +128,7 @@ class Connection:
         for each in self.flows:
             each.leave_fast_path()
         self._packets += 1
+        self._packet_ns = time_ns
         if flags & _ACK:
             self.other(flow).on_ack(ack, self._packets)
         flow.accept(segment, self._packets)
@@ -154,7 +157,7 @@ class Connection:
                 self.close(at_capture_end=False)
                 return False
             if self._ending_at < 0:
-                self._ending_at, self._ending_ns = self._packets, time_ns
+                self._ending_at, self._ending_ns = self._packets, self._packet_ns
         if self._ending_at >= 0:
             # Captures may show the last data after the packet that ends the connection.
             is_over = time_ns - self._ending_ns > LINGER_NS
@@ -177,6 +180,13 @@ class Connection:
         self.stage.finish(at_capture_end=at_capture_end)
         self.is_closed = True
         self._detection.forget()
+
+    def let_go(self) -> None:
+        """Drop both directions, which know this object, without waiting for a garbage collector.
+
+        Order: when the connection is closed, and nobody looks for its directions any more.
+        """
+        del self.flows
 
 
 # All that the connections of a capture hold together: bytes after holes, unfinished frames, bytes

@@ -10,6 +10,7 @@ Source: Kafka's `SocketServer` (one request of a connection at a time).
 from __future__ import annotations
 
 from collections import deque
+from sys import getsizeof
 
 from kraftwire.capture.framing.frames import BEFORE_CAPTURE, FrameBudget, FrameQueue, Request
 from kraftwire.capture.framing.health import Health
@@ -67,7 +68,8 @@ class KafkaConnection:
         self.health: Health = frame_queue.health
         self.budget: FrameBudget = frame_queue.budget
         self.pending: deque[Request] = deque()
-        self.parked: deque[_Parked] = deque()
+        # A list, since an empty deque takes far more and few responses ever wait here.
+        self.parked: list[_Parked] = []
         self._parked_bytes = 0
         self._packet = 0
         self._client = client
@@ -91,6 +93,8 @@ class KafkaConnection:
         """Roughly the memory of what waits here."""
         pieces = len(self.parked) + len(self.pending)
         size = self._parked_bytes + pieces * PIECE_OBJECT_BYTES
+        if len(self.pending) > PENDING_REQUESTS_KEPT:
+            size += sum(getsizeof(request.client_id) for request in self.pending)
         return size + self.requests.held_bytes + self.responses.held_bytes
 
     def release_memory(self) -> None:
@@ -170,7 +174,7 @@ class KafkaConnection:
         self.responses.emit(request, each.data, each.size, each.stamp, each.missing)
 
     def _unpark(self) -> _Parked:
-        parked = self.parked.popleft()
+        parked = self.parked.pop(0)
         self._parked_bytes -= len(parked.data)
         return parked
 
@@ -210,10 +214,14 @@ class KafkaConnection:
             self._release(self.responses.is_sure)
 
     def finish(self, *, at_capture_end: bool) -> None:
-        """Pass on what there is: the connection or the capture ended."""
+        """Pass on what there is: the connection or the capture ended.
+
+        Order: nothing follows. Both directions are let go, without waiting for a garbage collector.
+        """
         self.requests.finish(at_capture_end=at_capture_end)
         self.responses.finish(at_capture_end=at_capture_end)
         while self.parked:
             self._release(self.responses.is_sure)
         self.health.unanswered_requests += len(self.pending)
         self.pending.clear()
+        del self.requests, self.responses

@@ -19,7 +19,7 @@ from kraftwire.capture.framing.headers import (
     parse_header,
 )
 from kraftwire.capture.framing.health import ByteCounts
-from kraftwire.capture.framing.search import DATA, TRUNCATED, RequestSearch
+from kraftwire.capture.framing.search import DATA, TRUNCATED, RequestSearch, are_responses
 from kraftwire.capture.limits import is_message_bomb
 from kraftwire.capture.packets.packet import Stamp
 from kraftwire.capture.tcp import Flow
@@ -34,9 +34,16 @@ __all__ = ["Other", "ProtocolDetection", "Stage", "end_name"]
 # direction is not considered Kafka.
 RECOGNITION_BYTES_MAX = 4 * 1024 * 1024
 
+# After this much of a server alone, responses are looked for; a search drops bytes soon after.
+ANSWERS_BYTES_MIN = 128 * 1024
+# Packets of a connection that was open before the capture at which its first response may begin.
+_PLACES_MAX = 64
+
 
 class Other:
     """A connection that is not decoded."""
+
+    __slots__ = ("_counts",)
 
     is_waiting = False
     is_kafka = False
@@ -77,8 +84,10 @@ class ProtocolDetection:
     """Collects the bytes of both directions until their protocol is clear.
 
     `flows` are the two directions, the client's first if `is_client_known`. `stage` is what
-    follows the recogniser, None until it is decided.
+    follows the recogniser, None until it is decided; what was collected is let go then.
     """
+
+    __slots__ = ("_frame_queue", "is_client_known", "sides", "stage")
 
     is_waiting = False
     is_kafka = False
@@ -97,15 +106,13 @@ class ProtocolDetection:
     @property
     def held_bytes(self) -> int:
         """Roughly the memory of what was collected."""
-        return sum(side.search.pieces.held_bytes for side in self.sides)
+        return sum(side.held_bytes for side in self.sides)
 
     def release_memory(self) -> None:
         """Decide with what there is."""
         self._judge_midstream(final=True)
         if self.stage is None:
             self._become_other()
-            for side in self.sides:
-                side.search = RequestSearch()
 
     def set_client(self, flow: Flow) -> None:
         """Learn which direction is the client's."""
@@ -124,11 +131,10 @@ class ProtocolDetection:
             )
 
     def forget(self) -> None:
-        """Free what was collected; later bytes go nowhere."""
+        """Let everything go, without waiting for a garbage collector; later bytes go nowhere."""
         flows = self.sides[0].flow, self.sides[1].flow
         self.stage = Other(self._frame_queue.health.bytes, *flows)
-        for side in self.sides:
-            side.search = RequestSearch()
+        del self.sides
 
     def is_client(self, flow: Flow) -> bool:
         """Whether the direction is known to be the client's."""
@@ -145,6 +151,9 @@ class ProtocolDetection:
             self._judge_start()
         else:
             self._judge_midstream(final=False)
+        if self.stage is None and side.count > ANSWERS_BYTES_MIN and not side.is_examined:
+            side.is_examined = True
+            self._judge_answers()
         if self.stage is None and side.count > RECOGNITION_BYTES_MAX:
             self._become_other()
 
@@ -196,12 +205,23 @@ class ProtocolDetection:
                 self._become_kafka(side, at)
                 return
 
+    def _judge_answers(self) -> None:
+        """Decide by responses alone: a capture may hold nothing of the client."""
+        for side in self.sides[1:] if self.is_client_known else self.sides:
+            client = self.sides[1] if side is self.sides[0] else self.sides[0]
+            at = -1 if client.count else side.first_answer()
+            if at >= 0:
+                self._become_answers(client, side, at)
+                return
+
     def review(self, packet_number: int) -> None:
         """Do nothing: nothing waits for packets to pass."""
 
     def finish(self, *, at_capture_end: bool) -> None:
         """Decide with what there is."""
         self._judge_midstream(final=True)
+        if self.stage is None:
+            self._judge_answers()
         if self.stage is None:
             self._become_other()
         else:
@@ -234,6 +254,23 @@ class ProtocolDetection:
         if not server.is_whole:
             pairing.responses.begin_lost(None, is_early=server.is_early)
         _replay(server)
+        self._let_go()
+
+    def _become_answers(self, client: _Side, server: _Side, at: int) -> None:
+        """Read the server's direction as Kafka, from a response on."""
+        self.sides = (client, server)
+        pairing = KafkaConnection(self.name, client.flow, server.flow, self._frame_queue)
+        self.stage = pairing
+        pairing.requests.begin_lost(client.search, is_early=client.is_early)
+        responses = pairing.responses
+        responses.notes.extend(server.notes)
+        responses.is_early = server.is_early
+        pieces = server.search.pieces
+        if lost := pieces.dropped + at:
+            self._frame_queue.health.bytes.undecoded += lost
+            responses.note_skipped(lost, f"{lost} bytes were skipped")
+        _replay(server, at)
+        self._let_go()
 
     def _become_tls(self) -> None:
         if not self.is_client_known and self.sides[0].port < self.sides[1].port:
@@ -252,6 +289,7 @@ class ProtocolDetection:
         self._frame_queue.health.bytes.tls += dropped
         _replay(client)
         _replay(server)
+        self._let_go()
 
     def _become_other(self) -> None:
         counts = self._frame_queue.health.bytes
@@ -260,6 +298,11 @@ class ProtocolDetection:
         # A connection that was refused carried no data.
         if self.sides[0].count or self.sides[1].count:
             self._frame_queue.health.other_connections += 1
+        self._let_go()
+
+    def _let_go(self) -> None:
+        for side in self.sides:
+            side.let_go()
 
     @property
     def name(self) -> str:
@@ -271,19 +314,42 @@ class _Side:
     """One direction of a connection whose protocol is not known yet.
 
     `is_whole` if nothing is missing since the first byte of the connection; `is_early` if only
-    bytes from before the capture are missing; `is_begun` once its first bytes were looked at.
+    bytes from before the capture are missing; `is_begun` once its first bytes were looked at,
+    `is_examined` once responses were looked for in it.
     """
+
+    __slots__ = (
+        "_detection", "_search", "count", "flow", "is_begun", "is_early", "is_examined",
+        "is_whole", "name", "notes",
+    )  # fmt: skip
 
     def __init__(self, flow: Flow, name: str, recogniser: ProtocolDetection) -> None:
         self.flow = flow
         self.name = name
         self.notes: list[CaptureFinding] = []
-        self.search = RequestSearch()
+        self._search: RequestSearch | None = None
         self.count = 0
         self.is_whole = True
         self.is_early = False
         self.is_begun = False
+        self.is_examined = False
         self._detection = recogniser
+
+    @property
+    def search(self) -> RequestSearch:
+        """The bytes so far; of many connections none ever come."""
+        if self._search is None:
+            self._search = RequestSearch()
+        return self._search
+
+    @property
+    def held_bytes(self) -> int:
+        """Roughly the memory of the bytes so far."""
+        return 0 if self._search is None else self._search.pieces.held_bytes
+
+    def let_go(self) -> None:
+        """Drop the bytes so far, because they were passed on or belong to no frame."""
+        self._search = None
 
     def feed(self, data: bytes, start: int, end: int, stamp: Stamp) -> None:
         """Keep bytes and try to decide."""
@@ -317,6 +383,16 @@ class _Side:
         """The port at this end."""
         return int(self.name.rpartition(":")[2])
 
+    def first_answer(self) -> int:
+        """Return where the first response begins, if all bytes from there on are responses; or -1.
+        """
+        pieces = self.search.pieces
+        is_whole = self.is_whole and not pieces.dropped
+        for at in [0] if is_whole else pieces.starts[:_PLACES_MAX]:
+            if are_responses(pieces.buffer, at):
+                return at
+        return -1
+
     def has_answer(self, correlation_id: int) -> bool:
         """Whether a packet of this direction starts like a response with this id."""
         buffer = self.search.pieces.buffer
@@ -329,8 +405,8 @@ class _Side:
         return False
 
 
-def _replay(side: _Side) -> None:
-    for data, stamp, kind in side.search.pieces.split(0):
+def _replay(side: _Side, start: int = 0) -> None:
+    for data, stamp, kind in side.search.pieces.split(start):
         if kind == DATA:
             side.flow.feed(data, 0, len(data), stamp)
         else:

@@ -8,12 +8,15 @@ from kraftwire.capture.framing.health import Health, TlsConnection
 from kraftwire.capture.packets.packet import Stamp
 from kraftwire.capture.tcp import Flow
 from kraftwire.capture.tls import (
+    CERTIFICATE,
     CLIENT_HELLO,
     SUITES,
     TLS_1_3,
+    HandshakeMessages,
     Hello,
     KeyLog,
     Opener,
+    certificate_name,
     openers_1_2,
     read_hello,
 )
@@ -21,10 +24,6 @@ from kraftwire.capture.tls import (
 _CHANGE_CIPHER, _HANDSHAKE, _TEXT = 20, 22, 23
 _CONTENT_TYPES = range(20, 24)
 _RECORD_SIZE_MAX = 16_384 + 2048
-_CLIENT_HELLO = 1
-_SERVER_HELLO = 2
-_SERVER_NAME = 0
-_SUPPORTEDVERSIONS = 43
 VERSIONS = {
     0x0300: "SSLv3",
     0x0301: "TLSv1",
@@ -32,9 +31,6 @@ VERSIONS = {
     0x0303: "TLSv1.2",
     0x0304: "TLSv1.3",
 }
-
-# Hellos are found in this many bytes or not at all: one record, which post-quantum keys fill.
-_HELLO_BYTES_MAX = 5 + _RECORD_SIZE_MAX
 
 
 def is_tls(data: bytes | bytearray) -> bool:
@@ -49,21 +45,31 @@ def is_tls(data: bytes | bytearray) -> bool:
 
 
 class Tls:
-    """Counts the bytes of an encrypted connection and reads its hellos."""
+    """Counts the bytes of an encrypted connection and reads its handshake, while that is in clear.
+    """
+
+    __slots__ = ("_bytes", "_version", "client", "server", "summary")
 
     def __init__(self, name: str, client: Flow, server: Flow, health: Health) -> None:
         self.summary = TlsConnection(name)
         self._bytes = health.bytes
+        self._version = 0
         self.client = _Side(client, self)
         self.server = _Side(server, self)
         health.add_tls(self.summary)
 
     is_waiting = False
     is_kafka = False
-    held_bytes = 0
+
+    @property
+    def held_bytes(self) -> int:
+        """Roughly the memory of what waits here."""
+        return self.client.held_bytes + self.server.held_bytes
 
     def release_memory(self) -> None:
-        """Do nothing: at most a hello is held."""
+        """Stop reading the handshake."""
+        self.client.forget()
+        self.server.forget()
 
     def is_client(self, flow: Flow) -> bool:
         """Whether the direction is the client's."""
@@ -78,63 +84,67 @@ class Tls:
         self.summary.server_bytes = self.server.count
         self._bytes.tls += self.client.count - self.client.missing
         self._bytes.tls += self.server.count - self.server.missing
+        del self.client, self.server
 
-    def read_hello(self, data: bytes) -> bool:
-        """Read a hello; returns False while bytes of it are missing."""
-        size = int.from_bytes(data[3:5], "big") + 5
-        if len(data) < size:
-            return not is_tls(data) and len(data) >= 5
-        try:
-            self._read_handshake(data[5:size])
-        except IndexError:
-            return True
-        return True
+    def take_message(self, message: bytes, side: _Side) -> None:
+        """Read a message of the handshake."""
+        hello = read_hello(message)
+        if hello is not None:
+            note_hello(self.summary, hello)
+            self._version = hello.version
+        elif message[0] == CERTIFICATE and side is self.client:
+            self.summary.certificate_name = certificate_name(message, self._version)
 
-    def _read_handshake(self, data: bytes) -> None:
-        kind = data[0]
-        if kind not in (_CLIENT_HELLO, _SERVER_HELLO):
-            return
-        version = int.from_bytes(data[4:6], "big")
-        at = 4 + 2 + 32
-        at += 1 + data[at]
-        if kind == _CLIENT_HELLO:
-            at += 2 + int.from_bytes(data[at : at + 2], "big")
-            at += 1 + data[at]
-        else:
-            at += 3
-        end = at + 2 + int.from_bytes(data[at : at + 2], "big")
-        at += 2
-        while at + 4 <= min(end, len(data)):
-            extension = int.from_bytes(data[at : at + 2], "big")
-            value = data[at + 4 : at + 4 + int.from_bytes(data[at + 2 : at + 4], "big")]
-            at += 4 + len(value)
-            if extension == _SERVER_NAME and kind == _CLIENT_HELLO:
-                self.summary.server_name = value[5:].decode("ascii", "backslashreplace")
-            elif extension == _SUPPORTEDVERSIONS and kind == _SERVER_HELLO:
-                version = int.from_bytes(value, "big")
-        if kind == _SERVER_HELLO:
-            self.summary.version = VERSIONS.get(version, f"0x{version:04x}")
+
+def note_hello(summary: TlsConnection, hello: Hello) -> None:
+    """Note what a hello says of a connection."""
+    if hello.kind == CLIENT_HELLO:
+        summary.server_name = hello.server_name
+    else:
+        summary.version = VERSIONS.get(hello.version, f"0x{hello.version:04x}")
 
 
 class _Side:
-    """One direction: collects its hello, then only counts."""
+    """One direction: reads its handshake while that is in clear, then only counts."""
+
+    __slots__ = ("_messages", "_start", "_tls", "count", "flow", "missing")
 
     def __init__(self, flow: Flow, tls: Tls) -> None:
         self.count = 0
         self.missing = 0
-        self._start = b""
+        self._start = bytearray()
+        self._messages = HandshakeMessages()
         self.flow = flow
         self._tls = tls
         flow.sink = self
         flow.feed = self.feed
 
+    @property
+    def held_bytes(self) -> int:
+        """The bytes of a message that is not complete."""
+        return len(self._start) + self._messages.held_bytes
+
     def feed(self, data: bytes, start: int, end: int, _stamp: Stamp, /) -> None:
-        """Collect bytes until the hello is complete."""
+        """Collect records as long as they belong to the handshake."""
         self.count += end - start
         self._start += data[start:end]
-        if self._tls.read_hello(self._start) or len(self._start) > _HELLO_BYTES_MAX:
-            self._start = b""
-            self.flow.feed = self._count
+        while len(self._start) >= _HEAD_SIZE:
+            size = _record_size(self._start, 0)
+            if not size or self._start[0] != _HANDSHAKE:
+                self.forget()
+                return
+            if len(self._start) < size:
+                return
+            record = self._start[_HEAD_SIZE:size]
+            del self._start[:size]
+            for message in self._messages.take(record):
+                self._tls.take_message(message, self)
+
+    def forget(self) -> None:
+        """Only count from now on."""
+        self._start.clear()
+        self._messages.clear()
+        self.flow.feed = self._count
 
     def _count(self, _data: bytes, start: int, end: int, _stamp: Stamp, /) -> None:
         self.count += end - start
@@ -143,11 +153,10 @@ class _Side:
         """Ignore bytes that came again and differ."""
 
     def skip(self, count: int, _stamp: Stamp, _truncated: bool, /) -> None:
-        """Count missing bytes too; a hello with a hole is not read."""
+        """Count missing bytes too; a handshake with a hole is not read further."""
         self.count += count
         self.missing += count
-        self._start = b""
-        self.flow.feed = self._count
+        self.forget()
 
 
 _FINISHED, _KEY_UPDATE = 20, 24
@@ -156,8 +165,6 @@ _HEAD_SIZE = 5
 
 # Records that wait for the hello of the other side, which a capture may show later.
 _WAITING_MAX = 64
-# Handshake messages are looked through up to this size.
-_HANDSHAKE_BYTES_MAX = 1024 * 1024
 # After a hole that hides where records begin, the next record is searched for in this many bytes,
 # and tried under this many numbers.
 _SEARCH_BYTES_MAX = 256 * 1024
@@ -169,8 +176,8 @@ class TlsOwner(Protocol):
 
     summary: TlsConnection
 
-    def take_hello(self, data: bytes) -> None:
-        """Read a hello."""
+    def take_message(self, message: bytes, side: TlsDirection) -> None:
+        """Read a message of the handshake."""
 
     def fail(self, reason: str) -> None:
         """Stop decrypting, for a reason."""
@@ -189,6 +196,12 @@ class TlsDirection:
     handshake come first, whose key is not known. `closed_bytes` count what was not decrypted.
     """
 
+    __slots__ = (
+        "_begin", "_buffer", "_handshake", "_handshakes", "_is_closed", "_lost_at",
+        "_messages", "_missing", "_number", "_opener", "_tls", "_waiting", "closed_bytes", "flow",
+        "is_late", "later", "text",
+    )  # fmt: skip
+
     def __init__(self, flow: Flow, text: Flow, tls: TlsOwner) -> None:
         self.flow = flow
         self.text = text
@@ -204,7 +217,7 @@ class TlsDirection:
         self._begin = 0
         self._missing = 0
         self._lost_at = -1
-        self._handshake = bytearray()
+        self._messages = HandshakeMessages()
         self._waiting: list[tuple[bytes, bytes, Stamp]] = []
         flow.sink = self
         flow.feed = self.feed
@@ -213,7 +226,7 @@ class TlsDirection:
     def held_bytes(self) -> int:
         """Roughly the memory of what waits here."""
         waiting = sum(len(each[1]) for each in self._waiting)
-        return len(self._buffer) + len(self._handshake) + waiting
+        return len(self._buffer) + self._messages.held_bytes + waiting
 
     # -- bytes ---------------------------------------------------------------------------------
 
@@ -323,7 +336,8 @@ class TlsDirection:
         else:
             self._tls.count(size, 0)
             if head[0] == _HANDSHAKE:
-                self._tls.take_hello(body)
+                for message in self._messages.take(body):
+                    self._tls.take_message(message, self)
             elif head[0] == _CHANGE_CIPHER and self._opener is None and self.later:
                 self.begin_next()
 
@@ -331,7 +345,7 @@ class TlsDirection:
         """Take the next key; records count from 0 again."""
         self._opener = self.later.pop(0)
         self._number = 0
-        self._handshake.clear()
+        self._messages.clear()
 
     def resume(self) -> None:
         """Take the records that have waited for a key."""
@@ -372,20 +386,14 @@ class TlsDirection:
 
     def _read_handshake(self, text: bytes) -> None:
         """Read handshake messages of TLS 1.3: some of them end the use of a key."""
-        self._handshake += text
-        while len(self._handshake) >= 4:
-            size = 4 + int.from_bytes(self._handshake[1:4], "big")
-            if size > _HANDSHAKE_BYTES_MAX:
-                self._handshake.clear()
-            if len(self._handshake) < size:
-                return
-            kind = self._handshake[0]
-            del self._handshake[:size]
-            if kind == _FINISHED and self.later:
+        for message in self._messages.take(text):
+            if message[0] == _FINISHED and self.later:
                 self.begin_next()
-            elif kind == _KEY_UPDATE and self._opener is not None:
+            elif message[0] == _KEY_UPDATE and self._opener is not None:
                 self.later = [self._opener.next()]
                 self.begin_next()
+            else:
+                self._tls.take_message(message, self)
 
     def _lose_record(self, size: int, captured: int) -> None:
         """Skip a record that cannot be opened; its length gives that of its text."""
@@ -462,6 +470,9 @@ class HasStage(Inner, Protocol):
     def stage(self) -> Inner | None:
         """The stage that follows, None until the protocol is known."""
 
+    def forget(self) -> None:
+        """Let everything go."""
+
 
 class Decrypted:
     """A TLS connection between two flows; its text goes to two others.
@@ -469,6 +480,10 @@ class Decrypted:
     `flows` are the outer ones and those of the text, each the client's first; `inner` takes
     what the text's get.
     """
+
+    __slots__ = (
+        "_health", "_hello", "_inner", "_keys", "_version", "client", "server", "summary",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -483,6 +498,7 @@ class Decrypted:
         self._keys = keys
         self._inner = inner
         self._hello: Hello | None = None
+        self._version = 0
         outer, texts = flows
         self.client = TlsDirection(outer[0], texts[0], self)
         self.server = TlsDirection(outer[1], texts[1], self)
@@ -528,7 +544,11 @@ class Decrypted:
         self.summary.server_bytes = self.server.closed_bytes
         if self.summary.reason or self.summary.damaged_records:
             self._health.add_tls(self.summary)
+        else:
+            self._health.add_decrypted(self.summary)
         self._stage.finish(at_capture_end=at_capture_end)
+        self._inner.forget()
+        del self.client, self.server
 
     def fail(self, reason: str) -> None:
         """Stop decrypting: further bytes of the connection are only counted."""
@@ -536,19 +556,22 @@ class Decrypted:
         for side in (self.client, self.server):
             side.close()
 
-    def take_hello(self, data: bytes) -> None:
-        """Read a hello; after the server's the keys are known."""
-        hello = read_hello(data)
-        if hello is None or hello.is_retry:
+    def take_message(self, message: bytes, side: TlsDirection) -> None:
+        """Read a message of the handshake; after the server's hello the keys are known."""
+        hello = read_hello(message)
+        if hello is None:
+            if message[0] == CERTIFICATE and side is self.client:
+                self.summary.certificate_name = certificate_name(message, self._version)
             return
+        if hello.is_retry:
+            return
+        note_hello(self.summary, hello)
         if hello.kind == CLIENT_HELLO:
             self._hello = hello
-            self.summary.server_name = hello.server_name
-            return
-        self.summary.version = VERSIONS.get(hello.version, f"0x{hello.version:04x}")
-        if self._hello is None:
+        elif self._hello is None:
             self.fail("the client's hello is missing")
         else:
+            self._version = hello.version
             self._agree(self._hello.random, hello)
 
     def _agree(self, random: bytes, hello: Hello) -> None:

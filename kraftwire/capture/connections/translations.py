@@ -7,7 +7,7 @@ connection.
 
 from __future__ import annotations
 
-from kraftwire.capture.packets.links import Segment
+from kraftwire.capture.packets.links import SYN, Segment
 
 __all__ = ["Translations"]
 
@@ -16,6 +16,7 @@ _OPENED_MAX = 4096
 _COPIES_MAX = 40_000
 _MOMENT_NS = 1_000_000_000
 _PORT_BYTES = 2
+_ACK = 16
 _HEADER_SIZE, _HEADER_SIZE_MAX = 20, 60
 _END, _NOTHING, _TIMESTAMPS = 0, 1, 8
 
@@ -29,29 +30,36 @@ class Translations:
         # The keys of both directions of copies.
         self._copies: dict[bytes, None] = {}
 
-    def is_copy(self, key: bytes) -> bool:
-        """Whether a direction is known to be that of a copy."""
-        return key in self._copies
+    def is_copy(self, segment: Segment) -> bool:
+        """Whether a segment belongs to a copy.
 
-    def opens_copy(self, syn: Segment) -> bool:
-        """Note a client's SYN; return whether it opens a copy of a connection."""
+        Order: all SYNs of clients have to come; each of them decides about what follows between
+        its two ends.
+        """
+        if segment.flags & SYN and not segment.flags & _ACK:
+            self._note(segment)
+        return segment.key in self._copies
+
+    def _note(self, syn: Segment) -> None:
+        """Note a client's SYN, and whether it opens a copy of a connection."""
         timestamp = _timestamp(syn)
         if timestamp is None:
-            return False
+            return
         key, time_ns, mark = syn.key, syn.stamp[0], (syn.seq, timestamp)
+        client, server = _ends(key)
+        both = key, _key(server, client)
         before = self._opened.get(mark)
         if before is not None and time_ns - before[1] <= _MOMENT_NS and _share_end(key, before[0]):
-            client, server = _ends(key)
-            for each in (key, _key(server, client)):
-                self._copies[each] = None
+            self._copies.update(dict.fromkeys(both))
             while len(self._copies) > _COPIES_MAX:
                 del self._copies[next(iter(self._copies))]
-            return True
+            return
+        for each in both:
+            self._copies.pop(each, None)
         self._opened.pop(mark, None)
         self._opened[mark] = key, time_ns
         if len(self._opened) > _OPENED_MAX:
             del self._opened[next(iter(self._opened))]
-        return False
 
 
 def _timestamp(segment: Segment) -> bytes | None:

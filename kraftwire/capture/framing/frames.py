@@ -252,7 +252,7 @@ class FrameBudget:
         self._used += size
         return True
 
-    def give_back(self, size: int) -> None:
+    def release(self, size: int) -> None:
         """Release the size of a frame that is complete."""
         self._used -= size
 

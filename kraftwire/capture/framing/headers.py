@@ -12,6 +12,7 @@ import struct
 from functools import cache
 
 from kraftwire import messages
+from kraftwire.capture.limits import shortened
 from kraftwire.limits import FRAME_SIZE_MAX
 
 __all__ = [
@@ -140,12 +141,14 @@ def _is_first_question(api_key: int, api_version: int) -> bool:
 def client_id(raw: bytes) -> str | None:
     """Return the text of a client id; None if the bytes cannot be a client id.
 
-    Kafka takes any UTF-8, controls included; a stricter rule would let a client hide.
+    Kafka takes any UTF-8, controls included; a stricter rule would let a client hide. A very long
+    one is cut: it is remembered until the response, and by statistics even longer.
     """
     try:
-        return raw.decode()
+        text = raw.decode()
     except UnicodeDecodeError:
         return None
+    return shortened(text)
 
 
 def is_controlled_shutdown_v0(data: bytes, at: int) -> bool:

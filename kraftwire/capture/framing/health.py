@@ -22,9 +22,11 @@ _OTHER_WRAPPINGS = "other wrappings"
 
 @dataclass(slots=True)
 class TlsConnection:
-    """An encrypted connection, which is reported and not decoded.
+    """An encrypted connection.
 
     `version` is the negotiated one, as in ``TLSv1.3``; empty if no ServerHello was seen.
+    `certificate_name` is the subject of the client's certificate, as Kafka's mapping rules get it;
+    empty if none was seen. `reason` says why it is not decrypted, though there are secrets.
     """
 
     connection: str
@@ -34,6 +36,7 @@ class TlsConnection:
     server_bytes: int = 0
     damaged_records: int = 0
     reason: str = ""
+    certificate_name: str = ""
 
 
 @dataclass(slots=True)
@@ -70,6 +73,7 @@ class Health:
     """Totals of a run; `problem` says why a capture file ended before it should have, and
     `is_damaged` that it is wrong there, rather than just cut off.
 
+    `tls` are encrypted connections of which something was not decrypted, `decrypted` the others.
     `unsupported_links` counts packets by the number of a link type that cannot be read, `opened`
     and `unopened` those inside wrappings by the wrappings' names; `skipped_packets` are all others
     without TCP. `copies` are segments that came before in other wrappings, and
@@ -110,6 +114,7 @@ class Health:
     is_damaged: bool = False
     bytes: ByteCounts = field(default_factory=ByteCounts)
     tls: list[TlsConnection] = field(default_factory=list)
+    decrypted: list[TlsConnection] = field(default_factory=list)
     unsupported_links: dict[int, int] = field(default_factory=dict)
     opened: dict[str, int] = field(default_factory=dict)
     unopened: dict[str, int] = field(default_factory=dict)
@@ -153,6 +158,11 @@ class Health:
         self.tls_connections += 1
         if len(self.tls) < TLS_CONNECTIONS_LISTED:
             self.tls.append(connection)
+
+    def add_decrypted(self, connection: TlsConnection) -> None:
+        """List a connection that was decrypted, unless the list is full."""
+        if len(self.decrypted) < TLS_CONNECTIONS_LISTED:
+            self.decrypted.append(connection)
 
 
 def _packets(number: int) -> str:

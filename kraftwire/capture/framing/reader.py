@@ -83,14 +83,6 @@ class FrameReader:
         """Whether the start of the next frame is unknown."""
         return self._search is not None
 
-    @property
-    def is_clear(self) -> bool:
-        """Whether the next byte begins a frame, in the fast path, and nothing was noted for it."""
-        flow = self.flow
-        is_open = flow.need or self._prefix or self._missing or self.notes or self.is_lost
-        is_open = is_open or self._shed_at
-        return flow.fast_seq >= 0 and not is_open and flow.feed == self.feed
-
     def feed(self, data: bytes, start: int, end: int, stamp: Stamp) -> None:
         """Take bytes in order; pass on the frames that they complete."""
         flow = self.flow
@@ -179,7 +171,7 @@ class FrameReader:
         self.flow.parts = []
         missing = self._missing
         if self._reserved:
-            self.pairing.budget.give_back(self._reserved)
+            self.pairing.budget.release(self._reserved)
             self._reserved = 0
         if self._shed_at:
             lost = sum(size for _, size in missing)

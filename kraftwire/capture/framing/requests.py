@@ -42,6 +42,7 @@ class RequestReader(FrameReader):
 
     def __init__(self, pairing: Pairing, flow: Flow) -> None:
         self._table = api_table()
+        # The bytes of the client id in the last request, none for null; None before the first.
         self._raw_client: bytes | None = None
         # The length of the client id as written: -1 for null, which has no bytes either.
         self._client_size = -1
@@ -53,9 +54,9 @@ class RequestReader(FrameReader):
         super().__init__(pairing, flow)
 
     @property
-    def raw_client(self) -> bytes | None:
-        """The bytes of the client id in the last request, none for null; None before the first."""
-        return self._raw_client
+    def held_bytes(self) -> int:
+        """Roughly the memory of the searched bytes, and of the client id that is compared."""
+        return super().held_bytes + len(self._raw_client or b"")
 
     @property
     def client(self) -> str | None:

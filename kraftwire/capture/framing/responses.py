@@ -1,4 +1,4 @@
-"""The server's direction: responses, told apart by the requests they answer.
+"""The server's direction: responses, identified by the requests that they answer.
 
 Owns the hot loop over correlation ids; what does not match at once is paired by the pairing.
 """

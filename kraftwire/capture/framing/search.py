@@ -116,6 +116,10 @@ _ID_SIZE_MAX = 255
 _ID_STEP_MAX = 1 << 16
 # Where a request is captured after its response, the response is looked for in the last bytes.
 _LATE_REQUEST_BYTES = 64 * 1024
+# Responses that are believed though the last one is cut.
+_SURE_COUNT = 3
+# The id, the transaction id and the error of a response of ZooKeeper.
+_ZOOKEEPER_SIZE_MIN = 16
 # Java's clients take the last eight ids for SASL, before they start counting.
 _RESERVED_IDS = 0x7FFFFFF0
 
@@ -140,6 +144,8 @@ class RequestSearch:
     believed at once; else the next header, or a response to it, has to confirm it.
     """
 
+    __slots__ = ("_candidates", "_client_id", "_last_id", "_scanned", "pieces", "skipped")
+
     def __init__(self, client_id: bytes | None = None, last_id: int | None = None) -> None:
         self.pieces = Pieces()
         self.skipped = 0
@@ -147,7 +153,6 @@ class RequestSearch:
         self._last_id = None if last_id is None or last_id >= _RESERVED_IDS else last_id
         self._scanned = 0
         self._candidates: list[Header] = []
-        self._pattern = _request_pattern()
 
     def clear(self) -> None:
         """Forget everything: a hole follows."""
@@ -198,7 +203,8 @@ class RequestSearch:
     def _collect(self) -> None:
         """Note every position that looks like a header."""
         buffer = self.pieces.buffer
-        while match := self._pattern.search(buffer, self._scanned):
+        pattern = _request_pattern()
+        while match := pattern.search(buffer, self._scanned):
             at = match.start()
             if at + HEADER_SIZE + _ID_SIZE_MAX > len(buffer) and not self._is_whole(at):
                 self._scanned = at
@@ -244,8 +250,33 @@ class RequestSearch:
         self._candidates = [(h[0] - count, *h[1:]) for h in self._candidates if h[0] >= count]
 
 
+def are_responses(data: bytes | bytearray, at: int) -> bool:
+    """Whether bytes are responses one after the other, judged without any request.
+
+    Their lengths must lead from one to the next, and their correlation ids must be near to each
+    other (one client counts for several connections, not always in order): up to the end of the
+    data, or for three responses if the last one is cut. ZooKeeper's responses have the same
+    beginning, but then a transaction id that grows, and an error.
+    """
+    count, last, zxids = 0, -1, []
+    while at + _RESPONSE.size <= len(data):
+        size, id = _RESPONSE.unpack_from(data, at)
+        is_near = 0 < abs(id - last) <= _ID_STEP_MAX or last >= _RESERVED_IDS
+        is_next = is_near or not count
+        if not 4 <= size <= UNCONFIRMED_FRAME_SIZE_MAX or id < 0 or not is_next:
+            return False
+        zxids.append(int.from_bytes(data[at + 8 : at + 16], "big"))
+        is_zookeeper = zxids[-1] and zxids == sorted(zxids) and not any(data[at + 16 : at + 20])
+        if is_zookeeper and size >= _ZOOKEEPER_SIZE_MIN and zxids[-1] < 1 << 63:
+            return False
+        count, last, at = count + 1, id, at + 4 + size
+    return count > 0 if at == len(data) else count >= _SURE_COUNT
+
+
 class ResponseSearch:
     """Looks for a response to one of the requests that wait for theirs."""
+
+    __slots__ = ("_candidates", "_scanned", "pieces", "skipped")
 
     def __init__(self) -> None:
         self.pieces = Pieces()

@@ -9,6 +9,7 @@ from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.packet import Packet, Stamp
 from kraftwire.capture.packets.wrappings import (
     MAY_WRAP,
+    TOO_DEEP,
     WRAPPINGS_MAX,
     Found,
     find_ip,
@@ -157,7 +158,7 @@ class IpReader:
         found = found._replace(names=(*names, *found.names))
         if found.at >= 0 and len(found.names) <= WRAPPINGS_MAX:
             return self.read(stamp, (data, found.at, limit, end), found.names)
-        self._skip(found)
+        self._skip(found if found.at < 0 else TOO_DEEP)
         return None
 
     def _skip(self, found: Found) -> None:

@@ -4,9 +4,12 @@ Owns one table of them. A step reads the header of one wrapping and says what fo
 taken until IP is found, at most `WRAPPINGS_MAX` of them. A tunnel over UDP is known by its header,
 whatever its port, where that leaves no doubt.
 
-Source: RFC 7348 and draft-ietf-nvo3-vxlan-gpe (VXLAN), RFC 8926 (Geneve), RFC 2784, 2890 and 2637
-(GRE), draft-foschiano-erspan, RFC 3032 (MPLS), RFC 2516 (PPPoE), RFC 1661 (PPP), RFC 8300 (NSH),
-RFC 3378 (EtherIP), 3GPP TS 29.281 (GTP-U), IEEE 802.1Q, 802.1BR and 802.2; the link types of
+Source: RFC 7348, draft-ietf-nvo3-vxlan-gpe and draft-smith-vxlan-group-policy (VXLAN), RFC 8926
+(Geneve), RFC 2784, 2890, 2637 and 8086 (GRE), draft-foschiano-erspan, RFC 3032 and 7510 (MPLS), RFC
+2516 (PPPoE), RFC 1661 (PPP), RFC 2661 (L2TP), RFC 8300 (NSH), RFC 3378 (EtherIP), RFC 9300 (LISP),
+RFC 4380 (Teredo), draft-ietf-intarea-gue, RFC 6325 (TRILL), RFC 5415 (CAPWAP), 3GPP TS 29.281
+(GTP-U), IEEE 802.1Q, 802.1AE, 802.1BR, 802.2, 802.5 and 802.11, IEC 62439-3 (HSR, PRP), RFC 2427
+(frame relay), RFC 4391 (InfiniBand), the headers of Linux for batman-adv; the link types of
 tcpdump.org.
 """
 
@@ -17,8 +20,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 __all__ = [
-    "LINK_NAMES", "MAY_WRAP", "WRAPPINGS_MAX", "Found", "find_ip", "find_ip_in_ip",
-    "is_known_link",
+    "LINK_NAMES", "MAY_WRAP", "TOO_DEEP", "WRAPPINGS_MAX", "Found", "find_ip",
+    "find_ip_in_ip", "is_known_link",
 ]  # fmt: skip
 
 # Nested more deeply, a packet is not opened.
@@ -61,6 +64,10 @@ class Found(NamedTuple):
     is_closed: bool = False
 
 
+# What is found where wrappings are nested more deeply than they are opened.
+TOO_DEEP = Found(-1, (f"more than {WRAPPINGS_MAX} wrappings",), is_closed=True)
+
+
 def is_known_link(link: int) -> bool:
     """Whether packets of a link type can be read."""
     return (_LINK, link) in _STEPS
@@ -94,7 +101,7 @@ def _find(place: _Next, data: bytes, end: int) -> Found:
         if found.space == "":
             return Found(-1, names, is_closed=True)
         place = found
-    return Found(-1, (*names, "wrappings nested too deeply"), is_closed=True)
+    return TOO_DEEP
 
 
 def _ethernet(data: bytes, at: int, end: int) -> _Next | None:
@@ -150,7 +157,8 @@ def _mpls(data: bytes, at: int, end: int) -> _Next | None:
 def _pppoe(data: bytes, at: int, end: int) -> _Next | None:
     if at + 8 > end or data[at] != 0x11:
         return None
-    return _Next(_PPP, _U16(data, at + 6)[0], at + 8, "PPPoE")
+    found = _ppp(data, at + 6, end)
+    return None if found is None else found._replace(name="PPPoE")
 
 
 def _ppp(data: bytes, at: int, end: int) -> _Next | None:
@@ -231,6 +239,11 @@ def _udp(data: bytes, at: int, end: int) -> _Next | None:
         if found is not None:
             return found
     for port in ports:
+        known = _OVER_UDP.get(port)
+        found = None if known is None else known[1](data, inside, end)
+        if known is not None and found is not None:
+            return found._replace(name=f"{known[0]} (UDP {port})")
+    for port in ports:
         if port in _CLOSED_UDP and data[inside] in _CLOSED_UDP[port][1]:
             return _Next("", 0, inside, f"{_CLOSED_UDP[port][0]} (UDP {port})")
     return None
@@ -239,21 +252,26 @@ def _udp(data: bytes, at: int, end: int) -> _Next | None:
 # Of the sender and of the receiver.
 _Ports = tuple[int, int]
 
-_GENEVE, _GTP_U, _TZSP = 6081, 2152, 37008
+_VXLAN, _GENEVE, _GTP_U, _TZSP = 4789, 6081, 2152, 37008
 # Port -> name, and first bytes of the datagrams that carry packets.
 _CLOSED_UDP: dict[int, tuple[str, tuple[int, ...]]] = {
     51820: ("WireGuard", (4,)),
     4500: ("IPsec ESP", tuple(range(1, 255))),
+    5247: ("CAPWAP", (0, 1)),
 }
 
 
 def _vxlan(data: bytes, at: int, end: int, ports: _Ports) -> _Next | None:
     """Read VXLAN on any port, and its extension GPE, which names the protocol inside."""
     flags = data[at]
-    is_reserved_zero = data[at + 1 : at + 3] == b"\0\0" and not data[at + 7]
-    if not is_reserved_zero or at + 8 >= end:
+    if at + 8 >= end:
         return None
     name = f"VXLAN (UDP {ports[1]})"
+    if flags & 0x88 == 0x88 and _VXLAN in ports:  # a group of Cisco's between flags and network
+        return _Next(_LINK, _ETHERNET, at + 8, name)
+    is_reserved_zero = data[at + 1 : at + 3] == b"\0\0" and not data[at + 7]
+    if not is_reserved_zero:
+        return None
     if flags == 0x08 and not data[at + 3]:
         # Other datagrams begin so too: then no frame follows.
         frame = _ether(data, at + 20, end)
@@ -297,6 +315,78 @@ def _tzsp(data: bytes, at: int, end: int, ports: _Ports) -> _Next | None:
     return _Next(_LINK, _ETHERNET, after + 1, f"TZSP (UDP {_TZSP})")
 
 
+def _l2tp(data: bytes, at: int, end: int) -> _Next | None:
+    """Read a data message of version 2: optional fields, then PPP."""
+    (flags,) = _U16(data, at)
+    if flags & 0x800F != 2:
+        return None
+    after = at + 6 + 2 * bool(flags & 0x4000) + 4 * bool(flags & 0x0800)
+    if flags & 0x0200 and after + 2 <= end:
+        after += 2 + _U16(data, after)[0]
+    return _ppp(data, after, end)
+
+
+def _teredo(data: bytes, at: int, _end: int) -> _Next | None:
+    return _Next(_ETHER, _IPV6, at) if data[at] >> 4 == 6 else None
+
+
+def _gue(data: bytes, at: int, _end: int) -> _Next | None:
+    if data[at] >> 6 == 1:  # IP follows without a header
+        return _Next(_ETHER, _IPV4, at)
+    if data[at] >> 5:
+        return None
+    return _Next(_IP, data[at + 1], at + 4 + 4 * (data[at] & 0x1F))
+
+
+def _lisp(_data: bytes, at: int, _end: int) -> _Next | None:
+    return _Next(_ETHER, _IPV4, at + 8)
+
+
+def _capwap(data: bytes, at: int, end: int) -> _Next | None:
+    """Read the header of plain frames of an access point, if they are Ethernet's and whole."""
+    if at + 8 > end or data[at]:
+        return None
+    (fields,) = _U32(data, at)
+    is_ethernet = not fields & 0x180
+    return _known(_ethernet(data, at + 4 * (fields >> 19 & 0x1F), end)) if is_ethernet else None
+
+
+# Tunnels over UDP that only the port tells: port -> name, and how its header is read.
+_OVER_UDP: dict[int, tuple[str, _Step]] = {
+    1701: ("L2TP", _l2tp),
+    3544: ("Teredo", _teredo),
+    4341: ("LISP", _lisp),
+    4754: ("GRE", _gre),
+    5247: ("CAPWAP", _capwap),
+    6080: ("GUE", _gue),
+    6635: ("MPLS", _mpls),
+}
+
+
+def _backbone(_data: bytes, at: int, _end: int) -> _Next | None:
+    return _Next(_LINK, _ETHERNET, at + 4, "MAC-in-MAC")
+
+
+def _trill(data: bytes, at: int, end: int) -> _Next | None:
+    if at + 6 > end:
+        return None
+    options = _U16(data, at)[0] >> 6 & 0x1F
+    return _Next(_LINK, _ETHERNET, at + 6 + 4 * options, "TRILL")
+
+
+def _ppi(data: bytes, at: int, end: int) -> _Next | None:
+    """Read a header with facts about the packet: its length, and the link type of what follows."""
+    if at + 8 > end:
+        return None
+    size, link = struct.unpack_from("<2xHI", data, at)
+    return _Next(_LINK, link, at + size)
+
+
+def _pflog(data: bytes, at: int, _end: int) -> _Next | None:
+    """Read the header of a firewall's log, whose length is its first byte, in steps of four."""
+    return _Next(_ETHER, _IPV4, at + data[at] + -data[at] % 4)
+
+
 def _cooked(data: bytes, at: int, end: int) -> _Next | None:
     return _ether(data, at + 14, end)
 
@@ -314,8 +404,98 @@ def _skip(size: int) -> _Step:
     return step
 
 
+def _ppp_of_daemon(data: bytes, at: int, end: int) -> _Next | None:
+    """Read PPP after a byte for its direction."""
+    return _ppp(data, at + 1, end)
+
+
+def _infiniband(data: bytes, at: int, end: int) -> _Next | None:
+    """Read IP over InfiniBand: a routing header, a protocol of Ethernet, two bytes without use."""
+    return _Next(_ETHER, _U16(data, at + 40)[0], at + 44) if at + 44 <= end else None
+
+
 def _cisco_hdlc(data: bytes, at: int, end: int) -> _Next | None:
     return _ether(data, at + 2, end)
+
+
+def _llc_after(size: int) -> _Step:
+    """Step over a header of so many bytes before LLC."""
+
+    def step(data: bytes, at: int, end: int) -> _Next | None:
+        return _llc(data, at + size, end)
+
+    return step
+
+
+def _token_ring(data: bytes, at: int, end: int) -> _Next | None:
+    if at + 15 > end:
+        return None
+    has_route = data[at + 8] & 0x80
+    return _llc(data, at + 14 + (data[at + 14] & 0x1F if has_route else 0), end)
+
+
+def _frame_relay(data: bytes, at: int, end: int) -> _Next | None:
+    """Read an address of two bytes, and what RFC 2427 puts after it."""
+    if at + 9 > end or not data[at + 1] & 1 or data[at + 2] != 3:
+        return None
+    if data[at + 3] in (0xCC, 0x8E):
+        return _Next(_ETHER, _IPV4, at + 4)
+    at += 2 + len(_PADDED_SNAP)
+    is_snap = data.startswith(_PADDED_SNAP, at - len(_PADDED_SNAP))
+    return _ether(data, at + 3, end) if is_snap else None
+
+
+_PADDED_SNAP = b"\x03\x00\x80"
+
+
+def _radio(data: bytes, at: int, end: int) -> _Next | None:
+    """Read a header with facts about reception, and its length."""
+    if at + 4 > end:
+        return None
+    return _Next(_LINK, _WIRELESS, at + int.from_bytes(data[at + 2 : at + 4], "little"))
+
+
+_WIRELESS = 105
+_DATA, _NO_DATA, _OF_SERVICE = 0x08, 0x40, 0x80
+_BOTH_SYSTEMS, _PROTECTED, _HAS_CONTROL = 0x03, 0x40, 0x80
+_MANY_INSIDE = 0x80
+
+
+def _wireless(data: bytes, at: int, end: int) -> _Next | None:
+    """Read a frame of 802.11, which has data of one packet."""
+    if at + 26 > end or data[at] & 0x0C != _DATA or data[at] & _NO_DATA:
+        return None
+    flags, size = data[at + 1], 24
+    if flags & _PROTECTED:
+        return _Next("", 0, at, "encrypted 802.11")
+    if flags & _BOTH_SYSTEMS == _BOTH_SYSTEMS:
+        size += 6
+    if data[at] & _OF_SERVICE:
+        if at + size >= end or data[at + size] & _MANY_INSIDE:
+            return None
+        size += 2 + 4 * bool(flags & _HAS_CONTROL)
+    return _llc(data, at + size, end)
+
+
+def _macsec(data: bytes, at: int, end: int) -> _Next | None:
+    """Read what is only authenticated, and no cipher text."""
+    closed = _Next("", 0, at, "MACsec")
+    if at + 8 > end or data[at] & 0x0C:
+        return closed
+    inside = _known(_ether(data, at + 6 + 8 * bool(data[at] & 0x20), end))
+    return closed if inside is None else inside._replace(name="MACsec")
+
+
+def _known(found: _Next | None) -> _Next | None:
+    """Return what follows if it is of a known kind: where that is the only sign of a header."""
+    return found if found is not None and found[:2] in _INSIDE else None
+
+
+def _batman(data: bytes, at: int, end: int) -> _Next | None:
+    """Read a frame for one node of a mesh."""
+    if at + 10 > end or data[at : at + 2] != b"\x40\x0f":
+        return None
+    return _Next(_LINK, _ETHERNET, at + 10, "batman-adv")
 
 
 def _pktap(data: bytes, at: int, end: int) -> _Next | None:
@@ -351,19 +531,34 @@ _PLAIN_NSH = {key: None for key in _PLAIN_IP if key[0] == _NSH}
 _STEPS: dict[tuple[str, int], _Step] = {
     (_LINK, 0): _skip(4),  # four bytes of address family, in the order of the capturing host
     (_LINK, _ETHERNET): _ethernet,
+    (_LINK, 6): _token_ring,
     (_LINK, 9): _ppp,
+    (_LINK, 10): _llc_after(13),
+    (_LINK, 11): _llc_after(0),  # the number of 100 inside some systems
     (_LINK, 12): _skip(0),
     (_LINK, 14): _skip(0),
     (_LINK, 50): _ppp,
     (_LINK, 51): _pppoe,
+    (_LINK, 100): _llc_after(0),
     (_LINK, 101): _skip(0),
     (_LINK, 104): _cisco_hdlc,
+    (_LINK, _WIRELESS): _wireless,
+    (_LINK, 107): _frame_relay,
     (_LINK, 108): _skip(4),
+    (_LINK, 109): _skip(12),
     (_LINK, 113): _cooked,
+    (_LINK, 117): _pflog,
+    (_LINK, 122): _llc_after(16),
+    (_LINK, 123): _llc_after(4),
+    (_LINK, 127): _radio,
+    (_LINK, 166): _ppp_of_daemon,
+    (_LINK, 192): _ppi,
+    (_LINK, 204): _ppp_of_daemon,
     (_LINK, 226): _skip(24),
     (_LINK, 228): _skip(0),
     (_LINK, 229): _skip(0),
     (_LINK, 239): _nflog,
+    (_LINK, 242): _infiniband,
     (_LINK, 258): _pktap,
     (_LINK, 276): _cooked_2,
     (_ETHER, 0x8100): _tag(2),
@@ -371,10 +566,15 @@ _STEPS: dict[tuple[str, int], _Step] = {
     (_ETHER, 0x9100): _tag(2),
     (_ETHER, 0x8926): _tag(4),
     (_ETHER, 0x8909): _cisco_metadata,
+    (_ETHER, 0x892F): _tag(4),
+    (_ETHER, 0x88E5): _macsec,
+    (_ETHER, 0x4305): _batman,
     (_ETHER, _MPLS): _mpls,
     (_ETHER, _MPLS_MULTICAST): _mpls,
     (_ETHER, 0x8864): _pppoe,
+    (_ETHER, 0x88E7): _backbone,
     (_ETHER, 0x894F): _nsh,
+    (_ETHER, 0x22F3): _trill,
     (_ETHER, _BRIDGED): _ethernet,
     (_PPP, 0x281): _mpls,
     (_IP, 4): _ip_in_ip,
@@ -396,7 +596,6 @@ MAY_WRAP = frozenset(number for space, number in _STEPS if space == _IP)
 _CLOSED: dict[tuple[str, int], str] = {
     (_IP, 50): "IPsec ESP",
     (_IP, 115): "L2TPv3",
-    (_ETHER, 0x88E5): "MACsec",
     (_PPP, 0xFD): "compressed PPP",
 }
 
@@ -409,12 +608,13 @@ _INSIDE = frozenset(
 LINK_NAMES: dict[int, str] = {
     0: "NULL", 1: "ETHERNET", 6: "IEEE802_5", 7: "ARCNET_BSD", 8: "SLIP", 9: "PPP", 10: "FDDI",
     50: "PPP_HDLC", 51: "PPP_ETHER", 99: "SYMANTEC_FIREWALL", 100: "ATM_RFC1483", 101: "RAW",
-    104: "C_HDLC", 105: "IEEE802_11", 107: "FRELAY", 108: "LOOP", 113: "LINUX_SLL", 117: "PFLOG",
-    119: "IEEE802_11_PRISM", 122: "IP_OVER_FC", 123: "SUNATM", 127: "IEEE802_11_RADIOTAP",
-    129: "ARCNET_LINUX", 138: "APPLE_IP_OVER_IEEE1394", 143: "DOCSIS", 144: "LINUX_IRDA",
-    147: "USER0", 163: "IEEE802_11_AVS", 166: "PPP_PPPD", 187: "BLUETOOTH_HCI_H4",
-    189: "USB_LINUX", 192: "PPI", 195: "IEEE802_15_4_WITHFCS", 202: "LINUX_LAPD", 220:
-    "USB_LINUX_MMAPPED", 224: "FC_2", 226: "IPNET", 227: "CAN_SOCKETCAN", 228: "IPV4", 229: "IPV6",
-    239: "NFLOG", 240: "NETANALYZER", 242: "IPOIB", 247: "INFINIBAND", 253: "NETLINK",
-    258: "PKTAP", 272: "NORDIC_BLE", 276: "LINUX_SLL2", 288: "USB_2_0",
+    104: "C_HDLC", 105: "IEEE802_11", 107: "FRELAY", 108: "LOOP", 109: "ENC", 113: "LINUX_SLL",
+    117: "PFLOG", 119: "IEEE802_11_PRISM", 122: "IP_OVER_FC", 123: "SUNATM",
+    127: "IEEE802_11_RADIOTAP", 129: "ARCNET_LINUX", 138: "APPLE_IP_OVER_IEEE1394", 143: "DOCSIS",
+    144: "LINUX_IRDA", 147: "USER0", 163: "IEEE802_11_AVS", 166: "PPP_PPPD",
+    187: "BLUETOOTH_HCI_H4", 189: "USB_LINUX", 192: "PPI", 195: "IEEE802_15_4_WITHFCS",
+    202: "LINUX_LAPD", 204: "PPP_WITH_DIR", 220: "USB_LINUX_MMAPPED", 224: "FC_2", 226: "IPNET",
+    227: "CAN_SOCKETCAN",
+    228: "IPV4", 229: "IPV6", 239: "NFLOG", 240: "NETANALYZER", 242: "IPOIB", 247: "INFINIBAND",
+    253: "NETLINK", 258: "PKTAP", 272: "NORDIC_BLE", 276: "LINUX_SLL2", 288: "USB_2_0",
 }  # fmt: skip

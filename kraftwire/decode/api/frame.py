@@ -161,7 +161,7 @@ class Frame:
 
     @property
     def findings(self) -> list[Finding]:
-        """The findings: what is odd, damaged or missing in the frame."""
+        """The findings: what is unusual, damaged or missing in the frame."""
         return self.decoded.findings
 
     def to_json(self) -> dict[str, Any]:

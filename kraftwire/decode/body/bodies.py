@@ -16,6 +16,11 @@ from kraftwire.capture.framing.frames import BEFORE_CAPTURE
 from kraftwire.capture.limits import is_message_bomb
 from kraftwire.decode.body.findings import Finding, finding_of, json_path
 from kraftwire.decode.body.scan import unknown_tags
+from kraftwire.decode.body.secrets import (
+    is_damaged_token_response,
+    may_carry_secrets,
+    token_response_in,
+)
 from kraftwire.decode.limits import ANNOTATIONS_MAX, TAKEN_APART_BYTES_MAX
 from kraftwire.errors import WireError
 from kraftwire.limits import FINDING_HEX_BYTES
@@ -172,8 +177,9 @@ class Payload:
     in full; `body_class` and `body_version` then still name the schema that was tried. `end` is
     the position after the last byte that was decoded, `header_end` where the body starts.
     `is_assumed` marks a body that was read with the schema of another version. `error` is what
-    stopped the body, and `part` its annotations where bytes of it are missing. `input_bytes` is the
-    size in the input, which is less for data that a compressed capture unpacks to.
+    stopped the body, and `part` its annotations where bytes of it are missing; `is_secret` marks
+    bytes that must not be shown. `input_bytes` is the size in the input, which is less for data
+    that a compressed capture unpacks to.
     """
 
     __slots__ = (
@@ -191,6 +197,7 @@ class Payload:
         "header_version",
         "is_assumed",
         "is_request",
+        "is_secret",
         "part",
         "size",
         "input_bytes",
@@ -206,6 +213,7 @@ class Payload:
     ) -> None:
         self.data = data
         self.is_request = is_request
+        self.is_secret = False
         self.size = len(data) if size is None else size
         self.input_bytes = self.size if input_bytes is None else input_bytes
         self.api_key: int | None = None
@@ -411,12 +419,28 @@ def _decode_greeting(payload: Payload, cls: type[Message]) -> None:
 def _note_stop(payload: Payload, error: WireError) -> None:
     payload.error = bare(error)
     if not payload.is_complete:
+        payload.is_secret = not payload.is_request and is_damaged_token_response(payload.data)
         _note_missing(payload)
+        return
+    if _note_token_response(payload):
         return
     if error.offset is not None:
         payload.end = min(error.offset, len(payload.data))
     rest = payload.data[payload.end :]
     payload.findings.append(finding_of(error, "undecoded", rest=rest))
+
+
+def _note_token_response(payload: Payload) -> bool:
+    """Note whether a response is one of a delegation token, though its request was not."""
+    if payload.is_request or may_carry_secrets(payload.name):
+        return False
+    name = token_response_in(payload.data)
+    if not name and not is_damaged_token_response(payload.data):
+        return False
+    payload.body, payload.is_secret, payload.end = None, True, payload.header_end
+    what = f"a {name}" if name else "what may be a damaged response with a delegation token"
+    payload.note("undecoded", payload.end, f"{what} in place of {payload.name}")
+    return True
 
 
 def _note_missing(payload: Payload) -> None:
@@ -437,6 +461,8 @@ def _note_missing(payload: Payload) -> None:
 
 def _check_body(payload: Payload, body: Message) -> None:
     left = payload.remaining
+    if left > 0 and payload.is_complete and _note_token_response(payload):
+        return
     if left > 0:
         noun = "byte" if left == 1 else "bytes"
         payload.note("trailing-bytes", payload.end, f"{left} {noun} after {payload.name}")

@@ -8,19 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from sys import getsizeof, intern
 from typing import Any, TypeVar
 
+from kraftwire.capture.limits import shortened
 from kraftwire.decode.body.bodies import Payload
+from kraftwire.decode.body.sasl_tokens import principal_of
 from kraftwire.decode.body.scan import topics
 from kraftwire.errors import WireError
-from kraftwire.limits import CONTEXTS_MAX
+from kraftwire.limits import CONTEXTS_MAX, RENDER_PENDING_COUNT_MAX
 from kraftwire.protocol.headers import peek_request
+from kraftwire.protocol.topic_names import METADATA_TOPIC as METADATA_TOPIC
 from kraftwire.wire.message import Message
+
+# The memory of all names of topics that a run keeps. A broker has at most some ten thousand topics,
+# each with about 250 bytes here.
+TOPIC_NAMES_BYTES_MAX = 20 * 1024 * 1024
+# The place of a name in a dict that grows.
+_ENTRY_BYTES = 100
 
 K = TypeVar("K")
 V = TypeVar("V")
 
-METADATA_TOPIC = "__cluster_metadata"
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 
 # Messages that carry a topic's name next to its id.
@@ -37,13 +46,13 @@ _JOIN_GROUP = 11
 _SYNC_GROUP = 14
 _SASL_HANDSHAKE = 17
 _API_VERSIONS = 18
-_SASL_AUTHENTICATE = 36
+SASL_AUTHENTICATE = 36
 _ENVELOPE = 58
 
 # Metadata, CreateTopics, DeleteTopics and DescribeTopicPartitions carry the names of topics.
 _TOPICS = frozenset({3, 19, 20, 75})
 TELLING = _TOPICS | {
-    _JOIN_GROUP, _SYNC_GROUP, _SASL_HANDSHAKE, _API_VERSIONS, _SASL_AUTHENTICATE, _ENVELOPE,
+    _JOIN_GROUP, _SYNC_GROUP, _SASL_HANDSHAKE, _API_VERSIONS, SASL_AUTHENTICATE, _ENVELOPE,
 }  # fmt: skip
 
 
@@ -52,6 +61,7 @@ class FrameContext:
     """What earlier frames reveal about the inside of this one; see `nested.MessageContext`."""
 
     mechanism: str | None = None
+    principal: str | None = None
     protocol_type: str | None = None
     embedded_api: tuple[int, int] | None = None
 
@@ -60,10 +70,11 @@ NO_CONTEXT = FrameContext()
 
 
 class TopicNames:
-    """The names of topics by id, as known so far in a run; grows by one entry for each topic."""
+    """The names of topics by id, as known so far in a run, within `TOPIC_NAMES_BYTES_MAX`."""
 
     def __init__(self) -> None:
         self._names = {METADATA_TOPIC_ID: METADATA_TOPIC}
+        self._bytes = 0
         # The number of changes so far: a text with names in it is valid until it changes.
         self.changes = 0
         # Called before a message changes the names, so that texts with the old ones can be made.
@@ -73,20 +84,32 @@ class TopicNames:
         """Note the topics of a message that carries both names and ids."""
         if message.NAME in _NAMING:
             for topic in topics(message, version):
-                if topic.name and topic.id and self._names.get(topic.id) != topic.name:
+                if not topic.name or not topic.id or self._names.get(topic.id) == topic.name:
+                    continue
+                if self._has_room(topic.id, topic.name):
                     if self.before_change is not None:
                         self.before_change()
                     self.changes += 1
                     self._names[topic.id] = topic.name
 
+    def _has_room(self, topic_id: bytes, name: str) -> bool:
+        """Whether one more name may be kept, which is counted then."""
+        size = getsizeof(topic_id) + getsizeof(name) + _ENTRY_BYTES
+        if self._bytes + size > TOPIC_NAMES_BYTES_MAX:
+            return False
+        self._bytes += size
+        return True
+
     def note(self, name: str, topic_id: bytes) -> None:
         """Note a topic that was learned from something other than a frame."""
-        self.changes += topic_id not in self._names
-        self._names.setdefault(topic_id, name)
+        if topic_id not in self._names and self._has_room(topic_id, name):
+            self.changes += 1
+            self._names[topic_id] = name
 
     def merge(self, other: TopicNames) -> None:
         """Add the names that another object knows; those that are known here stay."""
-        self._names = other._names | self._names
+        for topic_id, name in other._names.items():
+            self.note(name, topic_id)
         self.changes += 1
 
     def by_id(self) -> dict[bytes, str]:
@@ -110,42 +133,27 @@ class Memory:
     """The knowledge that a run has gained; picklable.
 
     `topics` are names by topic id, `protocol_types` by group id, `mechanisms` those of SASL
-    by connection. `software` is what clients call themselves ("name version") by connection, and
-    `versions` what servers offer by their end ("host:port"): API key -> lowest and highest version.
-    Each of them but `topics` is bounded; the oldest entries are dropped.
+    by connection, `principals` who logs in by them, unless refused. Each of them is bounded: the
+    oldest entries are dropped, but of topics the latest are not noted.
     """
 
     topics: TopicNames = field(default_factory=TopicNames)
     protocol_types: dict[str, str] = field(default_factory=dict)
     mechanisms: dict[str, str] = field(default_factory=dict)
-    software: dict[str, str] = field(default_factory=dict)
-    versions: dict[str, dict[int, tuple[int, int]]] = field(default_factory=dict)
+    principals: dict[str, str] = field(default_factory=dict)
 
     def merge(self, other: Memory) -> None:
         """Add what another memory knows; entries that are here already stay."""
         self.topics.merge(other.topics)
         _merge(self.protocol_types, other.protocol_types)
         _merge(self.mechanisms, other.mechanisms)
-        _merge(self.software, other.software)
-        _merge(self.versions, other.versions)
+        _merge(self.principals, other.principals)
 
     def copy(self) -> Memory:
         """Return a memory that knows the same and learns independently."""
         made = Memory()
         made.merge(self)
         return made
-
-    def note_client(self, connection: str, body: Any) -> None:
-        """Note the client software that an ApiVersions request names."""
-        text = f"{body.client_software_name} {body.client_software_version}".strip()
-        if text:
-            note(self.software, connection, text)
-
-    def note_server(self, connection: str, body: Any) -> None:
-        """Note the versions that an ApiVersions response offers."""
-        offered = {key.api_key: (key.min_version, key.max_version) for key in body.api_keys}
-        if offered:
-            note(self.versions, connection.rpartition("-")[2], offered)
 
 
 def note(table: dict[K, V], key: K, value: V) -> None:
@@ -180,27 +188,41 @@ class ResponseContexts:
 
     def of_request(self, connection: str, payload: Payload) -> FrameContext:
         """Return the context of a request, and note what it reveals about its response."""
-        if payload.api_key == _SASL_AUTHENTICATE:
-            return FrameContext(mechanism=self.memory.mechanisms.get(connection))
+        if payload.api_key == SASL_AUTHENTICATE:
+            body: Any = payload.body
+            return self.of_token(connection, b"" if body is None else body.auth_bytes)
         context = self._context_of(connection, payload.api_key, payload.body)
         if context is not NO_CONTEXT and payload.header is not None:
-            if len(self._waiting) >= CONTEXTS_MAX:
+            if len(self._waiting) >= RENDER_PENDING_COUNT_MAX:
                 del self._waiting[next(iter(self._waiting))]
             self._waiting[connection, payload.header.correlation_id] = context
         return context
 
     def of_response(self, connection: str, payload: Payload) -> FrameContext:
         """Return the context of a response."""
-        if payload.api_key == _SASL_AUTHENTICATE:
-            return FrameContext(mechanism=self.memory.mechanisms.get(connection))
-        if payload.body is not None:
+        body: Any = payload.body
+        if payload.api_key == SASL_AUTHENTICATE:
+            if body is not None and body.error_code:
+                self.memory.principals.pop(connection, None)
+            return self.of_token(connection, b"")
+        if body is not None:
             if payload.api_key in _TOPICS:
-                self.memory.topics.learn(payload.body, payload.body_version)
-            elif payload.api_key == _API_VERSIONS:
-                self.memory.note_server(connection, payload.body)
+                self.memory.topics.learn(body, payload.body_version)
+            elif payload.api_key == _SASL_HANDSHAKE and body.error_code:
+                self.memory.mechanisms.pop(connection, None)
         if not self._waiting or payload.header is None:
             return NO_CONTEXT
         return self._waiting.pop((connection, payload.header.correlation_id), NO_CONTEXT)
+
+    def of_token(self, connection: str, token: bytes) -> FrameContext:
+        """Return the context of a SASL token, and note whom it logs in; only a client's tells."""
+        mechanism = self.memory.mechanisms.get(connection)
+        if mechanism is None:
+            return NO_CONTEXT
+        principal = principal_of(mechanism, token)
+        if principal is not None:
+            note(self.memory.principals, connection, shortened(principal))
+        return FrameContext(mechanism, self.memory.principals.get(connection))
 
     def mechanism(self, connection: str) -> str | None:
         """The SASL mechanism that a connection has agreed on."""
@@ -210,14 +232,15 @@ class ResponseContexts:
         if body is None:
             return NO_CONTEXT
         if api_key == _SASL_HANDSHAKE:
-            note(self.memory.mechanisms, connection, body.mechanism)
-        elif api_key == _API_VERSIONS:
-            self.memory.note_client(connection, body)
+            note(self.memory.mechanisms, connection, shortened(body.mechanism))
         elif api_key == _JOIN_GROUP:
-            note(self.memory.protocol_types, body.group_id, body.protocol_type)
-            return FrameContext(protocol_type=body.protocol_type)
+            # There are a handful, and as many groups as somebody likes.
+            protocol_type = intern(shortened(body.protocol_type))
+            note(self.memory.protocol_types, shortened(body.group_id), protocol_type)
+            return FrameContext(protocol_type=protocol_type)
         elif api_key == _SYNC_GROUP:
-            return FrameContext(protocol_type=self.memory.protocol_types.get(body.group_id))
+            group = shortened(body.group_id)
+            return FrameContext(protocol_type=self.memory.protocol_types.get(group))
         elif api_key == _ENVELOPE:
             try:
                 return FrameContext(embedded_api=peek_request(body.request_data))

@@ -1,7 +1,7 @@
-"""Findings of frames: what is odd, damaged or missing, under stable ids.
+"""Findings of frames: what is unusual, damaged or missing, under stable ids.
 
 Owns the ids of findings inside a frame, and which ids mean that bytes stay undecoded. Those of
-packets and streams are described in `framing.frames`, those of files in `files.findings`.
+packets and streams are described in `framing.frames`, those of files in `files.report`.
 """
 
 from __future__ import annotations

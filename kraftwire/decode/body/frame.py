@@ -14,9 +14,14 @@ from typing import Any
 from kraftwire import messages
 from kraftwire.capture.framing.frames import BEFORE_CAPTURE, Frame
 from kraftwire.decode.body.bodies import Header, Payload, decode_payload
-from kraftwire.decode.body.context import FrameContext, Memory, ResponseContexts, needs_learning
+from kraftwire.decode.body.context import (
+    SASL_AUTHENTICATE,
+    FrameContext,
+    Memory,
+    ResponseContexts,
+    needs_learning,
+)
 from kraftwire.decode.body.findings import Finding
-from kraftwire.decode.body.nested import sasl_token
 from kraftwire.decode.body.payload_view import (
     ByteRange,
     PayloadView,
@@ -25,6 +30,7 @@ from kraftwire.decode.body.payload_view import (
 )
 from kraftwire.decode.body.quick import quick_body
 from kraftwire.decode.body.records import FieldBatches, Settings
+from kraftwire.decode.body.sasl_tokens import sasl_token
 from kraftwire.decode.body.scan import TopicUse, error_codes, groups, topics
 from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.messages.envelope_request import EnvelopeRequest
@@ -106,12 +112,26 @@ class DecodedFrame:
     def learn(self) -> None:
         """Record what later frames need to know. Order: once, in order of frames."""
         key, connection = self.frame.api_key, self.frame.connection
+        if self.is_token:
+            self._context = self._contexts.of_token(
+                connection, self.frame.data if self.frame.is_request else b""
+            )
         if not needs_learning(key):
             return
         if self.frame.is_request:
             self._context = self._contexts.of_request(connection, self.payload)
             return
         self._context = self._contexts.of_response(connection, self.payload)
+
+    @property
+    def login(self) -> tuple[str | None, str | None] | None:
+        """Mechanism and principal of the login that a token belongs to, as far as they are known.
+
+        None for other frames.
+        """
+        if self._context is None or not (self.is_token or self.frame.api_key == SASL_AUTHENTICATE):
+            return None
+        return self._context.mechanism, self._context.principal
 
     def release_objects(self) -> None:
         """Drop computed values; they are computed again on request."""

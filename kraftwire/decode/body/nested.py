@@ -1,7 +1,4 @@
-"""SASL tokens: their parts, by mechanism, without the secrets unless these are asked for.
-
-Source: RFC 4616 (PLAIN), RFC 5802 (SCRAM), RFC 7628 (OAUTHBEARER).
-"""
+"""What is inside fields of type bytes: group metadata, envelopes, SASL tokens."""
 
 from __future__ import annotations
 
@@ -12,105 +9,11 @@ from typing import Any
 
 from kraftwire import messages
 from kraftwire.decode.body.findings import Finding, finding_of
-from kraftwire.decode.body.secrets import REDACTED, holds_secrets
+from kraftwire.decode.body.sasl_tokens import sasl_token
+from kraftwire.decode.body.secrets import holds_secrets
 from kraftwire.errors import WireError
 from kraftwire.wire.message import Message
 from kraftwire.wire.size_estimate import decode_bounded
-
-_SCRAM_NAMES = {
-    b"a": "authorizationId",
-    b"c": "channelBinding",
-    b"e": "error",
-    b"i": "iterations",
-    b"n": "username",
-    b"p": "proof",
-    b"r": "nonce",
-    b"s": "salt",
-    b"v": "serverSignature",
-}
-# With these an eavesdropper can try passwords, or pose as the server.
-_SCRAM_SECRETS = frozenset({"proof", "salt", "serverSignature"})
-_GS2_FLAGS = (b"n", b"y", b"p=")
-_BEARER = "auth=Bearer "
-_SEPARATOR = b"\x01"
-
-
-def sasl_token(
-    mechanism: str, token: bytes, *, is_request: bool, show_secrets: bool
-) -> dict[str, Any] | None:
-    """Return the parts of a token; None for an empty one.
-
-    ``mechanism`` is always among them. A token of an unknown mechanism, or one that does not
-    follow its mechanism's format, adds only its size.
-    """
-    if not token:
-        return None
-    parts: dict[str, Any] | None = None
-    if mechanism == "PLAIN":
-        parts = _plain(token) if is_request else None
-    elif mechanism.startswith("SCRAM-"):
-        parts = _scram(token)
-    elif mechanism == "OAUTHBEARER":
-        parts = _bearer(token) if is_request else {"error": _text(token)}
-    if parts is None:
-        parts = {"size": len(token)}
-    if not show_secrets:
-        for name in parts.keys() & (_SCRAM_SECRETS | {"password", "token"}):
-            parts[name] = REDACTED
-    return {"mechanism": mechanism, **parts}
-
-
-def _text(data: bytes) -> str:
-    return data.decode(errors="backslashreplace")
-
-
-def _plain(token: bytes) -> dict[str, Any] | None:
-    parts = token.split(b"\0")
-    if len(parts) != 3:
-        return None
-    names = ("authorizationId", "username", "password")
-    return dict(zip(names, map(_text, parts), strict=True))
-
-
-def _scram(token: bytes) -> dict[str, Any] | None:
-    head, *rest = token.split(b",")
-    if head in _GS2_FLAGS[:2] or head.startswith(_GS2_FLAGS[2]):
-        step, fields = "client-first", rest
-    else:
-        steps = {b"r=": "server-first", b"c=": "client-final"}
-        step, fields = steps.get(head[:2], "server-final"), [head, *rest]
-    parts: dict[str, Any] = {"step": step}
-    for each in fields:
-        key, equals, value = each.partition(b"=")
-        if not equals:
-            continue
-        name = _SCRAM_NAMES.get(key)
-        if name is None:
-            parts.setdefault("extensions", {})[_text(key)] = _text(value)
-        else:
-            # Commas and equal signs of a name are escaped (RFC 5802, section 5.1).
-            text = _text(value).replace("=2C", ",").replace("=3D", "=")
-            parts[name] = int(text) if name == "iterations" and text.isdecimal() else text
-    return parts if len(parts) > 1 else None
-
-
-def _bearer(token: bytes) -> dict[str, Any] | None:
-    head, *fields = token.split(_SEPARATOR)
-    if not fields:
-        return None
-    parts: dict[str, Any] = {}
-    for each in head.split(b","):
-        if each.startswith(b"a="):
-            parts["authorizationId"] = _text(each[2:])
-    for each in filter(None, fields):
-        text = _text(each)
-        if text.startswith(_BEARER):
-            parts["token"] = text.removeprefix(_BEARER)
-        else:
-            name, _, value = text.partition("=")
-            parts.setdefault("extensions", {})[name] = value
-    return parts or None
-
 
 CONSUMER = "consumer"
 _SUBSCRIPTION = "ConsumerProtocolSubscription"

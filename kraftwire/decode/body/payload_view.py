@@ -43,12 +43,14 @@ from kraftwire.decode.body.secrets import (
     holds_secrets,
     may_carry_secrets,
     redact,
+    redact_carried,
 )
 from kraftwire.errors import WireError
+from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.records.header import HEADER_SIZE
 from kraftwire.records.messages import family_of_topic
 from kraftwire.records.reader import BatchReader
-from kraftwire.wire.reader import Annotation
+from kraftwire.wire.reader import UNKNOWN_TAG, Annotation
 
 __all__ = [
     "ByteRange",
@@ -65,6 +67,8 @@ T = TypeVar("T")
 _SECRET_RECORD = re.compile(
     b"|".join(re.escape(head) + b"[\\x00-\\x03]" for head in SECRET_HEADS if head[0])
 )
+# Where the correlation id of a response header ends, and the client id of a request header begins.
+_CORRELATION_END, _CLIENT_ID_AT = 4, 10
 # A request in an envelope is never an envelope itself; damaged or hostile bytes may say so.
 _DEPTH_MAX = 1
 
@@ -242,7 +246,7 @@ class PayloadView:
         payload = self.payload
         if payload.body is None:
             # A response without a request, or bytes that are not a header, may belong to a login.
-            is_unknown = payload.api_key is None or payload.header is None
+            is_unknown = payload.api_key is None or payload.header is None or payload.is_secret
             return is_unknown or may_carry_secrets(payload.name) or _may_be_metadata(payload.data)
         return holds_secrets(payload.name) or bool(self.nested.secret_paths)
 
@@ -254,13 +258,17 @@ class PayloadView:
             json: dict[str, Any] | None = json_with_batches(
                 payload.body, payload.body_version, self.batches
             )
-        elif payload.body_class is not None:
+        elif payload.body_class is not None and not (
+            payload.is_secret and not self.settings.show_secrets
+        ):
             json = partial_json(self.part, self._partial_batches)
         else:
             json = None
         if json is None or self.settings.show_secrets:
             return json, []
         paths = redact(payload.name, json)
+        if payload.body is None:
+            return json, paths + redact_carried(payload.name, json)
         for path in self.nested.secret_paths:
             json[path] = REDACTED
         return json, paths + self.nested.secret_paths
@@ -285,7 +293,8 @@ class PayloadView:
     def has_secrets(self) -> bool:
         """Whether the payload holds secrets, or may hold them where it was not decoded."""
         if self.payload.body is None:
-            return not self.payload.name or may_carry_secrets(self.payload.name)
+            is_unknown = not self.payload.name or self.payload.is_secret
+            return is_unknown or may_carry_secrets(self.payload.name)
         return bool(self.secret_paths)
 
     def _partial_batches(self, node: Annotation, start: int, end: int) -> Any:
@@ -371,12 +380,31 @@ def hidden_ranges(view: PayloadView) -> list[ByteRange]:
         start = payload.header_end
         return [(start, len(payload.data))] if view.hides_bytes else []
     ranges = list(_secret_records(view))
+    has_unknown_tags = any(each.id == "unknown-tag" for each in payload.findings)
+    if has_unknown_tags and may_carry_secrets(payload.name):
+        ranges += _unknown_tags(view)
     paths = set(view.secret_paths)
     if paths:
         ranges += _fields_at(view.part.root, paths)
     if holds_secrets(payload.name) and payload.end < len(payload.data):
         ranges.append((payload.end, len(payload.data)))
     return sorted(ranges)
+
+
+def _unknown_tags(view: PayloadView) -> Iterator[ByteRange]:
+    """The bytes of tagged fields that no schema has, in a message that holds secrets."""
+    payload = view.payload
+    header = payload.header
+    if header is not None and header.unknown_tagged_fields:
+        size = 0 if isinstance(header, ResponseHeader) else len((header.client_id or "").encode())
+        before = _CORRELATION_END if isinstance(header, ResponseHeader) else _CLIENT_ID_AT + size
+        yield before, payload.header_end
+    stack = [view.part.root]
+    while stack:
+        node = stack.pop()
+        if node.type == UNKNOWN_TAG:
+            yield node.start, node.end
+        stack += node.children
 
 
 def _fields_at(root: Annotation, paths: set[str]) -> Iterator[ByteRange]:

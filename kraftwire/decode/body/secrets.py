@@ -1,135 +1,66 @@
 """Finds and hides the secrets in messages, configurations and records.
 
-Owns three rules: which fields of a message are secret, by its name and the field's path; which
-entries of a configuration are, by the shape of their names and values; and which records are
-metadata with keys and passwords, by their shape. Which bytes of a frame these fields are is worked
-out by `hidden_ranges`.
+Owns two rules: which fields of a message are secret, by its name and the field's path; and which
+records are metadata with keys and passwords, by their shape. `secret_names` says which entries of a
+configuration are, `hidden_ranges` which bytes of a frame these fields are.
 
 What counts as a secret: SASL tokens in both directions, salts and keys of SCRAM credentials, HMACs
 of delegation tokens, and values of configuration keys that hold passwords, private keys or tokens.
-The rule for configurations is broader than Kafka's own type PASSWORD: plugins, connectors and
-clients bring keys of their own, and each spells them as it likes. What is only about a secret, such
-as the type of a keystore, is shown. A segment that was copied elsewhere, or a frame with the id of
-a topic without a known name, may hold records of the metadata log without saying so.
+A segment that was copied elsewhere, or a frame with the id of a topic without a known name, may
+hold records of the metadata log without saying so.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import Any
 
 from kraftwire import messages
+from kraftwire.controller.topic_configs import TOPIC_KEYS
 from kraftwire.decode.limits import JSON_ROWS_FREE
 from kraftwire.errors import WireError
+from kraftwire.protocol.kafka_keys import is_kafka_key
 from kraftwire.records.json_form import RecordRows, batch_to_json, decode_record
 from kraftwire.records.reader import Batch
 from kraftwire.records.record import Record
-
-_KNOWN_MAX = 4096
-_NAME_MAX = 1024
-
-# Words of a name: between dots, dashes and underscores, and as camel case divides it.
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")
-
-# Secret wherever they stand, also at the end of a word, as in ``dbpassword``.
-_SECRET = (
-    "password", "passwd", "passphrase", "pwd", "secret", "token", "credential", "credentials",
-    "jaas",
-)  # fmt: skip
-_SECRET_WORDS = frozenset({"secrets", "tokens", "passwords"})
-# Secret as the last word, or the last ones.
-_SECRET_LAST = frozenset(
-    {"assertion", "authorization", "bearer", "cookie", "creds", "hmac", "jwt", "license"}
-    | {"mnemonic", "otp", "pass", "passcode", "pw", "sas", "userinfo", "userpass", "webhook"}
-)
-_SECRET_ENDS = frozenset(
-    {
-        ("access", "signature"),
-        ("account", "json"),
-        ("basic", "auth"),
-        ("certificate", "chain"),
-        ("connection", "string"),
-        ("key", "pem"),
-        ("keyfile", "json"),
-        ("keystore", "key"),
-        ("pass", "phrase"),
-        ("pass", "word"),
-        ("private", "pem"),
-        ("truststore", "certificates"),
-        ("user", "info"),
-        ("webhook", "url"),
-    }
-)
-# A key is secret after these; a key of a map, a partition or a converter is not.
-_KEY_KINDS = frozenset(
-    {"access", "account", "aes", "api", "auth", "cipher", "decryption", "encryption", "hmac"}
-    | {"license", "master", "private", "root", "rsa", "sas", "secret", "server", "session"}
-    | {"shared", "signing", "ssh", "ssl", "stored", "symmetric", "tls", "unseal", "wrapping"}
-)
-_KEY_WORDS = tuple(f"{kind}key" for kind in _KEY_KINDS)
-
-# Words of facts about a secret, rather than of the secret itself.
-_HARMLESS_LAST = frozenset(
-    {"algorithm", "class", "count", "enable", "enabled", "file", "iterations", "length"}
-    | {"location", "ms", "name", "path", "provider", "requests", "seconds", "size", "type"}
-    | {"uri", "url"}
-)
-_HARMLESS_ENDS = frozenset({("client", "id"), ("credentials", "source")})
-
-# Values that are secret whatever their name is: private keys, tokens, addresses, option lists and
-# JSON with a password in them. Services mark their tokens by how these begin.
-_SECRET_VALUE = re.compile(
-    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-    r"|\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\."
-    r"|://[^/\s:@]{0,256}:[^/\s@]{1,256}@"
-    r"|:thin:[^/\s@]{1,256}/[^/\s@]{1,256}@"
-    r"|(?:password|passwd|pwd|secret|accountkey|accesskey|accesssignature"
-    r"|(?:access|auth|refresh|id)_?token|(?:api|secret|private)[_-]?key)[\"']?\s*[=:]\s*[^\s,;]"
-    r"|(?:[?&;,\s]|^)(?:pass|sig|token)=[^\s,;&]"
-    r"|(?:^|authorization[\"']?\s*[=:]\s*[\"']?)(?:basic|bearer)\s+[\w+/=.~-]{8}"
-    r"|\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|sk_live_|AIza)[\w-]{16}",
-    re.IGNORECASE,
-)
-
-
-@lru_cache(maxsize=_KNOWN_MAX)
-def is_secret_config(name: str) -> bool:
-    """Whether the value of a configuration key is to be hidden."""
-    words = [word.lower() for word in _WORD.findall(name[-_NAME_MAX:])]
-    if not words:
-        return False
-    last, ending = words[-1], tuple(words[-2:])
-    if last in _SECRET_LAST or ending in _SECRET_ENDS or last.endswith(_KEY_WORDS):
-        return True
-    if last == "key" and ending[0] in _KEY_KINDS:
-        return True
-    if last in _HARMLESS_LAST or ending in _HARMLESS_ENDS:
-        return False
-    return any(word in _SECRET_WORDS or word.endswith(_SECRET) for word in words)
-
-
-def is_secret_value(value: object) -> bool:
-    """Whether a value is to be hidden whatever its key is."""
-    return isinstance(value, str) and _SECRET_VALUE.search(value) is not None
-
+from kraftwire.security.secret_names import is_secret_config, is_secret_value
 
 # Neither valid base64 nor a legal value of any field that it can stand for.
 REDACTED = "[redacted]"
 
-Rule = tuple[str, Callable[[dict[str, Any]], bool] | None]
+# The path of a field, and when it is secret, by the object that has it and the one around that.
+# None is always.
+Rule = tuple[str, Callable[[dict[str, Any], dict[str, Any]], bool] | None]
 
-# Messages that carry other messages as bytes.
-_CARRIERS = frozenset({"EnvelopeRequest", "EnvelopeResponse"})
+# Messages that carry other messages as bytes, and the fields with these in the JSON form.
+_CARRIERS = {"EnvelopeRequest": "requestData", "EnvelopeResponse": "responseData"}
 
 
-def _is_secret_entry(entry: dict[str, Any]) -> bool:
-    if entry.get("isSensitive") or is_secret_config(str(entry.get("name", ""))):
+_BROKER_RESOURCE = 4
+
+
+def is_secret_setting(name: str, value: object, *, resource_type: int = 0) -> bool:
+    """Whether the value of a configuration key is to be hidden.
+
+    As in Kafka, a key of brokers that it does not know may be a password: plugins have their own.
+    Source: `KafkaConfigSchema.isSensitive`.
+    """
+    if is_secret_config(name) or is_secret_value(value):
         return True
-    return is_secret_value(entry.get("value"))
+    return resource_type == _BROKER_RESOURCE and not (is_kafka_key(name) or name in TOPIC_KEYS)
+
+
+def _is_secret_entry(entry: dict[str, Any], outer: dict[str, Any]) -> bool:
+    if entry.get("isSensitive") or outer.get("isSensitive"):
+        return True
+    # A server that says what is sensitive knows the keys of its plugins.
+    is_said = "isSensitive" in entry or "isSensitive" in outer
+    resource_type = 0 if is_said else outer.get("resourceType", 0)
+    return is_secret_setting(
+        str(entry.get("name", "")), entry.get("value"), resource_type=resource_type
+    )
 
 
 _RULES: dict[str, tuple[Rule, ...]] = {
@@ -170,6 +101,64 @@ def may_carry_secrets(name: str) -> bool:
     return holds_secrets(name) or name in _CARRIERS
 
 
+def redact_carried(name: str, data: dict[str, Any]) -> list[str]:
+    """Replace the bytes of a carried message that was not decoded; returns the paths of what was
+    replaced."""
+    field = _CARRIERS.get(name)
+    if field is None or not data.get(field):
+        return []
+    data[field] = REDACTED
+    return [field]
+
+
+# Responses that hold the secret of a token. No other message looks like one.
+_TOKEN_RESPONSES = ("CreateDelegationTokenResponse", "DescribeDelegationTokenResponse")
+_RESPONSE_HEADER_SIZE = 4
+# A response with more tokens than this is not recognised once it is damaged; an HMAC of Kafka's has
+# 64 bytes, and after it there are at most a few fields of one token.
+_TOKEN_RESPONSE_SIZE_MAX = 64 * 1024
+_HMAC_SIZE_MAX = 512
+_DAMAGED_TAIL = 16
+
+
+def is_damaged_token_response(payload: bytes) -> bool:
+    """Return whether a payload may be a delegation token response whose end is missing or wrong."""
+    if len(payload) > _TOKEN_RESPONSE_SIZE_MAX:
+        return False
+    padded = payload + bytes(_HMAC_SIZE_MAX)
+    return bool(_token_response(padded, len(payload) - _DAMAGED_TAIL, len(padded)))
+
+
+def token_response_in(payload: bytes) -> str:
+    """Return the name of the delegation token response that a payload is as a whole, or "".
+
+    For responses that do not fit the request they are paired with: damage, or a wrong correlation
+    id, must not show the token.
+    """
+    return _token_response(payload, len(payload), len(payload))
+
+
+def _token_response(payload: bytes, first_end: int, last_end: int) -> str:
+    """Return the name of the delegation token response that a payload begins with and that ends in
+    a range of positions, or ""."""
+    for name in _TOKEN_RESPONSES:
+        cls = messages.find(name)
+        for version in range(cls.VERSIONS.low, cls.VERSIONS.high + 1):
+            start = _RESPONSE_HEADER_SIZE
+            if version >= messages.API_FLEXIBLE[cls.API_KEY]:
+                start += 1  # no tagged fields in the header
+            if len(payload) < start:
+                continue
+            try:
+                message, end = cls.decode(payload, version, start)
+                is_one = first_end <= end <= last_end
+                if is_one and secret_paths(name, message.to_json(version)):
+                    return name
+            except WireError:
+                continue
+    return ""
+
+
 def secret_paths(name: str, data: dict[str, Any]) -> list[str]:
     """Paths of the secrets in a message's JSON form, such as ``tokens[0].hmac``.
 
@@ -190,27 +179,27 @@ def _secrets(name: str, data: dict[str, Any]) -> Iterator[tuple[str, dict[str, A
     """Every secret: its path, and the object and the key that hold it."""
     for path, condition in _RULES.get(name, ()):
         *outer, key = path.split(".")
-        for where, holder in _holders(data, outer, ""):
-            if holder.get(key) and (condition is None or condition(holder)):
+        for where, holder, around in _holders(data, outer, data, ""):
+            if holder.get(key) and (condition is None or condition(holder, around)):
                 yield f"{where}{key}", holder, key
 
 
 def _holders(
-    data: dict[str, Any], outer: list[str], path: str
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The objects at the end of a path of arrays, each with its own path and a dot."""
+    data: dict[str, Any], outer: list[str], around: dict[str, Any], path: str
+) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """The objects at the end of a path of arrays: own path and a dot, object, the one around it."""
     if not outer:
-        yield path, data
+        yield path, data, around
         return
     key = outer[0].removesuffix("[]")
     for index, each in enumerate(data.get(key) or ()):
-        yield from _holders(each, outer[1:], f"{path}{key}[{index}].")
+        yield from _holders(each, outer[1:], data, f"{path}{key}[{index}].")
 
 
 _METADATA = "metadata"
-_FRAME_VERSIONS = (0, 1)
-# The version that Kafka writes. Values of a schema registry may begin with the other one.
-_FRAME_VERSION = 1
+_FRAME_VERSIONS = (0, 1, 2)
+# Values of a schema registry begin with 0; Kafka writes 1, and a later one may write 2.
+_KAFKA_FRAME_VERSIONS = (1, 2)
 _SECRET_TYPES = [
     number for number, name in messages.METADATA_RECORDS.items() if holds_secrets(name)
 ]
@@ -232,15 +221,21 @@ _VERSION_MAX = 3
 def is_secret_record(value: bytes | memoryview | None, *, is_metadata: bool) -> bool:
     """Whether the value of a record is a metadata record with secrets in it.
 
-    A value that cannot be decoded counts as such a record if it begins like one; outside the
-    metadata log only if Kafka may write its frame version and its version.
+    A value that cannot be decoded counts as such a record if it begins like one; in the metadata
+    log also in a frame version of the future, elsewhere only with a frame version and a version
+    that Kafka may write.
     """
-    if value is None or not bytes(value[:2]).startswith(SECRET_HEADS):
+    if not value:
+        return False
+    is_new = is_metadata and value[0] not in _FRAME_VERSIONS
+    if not (is_new or bytes(value[:2]).startswith(SECRET_HEADS)):
         return False
     try:
         decoded = decode_record(Record(0, 0, None, bytes(value)), _METADATA, is_control=False)
     except WireError:
-        is_likely = value[0] == _FRAME_VERSION and len(value) > 2 and value[2] <= _VERSION_MAX
+        is_likely = (
+            value[0] in _KAFKA_FRAME_VERSIONS and len(value) > 2 and value[2] <= _VERSION_MAX
+        )
         return is_metadata or is_likely
     if decoded is None:
         return False
@@ -292,7 +287,7 @@ def _redact_record(record: dict[str, Any], is_metadata: bool) -> bool:
         is_found = isinstance(data, dict) and bool(redact(str(decoded.get("type")), data))
         if is_metadata:
             return is_found
-    if not isinstance(value, str) or not value.startswith(_SECRET_TEXTS):
+    if not isinstance(value, str) or not (is_metadata or value.startswith(_SECRET_TEXTS)):
         return is_found
     if not is_secret_record(_bytes(value), is_metadata=is_metadata):
         return is_found

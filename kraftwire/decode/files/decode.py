@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kraftwire.decode.files.entries import INDEX_KINDS, read_entries
-from kraftwire.decode.files.foreign_formats import way_out
+from kraftwire.decode.files.foreign_formats import conversion_hint
 from kraftwire.decode.files.index_check import index_checker
 from kraftwire.decode.files.kinds import FileKind, parse_file_name
 from kraftwire.decode.files.report import FileLine, FileReport, FindingSink
 from kraftwire.decode.files.scan import Scanner
 from kraftwire.decode.files.segment import FileOptions, SegmentLines
+from kraftwire.decode.files.snapshot_state import checked_log
 from kraftwire.decode.files.source import ByteSource, open_source
 from kraftwire.decode.files.state import (
     STATE_KINDS,
@@ -63,17 +64,33 @@ def decode_source(
         rest = b"" if is_hidden else source.read(0, 16)
         sink.add("unknown-file", 0, _unknown(source), rest=rest)
         return
-    for line in _lines(source, options, sink):
+    for line in _lines(source, options, sink, report):
         report.line_count += 1
         yield line
 
 
-def _lines(source: ByteSource, options: FileOptions, sink: FindingSink) -> Iterator[FileLine]:
+def _lines(
+    source: ByteSource, options: FileOptions, sink: FindingSink, report: FileReport
+) -> Iterator[FileLine]:
     if source.kind.has_batches:
-        return SegmentLines(source, options, sink).lines(Scanner(source, sink))
+        return _batches(source, options, sink, report)
     if source.kind in INDEX_KINDS:
         return _entries(source, sink)
     return iter(()) if source.kind is FileKind.NOTHING else _state(source, options, sink)
+
+
+def _batches(
+    source: ByteSource, options: FileOptions, sink: FindingSink, report: FileReport
+) -> Iterator[FileLine]:
+    """The batches of a file; a segment of the metadata log must go on where the last one ended."""
+    folder = source.path.absolute().parent
+    before, end = report.last_segment or (None, 0)
+    log = checked_log(report, folder)
+    begins_at = end if before == folder else None
+    segment = SegmentLines(source, options, sink, log, begins_at=begins_at)
+    yield from segment.lines(Scanner(source, sink))
+    if segment.end_offset is not None:
+        report.last_segment = folder, segment.end_offset
 
 
 def _entries(source: ByteSource, sink: FindingSink) -> Iterator[FileLine]:
@@ -121,15 +138,17 @@ def _parse(kind: FileKind, content: bytes) -> StateFile:
 
 
 def _type(source: ByteSource) -> str:
-    """The kind of a state file; the lists of offsets are told apart by their names."""
+    """The kind of a state file; the name distinguishes the lists of offsets."""
     stem = parse_file_name(source.path.name).stem
     return stem if stem.endswith(f"-{FileKind.OFFSETS}") else str(source.kind)
 
 
 def _unknown(source: ByteSource) -> str:
+    if source.kind.is_compressed:
+        return f"compressed twice, by {source.kind} inside: unpack it, and decode the files in it"
     if source.kind is FileKind.TAR:
         return "a tar archive: unpack it, and decode the files in it"
     if source.size == 0:
         return "empty"
-    known = way_out(bytes(source.read(0, _HEAD_BYTES)), source.path.name)
+    known = conversion_hint(bytes(source.read(0, _HEAD_BYTES)), source.path.name)
     return known or f"{source.size} bytes of no kind that is known"

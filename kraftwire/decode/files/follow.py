@@ -13,10 +13,12 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from kraftwire.decode.files.checked_log import CheckedLog
 from kraftwire.decode.files.kinds import HEAD_SIZE, FileKind, guess, parse_file_name
 from kraftwire.decode.files.report import FileLine, FileReport, FindingSink
 from kraftwire.decode.files.scan import BatchHeader, Scanner, read_header
 from kraftwire.decode.files.segment import FileOptions, SegmentLines
+from kraftwire.decode.files.snapshot_state import checked_log
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.errors import StorageError, UsageError
 from kraftwire.records.header import HEADER_SIZE
@@ -50,7 +52,8 @@ def follow(
     while current is not None:
         with current.open("rb") as file:
             source = ByteSource(current, file, FileKind.LOG)
-            follower = _Follower(source, options, report.sink(str(current)))
+            log = checked_log(report, current.parent)
+            follower = _Follower(source, options, report.sink(str(current)), log)
             report.files[FileKind.LOG] += 1
             for line in follower.lines(wait):
                 report.line_count += 1
@@ -73,12 +76,14 @@ def _check_kind(path: Path) -> None:
 class _Follower:
     """Follows one file until there is another to continue with."""
 
-    def __init__(self, source: ByteSource, options: FileOptions, sink: FindingSink) -> None:
+    def __init__(
+        self, source: ByteSource, options: FileOptions, sink: FindingSink, log: CheckedLog
+    ) -> None:
         self.next_path: Path | None = None
         self._source = source
         self._sink = sink
         self._scanner = Scanner(source, sink)
-        self._segment = SegmentLines(source, options, sink)
+        self._segment = SegmentLines(source, options, sink, log)
         self._shown: deque[tuple[int, BatchHeader]] = deque(maxlen=FOLLOWED_BATCHES_KEPT)
         self._shown_count = 0
 

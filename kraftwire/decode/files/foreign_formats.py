@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["way_out"]
+__all__ = ["conversion_hint"]
 
 _EDITCAP = "convert it with editcap -F pcapng IN OUT"
 _UNPACK = "unpack it, and decode the files in it"
@@ -25,9 +25,15 @@ _MAGICS: tuple[tuple[bytes, str], ...] = (
     (b"XCP\0", f"a capture of NetXRay: {_EDITCAP}"),
     (b"TRSNIFF data    \x1a", f"a capture of Sniffer: {_EDITCAP}"),
     (b"iptrace ", f"a capture of iptrace: {_EDITCAP}"),
+    (b"TR\0d\0\0\0\0", f"a capture of nettl: {_EDITCAP}"),
+    (b"\x05VNF", f"a capture of Visual Networks: {_EDITCAP}"),
+    (b"\xaa\xaa\xaa\xaa", f"a capture of 5Views: {_EDITCAP}"),
+    (b"+---------+---------------+", f"a capture of K12 as text: {_EDITCAP}"),
+    (b"PK\5\6", "a zip archive without files"),
     (b"7z\xbc\xaf\x27\x1c", f"a 7z archive: {_UNPACK}"),
     (b"Rar!\x1a\x07", f"a rar archive: {_UNPACK}"),
     (b"\x04\x22\x4d\x18", f"compressed by lz4: {_UNPACK}"),
+    (b"\x5d\0\0", f"compressed by lzma: {_UNPACK}"),
     (b"\x1f\x9d", f"compressed by compress: {_UNPACK}"),
 )
 _TEXTS: tuple[tuple[re.Pattern[bytes], str], ...] = tuple(
@@ -42,7 +48,12 @@ _TEXTS: tuple[tuple[re.Pattern[bytes], str], ...] = tuple(
             "a hex dump of packets: text2pcap makes a capture of what tshark -x prints",
         ),
         (
-            rb" *\d+ +\d+\.\d+ +\S+ +(?:\xe2\x86\x92|->) +\S+",
+            rb"[0-9a-f]{8}: (?:[0-9a-f]{4} ){4}",
+            "a hex dump of a file: xxd -r makes the file of what xxd prints",
+        ),
+        (rb"Frame \d+: \d+ bytes on wire", f"what tshark -V prints, {_PRINTED}"),
+        (
+            rb" *\d+\s+\d+\.\d+\s+\S+\s+(?:\xe2\x86\x92|->)\s+\S+",
             f"the list of packets that tshark prints, {_PRINTED}",
         ),
         (
@@ -58,10 +69,8 @@ _ETL_MARKS = (b"\1\xc0", b"\2\xc0")
 _ETL_UNIT = 1024
 
 
-def way_out(head: bytes, name: str = "") -> str | None:
-    """Say what a file is and what to do, by its first bytes and its name; None for what is not
-    known.
-    """
+def conversion_hint(head: bytes, name: str = "") -> str | None:
+    """Return what a file is and how to convert it, by first bytes and name; None if unknown."""
     for magic, text in _MAGICS:
         if head.startswith(magic):
             return text

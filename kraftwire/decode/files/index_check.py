@@ -2,7 +2,7 @@
 
 Every offset index entry must point at the batch that holds its offset, and every time index entry
 must name the largest timestamp of the batch that holds its offset. A broker rebuilds an index
-that does not fit, so a misfit is a finding and no data is lost.
+that does not fit, so such an entry is a finding and no data is lost.
 """
 
 from __future__ import annotations

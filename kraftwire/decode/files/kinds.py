@@ -142,13 +142,17 @@ class FileKind(StrEnum):
 
     @property
     def is_compressed(self) -> bool:
-        """Whether the file must be decompressed before its kind can be told."""
+        """Whether the file must be decompressed before its kind is known."""
         return self in _COMPRESSED
 
     @property
     def is_unknown(self) -> bool:
-        """Whether nothing of the file is decoded. The files in an archive have to be unpacked."""
-        return self in (FileKind.UNKNOWN, FileKind.TAR)
+        """Whether nothing of the file is decoded.
+
+        The files in an archive have to be unpacked, and what is still compressed inside of another
+        compression.
+        """
+        return self in (FileKind.UNKNOWN, FileKind.TAR) or self.is_compressed
 
     @property
     def has_batches(self) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from pathlib import Path
 from typing import Any
 
+from kraftwire.controller.check import Contradiction
+from kraftwire.decode.files.checked_log import CheckedLog
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.limits import FINDING_HEX_BYTES
 from kraftwire.records.reader import Batch
@@ -19,6 +22,8 @@ FINDINGS = {
     "batch-crc": "the CRC of a record batch is wrong; its records are read all the same",
     "batch-cut": "the file ends inside a batch, as that of an active segment may",
     "batch-damaged": "the records of a batch cannot be decompressed or read",
+    "contradiction": "a record of the metadata log that contradicts the records before it; Kafka's "
+    "controller does not start on such a log",
     "garbage": "bytes that are not a batch, skipped up to the next batch with a right CRC",
     "hole": "zeros where a batch should begin, skipped like garbage",
     "index-hole": "zeros between the entries of an index",
@@ -139,7 +144,8 @@ class FileLine:
     the file; `json` is the object of ``--format jsonl``. Where the line is a batch, `batch` and
     the `family` of its records are there, and `hides_records`: its records must not be
     shown as bytes, because they hold secrets; where that was not found out, `may_hide_records`.
-    Of another line `hides_records` is about all its bytes.
+    Of another line `hides_records` is about all its bytes. `contradictions` are the records of a
+    batch of the metadata log that contradict those before them.
     """
 
     kind: FileKind
@@ -150,6 +156,7 @@ class FileLine:
     family: str | None = None
     hides_records: bool = False
     may_hide_records: bool = False
+    contradictions: Sequence[Contradiction] = ()
 
 
 class ExitCode(IntEnum):
@@ -163,10 +170,10 @@ class ExitCode(IntEnum):
 
 @dataclass(slots=True)
 class FileReport:
-    """The tally of a run over any number of files.
+    """The tally of a run over any number of files, each read after the one before it.
 
     `on_finding` sees every finding as it is made; only counts are kept here, so memory
-    does not grow with the damage.
+    does not grow with the damage. `checked_logs` are the metadata logs of the run by folder.
     """
 
     on_finding: Callable[[FileFinding], None] | None = None
@@ -174,6 +181,9 @@ class FileReport:
     findings: Counter[str] = field(default_factory=Counter)
     line_count: int = 0
     loss_count: int = 0
+    # The segment of a metadata log that was read last: its folder, and the offset after its end.
+    last_segment: tuple[Path, int] | None = None
+    checked_logs: dict[Path, CheckedLog] = field(default_factory=dict, repr=False)
 
     def sink(self, file: str) -> FindingSink:
         """Return the sink for the findings of one file of this run."""

@@ -1,4 +1,4 @@
-"""Segments and snapshots as lines: batches with their records, and what is odd about their order.
+"""Segments and snapshots as lines: batches with their records, and the faults in their order.
 
 Source: Kafka's `LogValidator` and `UnifiedLog` for the order of offsets, `RecordsSnapshotReader`
 for the ends of a snapshot.
@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kraftwire.controller.check import Contradiction
 from kraftwire.decode.body.secrets import redact_batch
+from kraftwire.decode.files.checked_log import BatchCheck, CheckedLog
 from kraftwire.decode.files.kinds import FileKind, parse_file_name, partition_of
 from kraftwire.decode.files.report import FileLine, FindingSink
 from kraftwire.decode.files.scan import BatchHeader, FoundBatch, Scanner
@@ -56,22 +58,40 @@ def family_of(source: ByteSource, options: FileOptions) -> str | None:
 class SegmentLines:
     """Makes the lines of one segment or snapshot.
 
-    Order: give it the batches in the order of the file, then call `finish`.
+    `begins_at` is the offset where the segment of the same log that was read before it ends. Order:
+    give it the batches in the order of the file, then call `finish`.
     """
 
-    def __init__(self, source: ByteSource, options: FileOptions, sink: FindingSink) -> None:
+    def __init__(
+        self,
+        source: ByteSource,
+        options: FileOptions,
+        sink: FindingSink,
+        log: CheckedLog | None = None,
+        *,
+        begins_at: int | None = None,
+    ) -> None:
+        """`log` is the metadata log that a segment may be part of."""
         self.kind = source.kind
+        self._log = CheckedLog() if self.kind is FileKind.SNAPSHOT else log
         self._sink = sink
         self._options = options
         self._family = family_of(source, options)
         self._may_guess = options.family is None and partition_of(source.path) is None
         self._name = parse_file_name(source.path.name)
+        self._begins_at = begins_at
         self._before: BatchHeader | None = None
         self._first_control: ControlType | None = None
         self._last_control: ControlType | None = None
         # Bytes of unknown records may be secrets as well.
         is_known = self._family not in (_METADATA, None) or self._is_of_users(source)
         sink.hides_bytes = not is_known and not options.show_secrets
+
+    @property
+    def end_offset(self) -> int | None:
+        """The offset after the last batch so far, of a segment of the metadata log only."""
+        is_log = self.kind is FileKind.LOG and self._family == _METADATA and not self._name.state
+        return self._before.last_offset + 1 if is_log and self._before else None
 
     def lines(self, scanner: Scanner) -> Iterator[FileLine]:
         """The lines from where the scanner stands to the end of its range or file."""
@@ -92,16 +112,19 @@ class SegmentLines:
             batch = next(read_batches(found.buffer, found.start))
         except WireError as error:
             # A legacy message whose key or value leads outside.
-            self._tell([error], found)
+            self._report_problems([error], found)
             return None
-        self._see_control(batch, is_first=before is None)
+        self._check_control(batch, is_first=before is None)
+        check = self._check(found)
         json, problems = batch_to_json(
             batch,
             family=self._family,
             records=self._options.records,
             rows_max=JSON_ROWS_FREE + batch.size // JSON_ROW_BYTES_MIN,
+            on_record=None if check is None else check.see,
         )
-        self._tell(problems, found)
+        self._report_problems(problems, found)
+        contradictions = [] if check is None else self._contradictions(check, found, problems)
         hides_records = may_hide = False
         if not self._options.show_secrets:
             is_metadata = self._family == _METADATA
@@ -114,8 +137,37 @@ class SegmentLines:
         line: dict[str, Any] = {"file": self._sink.file, **json}
         line["position"] = found.position
         return FileLine(
-            self.kind, found.position, line, batch.raw, batch, self._family, hides_records, may_hide
+            self.kind,
+            found.position,
+            line,
+            batch.raw,
+            batch,
+            self._family,
+            hides_records,
+            may_hide,
+            contradictions,
         )
+
+    def _check(self, found: FoundBatch) -> BatchCheck | None:
+        """Begin the check of a batch of the metadata log whose records are decoded."""
+        is_read = self._family == _METADATA and self._options.records != "none"
+        if self._log is None or not is_read:
+            return None
+        check = self._log.batch(found.header.base_offset, found.header.last_offset)
+        if found.is_valid:
+            return check
+        # What its records say is not what was written.
+        check.fail()
+        return None
+
+    def _contradictions(
+        self, check: BatchCheck, found: FoundBatch, problems: list[WireError]
+    ) -> list[Contradiction]:
+        if problems:
+            check.fail()
+        for each in check.found:
+            self._sink.add("contradiction", found.position, str(each))
+        return check.found
 
     def _is_of_users(self, source: ByteSource) -> bool:
         """Whether the records are some topic's, and its folder says so."""
@@ -134,7 +186,7 @@ class SegmentLines:
         if self._last_control is not ControlType.SNAPSHOT_FOOTER:
             self._sink.add("snapshot-incomplete", 0, "does not end with a snapshot footer")
 
-    def _see_control(self, batch: Batch, *, is_first: bool) -> None:
+    def _check_control(self, batch: Batch, *, is_first: bool) -> None:
         """Note the control types; those that only KRaft writes mark a metadata log."""
         self._last_control = _first_type(batch) if batch.is_control else None
         if is_first:
@@ -167,8 +219,12 @@ class SegmentLines:
                 found.position,
                 f"base offset {found.header.base_offset} is before the segment's {base_offset}",
             )
+        begins_at, at = self._begins_at, found.header.base_offset
+        if begins_at is not None and self.end_offset is not None and at > begins_at:
+            follows = f"base offset {at} follows offset {begins_at - 1} of the segment before"
+            self._sink.add("offset-gap", found.position, follows)
 
-    def _tell(self, problems: list[WireError], found: FoundBatch) -> None:
+    def _report_problems(self, problems: list[WireError], found: FoundBatch) -> None:
         """Report what is wrong inside a batch, once, however many records it concerns."""
         # The scan has reported a wrong CRC.
         inside = [problem for problem in problems if problem.path != "crc"]

@@ -1,7 +1,7 @@
 """The small state files of a log directory: JSON, properties, and lists of offsets.
 
 Every parser takes the file's bytes, returns what the `data` of its line holds, and says in a
-list what is odd about it. Nothing here opens a file.
+list its faults. Nothing here opens a file.
 
 Source: Kafka's `FileQuorumStateStore`, `MetaProperties`, `PartitionMetadataFile`,
 `CheckpointFile`, `CleanShutdownFileHandler`; kraftwire's own `FlushMark`.
@@ -20,14 +20,15 @@ from typing import Any
 
 from crc32c import crc32c
 
-from kraftwire.decode.body.secrets import REDACTED, is_secret_config, is_secret_value
+from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.errors import UsageError, WireError
 from kraftwire.limits import SMALL_FILE_BYTES_MAX, STATE_FILE_BYTES_MAX
 from kraftwire.log.flush_mark import COPY_BYTES, read_copies
-from kraftwire.log.properties import parse_properties
 from kraftwire.log.quorum_state import checksum_line
 from kraftwire.messages.producer_snapshot import ProducerSnapshot
+from kraftwire.properties import parse_properties
+from kraftwire.security.secret_names import is_secret_config, is_secret_value
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.size_estimate import decode_bounded
 
@@ -46,7 +47,7 @@ def state_bytes_max(kind: FileKind) -> int:
 
 @dataclass(slots=True)
 class StateFile:
-    """The content of a state file, and what is odd about it as (finding id, position, detail)."""
+    """The content of a state file, and its faults as (finding id, position, detail)."""
 
     data: dict[str, Any]
     oddities: list[tuple[str, int, str]] = field(default_factory=list)

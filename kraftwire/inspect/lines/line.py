@@ -42,7 +42,7 @@ _DAY_S = 86_400
 _DAY_NS = _DAY_S * _NS
 _CACHE_MAX = 20_000
 # Size of the column cache, per connection, API and version.
-_PLACES_MAX = 20_000
+_PLACES_MAX = 5_000
 # Lines are written in groups of this size, unless the output is live.
 _LINES_TOGETHER = 256
 
@@ -251,6 +251,9 @@ class LineWriter(QuickPaired[_KeptRequest]):
     def _request_text(self, body: Message, decoded: DecodedFrame | None) -> str:
         """Return the facts of a request; for an envelope, also those of the request inside."""
         text = request_facts(body.API_KEY, body, self._topics)
+        login = None if decoded is None else decoded.login
+        if login is not None:
+            return ", ".join([*filter(None, (" ".join(filter(None, login)), text))])
         inner = None if decoded is None else decoded.view.inner
         if inner is None or inner.body is None:
             return text

@@ -33,7 +33,6 @@ from kraftwire.errors import KraftwireError, StorageError, UsageError, WireError
 from kraftwire.inspect.run.run import Run
 from kraftwire.limits import FILE_WINDOW_BYTES, FRAME_SIZE_MAX, STATE_FILE_BYTES_MAX
 from kraftwire.log.files import LocalFiles
-from kraftwire.log.meta_properties import read_meta_properties
 from kraftwire.log.names import META_PROPERTIES_FILE
 from kraftwire.wire.frame import LENGTH_SIZE, frame_size
 
@@ -311,7 +310,7 @@ class Inputs:
         self._show_capture(capture, name, sum(map(_size, paths)))
 
     def _show_capture(self, capture: Capture, name: str, size: int = 0) -> None:
-        self.run.totals.captures[name] = capture.health
+        self.run.begin_capture(name, capture.health)
         self.run.lists(capture.lists(), lambda: capture.packed / size if size else 0.0)
 
     def _overlapping(self, named: Sequence[str], rotated: Rotated) -> list[str]:
@@ -327,7 +326,7 @@ class Inputs:
         from kraftwire.inspect.run.merged import MergedEndings, compare, merged
 
         self.run.line_filter.ensure_for_captures(paths[0])
-        totals, keys = self.run.totals, self.run.options.keys
+        keys = self.run.options.keys
         clocks = compare(paths, keys)
         endings = MergedEndings(clocks, self.run.ending)
         captures = [
@@ -335,7 +334,7 @@ class Inputs:
             for at, path in enumerate(paths)
         ]
         for path, capture, offset in zip(paths, captures, clocks.offsets_ns, strict=True):
-            totals.captures[path] = capture.health
+            self.run.begin_capture(path, capture.health)
             if offset:
                 words = f"{abs(offset) / 1e6:,.3f} ms"
                 self.report(f"{path}: its clock is {words} {'behind' if offset > 0 else 'ahead'}")
@@ -371,34 +370,28 @@ class Inputs:
                 self._read_source(source)
 
     def _read_files(self, path: Path, rotated: Rotated) -> None:
-        is_empty = path.is_dir()
+        is_empty, folders = path.is_dir(), dict[Path, None]()
         for each in walk([path], self._fail, self.run.totals.unserved.add):
             is_empty = False
+            if each.name == META_PROPERTIES_FILE and path.is_dir():
+                folders.setdefault(each.parent)
             try:
                 self._read_file(each, rotated)
             except StorageError as error:
                 self._fail(error)
         if is_empty:
             self.report(f"{path}: no file in it can be decoded")
-        elif (path / META_PROPERTIES_FILE).is_file() and (path / _METADATA_PARTITION).is_dir():
-            self._check_start(path)
+        for folder in folders:
+            if (folder / _METADATA_PARTITION).is_dir():
+                self._check_start(folder)
 
     def _check_start(self, folder: Path) -> None:
         """Note why a node would not start on a log directory, unless one runs there."""
-        from kraftwire.replica.start_check import check_start, is_in_use
-        from kraftwire.replica.storage import Directories
+        from kraftwire.replica.start_check import refusal_of
 
-        try:
-            meta = read_meta_properties(LocalFiles(), str(folder / META_PROPERTIES_FILE))
-        except StorageError as error:
-            refusal: str | None = str(error)
-        else:
-            directories = Directories(node_id=meta.node_id if meta else 0, metadata=str(folder))
-            if is_in_use(directories, LocalFiles()):
-                return
-            refusal = check_start(directories, LocalFiles()).refusal
+        refusal = refusal_of(str(folder), LocalFiles())
         if refusal:
-            self.run.totals.refusals.append(f"{folder}: a node does not start on it: {refusal}")
+            self.run.refused_directory(str(folder), refusal)
 
     def _read_file(self, path: Path, rotated: Rotated) -> None:
         with open_source(path) as source:
@@ -417,7 +410,8 @@ class Inputs:
             self.run.ensure_for_files(source.path)
         if lines.passes_file(source.path):
             report = self.run.totals.files
-            self.run.file_lines(decode_source(source, self.run.options.files(), report))
+            lines_of = decode_source(source, self.run.options.files(), report)
+            self.run.file_lines(lines_of, source)
         else:
             self.run.totals.passed_over += 1
 

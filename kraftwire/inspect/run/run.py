@@ -18,7 +18,8 @@ from kraftwire.decode.body.context import Memory, needs_learning
 from kraftwire.decode.body.findings import LOSSES
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.exchange.paired import WholePaired
-from kraftwire.decode.files.report import ExitCode, FileLine, FileReport
+from kraftwire.decode.files.report import ExitCode, FileFinding, FileLine, FileReport
+from kraftwire.decode.files.source import ByteSource
 from kraftwire.decode.files.walk import UnservedFolders
 from kraftwire.decode.filters import FrameFilter, LineFilter
 from kraftwire.decode.limits import PENDING_BYTES_MAX
@@ -286,6 +287,11 @@ class Run:
         """Pass on that a connection ends."""
         (self._in_order or self._sink).ending(ending)
 
+    def begin_capture(self, name: str, health: Health) -> None:
+        """Take the totals of a capture, which grow while it is read."""
+        self.totals.captures[name] = health
+        self._sink.begin_capture(health)
+
     def ensure_for_files(self, file: object) -> None:
         """Refuse what no file but a capture can answer.
 
@@ -421,8 +427,12 @@ class Run:
             self.totals.findings[finding.id] += 1
         self._sink.frame(decoded)
 
-    def file_lines(self, lines: Iterable[FileLine]) -> None:
+    def file_lines(
+        self, lines: Iterable[FileLine], source: ByteSource | None = None
+    ) -> None:
         """Show the lines of a file that pass the filter; `totals.files` counts all of them."""
+        if source is not None:
+            self._sink.begin_file(str(source.path), source.kind)
         show = self._sink.file_line
         keep = self.line_filter.apply
         for line in lines:
@@ -430,6 +440,15 @@ class Run:
             if kept is not None:
                 self.totals.lines_shown += 1
                 show(kept)
+
+    def file_finding(self, finding: FileFinding) -> None:
+        """Take what is wrong with a file."""
+        self._sink.file_finding(finding)
+
+    def refused_directory(self, folder: str, reason: str) -> None:
+        """Note why a node would not start on a log directory."""
+        self.totals.refusals.append(f"{folder}: a node does not start on it: {reason}")
+        self._sink.refused_directory(folder, reason)
 
     def finish(self) -> None:
         """End the output, unless it was refused. Order: once, whatever ended the run."""
@@ -510,6 +529,7 @@ def _is_locked(tls: TlsConnection) -> bool:
 def _tls(tls: TlsConnection) -> str:
     version = tls.version or "TLS of an unknown version"
     server = f" to {tls.server_name}" if tls.server_name else ""
+    server += f", client certificate {tls.certificate_name}" if tls.certificate_name else ""
     if tls.damaged_records and not tls.reason:
         records = _count(tls.damaged_records, "record")
         return f"{tls.connection} is encrypted ({version}{server}): {records} could not be opened"

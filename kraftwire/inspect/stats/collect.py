@@ -7,23 +7,26 @@ offsets of partitions. The tables are printed by `writer`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import floor, log
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from kraftwire import messages
 from kraftwire.capture.framing.frames import Frame
+from kraftwire.capture.framing.health import Health
+from kraftwire.capture.limits import shortened
+from kraftwire.decode.body.context import note
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.scan import error_codes
 from kraftwire.decode.exchange.exchanges import FETCH_APIS, is_held_for_members, wait_ms
 from kraftwire.decode.exchange.paired import QuickPaired
 from kraftwire.decode.files.kinds import FileKind, partition_of
 from kraftwire.decode.files.report import FileLine
-from kraftwire.decode.text import size_text, utc_text, with_remarks
+from kraftwire.decode.text import count_text, size_text, utc_text, with_remarks
 from kraftwire.inspect.tables import Table
-from kraftwire.limits import STATS_ROWS_MAX
+from kraftwire.limits import STATS_CLIENT_ROWS_MAX, STATS_ROWS_MAX
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.protocol.versions import API_VERSIONS_KEY
 from kraftwire.records.reader import Batch
@@ -32,6 +35,8 @@ from kraftwire.wire.message import Message
 __all__ = [
     "StatsCollector",
 ]
+
+K = TypeVar("K")
 
 GROWTH = 1.05
 ERROR = (GROWTH - 1) / 2
@@ -53,6 +58,8 @@ OTHERS = "(others)"
 _SOFTWARE_MAX = 16
 _HEAD = ("log", "batches", "records", "bytes", "offsets", "compression", "time", "remarks")
 _SECONDS = len("2026-11-20T20:22:23")
+# Partitions without batches, and other files, that are named rather than counted.
+_NAMES_SHOWN = 3
 _NO_CLIENT = "(no client id)"
 _UNKNOWN = "(unknown)"
 _TOKEN = "SaslToken"
@@ -65,7 +72,9 @@ class Histogram:
     __slots__ = ("_buckets", "count", "largest", "smallest", "total")
 
     def __init__(self) -> None:
-        self._buckets: Counter[int] = Counter()
+        # Pairs of bucket and count in a plain dict: a row has six histograms, and a Counter takes
+        # more than most of them hold.
+        self._buckets: dict[int, int] = {}
         self.count = 0
         self.total = 0.0
         self.smallest = float("inf")
@@ -73,7 +82,8 @@ class Histogram:
 
     def add(self, value: float) -> None:
         """Add a value."""
-        self._buckets[floor(log(max(value, _LEAST)) / _LOG)] += 1
+        bucket = floor(log(max(value, _LEAST)) / _LOG)
+        self._buckets[bucket] = self._buckets.get(bucket, 0) + 1
         self.count += 1
         self.total += value
         self.smallest = min(self.smallest, value)
@@ -81,7 +91,8 @@ class Histogram:
 
     def merge(self, other: Histogram) -> None:
         """Add the values of another histogram."""
-        self._buckets.update(other._buckets)
+        for bucket, count in other._buckets.items():
+            self._buckets[bucket] = self._buckets.get(bucket, 0) + count
         self.count += other.count
         self.total += other.total
         self.smallest = min(self.smallest, other.smallest)
@@ -90,7 +101,8 @@ class Histogram:
     def without(self, others: Histogram) -> Histogram:
         """Return a histogram without some of the values; the smallest and largest stay."""
         rest = Histogram()
-        rest._buckets = self._buckets - others._buckets
+        left = {each: count - others._buckets.get(each, 0) for each, count in self._buckets.items()}
+        rest._buckets = {each: count for each, count in left.items() if count > 0}
         rest.count = self.count - others.count
         rest.total = self.total - others.total
         rest.smallest, rest.largest = self.smallest, self.largest
@@ -231,7 +243,7 @@ class ExchangeCounts:
 class Client:
     """A client id: its software as given in ApiVersions, and its connections."""
 
-    software: set[str] = field(default_factory=set)
+    software: set[str] | tuple[()] = ()
     connections: set[str] = field(default_factory=set)
 
     def add(self, connection: str) -> None:
@@ -241,9 +253,9 @@ class Client:
 
     def note_software(self, body: Any) -> None:
         """Note the client's software from the body of an ApiVersions request."""
-        text = f"{body.client_software_name} {body.client_software_version}".strip()
+        text = shortened(f"{body.client_software_name} {body.client_software_version}".strip())
         if text and len(self.software) < _SOFTWARE_MAX:
-            self.software.add(text)
+            self.software = {*self.software, text}
 
 
 class ExchangeTable:
@@ -258,8 +270,10 @@ class ExchangeTable:
         key = ExchangeKey(api, version, client_id)
         row = self.rows.get(key)
         if row is None:
-            if len(self.rows) >= STATS_ROWS_MAX:
+            if len(self.rows) >= STATS_CLIENT_ROWS_MAX:
                 key = ExchangeKey(api, version, OTHERS)
+            if len(self.rows) >= 2 * STATS_CLIENT_ROWS_MAX and key not in self.rows:
+                key = ExchangeKey(OTHERS, -1, OTHERS)
             row = self.rows.setdefault(key, ExchangeCounts())
         return row
 
@@ -267,24 +281,36 @@ class ExchangeTable:
         """Return the client with an id, which is added if it is new."""
         client = self.clients.get(client_id)
         if client is None:
-            if len(self.clients) >= STATS_ROWS_MAX:
+            if len(self.clients) >= STATS_CLIENT_ROWS_MAX:
                 client_id = OTHERS
             client = self.clients.setdefault(client_id, Client())
         return client
 
     def by_api(self) -> dict[tuple[str, int], ExchangeCounts]:
         """Return a row for each API and version, which counts all clients."""
-        merged: dict[tuple[str, int], ExchangeCounts] = {}
-        for key, row in self.rows.items():
-            merged.setdefault((key.api, key.version), ExchangeCounts()).merge(row)
-        return merged
+        return _merged(((key.api, key.version), row) for key, row in self.rows.items())
 
     def by_client(self) -> dict[str, ExchangeCounts]:
         """Return a row for each client, which counts all APIs."""
-        merged: dict[str, ExchangeCounts] = {}
-        for key, row in self.rows.items():
-            merged.setdefault(key.client_id, ExchangeCounts()).merge(row)
-        return merged
+        return _merged((key.client_id, row) for key, row in self.rows.items())
+
+
+def _merged(rows: Iterable[tuple[K, ExchangeCounts]]) -> dict[K, ExchangeCounts]:
+    """Return the sums of the rows of each key; a lone row stands for itself."""
+    merged: dict[K, ExchangeCounts] = {}
+    lone: set[K] = set()
+    for key, row in rows:
+        if key not in merged:
+            merged[key] = row
+            lone.add(key)
+            continue
+        if key in lone:
+            lone.remove(key)
+            total = ExchangeCounts()
+            total.merge(merged[key])
+            merged[key] = total
+        merged[key].merge(row)
+    return merged
 
 
 @dataclass(slots=True)
@@ -292,7 +318,7 @@ class PartitionCounts:
     """The counts of a partition or snapshot.
 
     Units: timestamps in milliseconds since the epoch. `compression` counts batches; `other_lines`
-    are index entries and state files.
+    are index entries and state files. It `is_log` if it has a segment or is a snapshot.
     """
 
     files: set[str] = field(default_factory=set)
@@ -307,6 +333,7 @@ class PartitionCounts:
     first_timestamp: int | None = None
     last_timestamp: int | None = None
     other_lines: int = 0
+    is_log: bool = False
 
 
 class PartitionTable:
@@ -316,12 +343,22 @@ class PartitionTable:
         self.rows: dict[str, PartitionCounts] = {}
         self._names: dict[str, str] = {}
 
+    def begin_file(self, file: str, kind: FileKind) -> None:
+        """Add the row of a file, which may be empty."""
+        self._row(file, kind)
+
     def add(self, line: FileLine) -> None:
         """Count a line of a file."""
-        file = str(line.json["file"])
+        row = self._row(str(line.json["file"]), line.kind)
+        if line.batch is None:
+            row.other_lines += 1
+        else:
+            _add_batch(row, line.batch, line)
+
+    def _row(self, file: str, kind: FileKind) -> PartitionCounts:
         name = self._names.get(file)
         if name is None:
-            name = _name(file, line.kind)
+            name = _name(file, kind)
             if len(self._names) >= STATS_ROWS_MAX:
                 self._names.clear()
             self._names[file] = name
@@ -330,10 +367,8 @@ class PartitionTable:
         row = self.rows.setdefault(name, PartitionCounts())
         if len(row.files) < STATS_ROWS_MAX:
             row.files.add(file)
-        if line.batch is None:
-            row.other_lines += 1
-        else:
-            _add_batch(row, line.batch, line)
+        row.is_log |= kind.has_batches
+        return row
 
 
 def _name(file: str, kind: FileKind) -> str:
@@ -364,9 +399,11 @@ def _add_batch(row: PartitionCounts, batch: Batch, line: FileLine) -> None:
 
 
 def partitions_table(logs: PartitionTable) -> Table:
-    """Return a table with a row for each partition or snapshot."""
-    table = Table("By partition", _HEAD, right=(1, 2, 3), optional=(0, 4, 5, 6, 7))
-    for name, row in sorted(logs.rows.items()):
+    """Return a table with a row for each partition or snapshot with batches, the largest first."""
+    title = "By partition, most bytes first"
+    table = Table(title, _HEAD, right=(1, 2, 3), names=(0,), optional=(6, 5, 7))
+    rows = [each for each in logs.rows.items() if each[1].batches]
+    for name, row in sorted(rows, key=lambda each: (-each[1].size, each[0])):
         times = [row.first_timestamp, row.last_timestamp]
         remarks = [f"{len(row.files)} files"] if len(row.files) > 1 else []
         remarks += [f"{row.control_batches:,} control"] if row.control_batches else []
@@ -379,13 +416,28 @@ def partitions_table(logs: PartitionTable) -> Table:
                 f"{row.batches:,}",
                 f"{row.records:,}",
                 size_text(row.size),
-                f"{row.first_offset}-{row.last_offset}" if row.batches else "",
+                f"{row.first_offset}-{row.last_offset}",
                 ", ".join(with_remarks(codec, [f"{n:,}"]) for codec, n in codecs),
                 " to ".join(utc_text(each)[:_SECONDS] for each in times if each is not None),
                 ", ".join(remarks),
             )
         )
     return table
+
+
+def without_batches(logs: PartitionTable) -> Iterator[str]:
+    """Yield a sentence about empty partitions, and one about files that are no logs."""
+    empty = [name for name, row in logs.rows.items() if row.is_log and not row.batches]
+    others = [name for name, row in logs.rows.items() if not row.is_log and not row.batches]
+    if empty:
+        yield f"{count_text(len(empty), 'empty partition')}{_few(empty)}"
+    if others:
+        yield f"{count_text(len(others), 'file')} without batches{_few(others)}"
+
+
+def _few(names: Sequence[str]) -> str:
+    """Return the names if they are few."""
+    return f": {', '.join(sorted(names))}" if len(names) <= _NAMES_SHOWN else ""
 
 
 @dataclass(slots=True)
@@ -398,6 +450,19 @@ class _KeptRequest:
     is_held: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Security:
+    """How a connection is secured, as far as the capture shows it.
+
+    `principal` is who logs in, or whom the client's certificate names, before a server's mapping
+    rules; None if it is not known, or was refused.
+    """
+
+    tls_version: str | None = None
+    mechanism: str | None = None
+    principal: str | None = None
+
+
 class StatsCollector(QuickPaired[_KeptRequest]):
     """Collects all statistics, and the times of the first and the last frame."""
 
@@ -407,8 +472,36 @@ class StatsCollector(QuickPaired[_KeptRequest]):
         self.logs = PartitionTable()
         # Connection -> time of its last response.
         self._last_response_ns: dict[str, int] = {}
+        self._logins: dict[str, tuple[str | None, str | None]] = {}
+        self._healths: list[Health] = []
         self.first_ns: int | None = None
         self.last_ns = 0
+
+    def begin_capture(self, health: Health) -> None:
+        """Keep the totals of a capture, which tell of its encrypted connections."""
+        self._healths.append(health)
+
+    def secured(self) -> dict[str, Security]:
+        """Return the connections that are encrypted or log in, by name. Order: after the run."""
+        found = {}
+        for health in self._healths:
+            for tls in (*health.tls, *health.decrypted):
+                name = f"User:{tls.certificate_name}" if tls.certificate_name else None
+                found[tls.connection] = Security(tls.version or None, principal=name)
+        for connection, login in self._logins.items():
+            # Where clients log in, their certificates do not count.
+            tls_version = found.get(connection, Security()).tls_version
+            found[connection] = Security(tls_version, *login)
+        return found
+
+    def _note_login(self, frame: Frame, decoded: DecodedFrame | None) -> None:
+        login = None if decoded is None else decoded.login
+        if login is not None:
+            note(self._logins, frame.connection, login)
+
+    def begin_file(self, file: str, kind: FileKind) -> None:
+        """Count a file, which may be empty."""
+        self.logs.begin_file(file, kind)
 
     def file_line(self, line: FileLine) -> None:
         """Count a line of a file."""
@@ -430,10 +523,11 @@ class StatsCollector(QuickPaired[_KeptRequest]):
         return self.exchanges.row(name, version, _NO_CLIENT if client_id is None else client_id)
 
     def keep_request(
-        self, frame: Frame, body: Message | None, _decoded: DecodedFrame | None, /
+        self, frame: Frame, body: Message | None, decoded: DecodedFrame | None, /
     ) -> _KeptRequest | None:
         """Count a request; return what its response needs of it."""
         self._note_time(frame)
+        self._note_login(frame, decoded)
         row = self._row(frame)
         row.requests += 1
         row.request_sizes.add(frame.size)
@@ -462,6 +556,7 @@ class StatsCollector(QuickPaired[_KeptRequest]):
     ) -> None:
         """Count a response."""
         self._note_time(frame)
+        self._note_login(frame, decoded)
         if decoded is None:
             codes = error_codes(body, frame.api_version or 0) if body else []
         else:

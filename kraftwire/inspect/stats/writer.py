@@ -25,9 +25,9 @@ from kraftwire.inspect.stats.collect import (
     Sizes,
     StatsCollector,
     partitions_table,
+    without_batches,
 )
-from kraftwire.inspect.stories.text import width_of, write_fitted
-from kraftwire.inspect.tables import Table
+from kraftwire.inspect.tables import Table, width_of, write_table
 from kraftwire.printable import printable, printable_lines
 
 Sort = Literal["p99", "requests", "errors", "name"]
@@ -89,7 +89,8 @@ def write_stats(
 ) -> None:
     """Write all tables that have rows, each with at most `top` rows."""
     width = width_of(stream)
-    if not found.exchanges.rows and not found.logs.rows:
+    secured = _secured(found)
+    if not (found.exchanges.rows or found.logs.rows or secured.rows):
         stream.write("nothing to count\n")
         return
     if found.exchanges.rows:
@@ -103,10 +104,13 @@ def write_stats(
         (_sizes(found, "requests"), _SIZES_SHOWN, LEGEND),
         (_sizes(found, "responses"), _SIZES_SHOWN, LEGEND),
         (_software(found), None, ""),
+        (secured, _PAIRS_SHOWN, ""),
         (partitions_table(found.logs), None, ""),
     ):
         if table.rows:
-            write_fitted(table, stream, width, rows_max=top or rows_max, legend=legend)
+            write_table(table, stream, width, rows_max=top or rows_max, legend=legend)
+    for sentence in without_batches(found.logs):
+        stream.write(printable_lines(textwrap.wrap(sentence, width)))
 
 
 def _head(found: StatsCollector) -> list[str]:
@@ -171,7 +175,7 @@ def _numbers(row: ExchangeCounts) -> tuple[str, ...]:
 
 def _clients(found: StatsCollector, sort: Sort) -> Table:
     head = ("client id", *_NUMBER_HEADS)
-    table = Table(_title("By client", sort), head, right=range(1, 7), optional=(0,))
+    table = Table(_title("By client", sort), head, right=range(1, 7), names=(0,))
     for client_id, row in in_order(found.exchanges.by_client().items(), sort):
         table.rows.append((client_id, *_numbers(row)))
     return table
@@ -180,7 +184,7 @@ def _clients(found: StatsCollector, sort: Sort) -> Table:
 def _pairs(found: StatsCollector, sort: Sort) -> Table:
     head = ("client id", "API", *_NUMBER_HEADS)
     title = _title("By client and API", sort)
-    table = Table(title, head, right=range(2, 8), optional=(0, 1))
+    table = Table(title, head, right=range(2, 8), names=(0, 1))
     named = [((key.client_id, _api(key)), row) for key, row in found.exchanges.rows.items()]
     for (client_id, api), row in in_order(named, sort):
         table.rows.append((client_id, api, *_numbers(row)))
@@ -189,7 +193,7 @@ def _pairs(found: StatsCollector, sort: Sort) -> Table:
 
 def _apis(found: StatsCollector, sort: Sort) -> Table:
     head = ("API", *_NUMBER_HEADS)
-    table = Table(_title("By API", sort), head, right=range(1, 7), optional=(0,))
+    table = Table(_title("By API", sort), head, right=range(1, 7), names=(0,))
     for name, row in in_order(_by_api(found), sort):
         table.rows.append((name, *_numbers(row)))
     return table
@@ -207,7 +211,7 @@ def _title(text: str, sort: Sort) -> str:
 def _errors(found: StatsCollector) -> Table:
     head = ("error", "API", "client id", "count")
     title = "Errors, and requests without an answer"
-    table = Table(title, head, right=(3,), optional=(0, 1, 2))
+    table = Table(title, head, right=(3,), names=(0, 1, 2))
     rows: list[tuple[str, str, str, int]] = []
     for key, row in found.exchanges.rows.items():
         rows += [(name, _api(key), key.client_id, count) for name, count in row.errors.items()]
@@ -221,7 +225,7 @@ def _errors(found: StatsCollector) -> Table:
 def _sizes(found: StatsCollector, which: str) -> Table:
     head = ("API", "total", "p50", "p99", "max", "sizes")
     title = f"Sizes of {which}, most bytes first"
-    table = Table(title, head, right=(1, 2, 3, 4), optional=(0,))
+    table = Table(title, head, right=(1, 2, 3, 4), names=(0,))
     rows = [
         (name, row.request_sizes if which == "requests" else row.response_sizes)
         for name, row in _by_api(found)
@@ -240,7 +244,7 @@ def _size_cells(sizes: Sizes) -> Sequence[str]:
 
 def _software(found: StatsCollector) -> Table:
     head = ("client id", "connections", "software", "APIs")
-    table = Table("Clients", head, right=(1,), optional=(0, 2, 3))
+    table = Table("Clients", head, right=(1,), names=(0,), lists=(2, 3))
     apis: dict[str, Counter[str]] = {}
     for key, row in found.exchanges.rows.items():
         apis.setdefault(key.client_id, Counter())[key.api] += row.requests
@@ -254,6 +258,13 @@ def _software(found: StatsCollector) -> Table:
     return table
 
 
+def _secured(found: StatsCollector) -> Table:
+    head = ("connection", "TLS", "mechanism", "principal")
+    table = Table("Connections that are encrypted or log in", head, names=(0, 3))
+    for connection, each in sorted(found.secured().items()):
+        cells = (each.tls_version, each.mechanism, each.principal)
+        table.rows.append((connection, *(cell or "" for cell in cells)))
+    return table
 
 
 def stats_to_json(found: StatsCollector) -> dict[str, Any]:
@@ -270,6 +281,15 @@ def stats_to_json(found: StatsCollector) -> dict[str, Any]:
                 "connections": len(client.connections),
             }
             for client_id, client in found.exchanges.clients.items()
+        ],
+        "connections": [
+            {
+                "connection": connection,
+                "tlsVersion": each.tls_version,
+                "mechanism": each.mechanism,
+                "principal": each.principal,
+            }
+            for connection, each in sorted(found.secured().items())
         ],
         "logs": [_partition(name, row) for name, row in sorted(found.logs.rows.items())],
     }

@@ -17,12 +17,10 @@ from kraftwire.inspect.stories.text import (
     event_lines,
     events_to_json,
     head_line,
-    width_of,
-    write_fitted,
     write_lines,
 )
 from kraftwire.inspect.stories.writer import StoryWriter, write_json
-from kraftwire.inspect.tables import Table, wants_colour
+from kraftwire.inspect.tables import Table, wants_colour, width_of, write_table
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.records.json_form import decode_record
 from kraftwire.records.reader import Batch
@@ -57,7 +55,7 @@ def write_groups(story: GroupStory, start: float, end: float, stream: TextIO) ->
     for table in tables:
         if table.rows:
             table.rows = list(_once(table.rows))
-            write_fitted(table, stream, width, rows_max=_ROWS_MAX)
+            write_table(table, stream, width, rows_max=_ROWS_MAX)
     if story.groups.overflow:
         more = count_text(story.groups.overflow, "time")
         write_lines(stream, [f"There were more groups or members than are kept: {more}."])
@@ -67,7 +65,7 @@ def _groups(story: GroupStory, groups: list[Group]) -> Table:
     head = (
         "group", "kind", "members", "epoch", "rebalances", "longest", "in all", "lag", "commits"
     )
-    table = Table("Groups at the end", head, right=(2, 3, 4, 5, 6, 7, 8), optional=(0,))
+    table = Table("Groups at the end", head, right=(2, 3, 4, 5, 6, 7, 8), names=(0,))
     for each in sorted(groups, key=lambda group: group.id):
         took = [generation.seconds for generation in each.generations if generation.seconds]
         ends = story.lag.ends
@@ -99,7 +97,7 @@ def _epoch(group: Group) -> str:
 
 def _members(groups: list[Group], start: float) -> Table:
     head = ("group", "member", "from", "to", "how it ended", "assignment at the end")
-    table = Table("Members", head, right=(2, 3), optional=(0, 1, 4, 5))
+    table = Table("Members", head, right=(2, 3), names=(0, 1), lists=(4, 5))
     for group in sorted(groups, key=lambda each: each.id):
         for each in group.members.values():
             table.rows.append((group.id, *_member(each, group, start)))
@@ -121,7 +119,7 @@ def _shares(groups: list[Group]) -> Table:
     head = ("group", "member", "acquired", "again", "accepted", "released", "rejected", "others")
     table = Table(
         "Records of share groups (again: acquired once more)",
-        head, right=range(2, 8), optional=(0, 1),
+        head, right=range(2, 8), names=(0, 1),
     )
     for group in groups:
         for each in group.members.values():
@@ -138,7 +136,7 @@ def _shares(groups: list[Group]) -> Table:
 
 def _lag(story: GroupStory, groups: list[Group], start: float) -> Table:
     head = ("group", "partition", "committed", "end", "lag", "largest lag", "at", "commits")
-    table = Table("Offsets and lag, in records", head, right=range(2, 8), optional=(0, 1))
+    table = Table("Offsets and lag, in records", head, right=range(2, 8), names=(0, 1))
     for group in sorted(groups, key=lambda each: each.id):
         for place, offsets in sorted(group.offsets.items()):
             end = story.lag.ends.get(place)

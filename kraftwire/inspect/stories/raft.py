@@ -7,32 +7,40 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TextIO
+from pathlib import Path
+from typing import TextIO
 
 from kraftwire.capture.framing.frames import Ending, Frame
+from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.exchange.paired import Paired
-from kraftwire.decode.files.kinds import FileKind
-from kraftwire.decode.files.report import FileLine
+from kraftwire.decode.files.kinds import FileKind, partition_of
+from kraftwire.decode.files.report import FileFinding, FileLine
 from kraftwire.decode.text import (
     BOLD,
     DIM,
     GREEN,
     RED,
     YELLOW,
+    clock_remark,
     count_text,
     duration_text,
     ids_text,
+    listed,
+    moment_cell,
     moment_text,
     paint,
     utc_text,
 )
-from kraftwire.inspect.tables import Table, wants_colour, write_table
+from kraftwire.inspect.stories.raft_json import story_to_json
+from kraftwire.inspect.stories.text import wrapped_text
+from kraftwire.inspect.tables import WIDTH, Table, wants_colour, width_of, write_table
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.envelope_response import EnvelopeResponse
 from kraftwire.printable import printable, printable_lines
 from kraftwire.story.observed_exchange import Api, request_inside, response_inside
 from kraftwire.story.raft.clusters import Clusters
+from kraftwire.story.raft.elections import BEFORE_LOG
 from kraftwire.story.raft.model import (
     LEADS,
     QUORUM_APIS,
@@ -40,11 +48,13 @@ from kraftwire.story.raft.model import (
     Highlight,
     LeaderOfEpoch,
     LogSummary,
+    Majority,
     NodeId,
     ObservedFrame,
     Replica,
+    ReplicaFiles,
     Story,
-    VoterSet,
+    ranges_text,
 )
 from kraftwire.story.raft.repetitions import fold_repetitions
 from kraftwire.story.raft.timeline import Timeline
@@ -52,6 +62,8 @@ from kraftwire.wire.message import Message
 
 _STYLES = {
     "conflict": RED,
+    "clock": RED,
+    "contradiction": RED,
     "fenced": YELLOW,
     "leader": GREEN,
     "pre-vote": DIM,
@@ -64,6 +76,8 @@ _STYLES = {
 _BARS = " ▁▂▃▄▅▆▇█"
 _UNKNOWN_BAR = "·"
 _LEADS_BAR = "L"
+# So many bars fit beside the other columns.
+_BAR_COUNT_MAX = 25
 
 # The largest number of highlights that are shown; the JSON form has all that are kept.
 HIGHLIGHT_LINES_MAX = 24
@@ -73,7 +87,9 @@ OBSERVER_ROWS_MAX = 20
 # Records of one kind within this time share a line.
 _TOGETHER_S = 0.5
 _TOGETHER_MAX = 8
-_WRAP = 110
+# Ranges of missing offsets that are listed.
+_MISSING_MAX = 5
+_HIGHLIGHT_INDENT = " " * 12
 
 
 def write_story(
@@ -90,43 +106,62 @@ def write_story(
         stream.write(printable_lines([*lines, ""], is_painted=is_coloured))
 
     write(_head(story, is_coloured=is_coloured, is_one_of_many=is_one_of_many))
+    width = width_of(stream)
     if story.events:
-        write(timeline_lines(story, is_coloured=is_coloured))
-    for table in (_leaders_table(story), _replicas_table(story)):
-        if table.rows:
-            write_table(table, stream)
-            stream.write("\n")
-    write(log_lines(story, is_coloured=is_coloured))
+        write(timeline_lines(story, is_coloured=is_coloured, width=width))
+    leaders = _leaders_table(story)
+    if leaders.rows:
+        write_table(leaders, stream, width, footer=_epoch_notes(story))
+    replicas = _replicas_table(story)
+    if replicas.rows:
+        write_table(replicas, stream, width)
+    if story.files:
+        write(directory_lines(story, is_coloured=is_coloured))
+    write(log_lines(story, is_coloured=is_coloured, width=width))
 
 
 def _head(story: Story, *, is_coloured: bool, is_one_of_many: bool) -> list[str]:
     name = "Raft timeline"
     if is_one_of_many:
         name = f"{name} of cluster {story.cluster or 'unknown'}"
-    title = paint(name, BOLD, is_wanted=is_coloured)
     if story.is_empty:
-        return [f"{title}: nothing of a KRaft quorum was seen"]
+        return _titled(name, "nothing of a KRaft quorum was seen", is_coloured=is_coloured)
     span = duration_text(story.end - story.start)
     kinds: dict[str, list[NodeId]] = {}
     for node, kind in story.labels.items():
         kinds.setdefault(kind, []).append(node)
     parts = [f"{span} from {utc_text(round(story.start * 1000))}"]
+    if story.start == story.end == 0:
+        parts = ["no file here has a time"]
     for kind in sorted(kinds, reverse=True):
         nodes = kinds[kind]
         parts.append(f"{kind}{'s' * (len(nodes) > 1)} {ids_text(nodes)}")
-    return [f"{title}: {'; '.join(parts)}"]
+    return _titled(name, "; ".join(parts), is_coloured=is_coloured)
 
 
-def timeline_lines(story: Story, *, is_coloured: bool = False) -> list[str]:
-    """Return a line for each event: seconds since the start, epoch, node, and a description."""
+def _titled(title: str, text: str, *, is_coloured: bool) -> list[str]:
+    first, *more = _wrapped(f"{title}: {text}")
+    if first.startswith(title):
+        first = paint(title, BOLD, is_wanted=is_coloured) + first[len(title) :]
+    return [first, *more]
+
+
+def timeline_lines(
+    story: Story, *, is_coloured: bool = False, width: int = WIDTH
+) -> list[str]:
+    """Return a line for each event: seconds since the start, epoch, node, and a description.
+
+    A long description continues on the next line.
+    """
     events = fold_repetitions(story.events)
     rows = [tuple(map(printable, _row(event, story))) for event in events]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
+    indent = " " * (sum(widths[:3]) + 6)
+    lines: list[str] = []
     for event, (time, epoch, node, text) in zip(events, rows, strict=True):
         place = f"{time.rjust(widths[0])}  {epoch.ljust(widths[1])}  {node.ljust(widths[2])}"
-        style = _STYLES.get(event.kind)
-        lines.append(f"{place}  {paint(text, style or '', is_wanted=is_coloured and bool(style))}")
+        style = _STYLES.get(event.kind, "") if is_coloured else ""
+        lines += wrapped_text(f"{place}  ", text, indent, width, style=style)
     if story.event_overflow:
         lines.append(f"and {count_text(story.event_overflow, 'more event')}")
     return lines
@@ -142,8 +177,9 @@ def _row(event: Event, story: Story) -> tuple[str, str, str, str]:
 
 
 def _leaders_table(story: Story) -> Table:
-    head = ("epoch", "leader", "from", "to", "votes of", "log from offset", "how it ended")
-    table = Table("Who led when", head, right=(0, 1, 2, 3, 5))
+    head = ("epoch", "leader", "from", "to", "votes of", "offsets", "how it ended")
+    title = f"Who led when{clock_remark(story.start, story.end)}"
+    table = Table(title, head, right=(0, 1, 2, 3), lists=(2, 3, 6), optional=(5, 4))
     for each in story.leaders:
         table.rows.append(_leader_row(each, story))
     return table
@@ -151,18 +187,60 @@ def _leaders_table(story: Story) -> Table:
 
 def _leader_row(each: LeaderOfEpoch, story: Story) -> tuple[str, ...]:
     votes: Sequence[NodeId] = each.granting
+    if not votes and each.votes:
+        votes = [voter for voter, voted in each.votes.items() if voted == each.leader]
     if not votes:
         rounds = (r for r in story.rounds if r.epoch == each.epoch and not r.is_pre_vote)
         votes = next(([r.candidate, *r.granted] for r in rounds if r.candidate == each.leader), [])
     return (
         str(each.epoch),
-        str(each.leader),
-        moment_text(each.time, story.start, story.end),
-        "" if each.end is None else moment_text(each.end, story.start, story.end),
+        "unknown" if each.leader is None else str(each.leader),
+        _begin_text(each, story),
+        "" if each.end is None else moment_cell(each.end, story.start, story.end),
         ", ".join(map(str, sorted(votes, key=str))),
-        "" if each.start_offset is None else str(each.start_offset),
-        each.ending or "leads to the end",
+        _offsets_text(each),
+        each.ending or ("" if each.time is None else "leads to the end"),
     )
+
+
+def _begin_text(each: LeaderOfEpoch, story: Story) -> str:
+    if each.time is None:
+        return ""
+    text = moment_cell(each.time, story.start, story.end)
+    return f"before {text}" if each.begins else text
+
+
+def _offsets_text(each: LeaderOfEpoch) -> str:
+    start, end = each.start_offset, each.end_offset
+    if start is None:
+        return "" if end is None else f"to {end - 1}"
+    if end is None:
+        return f"from {start}"
+    return f"{start} to {end - 1}" if start < end else "none left"
+
+
+def _epoch_notes(story: Story) -> list[str]:
+    """Return lines about epochs of which the files at hand show only a part."""
+    notes: dict[str, list[int]] = {}
+    for each in story.leaders:
+        remarks = []
+        if each.begins == BEFORE_LOG:
+            remarks.append("from before the log begins")
+        elif each.begins:
+            remarks.append(f"begins {each.begins}")
+        if each.leader is None:
+            remarks.append("nothing here names its leader")
+        if any(voted != each.leader for voted in each.votes.values()):
+            remarks.append("votes in quorum-state: " + listed(
+                f"{voter} for {voted}" for voter, voted in sorted(each.votes.items())
+            ))
+        if remarks or each.time is None:
+            remarks.append(f"known from {listed(each.sources)}")
+            notes.setdefault("; ".join(remarks), []).append(each.epoch)
+    lines = []
+    for text, epochs in notes.items():
+        lines += _wrapped(f"epoch{'s' * (len(epochs) > 1)} {ids_text(epochs)}: {text}")
+    return lines
 
 
 def _replicas_table(story: Story) -> Table:
@@ -170,21 +248,21 @@ def _replicas_table(story: Story) -> Table:
         "replica", "kind", "fetches", "from", "to", "at offset", "largest lag", "longest pause",
         "lag over time",
     )
-    right, optional = (0, 2, 3, 4, 5, 6, 7), (2, 5, 3, 7)
+    right, optional = (0, 2, 3, 4, 5, 6, 7), (8, 1, 7, 2)
     shown, hidden = _shown_replicas(story)
-    title = "Replicas and their lag, in records"
+    title = f"Replicas and their lag, in records{clock_remark(story.start, story.end)}"
     if hidden:
         worst = max(each.lag_max for each in hidden)
         title += f" ({len(hidden):,} observers more, with a lag of at most {worst:,})"
-    table = Table(title, head, right=right, optional=optional)
+    table = Table(title, head, right=right, lists=(3, 4), optional=optional)
     for each in shown:
         table.rows.append(
             (
                 str(each.node),
                 story.labels.get(each.node, ""),
                 f"{each.fetch_count:,}",
-                moment_text(each.first_fetch, story.start, story.end, digits=1),
-                moment_text(each.last_fetch, story.start, story.end, digits=1),
+                moment_cell(each.first_fetch, story.start, story.end, digits=1),
+                moment_cell(each.last_fetch, story.start, story.end, digits=1),
                 str(each.offset),
                 f"{each.lag_max:,}",
                 duration_text(each.gap_max),
@@ -210,7 +288,10 @@ def _spark(replica: Replica) -> str:
     """Draw a bar per span of time, on a square-root scale that makes small lags visible."""
     top, peak = len(_BARS) - 1, replica.lag_max
     bars = []
-    for lag in replica.lags:
+    size = -(-len(replica.lags) // _BAR_COUNT_MAX) or 1
+    for start in range(0, len(replica.lags), size):
+        lags = [lag for lag in replica.lags[start : start + size] if lag is not None]
+        lag = max(lags, default=None)
         if lag is None or lag == LEADS:
             bars.append(_UNKNOWN_BAR if lag is None else _LEADS_BAR)
         else:
@@ -219,22 +300,95 @@ def _spark(replica: Replica) -> str:
     return "".join(bars).rstrip(_UNKNOWN_BAR + " ")
 
 
-def log_lines(story: Story, *, is_coloured: bool = False) -> list[str]:
-    """Return the lines about the metadata log."""
-    log = story.log
-    title = paint("What the metadata log said", BOLD, is_wanted=is_coloured)
-    if log.first_offset is None or log.end_offset is None:
-        return [f"{title}: no records of it were seen"]
-    span = f"offsets {log.first_offset} to {log.end_offset - 1} in {log.batches:,} batches"
-    lines = [f"{title}: {span}"]
-    counts = [f"{count:,} {name.removesuffix('Record')}" for name, count in log.counts.items()]
-    lines += textwrap.wrap(f"records: {', '.join(counts)}", _WRAP, subsequent_indent=" " * 9)
-    lines += _highlights(story)
-    lines += [f"problem: {text}" for text in log.problems]
+def directory_lines(story: Story, *, is_coloured: bool = False) -> list[str]:
+    """Return the lines about the log directories, and about what their files contradict."""
+    several = len(story.files) > 1
+    title = "Log directories, the furthest first" if several else "Log directory"
+    lines = [paint(title, BOLD, is_wanted=is_coloured)]
+    for each in story.files:
+        lines += _wrapped(f"{each.name} ({each.folder})" if each.node is not None else each.folder)
+        lines += _wrapped("; ".join(_directory_facts(each)), "  ")
+        for unread in each.unread:
+            lines += _wrapped(unread.text, "  ")
+        lines += _wrapped(each.advice, "  ")
+    if several and story.majority is not None:
+        lines += _wrapped(_majority_text(story.majority))
+    for folder in story.unowned:
+        lines += _wrapped(f"the epochs of {folder}, which names no cluster, are shown here too")
+    for text in story.contradictions:
+        lines += _wrapped(f"contradiction: {text}")
     return lines
 
 
-def _highlights(story: Story) -> Iterator[str]:
+def _majority_text(majority: Majority) -> str:
+    text = f"of voters {ids_text(majority.voters)} "
+    if majority.is_reached:
+        return f"{text}the directories of {ids_text(majority.kept)} may be kept: a majority"
+    kept = f"only that of {ids_text(majority.kept)}" if majority.kept else "none"
+    return f"{text}{kept} may be kept: no majority; see kraftwire storage recover"
+
+
+def _directory_facts(each: ReplicaFiles) -> Iterator[str]:
+    if each.end is not None and each.start == each.end.offset:
+        yield f"no record from offset {each.start} on"
+    elif each.start is not None and each.end is not None:
+        yield f"offsets {each.start} to {each.end.offset - 1}, last epoch {each.end.epoch}"
+    elif each.end is not None:
+        yield f"no log, snapshot {each.end}"
+    else:
+        yield "no record"
+    if each.snapshots and (each.snapshots[-1] != each.end or each.start is not None):
+        yield f"newest snapshot {each.snapshots[-1]}"
+    if each.flushed is not None:
+        yield f"flushed up to {each.flushed}"
+    if each.is_voter is False:
+        yield "not among the newest voters"
+    if not each.election:
+        yield "no quorum-state" if each.election is None else "quorum-state cannot be read"
+        return
+    leader, voted = each.election.get("leaderId", -1), each.election.get("votedId", -1)
+    text = f"quorum-state: epoch {each.election.get('leaderEpoch')}"
+    text += f", leader {leader}" if leader != -1 else ", no leader"
+    yield f"{text}, voted for {voted}" if voted != -1 else f"{text}, no vote"
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ",
+        break_long_words=False, break_on_hyphens=False,
+    )
+
+
+def log_lines(story: Story, *, is_coloured: bool = False, width: int = WIDTH) -> list[str]:
+    """Return the lines about the metadata log."""
+    log = story.log
+    title = "What the metadata log said"
+    if log.first_offset is None or log.end_offset is None:
+        return _titled(title, "no records of it were seen", is_coloured=is_coloured)
+    span = f"offsets {log.first_offset} to {log.end_offset - 1} in {log.batches:,} batches"
+    if log.missing:
+        # First, so that the line that says where the log begins and ends has it.
+        span = f"offsets {log.first_offset} to {log.end_offset - 1}; {_missing_text(log)}"
+    if log.snapshot:
+        title = f"What {log.snapshot} says"
+        span = f"{sum(log.counts.values()):,} records in {log.batches:,} batches"
+    lines = _titled(title, span, is_coloured=is_coloured)
+    counts = [f"{count:,} {name.removesuffix('Record')}" for name, count in log.counts.items()]
+    lines += textwrap.wrap(f"records: {', '.join(counts)}", width, subsequent_indent=" " * 9)
+    lines += _highlights(story, width)
+    for text in log.problems:
+        lines += _wrapped(f"problem: {text}")
+    return lines
+
+
+def _missing_text(log: LogSummary) -> str:
+    text = f"missing: {ranges_text(log.missing[:_MISSING_MAX])}"
+    if len(log.missing) > _MISSING_MAX:
+        text += f" and {len(log.missing) - _MISSING_MAX:,} more"
+    return f"{text}; {log.batches:,} batches"
+
+
+def _highlights(story: Story, line_width: int) -> Iterator[str]:
     """Yield lines of highlights; records of one kind and moment share a line."""
     groups: dict[tuple[str, int], list[Highlight]] = {}
     moment, number = float("-inf"), 0
@@ -244,13 +398,14 @@ def _highlights(story: Story) -> Iterator[str]:
         groups.setdefault((each.kind, number), []).append(each)
     shown = list(groups.values())[:HIGHLIGHT_LINES_MAX]
     width = max((len(str(group[0].offset)) for group in shown), default=0)
+    noun = "record" if story.log.snapshot else "offset"
     for group in shown:
         first = group[0]
         when = moment_text(first.time, story.start, story.end)
-        place = f"{when:>10}  offset {first.offset:>{width}}  {first.kind} "
+        place = f"{when:>10}  {noun} {first.offset:>{width}}  {first.kind} "
         yield from textwrap.wrap(
-            _group_text(group), _WRAP, initial_indent=place, subsequent_indent=" " * len(place),
-            break_long_words=False, break_on_hyphens=False,
+            _group_text(group), line_width, initial_indent=place,
+            subsequent_indent=_HIGHLIGHT_INDENT, break_long_words=False, break_on_hyphens=False,
         )
     hidden = story.log.hidden + len(story.log.highlights) - sum(map(len, shown))
     if hidden:
@@ -270,96 +425,13 @@ def _group_text(group: list[Highlight]) -> str:
     return "; ".join(parts)
 
 
-def story_to_json(story: Story) -> dict[str, Any]:
-    """Return the story as a JSON object."""
-    return {
-        "cluster": story.cluster,
-        "start": story.start,
-        "end": story.end,
-        "nodes": [{"node": node, "kind": kind} for node, kind in story.labels.items()],
-        "events": [_event(each) for each in fold_repetitions(story.events)],
-        "leaders": [_leader(each) for each in story.leaders],
-        "replicas": [_replica(each) for each in story.replicas],
-        "voterSets": [_voter_set(each) for each in story.voters],
-        "log": _log(story.log),
-    }
-
-
-def _voter_set(each: VoterSet) -> dict[str, Any]:
-    return {
-        "time": each.time,
-        "offset": each.offset,
-        "voters": sorted(each.voters),
-        "directories": {str(node): id or None for node, id in sorted(each.directories.items())},
-        "committed": each.committed,
-        "isUndone": each.is_undone,
-    }
-
-
-def _event(event: Event) -> dict[str, Any]:
-    return {
-        "time": event.time,
-        "event": event.kind,
-        "epoch": event.epoch,
-        "node": event.node,
-        "text": event.text,
-        **event.details,
-    }
-
-
-def _leader(each: LeaderOfEpoch) -> dict[str, Any]:
-    return {
-        "epoch": each.epoch,
-        "leader": each.leader,
-        "from": each.time,
-        "to": each.end,
-        "seenIn": each.seen_in,
-        "startOffset": each.start_offset,
-        "voters": each.voters,
-        "grantingVoters": each.granting,
-        "resigned": each.resigned,
-        "preferredSuccessors": each.preferred,
-        "ending": each.ending or None,
-        "firstHighWatermark": each.first_high_watermark,
-        "highWatermark": each.high_watermark,
-    }
-
-
-def _replica(each: Replica) -> dict[str, Any]:
-    return {
-        "replica": each.node,
-        "firstFetch": each.first_fetch,
-        "lastFetch": each.last_fetch,
-        "fetches": each.fetch_count,
-        "offset": each.offset,
-        "largestLag": each.lag_max,
-        "longestPauseMs": each.gap_max * 1000,
-        "lags": ["leads" if lag == LEADS else lag for lag in each.lags],
-    }
-
-
-def _log(log: LogSummary) -> dict[str, Any]:
-    return {
-        "firstOffset": log.first_offset,
-        "endOffset": log.end_offset,
-        "batches": log.batches,
-        "records": log.counts,
-        "highlights": [
-            {
-                "offset": each.offset,
-                "time": each.time,
-                "kind": each.kind,
-                "subject": each.subject or None,
-                "text": each.text,
-            }
-            for each in log.highlights
-        ],
-        "hidden": log.hidden,
-        "problems": log.problems,
-    }
-
-
 _METADATA = "metadata"
+# State files that say something of epochs.
+_STATES = (FileKind.QUORUM_STATE, FileKind.LEADER_EPOCHS, FileKind.FLUSHED_OFFSET)
+
+
+# Files that say something by being there.
+_NOTED = (FileKind.QUORUM_STATE, FileKind.LOG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,21 +515,42 @@ class RaftWriter(Paired[_KeptRequest]):
         self._clusters.on_ending(ending)
 
     def file_line(self, line: FileLine) -> None:
-        """Add a batch of a metadata log or snapshot, or the owner of a log directory."""
+        """Add a batch of a metadata log or snapshot, a state file, the owner of a directory."""
         if line.kind is FileKind.META_PROPERTIES:
             data = line.json["data"]
             node = str(data.get("node.id", ""))
             id = int(node) if node.isascii() and node.isdigit() else None
             cluster = str(data.get("cluster.id") or "")
-            self._clusters.on_directory(str(line.json["file"]), cluster, id)
+            directory_id = data.get("directory.id")
+            self._clusters.on_directory(str(line.json["file"]), cluster, id, directory_id)
+        elif line.kind in _STATES:
+            file = str(line.json["file"])
+            if _is_of_metadata(file):
+                self._clusters.of_file(file).on_state(line.kind, file, line.json["data"])
         if line.batch is None or line.family != _METADATA:
             return
         file = str(line.json["file"])
         timeline = self._clusters.of_file(file)
         if line.kind is FileKind.SNAPSHOT:
-            timeline.on_snapshot_batch(file, line.batch)
+            timeline.on_snapshot_batch(file, line.batch, line.contradictions)
         else:
-            timeline.on_batch(line.batch)
+            timeline.on_batch(file, line.batch, line.contradictions)
+
+    def file_finding(self, finding: FileFinding, /) -> None:
+        """Note bytes of a metadata log that are no whole batch."""
+        partition = partition_of(Path(finding.file))
+        if partition is not None and partition.topic == METADATA_TOPIC:
+            self._clusters.of_file(finding.file).on_finding(finding)
+
+    def begin_file(self, file: str, kind: FileKind, /) -> None:
+        """Note that a directory has a file, even if nothing in it can be read."""
+        partition = partition_of(Path(file)) if kind in _NOTED else None
+        if partition is not None and partition.topic == METADATA_TOPIC:
+            self._clusters.of_file(file).on_file(file, kind)
+
+    def refused_directory(self, folder: str, reason: str, /) -> None:
+        """Note why a node does not start on a log directory."""
+        self._clusters.on_refusal(folder, reason)
 
     def finish(self) -> None:
         """Write the stories, each below its cluster's id if there are several."""
@@ -465,6 +558,11 @@ class RaftWriter(Paired[_KeptRequest]):
         for story in stories:
             write_story(story, self._stream, is_one_of_many=len(stories) > 1)
         self._stream.flush()
+
+
+def _is_of_metadata(file: str) -> bool:
+    partition = partition_of(Path(file))
+    return partition is None or partition.topic == METADATA_TOPIC
 
 
 def _observed_frame(frame: Frame, body: Message | None) -> ObservedFrame:

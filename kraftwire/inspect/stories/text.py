@@ -2,99 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 from kraftwire.decode.text import BOLD, count_text, duration_text, moment_text, paint, utc_text
-from kraftwire.inspect.tables import Table, wants_colour
+from kraftwire.inspect.tables import wants_colour
 from kraftwire.printable import printable, printable_lines
 from kraftwire.story.events import Event, Events
 
 _GAP = "  "
-_COLUMN_MIN = 8
-
-
-def write_fitted(
-    table: Table,
-    stream: TextIO,
-    width: int,
-    *,
-    rows_max: int | None = None,
-    legend: str = "",
-) -> None:
-    """Write a table, or only its first rows, and an empty line below it.
-
-    A `legend` below the title explains symbols.
-    """
-    is_coloured = wants_colour(stream)
-    more = 0 if rows_max is None else max(0, len(table.rows) - rows_max)
-    table.rows = table.rows[:rows_max]
-    lines = fitted_lines(table, width)
-    lines[0] = paint(lines[0], BOLD, is_wanted=is_coloured)
-    lines[1:1] = textwrap.wrap(legend, width)
-    if more:
-        lines.append(f"and {more:,} more, --json has them")
-    stream.write(printable_lines([*lines, ""], is_painted=is_coloured))
-
-
-def fitted_lines(table: Table, width: int) -> list[str]:
-    """Return title, heads and rows within a width.
-
-    Columns of `table.optional` wrap, the widest first; no other column does. Empty columns are left
-    out.
-    """
-    rows = [[printable(cell) for cell in row] for row in table.rows]
-    kept = [n for n in range(len(table.head)) if any(row[n] for row in rows)]
-    heads = [table.head[n] for n in kept]
-    cells = [[row[n] for n in kept] for row in rows]
-    flexible = [at for at, n in enumerate(kept) if n in table.optional]
-    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
-    _shrink(widths, flexible, width)
-    right = {at for at, n in enumerate(kept) if n in set(table.right)}
-    lines = [table.title]
-    for row in [heads, *cells]:
-        lines += _wrapped(row, widths, right)
-    return lines
-
-
-def _shrink(widths: list[int], flexible: Sequence[int], width: int) -> None:
-    """Take room from the widest flexible column until all fit, or no more can be taken."""
-    while sum(widths) + len(_GAP) * (len(widths) - 1) > width:
-        wide = [at for at in flexible if widths[at] > _COLUMN_MIN]
-        if not wide:
-            return
-        widths[max(wide, key=lambda at: widths[at])] -= 1
-
-
-def _wrapped(row: Sequence[str], widths: Sequence[int], right: set[int]) -> list[str]:
-    parts = [
-        textwrap.wrap(cell, size, break_on_hyphens=False) or [""]
-        for cell, size in zip(row, widths, strict=True)
-    ]
-    lines = []
-    for number in range(max(map(len, parts))):
-        cells = []
-        for at, (part, size) in enumerate(zip(parts, widths, strict=True)):
-            text = part[number] if number < len(part) else ""
-            cells.append(text.rjust(size) if at in right else text.ljust(size))
-        lines.append(_GAP.join(cells).rstrip())
-    return lines
-
-
-# The default width of lines.
-WIDTH = 80
-_WIDTH_MIN = 60
 # A longer subject takes room from the text.
 _SUBJECT_WIDTH_MAX = 20
-
-
-def width_of(stream: TextIO) -> int:
-    """Return the width of lines: that of a terminal, else 80 columns."""
-    if not stream.isatty():
-        return WIDTH
-    return max(_WIDTH_MIN, shutil.get_terminal_size((WIDTH, 24)).columns)
 
 
 def write_lines(stream: TextIO, lines: Sequence[str]) -> None:
@@ -131,19 +50,25 @@ def event_lines(
     lines = []
     for event, (time, subject, text) in zip(events, rows, strict=True):
         place = f"{time.rjust(times)}{_GAP}{subject.ljust(subjects)}{_GAP}"
-        style = (styles or {}).get(event.kind, "")
-        parts = textwrap.wrap(
-            place + text, width, break_on_hyphens=False, subsequent_indent=indent
-        )
-        head = parts[0][: len(place)] if parts[0].startswith(place) else ""
-        shown = [head + paint(parts[0][len(head) :], style, is_wanted=bool(style))]
-        shown += [
-            indent + paint(part[len(indent) :], style, is_wanted=bool(style)) for part in parts[1:]
-        ]
-        lines += shown
+        lines += wrapped_text(place, text, indent, width, style=(styles or {}).get(event.kind, ""))
     if overflow:
         lines.append(f"and {count_text(overflow, 'more event')}")
     return lines
+
+
+def wrapped_text(
+    place: str, text: str, indent: str, width: int, *, style: str = ""
+) -> list[str]:
+    """Return lines of text beside a place, and below it with an indent.
+
+    Words that fit a line stay whole. `style` is the colour of the text, empty for none.
+    """
+    parts = textwrap.wrap(place + text, width, break_on_hyphens=False, subsequent_indent=indent)
+    starts = [place if parts[0].startswith(place) else "", *([indent] * len(parts[1:]))]
+    return [
+        start + paint(part[len(start) :], style, is_wanted=bool(style))
+        for start, part in zip(starts, parts, strict=True)
+    ]
 
 
 def _row(event: Event, start: float, end: float) -> tuple[str, str, str]:

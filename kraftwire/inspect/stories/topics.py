@@ -11,12 +11,10 @@ from kraftwire.inspect.stories.text import (
     event_lines,
     events_to_json,
     head_line,
-    width_of,
-    write_fitted,
     write_lines,
 )
 from kraftwire.inspect.stories.writer import StoryWriter, write_json
-from kraftwire.inspect.tables import Table, wants_colour
+from kraftwire.inspect.tables import Table, wants_colour, width_of, write_table
 from kraftwire.story.observed_exchange import ObservedExchange
 from kraftwire.story.topics import APIS, FORWARDED, Topic, TopicStory, TopicTest, any_topic
 
@@ -46,7 +44,7 @@ def write_topics(story: TopicStory, start: float, end: float, stream: TextIO) ->
     seconds = max(end - start, 0.0)
     for table in (_traffic(topics, seconds), _clients(topics), _partitions(topics)):
         if table.rows:
-            write_fitted(table, stream, width, rows_max=_ROWS_MAX)
+            write_table(table, stream, width, rows_max=_ROWS_MAX)
     if story.overflow:
         count = count_text(story.overflow, "time")
         write_lines(stream, [f"There were more topics than are kept: {count}."])
@@ -56,7 +54,7 @@ def _traffic(topics: list[Topic], seconds: float) -> Table:
     head = (
         "topic", "produced", "bytes", "a record", "per second", "fetched", "bytes", "errors"
     )
-    table = Table("Records, most bytes first", head, right=range(1, 8), optional=(0,))
+    table = Table("Records, most bytes first", head, right=range(1, 8), names=(0,))
     for each in topics:
         errors = sum(each.errors.values())
         if not (each.produced_records or each.fetched_records or errors):
@@ -80,7 +78,7 @@ def _traffic(topics: list[Topic], seconds: float) -> Table:
 
 def _clients(topics: list[Topic]) -> Table:
     head = ("topic", "produced by", "in batches", "fetched by")
-    table = Table("Who writes and who reads", head, optional=(0, 1, 2, 3))
+    table = Table("Who writes and who reads", head, names=(0,), lists=(1, 2, 3))
     for each in topics:
         if each.produced_by or each.fetched_by:
             codecs = [
@@ -101,7 +99,7 @@ def _names(clients: Counter[str]) -> str:
 
 def _partitions(topics: list[Topic]) -> Table:
     head = ("partition", "from offset", "to before", "leader", "epoch")
-    table = Table("Partitions", head, right=(1, 2, 3, 4), optional=(0,))
+    table = Table("Partitions", head, right=(1, 2, 3, 4), names=(0,))
     for topic in sorted(topics, key=lambda each: each.name):
         for index, part in sorted(topic.partitions.items()):
             table.rows.append(

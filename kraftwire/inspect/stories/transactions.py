@@ -18,12 +18,10 @@ from kraftwire.inspect.stories.text import (
     event_lines,
     events_to_json,
     head_line,
-    width_of,
-    write_fitted,
     write_lines,
 )
 from kraftwire.inspect.stories.writer import StoryWriter, write_json
-from kraftwire.inspect.tables import Table, wants_colour
+from kraftwire.inspect.tables import Table, wants_colour, width_of, write_table
 from kraftwire.story.observed_exchange import ObservedExchange
 from kraftwire.story.transactions import APIS, Transaction, TransactionalId, TransactionStory
 
@@ -47,7 +45,7 @@ def write_transactions(story: TransactionStory, start: float, end: float, stream
         write_lines(stream, [*events, ""])
     for table in (_ids(story), _slowest(story, start, end)):
         if table.rows:
-            write_fitted(table, stream, width)
+            write_table(table, stream, width)
     if story.overflow:
         count = count_text(story.overflow, "request")
         write_lines(stream, [f"There were more transactional ids than are kept: {count}."])
@@ -58,7 +56,7 @@ def _ids(story: TransactionStory) -> Table:
         "id", "committed", "aborted", "open", "refused", "mean", "longest",
         "records", "bytes", "clients",
     )
-    table = Table("By transactional id", head, right=range(1, 9), optional=(0, 9))
+    table = Table("By transactional id", head, right=range(1, 9), names=(0,), lists=(9,))
     for each in sorted(story.ids.values(), key=lambda known: known.id):
         ended = each.ended
         aborted = ended["aborted"] + ended["aborted by the coordinator"]
@@ -80,7 +78,7 @@ def _ids(story: TransactionStory) -> Table:
 
 def _slowest(story: TransactionStory, start: float, end: float) -> Table:
     head = ("id", "from", "took", "ended", "epoch", "partitions", "records")
-    table = Table("Longest transactions", head, right=(1, 2, 4, 5, 6), optional=(0, 3))
+    table = Table("Longest transactions", head, right=(1, 2, 4, 5, 6), names=(0,), lists=(3,))
     longest = sorted(story.transactions, key=lambda each: -each.seconds(end))
     for each in longest[:_SLOWEST_SHOWN]:
         table.rows.append(

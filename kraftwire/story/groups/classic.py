@@ -125,7 +125,7 @@ class ClassicGroups:
             member.assignment = assignment
             member.number = request.generation_id
             text = f"is assigned {assigned(assignment)}"
-            self._groups.say(
+            self._groups.add_event(
                 group, member, exchange.response_time, "assign", text, assignment=assignment
             )
 

@@ -171,7 +171,7 @@ class CoordinatorLog:
             return
         member.assignment = found
         text = f"is assigned {assigned(found, is_tasks=group.kind == 'streams')}"
-        self._groups.say(group, member, time, "assign", text, assignment=found)
+        self._groups.add_event(group, member, time, "assign", text, assignment=found)
 
 
 _Reader = Callable[[CoordinatorLog, Group, Any, Any, float], None]

@@ -86,7 +86,7 @@ class HeartbeatGroups:
         for status in getattr(response, "status", None) or ():
             text = f"is told: {status.status_detail}"
             code = status.status_code
-            self._groups.say(group, member, exchange.response_time, "status", text, code=code)
+            self._groups.add_event(group, member, exchange.response_time, "status", text, code=code)
 
     def _join(self, group: Group, exchange: ObservedExchange, id: str) -> Member | None:
         member = self._groups.join(
@@ -162,7 +162,8 @@ class HeartbeatGroups:
             if member.number >= generation.number - 1:
                 generation.end = max(generation.end, exchange.response_time)
         text = f"is assigned {assigned(found, is_tasks=is_streams)}"
-        self._groups.say(group, member, exchange.response_time, "assign", text, assignment=found)
+        time = exchange.response_time
+        self._groups.add_event(group, member, time, "assign", text, assignment=found)
 
     def _assignment_in(
         self, response: Any, before: Assignment | None, *, is_streams: bool
@@ -178,9 +179,9 @@ class HeartbeatGroups:
         """Report all epochs. Order: after all heartbeats."""
         for group in self._groups.by_id.values():
             for each in group.generations if group.kind in HEARTBEATS.values() else ():
-                self._tell(group, each)
+                self._report(group, each)
 
-    def _tell(self, group: Group, each: Generation) -> None:
+    def _report(self, group: Group, each: Generation) -> None:
         remarks = [count_text(each.size, "member")]
         # In a log, all steps may have the same time.
         took = f" in {duration_text(each.seconds)}" if each.seconds else ""

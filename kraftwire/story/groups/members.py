@@ -95,7 +95,8 @@ class Groups:
         if instance_id:
             group.instances[instance_id] = member
         text = with_remarks(f"{verb} from {member.host}", [*_who(member), *remarks])
-        self.say(group, member, time, "join" if verb == "joins" else "present", text, memberId=id)
+        kind = "join" if verb == "joins" else "present"
+        self.add_event(group, member, time, kind, text, memberId=id)
         return member
 
     def find(self, group: Group, id: str, exchange: ObservedExchange) -> Member | None:
@@ -120,7 +121,7 @@ class Groups:
     def leave(self, group: Group, member: Member, time: float, why: str, text: str) -> None:
         """Note that a member leaves."""
         self._end(member, time, why)
-        self.say(group, member, time, "leave", text, reason=why)
+        self.add_event(group, member, time, "leave", text, reason=why)
 
     def vanish(self, group: Group, member: Member, time: float) -> None:
         """Note that a member is gone, although it has not left."""
@@ -132,7 +133,7 @@ class Groups:
         self._end(member, time, VANISHED)
         text = with_remarks("is given up by the group", remarks)
         seconds = time - member.last_seen
-        self.say(group, member, time, "gone", text, silentSeconds=seconds)
+        self.add_event(group, member, time, "gone", text, silentSeconds=seconds)
 
     def refuse(
         self, group: Group, member: Member | None, exchange: ObservedExchange, error: str
@@ -145,7 +146,7 @@ class Groups:
         event = Event(exchange.response_time, "error", group.id, text, who, number, details)
         self.events.add(event)
 
-    def say(
+    def add_event(
         self,
         group: Group,
         member: Member,

@@ -36,6 +36,8 @@ class Clusters:
         # Host and port -> cluster id, and log directory -> cluster id.
         self._servers: dict[str, str] = {}
         self._directories: dict[str, str] = {}
+        # Log directories that name no cluster; in order.
+        self._unowned: dict[str, None] = {}
 
     def on_frame(self, frame: ObservedFrame) -> None:
         """Add a frame to the story of its cluster."""
@@ -49,16 +51,28 @@ class Clusters:
         if timeline is not None:
             timeline.on_ending(ending)
 
-    def on_directory(self, meta_properties: str, cluster: str, node: int | None) -> None:
-        """Note the cluster and the node that a log directory belongs to."""
+    def on_directory(
+        self, meta_properties: str, cluster: str, node: int | None, directory_id: str | None
+    ) -> None:
+        """Note the cluster and the replica that a log directory belongs to."""
+        folder = _folder(meta_properties)
         if cluster and len(self._directories) < RAFT_PENDING_COUNT_MAX:
-            self._directories[meta_properties.rpartition("/")[0]] = cluster
-        if node is not None:
-            self.of_file(meta_properties, depth=1).on_directory(meta_properties, node)
+            self._directories[folder] = cluster
+        self._of_folder(folder).on_directory(meta_properties, node, directory_id)
 
-    def of_file(self, file: str, *, depth: int = 2) -> Timeline:
-        """Return the timeline for a file `depth` levels below its log directory."""
-        folder = file.rsplit("/", depth)[0]
+    def on_refusal(self, folder: str, refusal: str) -> None:
+        """Note why a node does not start on a log directory. Order: after its files."""
+        self._of_folder(folder.rstrip("/")).on_refusal(folder, refusal)
+
+    def of_file(self, file: str) -> Timeline:
+        """Return the timeline for a file of a partition."""
+        folder = _folder(_folder(file))
+        if folder not in self._directories and len(self._unowned) < RAFT_PENDING_COUNT_MAX:
+            self._unowned.setdefault(folder or ".")
+        return self._of_folder(folder)
+
+    def _of_folder(self, folder: str) -> Timeline:
+        """Return the timeline for a log directory; the first one if nothing names its cluster."""
         cluster = self._directories.get(folder)
         return self.first if cluster is None else self._of_id(cluster)
 
@@ -68,8 +82,10 @@ class Clusters:
         timelines = {id(each): each for each in (self.first, *self._by_id.values())}
         found = []
         for key, timeline in timelines.items():
-            story = timeline.story()
-            story.cluster = names.get(key)
+            is_guess = timeline is self.first and len(self._by_id) > 1
+            unowned = list(self._unowned) if is_guess else []
+            story = timeline.story(unowned)
+            story.cluster, story.unowned = names.get(key), unowned
             found.append(story)
         yield from [each for each in found if not each.is_empty] or found[:1]
 
@@ -112,6 +128,10 @@ class Clusters:
             return self.first
         made = Timeline(show_secrets=self._show_secrets) if self._by_id else self.first
         return self._by_id.setdefault(cluster, made)
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 def _cluster_id(body: Any) -> str:

@@ -16,6 +16,7 @@ from kraftwire.messages.vote_request import PartitionData as VoteRequestPartitio
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.protocol.error_codes import ErrorCode, error_name
+from kraftwire.story.raft.coverage import LogSilence, Span
 from kraftwire.story.raft.model import (
     Answer,
     Event,
@@ -26,6 +27,7 @@ from kraftwire.story.raft.model import (
     Silence,
 )
 from kraftwire.story.raft.nodes import Nodes
+from kraftwire.story.raft.replica_files import BATCHES, Evidence
 
 # After an EndQuorumEpoch, the first preferred successor starts a pre-vote at once, the others
 # within controller.quorum.election.backoff.max.ms (1 s).
@@ -172,6 +174,9 @@ def _answer_json(voter: NodeId, answer: Answer) -> dict[str, object]:
     }
 
 
+# Where the first record of an epoch is if the log does not have it.
+BEFORE_LOG, IN_MISSING = "before the log", "in missing offsets"
+
 # A leader that announces itself again after this long is checking on a silent voter.
 _REMINDER_S = 0.9
 
@@ -193,7 +198,8 @@ class Leaders:
         known = self.by_epoch.get(epoch)
         if known is None:
             known = self.by_epoch[epoch] = LeaderOfEpoch(epoch, leader, time, seen_in)
-        elif known.leader != leader and (epoch, leader) not in self._conflicts:
+        _add_source(known, seen_in)
+        if known.leader != leader and (epoch, leader) not in self._conflicts:
             self._conflicts.add((epoch, leader))
             text = f"also called the leader of epoch {epoch}, like {known.leader}: two leaders"
             details = {"other": known.leader, "seenIn": seen_in}
@@ -214,9 +220,63 @@ class Leaders:
     ) -> None:
         """Note a LeaderChange record of the log."""
         known = self.note(epoch, message.leader_id, time, "LeaderChange")
+        if known.leader != message.leader_id:
+            return
         known.start_offset = offset
         known.voters = [each.voter_id for each in message.voters]
         known.granting = [each.voter_id for each in message.granting_voters]
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def note_evidence(self, evidence: Evidence) -> str | None:
+        """Add what a file says of an epoch; return what contradicts it, if anything.
+
+        Order: after all frames and batches.
+        """
+        epoch, leader = evidence.epoch, evidence.leader
+        known = self.by_epoch.get(epoch)
+        if known is None:
+            known = self.by_epoch[epoch] = LeaderOfEpoch(epoch, leader, None, evidence.source)
+        elif known.leader is None and leader is not None:
+            known.leader, known.seen_in = leader, evidence.source
+        _add_source(known, evidence.source)
+        if known.start_offset is None:
+            known.start_offset = evidence.start
+        if evidence.vote is not None:
+            voter, known.votes[voter] = evidence.vote[0], evidence.vote[1]
+        if leader is None or leader == known.leader:
+            return None
+        return (
+            f"{evidence.source} says that {leader} leads epoch {epoch}, and {known.seen_in} says "
+            f"{known.leader}"
+        )
+
+    def note_spans(self, spans: Sequence[Span]) -> None:
+        """Add the epochs of the batches of a log. Order: after `note_evidence`."""
+        before: Span | None = None
+        for span in spans:
+            is_start = span.base == 0 if before is None else before.end == span.base
+            self.note_evidence(Evidence(span.epoch, BATCHES, start=span.base if is_start else None))
+            known = self.by_epoch[span.epoch]
+            if known.time is None:
+                known.time = span.first_time
+                if known.start_offset != span.base:
+                    known.begins = BEFORE_LOG if before is None else IN_MISSING
+            before = span
+        if before is not None:
+            last = self.by_epoch[before.epoch]
+            last.end_offset, last.ending = before.end, "the log ends"
+
+    def note_snapshot_time(self, epoch: int, time: float) -> None:
+        """Add when the last record in a snapshot was written. Order: after `note_spans`."""
+        known = self.by_epoch.get(epoch)
+        if known is not None and known.time is None:
+            known.time, known.begins, known.ending = time, BEFORE_LOG, "the snapshot ends"
+
+    def last_voters(self) -> list[int]:
+        """Return the voters that the last LeaderChange record names."""
+        named = [each for each in self.by_epoch.values() if each.voters]
+        return max(named, key=lambda each: each.epoch).voters if named else []
 
     # -- BeginQuorumEpoch ----------------------------------------------------------------------
 
@@ -231,7 +291,7 @@ class Leaders:
             known = self.note(epoch, leader, frame.time, "BeginQuorumEpoch")
             if voter not in known.announced:
                 known.announced[voter] = Answer(frame.time)
-            if frame.time - known.time > _REMINDER_S:
+            if known.time is not None and frame.time - known.time > _REMINDER_S:
                 text = f"reminds voter {voter}, which has been silent, of its leader"
                 event = Event(frame.time, "reminder", text, epoch, leader, {"voter": voter})
                 self._events.append(event)
@@ -284,22 +344,27 @@ class Leaders:
 
     # -- the end -------------------------------------------------------------------------------
 
-    def finish(self, silences: Sequence[Silence]) -> None:
+    def finish(self, silences: Sequence[Silence], log_silences: Sequence[LogSilence] = ()) -> None:
         """Determine how each epoch ended.
 
-        Order: after all frames.
+        Order: after all frames and files.
         """
+        last = {each.epoch: each for each in log_silences if each.next_epoch != each.epoch}
         order = [self.by_epoch[epoch] for epoch in sorted(self.by_epoch)]
-        for index, known in enumerate(order):
-            successor = order[index + 1] if index + 1 < len(order) else None
+        for known, successor in _with_successors(order):
             limit = None if successor is None else successor.time
+            if known.end_offset is None:
+                known.end_offset = _end_offset(known, order)
             silence = _silence_of(known, limit, silences)
             if silence is not None:
                 known.end, known.ending = silence.start, "fell silent"
             elif known.resigned is not None and (limit is None or known.resigned <= limit):
                 known.end, known.ending = known.resigned, "resigned"
+            elif known.epoch in last:
+                known.end, known.ending = last[known.epoch].start, "fell silent"
             elif successor is not None:
-                known.end, known.ending = successor.time, f"{successor.leader} took over"
+                known.end = _end_time(known, successor)
+                known.ending = _ending(known, successor)
 
     def events(self, rounds: Iterable[Round]) -> Iterator[Event]:
         """Yield elections, resignations and other events of leaders."""
@@ -307,28 +372,44 @@ class Leaders:
         before: LeaderOfEpoch | None = None
         for epoch in sorted(self.by_epoch):
             known = self.by_epoch[epoch]
-            yield self._elected(known, votes.get((epoch, known.leader)), before)
+            if known.time is not None and known.leader is not None:
+                votes_of = votes.get((epoch, known.leader))
+                yield self._elected(known, known.time, known.leader, votes_of, before)
+            elif known.time is not None and BATCHES in known.sources:
+                since = [f"from {known.begins} begins" if known.begins == BEFORE_LOG else (
+                    f"begins {known.begins}"
+                )] if known.begins else []
+                text = with_remarks("is in the log; nothing names its leader", since)
+                details = {"startOffset": known.start_offset, "sources": known.sources}
+                yield Event(known.time, "epoch", text, epoch, None, details)
             before = known
         for (leader, epoch), (time, answers) in self._resignations.items():
             yield self._resignation(leader, epoch, time, answers)
         yield from self._events
 
     def _elected(
-        self, known: LeaderOfEpoch, votes: Round | None, before: LeaderOfEpoch | None
+        self,
+        known: LeaderOfEpoch,
+        time: float,
+        leader: NodeId,
+        votes: Round | None,
+        before: LeaderOfEpoch | None,
     ) -> Event:
         granting: list[NodeId] = list(known.granting)
         if not granting and votes is not None:
-            granting = [known.leader, *votes.granted]
+            granting = [leader, *votes.granted]
         remarks = []
         if granting:
             remarks.append(f"votes of {listed(sorted(granting, key=str))}")
         if known.announced:
             remarks.append(f"announced to {listed(sorted(known.announced, key=str))}")
-        if known.start_offset is not None:
+        if known.start_offset is not None and "LeaderChange" in known.sources:
             remarks.append(f"LeaderChange at offset {known.start_offset}")
-        if before is not None and before.end is not None and known.time > before.end:
-            remarks.append(f"no leader for {duration_text(known.time - before.end)}")
-        is_election = known.seen_in in ("BeginQuorumEpoch", "LeaderChange")
+        if before is not None and before.end is not None and time > before.end:
+            remarks.append(f"no leader for {duration_text(time - before.end)}")
+        if known.begins:
+            remarks.append(f"since {known.begins}")
+        is_election = known.seen_in in ("BeginQuorumEpoch", "LeaderChange") and not known.begins
         text = "is elected leader" if is_election else f"is the leader, as {known.seen_in} says"
         details = {
             "granting": granting,
@@ -337,7 +418,7 @@ class Leaders:
             "seenIn": known.seen_in,
         }
         text = with_remarks(text, remarks)
-        return Event(known.time, "leader", text, known.epoch, known.leader, details)
+        return Event(time, "leader", text, known.epoch, leader, details)
 
     def _resignation(
         self, leader: int, epoch: int, time: float, answers: dict[NodeId, Answer]
@@ -361,12 +442,48 @@ class Leaders:
         return Event(time, "resign", text, epoch, leader, details)
 
 
+def _end_offset(known: LeaderOfEpoch, order: Sequence[LeaderOfEpoch]) -> int | None:
+    """Return the end of an epoch's records: where a later epoch begins.
+
+    None where it is not known when the next epoch begins, or if that is before this one.
+    """
+    later = [each.start_offset for each in order if each.epoch > known.epoch]
+    if not later or later[0] is None:
+        return None
+    end = min(start for start in later if start is not None)
+    return end if known.start_offset is None or end >= known.start_offset else None
+
+
+def _end_time(known: LeaderOfEpoch, successor: LeaderOfEpoch) -> float | None:
+    """Return when an epoch ended; None where nothing says so, or the clocks contradict it."""
+    time = None if successor.begins else successor.time
+    return None if time is not None and known.time is not None and time < known.time else time
+
+
+def _ending(known: LeaderOfEpoch, successor: LeaderOfEpoch) -> str:
+    """Say how an epoch ended. Between it and a much later one, others may have been."""
+    if successor.start_offset is None and successor.epoch > known.epoch + 1 and (
+        successor.begins or successor.time is None
+    ):
+        return f"before epoch {successor.epoch}"
+    if successor.leader is None:
+        return f"epoch {successor.epoch} begins"
+    return f"{successor.leader} took over"
+
+
+def _with_successors(
+    order: Sequence[LeaderOfEpoch],
+) -> Iterator[tuple[LeaderOfEpoch, LeaderOfEpoch | None]]:
+    for number, known in enumerate(order):
+        yield known, order[number + 1] if number + 1 < len(order) else None
+
+
 def _silence_of(
     known: LeaderOfEpoch, limit: float | None, silences: Sequence[Silence]
 ) -> Silence | None:
     """Return a leader's silence in which its successor was elected, or which never ended."""
     for silence in silences:
-        if silence.node != known.leader or silence.start < known.time:
+        if silence.node != known.leader or known.time is None or silence.start < known.time:
             continue
         if limit is None:
             if silence.end is None:
@@ -374,6 +491,11 @@ def _silence_of(
         elif silence.start < limit and (silence.end is None or silence.end > limit):
             return silence
     return None
+
+
+def _add_source(known: LeaderOfEpoch, source: str) -> None:
+    if source not in known.sources:
+        known.sources.append(source)
 
 
 def _fill(answer: Answer, time: float, error: int, partitions: Sequence[Any]) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kraftwire.decode.body.secrets import REDACTED, is_secret_config, is_secret_value
+from kraftwire.controller.check import Contradiction
+from kraftwire.decode.body.secrets import REDACTED, is_secret_setting
 from kraftwire.decode.text import count_text, listed, with_remarks
 from kraftwire.errors import WireError
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
@@ -17,6 +18,7 @@ from kraftwire.records.json_form import decode_record
 from kraftwire.records.messages import Decoded
 from kraftwire.records.reader import Batch, read_batches
 from kraftwire.records.record import Record
+from kraftwire.story.raft.coverage import Coverage, Extent
 from kraftwire.story.raft.model import Event, Highlight, LogSummary
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.message import Message
@@ -28,14 +30,14 @@ RAFT_HIGHLIGHT_COUNT_MAX = 2_000
 RAFT_TOPIC_COUNT_MAX = 200_000
 
 _TOPIC_RESOURCE = 2
-_RESOURCES = {
+RESOURCES = {
     _TOPIC_RESOURCE: "topic",
     4: "broker",
     8: "broker logger",
     16: "client metrics",
     32: "group",
 }
-_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 # BrokerRegistrationChange: -1 and 1 for the two directions, 0 for no change.
 _FENCED = {-1: "is unfenced", 1: "is fenced"}
 
@@ -112,11 +114,13 @@ def highlight(
 def _config(
     record: Any, time: float, topics: Topics, *, show_secrets: bool
 ) -> tuple[str, str, str] | None:
-    resource = _RESOURCES.get(record.resource_type, f"resource type {record.resource_type}")
+    resource = RESOURCES.get(record.resource_type, f"resource type {record.resource_type}")
     subject = f"{resource} {record.resource_name or '(default)'}"
     if record.value is None:
         return "config", subject, f"{record.name} is reset"
-    is_secret = is_secret_config(record.name) or is_secret_value(record.value)
+    is_secret = is_secret_setting(
+        record.name, record.value, resource_type=record.resource_type
+    )
     value = REDACTED if is_secret and not show_secrets else record.value
     text = f"{record.name}={value}"
     is_topic = record.resource_type == _TOPIC_RESOURCE
@@ -155,7 +159,7 @@ def _quota(record: Any) -> str:
 
 
 def _scram(record: Any) -> str:
-    return f"{record.name} ({_MECHANISMS.get(record.mechanism, record.mechanism)})"
+    return f"{record.name} ({MECHANISMS.get(record.mechanism, record.mechanism)})"
 
 
 _WORDS: dict[str, tuple[str, Callable[[Any], str | None]]] = {
@@ -180,6 +184,8 @@ _WORDS: dict[str, tuple[str, Callable[[Any], str | None]]] = {
 
 
 _FAMILY = "metadata"
+# What an active controller writes at intervals if there is nothing else.
+IDLE_RECORD = "NoOpRecord"
 _PROBLEM_COUNT_MAX = 20
 
 # New records reach the first follower at once; records fetched later than this are history.
@@ -188,28 +194,23 @@ _HISTORY_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a record in the log, and the time when it was written."""
+    """The place of a record in the log, and the time when it was written.
+
+    A record `is_new` unless another replica showed it, or a later epoch replaced it.
+    """
 
     offset: int
     epoch: int
     time: float
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """The offsets and the epoch of a batch."""
-
-    base_offset: int
-    last_offset: int
-    epoch: int
+    is_new: bool = True
 
 
 class MetadataLog:
     """Reads batches in the order in which they are seen, and passes control records on.
 
-    `on_control` gets every control record in the order of the log, `on_truncation` the offset,
-    epoch and time at which a newer epoch overwrote the log. With `show_secrets`, values of secret
-    configuration keys are shown.
+    `on_control` gets every control record as it comes, also again from another replica, and
+    `on_truncation` the offset, epoch and time at which a newer epoch overwrote the log. With
+    `show_secrets`, values of secret configuration keys are shown.
     """
 
     def __init__(
@@ -226,13 +227,12 @@ class MetadataLog:
         self._counts: Counter[str] = Counter()
         self._summary = LogSummary()
         self._topics = Topics()
-        self._next_offset = -1
-        self._epoch = -1
+        self.coverage = Coverage()
 
     @property
     def is_empty(self) -> bool:
         """Whether no batch has been read yet."""
-        return self._summary.first_offset is None
+        return not self.coverage.spans
 
     def on_bytes(self, data: bytes | memoryview, time: float) -> int:
         """Read the records field of a Fetch response; return its end offset, -1 if it is empty."""
@@ -245,16 +245,26 @@ class MetadataLog:
             self._note_problem(str(error))
         return end
 
-    def on_batch(self, batch: Batch, time: float | None = None) -> None:
-        """Read a batch, unless it was read before; `time` is when a frame brought it."""
+    def on_batch(
+        self,
+        batch: Batch,
+        time: float | None = None,
+        contradictions: Sequence[Contradiction] = (),
+    ) -> None:
+        """Read a batch, unless it was read before; `time` is when a frame brought it.
+
+        The records of `contradictions` are no facts, and each is an event.
+        """
         epoch = batch.partition_leader_epoch
-        extent = Extent(getattr(batch, "base_offset", -1), batch.last_offset, epoch)
-        if not self._goes_on(extent, time or batch.max_timestamp / 1000):
+        extent = extent_of(batch, is_file=time is None)
+        is_new = self._is_new(extent, time or batch.max_timestamp / 1000)
+        if not is_new and not (batch.is_control and extent.is_valid):
             return
+        wrong = {each.offset: each for each in contradictions}
         found = batch.iter_salvage()
         for row in found:
-            at = _time_of(row.timestamp / 1000, time)
-            self._record(row, Place(row.offset, epoch, at), is_control=batch.is_control)
+            place = Place(row.offset, epoch, _time_of(row.timestamp / 1000, time), is_new)
+            self._record(row, place, wrong.get(row.offset), is_control=batch.is_control)
         if found.damage is not None:
             self._note_problem(str(found.damage))
 
@@ -268,22 +278,19 @@ class MetadataLog:
         """
         rows = list(records)
         written = rows[0][2] if rows else 0.0
-        if not self._goes_on(extent, time or written):
-            return
+        is_new = self._is_new(extent, time or written)
         for decoded, offset, at in rows:
-            self._counts[decoded.type] += 1
-            self._on_control(decoded, Place(offset, extent.epoch, _time_of(at, time)))
+            self._counts[decoded.type] += is_new
+            self._on_control(decoded, Place(offset, extent.epoch, _time_of(at, time), is_new))
 
-    def _goes_on(self, extent: Extent, time: float) -> bool:
-        """Return whether a batch is new; if so, the log now ends after it."""
-        if extent.base_offset < self._next_offset:
-            if extent.epoch <= self._epoch:
-                return False
-            self._note_truncation(extent.base_offset, extent.epoch, time)
-        if self._summary.first_offset is None:
-            self._summary.first_offset = extent.base_offset
-        self._next_offset, self._epoch = extent.last_offset + 1, extent.epoch
-        self._summary.end_offset = self._next_offset
+    def _is_new(self, extent: Extent, time: float) -> bool:
+        """Return whether a batch is new; if so, it counts as read from now on."""
+        if self.coverage.has(extent):
+            return False
+        end = self.coverage.spans[-1].end if self.coverage.spans else 0
+        if self.coverage.cut(extent):
+            self._note_truncation(extent, time, end)
+        self.coverage.add(extent)
         self._summary.batches += 1
         return True
 
@@ -292,11 +299,17 @@ class MetadataLog:
         self._summary.counts = dict(self._counts.most_common())
         self._summary.highlights = [
             replace(each, text=self._topics.complete(each.text)) if each.kind == "topic" else each
-            for each in self._summary.highlights
+            for each in sorted(self._summary.highlights, key=lambda one: one.offset)
         ]
+        if self.coverage.spans:
+            self._summary.first_offset = self.coverage.spans[0].base
+            self._summary.end_offset = self.coverage.spans[-1].end
+        self._summary.missing = self.coverage.missing
         return self._summary
 
-    def _record(self, row: Record, place: Place, *, is_control: bool) -> None:
+    def _record(
+        self, row: Record, place: Place, wrong: Contradiction | None, *, is_control: bool
+    ) -> None:
         try:
             decoded = decode_record(row, _FAMILY, is_control=is_control)
         except WireError as error:
@@ -304,10 +317,16 @@ class MetadataLog:
             return
         if decoded is None:
             return
-        self._counts[decoded.type] += 1
         if is_control:
             self._on_control(decoded, place)
-        if decoded.message is None:
+        if not place.is_new:
+            return
+        self._counts[decoded.type] += 1
+        if decoded.type == IDLE_RECORD:
+            self.coverage.note_idle(place.time)
+        if wrong is not None:
+            self._note_contradiction(wrong, place)
+        if decoded.message is None or wrong is not None:
             return
         message, topics = decoded.message, self._topics
         topics.on_record(message, place.time)
@@ -319,9 +338,17 @@ class MetadataLog:
         else:
             self._summary.hidden += 1
 
-    def _note_truncation(self, offset: int, epoch: int, time: float) -> None:
-        text = f"log is overwritten from offset {offset}: records before that were lost"
-        details = {"offset": offset, "end": self._next_offset}
+    def _note_contradiction(self, wrong: Contradiction, place: Place) -> None:
+        text = f"the record at offset {wrong.offset} contradicts those before it: {wrong.record}"
+        text += f", but {wrong.state}"
+        details = wrong._asdict()
+        if len(self.events) < RAFT_EVENT_COUNT_MAX:
+            self.events.append(Event(place.time, "contradiction", text, place.epoch, None, details))
+
+    def _note_truncation(self, extent: Extent, time: float, end: int) -> None:
+        offset, epoch = extent.base_offset, extent.epoch
+        text = f"log is overwritten from offset {offset}: the records that were there are lost"
+        details = {"offset": offset, "end": end}
         if len(self.events) < RAFT_EVENT_COUNT_MAX:
             self.events.append(Event(time, "truncation", text, epoch, None, details))
         if self._on_truncation is not None:
@@ -330,6 +357,20 @@ class MetadataLog:
     def _note_problem(self, text: str) -> None:
         if len(self._summary.problems) < _PROBLEM_COUNT_MAX:
             self._summary.problems.append(text)
+
+
+def extent_of(batch: Batch, *, is_file: bool) -> Extent:
+    """Return the extent of a batch; the times of its records count where it is from a file."""
+    first, last = batch.base_timestamp, batch.max_timestamp
+    has_times = is_file and last > 0
+    return Extent(
+        batch.base_offset,
+        batch.last_offset,
+        batch.partition_leader_epoch,
+        (first if 0 < first <= last else last) / 1000 if has_times else None,
+        last / 1000 if has_times else None,
+        batch.is_valid if is_file else True,
+    )
 
 
 def _time_of(written: float, seen: float | None) -> float:

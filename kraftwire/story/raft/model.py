@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kraftwire.decode.text import listed
 from kraftwire.messages import API_NAMES
+from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.wire.message import Message
 
 _NAMES = frozenset(
@@ -121,17 +124,21 @@ class Round:
 
 @dataclass(slots=True)
 class LeaderOfEpoch:
-    """The leader of one epoch.
+    """One epoch, and the leader in it: None if nothing names it.
 
-    `time` is the first evidence of its leadership and `seen_in` the kind of that evidence.
-    `start_offset` is the offset of its LeaderChange record, which also names `voters` and those
-    `granting`. `preferred` are the successors that it named when it resigned. Offsets are None
-    where the capture lacks them.
+    `time` is the first evidence of the epoch, None if that has no time, and `seen_in` the kind of
+    the evidence that names the leader, or else of the first one. `sources` are all kinds of
+    evidence. `start_offset` and `end_offset` (exclusive) are the offsets of its records, None where
+    they are not known; its LeaderChange record also names `voters` and those `granting`. `begins`
+    says where its first record is if the log does not have it: "before the log", "in missing
+    offsets"; then `time` is only when the epoch is first seen.
+    `preferred` are the successors that it named when it resigned. `votes` maps nodes to whom they
+    voted for, as their quorum-state files say.
     """
 
     epoch: int
-    leader: NodeId
-    time: float
+    leader: NodeId | None
+    time: float | None
     seen_in: str
     announced: dict[NodeId, Answer] = field(default_factory=dict)
     start_offset: int | None = None
@@ -143,6 +150,10 @@ class LeaderOfEpoch:
     ending: str = ""
     first_high_watermark: int | None = None
     high_watermark: int | None = None
+    sources: list[str] = field(default_factory=list)
+    end_offset: int | None = None
+    begins: str = ""
+    votes: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -222,7 +233,9 @@ class LogSummary:
 
     `counts` maps types of records to their numbers. The number of `highlights` is limited, and
     `hidden` counts the others. The offsets reach from `first_offset` up to, but not including,
-    `end_offset`.
+    `end_offset`; those `missing` in between are (first, end) as well. Without any record of the
+    log it is the summary of the newest `snapshot`, which is empty otherwise; then the offsets are
+    places in the snapshot.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -231,14 +244,131 @@ class LogSummary:
     batches: int = 0
     first_offset: int | None = None
     end_offset: int | None = None
+    missing: list[tuple[int, int]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    snapshot: str = ""
+
+
+# Id of a finding -> what the bytes are.
+_UNREAD_TEXTS = {
+    "batch-crc": "hold a batch with a wrong checksum",
+    "batch-cut": "are the beginning of a batch, with which the file ends",
+    "garbage": "hold no batch",
+    "hole": "are mostly zeros",
+    "zero-tail": "are zeros, with which the file ends",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadBytes:
+    """Bytes of a segment that are no whole batch: a finding `id` of `decode.files` about them.
+
+    They follow the records before `offset`, None if there are none.
+    """
+
+    id: str
+    file: str
+    position: int
+    size: int
+    offset: int | None
+
+    @property
+    def text(self) -> str:
+        """What the bytes are and where, in a sentence."""
+        after = "" if self.offset is None else f", after offset {self.offset - 1},"
+        place = f"{self.file}: {self.size:,} bytes from position {self.position:,} on{after}"
+        return f"{place} {_UNREAD_TEXTS[self.id]}"
+
+
+@dataclass(slots=True)
+class ReplicaFiles:
+    """What the files of one replica's metadata log say.
+
+    `folder` is that of the partition. `start` is the log start offset and `end` the end of the log
+    with the epoch of the record before it, or the newest snapshot's if that reaches further; both
+    None without any. `missing` are offsets as (first, end). `checkpoint` are the (epoch, start
+    offset) of leader-epoch-checkpoint, `election` the data of quorum-state; None without
+    the file, empty if it cannot be read. `flushed` is the offset of kraftwire's flush mark.
+    `unread` are the first bytes in segments that are no batch.
+    `damaged_at` is the offset of the first batch with a wrong checksum, `disordered_at` that of the
+    first batch of an earlier epoch than one before it, `last_base` that of the last batch,
+    `refusal` why a node does not start on the directory; None without. `is_voter` is whether the
+    newest voters include the replica, None where that is unknown.
+
+    `verdict` is "furthest", "behind", "diverges", "damaged", "refused", "copy", "older copy",
+    "unowned" or "empty", and `advice` says in a sentence whether the directory may be kept.
+    """
+
+    folder: str
+    node: int | None = None
+    directory_id: str | None = None
+    start: int | None = None
+    end: OffsetAndEpoch | None = None
+    missing: list[tuple[int, int]] = field(default_factory=list)
+    checkpoint: list[tuple[int, int]] | None = None
+    election: dict[str, Any] | None = None
+    snapshots: list[OffsetAndEpoch] = field(default_factory=list)
+    flushed: int | None = None
+    unread: list[UnreadBytes] = field(default_factory=list)
+    damaged_at: int | None = None
+    disordered_at: int | None = None
+    last_base: int | None = None
+    refusal: str | None = None
+    is_voter: bool | None = None
+    verdict: str = ""
+    advice: str = ""
+    diverges_at: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The node, or the folder of a directory whose node is not known."""
+        return self.folder if self.node is None else f"node {self.node}"
+
+    @property
+    def may_be_kept(self) -> bool:
+        """Whether a node may go on with the directory."""
+        return self.verdict in ("furthest", "behind", "diverges")
+
+
+def ranges_text(ranges: Sequence[tuple[int, int]]) -> str:
+    """Return ranges of offsets, whose ends are exclusive, as text: "5, 7 to 9"."""
+    return listed(
+        str(start) if end == start + 1 else f"{start} to {end - 1}" for start, end in ranges
+    )
+
+
+def offsets_text(ranges: Sequence[tuple[int, int]]) -> str:
+    """Return ranges of offsets as text with their noun: "offset 5", "offsets 5, 7 to 9"."""
+    text = ranges_text(ranges)
+    return f"offset{'' if text.isdigit() else 's'} {text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Majority:
+    """The newest voters, and those among them whose directories are here and may be kept."""
+
+    voters: tuple[int, ...]
+    kept: tuple[int, ...]
+
+    @property
+    def needed(self) -> int:
+        """The number of voters that elect a leader."""
+        return len(self.voters) // 2 + 1
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the directories that may be kept are enough."""
+        return len(self.kept) >= self.needed
 
 
 @dataclass(slots=True)
 class Story:
     """The finished story of a quorum, in order of time.
 
-    `labels` describes each node; `cluster` is the cluster id, None where it is unknown.
+    `labels` describes each node; `cluster` is the cluster id, None where it is unknown. `files` are
+    the replicas among the files, the furthest first; `majority` is None where the voters are not
+    known. `contradictions` are what their files say of each other that cannot both be true.
+    `unowned` are log directories that name no cluster, while others do.
     """
 
     start: float
@@ -253,8 +383,12 @@ class Story:
     labels: dict[NodeId, str]
     event_overflow: int = 0
     cluster: str | None = None
+    files: list[ReplicaFiles] = field(default_factory=list)
+    contradictions: list[str] = field(default_factory=list)
+    majority: Majority | None = None
+    unowned: list[str] = field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:
         """Whether the story has no sign of a quorum."""
-        return not self.events and self.log.first_offset is None
+        return not self.events and not self.leaders and self.log.first_offset is None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
+from kraftwire.controller.check import Contradiction
 from kraftwire.decode.files.kinds import parse_file_name
 from kraftwire.decode.text import count_text, duration_text, listed, size_text, with_remarks
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX, RAFT_PENDING_COUNT_MAX
@@ -15,10 +16,12 @@ from kraftwire.messages.snapshot_header_record import SnapshotHeaderRecord
 from kraftwire.messages.voters_record import VotersRecord
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.records.messages import Decoded
+from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.reader import Batch
 from kraftwire.story.raft.metadata_log import MetadataLog, Place
 from kraftwire.story.raft.model import Event, NodeId, ObservedFrame
 from kraftwire.story.raft.nodes import Nodes
+from kraftwire.story.raft.voters import directory_text
 
 
 @dataclass(slots=True)
@@ -26,17 +29,24 @@ class _Snapshot:
     """A snapshot file; `digest` covers the checksums of its batches.
 
     `reached` is the time of the last record of the log in it, `written` the time when its header
-    was made. Both are None where the file says 0, which stands for no time.
+    was made. Both are None where the file says 0, which stands for no time. `voters` maps ids to
+    directory ids, empty where unknown.
     """
 
     name: str
     file: str
     reached: float | None = None
     written: float | None = None
-    voters: list[int] = field(default_factory=list)
+    voters: dict[int, str] = field(default_factory=dict)
     records: int = 0
     size: int = 0
     digest: int = 0
+
+    @property
+    def id(self) -> OffsetAndEpoch:
+        """End offset and epoch, as in the name."""
+        name = parse_file_name(self.name)
+        return OffsetAndEpoch(name.base_offset or 0, name.epoch or 0)
 
     @property
     def folder(self) -> str:
@@ -48,11 +58,16 @@ class SnapshotFiles:
     """Gathers the snapshots among the files of a run."""
 
     def __init__(self, *, show_secrets: bool = False) -> None:
+        # The content of the newest snapshot, and what it is called.
         self.latest: MetadataLog | None = None
+        self.latest_name = ""
+        self._latest_id = OffsetAndEpoch(0, 0)
+        self._log: MetadataLog | None = None
         self._show_secrets = show_secrets
         self._files: dict[str, _Snapshot] = {}
         self._current: _Snapshot | None = None
         self._file = ""
+        self._contradictions: list[Event] = []
         self._nodes: dict[str, int] = {}
 
     def on_directory(self, meta_properties: str, node: int) -> None:
@@ -60,12 +75,15 @@ class SnapshotFiles:
         if len(self._nodes) < RAFT_EVENT_COUNT_MAX:
             self._nodes[meta_properties.rpartition("/")[0]] = node
 
-    def on_batch(self, file: str, batch: Batch) -> None:
-        """Add a batch of a snapshot file."""
+    def on_batch(
+        self, file: str, batch: Batch, contradictions: Sequence[Contradiction] = ()
+    ) -> None:
+        """Add a batch of a snapshot file, and the records of it that contradict others."""
         if self._file != file or batch.position == 0:
             self._begin(file)
         current = self._current
-        if current is None or self.latest is None:
+        log = self._log
+        if current is None or log is None:
             return  # a file that was read before, or beyond the limit
         current.size += batch.size
         current.digest = zlib.crc32(batch.crc.to_bytes(4, "big"), current.digest)
@@ -73,13 +91,31 @@ class SnapshotFiles:
             current.written = batch.max_timestamp / 1000
         if not batch.is_control:
             current.records += batch.count or 0
-        self.latest.on_batch(batch)
+        known_count = len(log.events)
+        log.on_batch(batch, None, contradictions)
+        for event in log.events[known_count:]:
+            if len(self._contradictions) < RAFT_EVENT_COUNT_MAX:
+                text = f"snapshot {current.name}: {event.text}"
+                self._contradictions.append(replace(event, text=text))
+
+    def times(self) -> Iterator[tuple[int, float]]:
+        """Yield the epoch of each snapshot and the time of the last record in it."""
+        for each in self._files.values():
+            if each.id.offset and each.reached is not None:
+                yield each.id.epoch, each.reached
+
+    def newest_voters(self) -> tuple[OffsetAndEpoch, dict[int, str]] | None:
+        """Return the newest snapshot that names voters, and these."""
+        named = [each for each in self._files.values() if each.voters]
+        newest = max(named, key=lambda each: each.id.rank, default=None)
+        return None if newest is None else (newest.id, newest.voters)
 
     def events(self, start: float) -> Iterator[Event]:
         """Yield each snapshot at the time of the last record in it, and when it was written.
 
         A snapshot without a time is put at the `start` of the story.
         """
+        yield from self._contradictions
         by_name: dict[str, list[_Snapshot]] = {}
         for each in self._files.values():
             by_name.setdefault(each.name, []).append(each)
@@ -122,8 +158,11 @@ class SnapshotFiles:
         self._file, self._current = file, None
         if file in self._files or len(self._files) >= RAFT_EVENT_COUNT_MAX:
             return
-        self._current = self._files[file] = _Snapshot(file.rpartition("/")[2], file)
-        self.latest = MetadataLog(self._on_control, show_secrets=self._show_secrets)
+        current = self._current = self._files[file] = _Snapshot(file.rpartition("/")[2], file)
+        self._log = MetadataLog(self._on_control, show_secrets=self._show_secrets)
+        if self.latest is None or current.id.rank >= self._latest_id.rank:
+            self.latest, self._latest_id = self._log, current.id
+            self.latest_name = _label(current.name)
 
     def _on_control(self, decoded: Decoded, place: Place) -> None:
         current, message = self._current, decoded.message
@@ -134,21 +173,23 @@ class SnapshotFiles:
             # An empty snapshot, which formatting writes, has no such time.
             current.reached = time_ms / 1000 if time_ms > 0 else place.time or None
         elif isinstance(message, VotersRecord):
-            current.voters = sorted(each.voter_id for each in message.voters)
+            current.voters = {
+                each.voter_id: directory_text(each.voter_directory_id) for each in message.voters
+            }
 
 
 def _reached_event(name: str, files: list[_Snapshot], start: float) -> Event:
     first, id = files[0], parse_file_name(name)
     remarks = [count_text(first.records, "record"), size_text(first.size)]
     if first.voters:
-        remarks.append(f"voters {listed(first.voters)}")
+        remarks.append(f"voters {listed(sorted(first.voters))}")
     if len(files) > 1:
         remarks.append(f"{len(files)} copies")
     details = {
         "endOffset": id.base_offset,
         "snapshotEpoch": id.epoch,
         "records": first.records,
-        "voters": first.voters,
+        "voters": sorted(first.voters),
         "files": sorted(each.file for each in files),
     }
     text = with_remarks(f"{_label(name)} reaches to here", remarks)

@@ -10,38 +10,54 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from heapq import heappop, heappush
+from pathlib import Path
 from typing import Any
 
 from kraftwire.capture.framing.frames import Ending
 from kraftwire.decode.body.bodies import decode_payload
+from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.body.quick import quick_payload
+from kraftwire.decode.files.kinds import FileKind, partition_of
+from kraftwire.decode.files.report import FileFinding
+from kraftwire.decode.text import listed
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.records.messages import Decoded
-from kraftwire.story.raft.metadata_log import Extent
+from kraftwire.story.raft.coverage import Extent
 from kraftwire.story.raft.model import (
     QUORUM_APIS,
     Event,
     LeaderOfEpoch,
     NodeId,
     ObservedFrame,
+    ReplicaFiles,
     Story,
+    offsets_text,
 )
 from kraftwire.story.raft.timeline import Timeline
 from kraftwire.wire.message import Message
 from kraftwire.wire.varint import uvarint_size
 
-__all__ = ["BatchRow", "ExchangeRow", "LocatedEvent", "QuorumRows", "stories"]
+__all__ = ["REFUSAL_KEY", "BatchRow", "ExchangeRow", "LocatedEvent", "QuorumRows", "stories"]
 
 _SECOND_NS = 1_000_000_000
+
+# Beside the ids of meta.properties: why a node does not start on the directory.
+REFUSAL_KEY = "refusal"
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRow:
-    """A batch of the metadata log; `records` are its control records with offset and time."""
+    """A batch of the metadata log; `records` are its control records with offset and time.
+
+    Of a batch in a log file: `file`, and whether it `is_idle`: it has a NoOpRecord.
+    """
 
     extent: Extent
     records: tuple[tuple[Decoded, int, float], ...] = ()
+    file: str = ""
+    is_idle: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +148,41 @@ class QuorumRows:
 
     def on_batch(self, batch: BatchRow) -> None:
         """Add a batch of a log file; its time is that of its records."""
-        self._timeline.on_control_records(batch.extent, batch.records, None)
+        self._timeline.on_file_records(
+            batch.file, batch.extent, batch.records, is_idle=batch.is_idle
+        )
+
+    def on_state(self, kind: FileKind, file: str, data: dict[str, Any]) -> None:
+        """Add a state file of a log directory, with what it says.
+
+        Of meta.properties its ids, and as `REFUSAL_KEY` why a node does not start on the directory.
+        """
+        if kind is FileKind.META_PROPERTIES:
+            node = str(data.get("node.id", ""))
+            id = int(node) if node.isascii() and node.isdigit() else None
+            self._timeline.on_directory(file, id, data.get("directory.id"))
+            if REFUSAL_KEY in data:
+                self._timeline.on_refusal(file.rpartition("/")[0], data[REFUSAL_KEY])
+            return
+        partition = partition_of(Path(file))
+        if partition is None or partition.topic == METADATA_TOPIC:
+            self._timeline.on_state(kind, file, data)
+
+    def on_file(self, kind: FileKind, file: str) -> None:
+        """Note that a metadata log has a file, even if nothing in it can be read."""
+        partition = partition_of(Path(file))
+        if partition is not None and partition.topic == METADATA_TOPIC:
+            self._timeline.on_file(file, kind)
+
+    def on_tail(self, id: str, file: str, position: int, size: int) -> None:
+        """Add bytes of a finding `id` with which a segment ends. Order: after all batches."""
+        partition = partition_of(Path(file))
+        if partition is not None and partition.topic == METADATA_TOPIC:
+            self._timeline.on_finding(FileFinding(id, file, position, "", size))
+
+    def on_snapshot(self, file: str) -> None:
+        """Add a snapshot by its name."""
+        self._timeline.on_snapshot_name(file)
 
     def on_ending(self, ending: Ending, file: str, position: int) -> None:
         """Add the end of a connection, and the place where it is seen.
@@ -156,11 +206,13 @@ class QuorumRows:
         }
         for event in story.events:
             details = event.details
-            if event.kind == "leader":
+            if event.kind in ("leader", "epoch"):
                 leader = leaders[event.epoch, event.node]
                 details = {**details, "end": leader.end, "ending": leader.ending or None}
             time_ns, file, position = self._places.find(event.time)
             yield LocatedEvent(event, time_ns, details, file, position)
+        for event in _conclusions(story):
+            yield LocatedEvent(event, round(event.time * _SECOND_NS), event.details)
 
     def _answer_before(self, time_ns: int | None, position: int) -> None:
         waiting = self._waiting
@@ -186,6 +238,55 @@ class QuorumRows:
         if row.response_position is not None:
             file = row.response_file or row.file
             self._places.note(answer.time_ns, file, row.response_position)
+
+
+def _conclusions(story: Story) -> Iterator[Event]:
+    """Yield what the files of all replicas say in the end, as events at the end of the story."""
+    for each in story.leaders:
+        if each.time is None:
+            text = f"is known from {listed(each.sources)}; when it began is not"
+            details = {"startOffset": each.start_offset, "sources": each.sources}
+            kind = "epoch-known"
+            yield Event(story.end, kind, text, each.epoch, each.leader, details)
+    # A capture need not show every offset; a log has to have them.
+    for first, end in story.log.missing if story.files else ():
+        text = f"the metadata log lacks {offsets_text([(first, end)])}"
+        yield Event(story.end, "missing-offsets", text, None, None, {"first": first, "end": end})
+    for text in story.contradictions:
+        yield Event(story.end, "contradiction", text)
+    for files in story.files:
+        yield from _unread_events(story.end, files)
+    yield from map(partial(_replica_event, story.end), story.files)
+
+
+def _unread_events(time: float, files: ReplicaFiles) -> Iterator[Event]:
+    for each in files.unread:
+        details = {
+            "folder": files.folder,
+            "finding": each.id,
+            "position": each.position,
+            "size": each.size,
+            "endOffset": each.offset,
+        }
+        yield Event(time, "unread-bytes", each.text, None, files.node, details)
+
+
+def _replica_event(time: float, files: ReplicaFiles) -> Event:
+    end = files.end
+    details: dict[str, Any] = {
+        "folder": files.folder,
+        "directoryId": files.directory_id,
+        "start": files.start,
+        "end": None if end is None else {"offset": end.offset, "epoch": end.epoch},
+        "flushed": files.flushed,
+        "votedFor": (files.election or {}).get("votedId"),
+        "missing": [[first, stop] for first, stop in files.missing],
+        "verdict": files.verdict,
+    }
+    epoch = None if end is None else end.epoch
+    return Event(
+        time, "replica-files", f"{files.verdict}: {files.advice}", epoch, files.node, details
+    )
 
 
 class _Places:

@@ -6,11 +6,14 @@ Makes no decisions about the protocol and keeps no frames.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kraftwire.capture.framing.frames import Ending
+from kraftwire.controller.check import Contradiction
 from kraftwire.decode.body.context import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftwire.decode.files.kinds import FileKind
+from kraftwire.decode.files.report import FileFinding
 from kraftwire.decode.text import duration_text, with_remarks
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest
@@ -34,11 +37,13 @@ from kraftwire.messages.vote_response import VoteResponse
 from kraftwire.messages.voters_record import VotersRecord
 from kraftwire.records.messages import Decoded
 from kraftwire.records.reader import Batch
+from kraftwire.story.raft.coverage import Backwards, Extent, LogSilence
 from kraftwire.story.raft.elections import Elections, Leaders
-from kraftwire.story.raft.metadata_log import Extent, MetadataLog, Place
+from kraftwire.story.raft.metadata_log import MetadataLog, Place, extent_of
 from kraftwire.story.raft.model import Event, NodeId, ObservedFrame, Silence, Story
 from kraftwire.story.raft.nodes import Endings, Nodes
 from kraftwire.story.raft.progress import Progress
+from kraftwire.story.raft.replica_files import ReplicasOnDisk
 from kraftwire.story.raft.snapshots import Downloads, SnapshotFiles, SnapshotId
 from kraftwire.story.raft.voters import CHANGES, Voters
 
@@ -72,12 +77,16 @@ class Timeline:
         self._leaders = Leaders(self._nodes, self._elections)
         self._progress = Progress()
         self._endings = Endings(self._nodes)
+        self._files = ReplicasOnDisk()
+        # The log file of the batch that is being read, empty for frames.
+        self._file = ""
         self._events: list[Event] = []
         self._start: float | None = None
         self._end = 0.0
 
     def on_frame(self, frame: ObservedFrame) -> None:
         """Add a frame."""
+        self._file = ""
         self._note_time(frame.time)
         if frame.body is not None:
             if frame.is_request:
@@ -91,34 +100,84 @@ class Timeline:
         """Add the end of a connection."""
         self._endings.on_ending(ending)
 
-    def on_batch(self, batch: Batch) -> None:
-        """Add a batch of a metadata log; its time is that of its records."""
+    def on_batch(
+        self, file: str, batch: Batch, contradictions: Sequence[Contradiction] = ()
+    ) -> None:
+        """Add a batch of a metadata log; its time is that of its records.
+
+        `contradictions` are those of its records that contradict the records before them.
+        """
         self._note_batch(batch)
-        self._log.on_batch(batch)
+        self._file = file
+        self._files.on_batch(file, extent_of(batch, is_file=True))
+        self._log.on_batch(batch, None, contradictions)
 
     def on_control_records(
-        self, extent: Extent, records: Iterable[tuple[Decoded, int, float]], time: float | None
+        self, extent: Extent, records: Iterable[tuple[Decoded, int, float]], time: float
     ) -> None:
-        """Add the control records of a batch of the metadata log that was decoded elsewhere.
+        """Add the control records of a batch that a frame brought, and that was decoded elsewhere.
 
-        Arguments: as for `MetadataLog.on_control_records`. Without `time`, the records' own times
-        count.
+        Arguments: as for `MetadataLog.on_control_records`.
         """
-        rows = list(records)
-        for _, _, written in rows if time is None else ():
-            self._note_time(written)
-        self._log.on_control_records(extent, rows, time)
-        if time is not None:
-            self._progress.on_records(extent.last_offset + 1, time)
+        self._file = ""
+        self._log.on_control_records(extent, records, time)
+        self._progress.on_records(extent.last_offset + 1, time)
 
-    def on_snapshot_batch(self, file: str, batch: Batch) -> None:
+    def on_file_records(
+        self,
+        file: str,
+        extent: Extent,
+        records: Iterable[tuple[Decoded, int, float]],
+        *,
+        is_idle: bool,
+    ) -> None:
+        """Add the control records of a batch of a log file that was decoded elsewhere.
+
+        `is_idle` says whether it has a NoOpRecord.
+        """
+        if extent.last_time is not None:
+            self._note_time(extent.last_time)
+        self._file = file
+        self._files.on_batch(file, extent)
+        self._log.on_control_records(extent, records, None)
+        if is_idle and extent.last_time is not None:
+            self._log.coverage.note_idle(extent.last_time)
+
+    def on_snapshot_batch(
+        self, file: str, batch: Batch, contradictions: Sequence[Contradiction] = ()
+    ) -> None:
         """Add a batch of a snapshot file."""
         self._note_batch(batch)
-        self._snapshots.on_batch(file, batch)
+        self._files.on_snapshot(file)
+        self._snapshots.on_batch(file, batch, contradictions)
 
-    def on_directory(self, meta_properties: str, node: int) -> None:
-        """Note the node that a log directory belongs to, from its meta.properties."""
-        self._snapshots.on_directory(meta_properties, node)
+    def on_snapshot_name(self, file: str) -> None:
+        """Add a snapshot file of which only the name is known."""
+        self._files.on_snapshot(file)
+
+    def on_file(self, file: str, kind: FileKind) -> None:
+        """Note that there is a file next to a metadata log. Order: before what is read of it."""
+        self._files.on_file(file, kind)
+
+    def on_finding(self, finding: FileFinding) -> None:
+        """Add what is wrong with a segment of a metadata log. Order: after the batch before it."""
+        self._files.on_finding(finding)
+
+    def on_state(self, kind: FileKind, file: str, data: dict[str, Any]) -> None:
+        """Add a state file next to a metadata log."""
+        self._files.on_state(kind, file, data)
+
+    def on_directory(
+        self, meta_properties: str, node: int | None, directory_id: str | None
+    ) -> None:
+        """Note the replica that a log directory belongs to, from its meta.properties."""
+        self._files.on_owner(meta_properties, node, directory_id)
+        if node is not None:
+            self._snapshots.on_directory(meta_properties, node)
+
+    def on_refusal(self, folder: str, refusal: str) -> None:
+        """Note why a node does not start on a log directory."""
+        self._files.on_refusal(folder, refusal)
 
     def _note_batch(self, batch: Batch) -> None:
         if batch.max_timestamp > 0:
@@ -251,10 +310,15 @@ class Timeline:
     def _on_control(self, decoded: Decoded, place: Place) -> None:
         message = decoded.message
         if isinstance(message, LeaderChangeMessage):
+            # Every replica is a witness: another may have lost the record, or have another one.
             self._leaders.note_change(
                 message, epoch=place.epoch, offset=place.offset, time=place.time
             )
-        elif isinstance(message, VotersRecord):
+            if self._file:
+                self._files.on_leader(self._file, place.epoch, message.leader_id, place.offset)
+        if not place.is_new:
+            return
+        if isinstance(message, VotersRecord):
             self._voters.note_record(message, offset=place.offset, time=place.time)
         elif isinstance(message, KRaftVersionRecord):
             level = message.kraft_version
@@ -262,10 +326,18 @@ class Timeline:
 
     # -- the end -------------------------------------------------------------------------------
 
-    def story(self) -> Story:
-        """Return the story so far, in order of time."""
+    def story(self, unowned: Collection[str] = ()) -> Story:
+        """Return the story so far, in order of time.
+
+        `unowned` are log directories that may be of another cluster.
+        """
         self._nodes.finish(self._end)
-        self._leaders.finish(self._nodes.silences)
+        if self._log.is_empty:
+            for _, time in self._snapshots.times():
+                self._note_time(time)
+        contradictions = self._conclude_files(unowned)
+        log_silences = list(self._log.coverage.silences())
+        self._leaders.finish(self._nodes.silences, log_silences)
         self._progress.finish(self._end)
         labels = self._labels()
         start = self._start if self._start is not None else self._end
@@ -279,13 +351,16 @@ class Timeline:
             *self._log.events,
             *self._snapshots.events(start),
             *self._silence_events(),
+            *map(self._log_silence_event, log_silences),
+            *map(_backwards_event, self._log.coverage.backwards()),
             *self._arrivals(),
             *self._endings.events(),
         ]
         events.sort(key=lambda each: each.time)
-        log = self._log
-        if log.is_empty and self._snapshots.latest is not None:
-            log = self._snapshots.latest
+        log = self._log.summary()
+        if self._log.is_empty and self._snapshots.latest is not None:
+            log = self._snapshots.latest.summary()
+            log.snapshot = self._snapshots.latest_name
         return Story(
             start=start,
             end=self._end,
@@ -295,10 +370,39 @@ class Timeline:
             silences=self._nodes.silences,
             replicas=sorted(self._progress.replicas.values(), key=lambda each: str(each.node)),
             voters=self._voters.voter_sets,
-            log=log.summary(),
+            log=log,
             labels=labels,
             event_overflow=max(0, len(events) - RAFT_EVENT_COUNT_MAX),
+            files=self._files.replicas,
+            contradictions=contradictions,
+            majority=self._files.majority,
         )
+
+    def _conclude_files(self, unowned: Collection[str]) -> list[str]:
+        """Add the evidence of all files; return what they contradict."""
+        if self._files.is_empty:
+            return []
+        self._files.finish(self._voter_directories(), unowned)
+        found = [self._leaders.note_evidence(each) for each in self._files.evidence()]
+        self._leaders.note_spans(self._log.coverage.spans)
+        for epoch, time in self._snapshots.times():
+            self._leaders.note_snapshot_time(epoch, time)
+        return [*self._files.contradictions, *(text for text in found if text is not None)]
+
+    def _voter_directories(self) -> Mapping[int, str]:
+        """Return the newest voters, with directory ids where known.
+
+        A VotersRecord of the log, or the newest snapshot's if that is later; else those that a
+        LeaderChange record names, as with static voters.
+        """
+        latest, snapshot = self._voters.latest(), self._snapshots.newest_voters()
+        if latest is not None and (
+            snapshot is None or latest.offset is None or latest.offset >= snapshot[0].offset
+        ):
+            return {node: latest.directories.get(node, "") for node in latest.voters}
+        if snapshot is not None:
+            return snapshot[1]
+        return dict.fromkeys(self._leaders.last_voters(), "")
 
     def _labels(self) -> dict[NodeId, str]:
         voters = {node for each in self._voters.voter_sets for node in each.voters}
@@ -350,10 +454,31 @@ class Timeline:
         }
         return Event(silence.start, "silence", text, epoch, silence.node, details)
 
+    def _log_silence_event(self, silence: LogSilence) -> Event:
+        known = self._leaders.by_epoch.get(silence.epoch)
+        seconds = silence.end - silence.start
+        remark = f"the log has no record between offsets {silence.offset - 1} and {silence.offset}"
+        if silence.is_replaced:
+            remark = f"no replica has a record until that at offset {silence.offset}"
+        text = with_remarks(f"leader falls silent for {duration_text(seconds)}", [remark])
+        details = {"seconds": seconds, "unanswered": 0, "wasLeader": True, "seenIn": "log"}
+        node = None if known is None else known.leader
+        return Event(silence.start, "silence", text, silence.epoch, node, details)
+
     def _note_time(self, time: float) -> None:
         if self._start is None or time < self._start:
             self._start = time
         self._end = max(self._end, time)
+
+
+def _backwards_event(step: Backwards) -> Event:
+    seconds = step.before - step.time
+    text = (
+        f"the record at offset {step.offset} is {duration_text(seconds)} older than the one before "
+        "it: times do not order these records"
+    )
+    details = {"offset": step.offset, "seconds": seconds}
+    return Event(step.time, "clock", text, step.epoch, None, details)
 
 
 def _replica_id(body: FetchRequest) -> int:

@@ -48,7 +48,7 @@ class Voters:
     @property
     def voters(self) -> frozenset[int]:
         """The latest known voters."""
-        latest = self._latest()
+        latest = self.latest()
         return frozenset(latest.voters) if latest else frozenset()
 
     def voters_at(self, time: float) -> frozenset[int]:
@@ -57,7 +57,8 @@ class Voters:
         found += [each for each in self.voter_sets if each.time <= time]
         return frozenset(found[-1].voters) if found else frozenset()
 
-    def _latest(self) -> VoterSet | None:
+    def latest(self) -> VoterSet | None:
+        """Return the newest set that was not undone."""
         in_force = [each for each in self.voter_sets if not each.is_undone]
         return in_force[-1] if in_force else None
 
@@ -73,7 +74,7 @@ class Voters:
             time,
             offset,
             {each.voter_id: _place(each) for each in record.voters},
-            {each.voter_id: _directory(each.voter_directory_id) for each in record.voters},
+            {each.voter_id: directory_text(each.voter_directory_id) for each in record.voters},
         )
         self.voter_sets.append(found)
         # A record that was fetched long after it was written was committed long before.
@@ -82,8 +83,10 @@ class Voters:
 
     def note_described(self, voters: Iterable[ReplicaState], time: float) -> None:
         """Add the voters of a DescribeQuorum answer, if they differ from the known ones."""
-        directories = {each.replica_id: _directory(each.replica_directory_id) for each in voters}
-        latest = self._latest()
+        directories = {
+            each.replica_id: directory_text(each.replica_directory_id) for each in voters
+        }
+        latest = self.latest()
         is_news = latest is None or _changes(
             latest, VoterSet(time, None, dict(directories), directories)
         )
@@ -187,7 +190,8 @@ def _place(voter: Voter) -> str:
     return ""
 
 
-def _directory(id: bytes) -> str:
+def directory_text(id: bytes) -> str:
+    """Return the text of a directory id, empty for none."""
     return "" if id == ZERO_UUID else uuid_to_text(id)
 
 

@@ -56,6 +56,10 @@ def _over_udp(port: int, head: bytes) -> Callable[[bytes], bytes]:
     return lambda packet: _ether(0x0800, _ipv4(17, _udp(port, head + ethernet(packet))))
 
 
+def _ip_over_udp(port: int, head: bytes) -> Callable[[bytes], bytes]:
+    return lambda packet: _ether(0x0800, _ipv4(17, _udp(port, head + packet)))
+
+
 def _over_ip(protocol: int, head: bytes, *, is_frame: bool) -> Callable[[bytes], bytes]:
     def wrap(packet: bytes) -> bytes:
         return _ether(0x0800, _ipv4(protocol, head + (ethernet(packet) if is_frame else packet)))
@@ -73,6 +77,11 @@ def _pktap(packet: bytes) -> bytes:
     return struct.pack("<III", 156, 1, 0).ljust(156, b"\0") + b"\2\0\0\0" + packet
 
 
+def _wireless(kind: int, flags: int) -> bytes:
+    return bytes([kind, flags, 0, 0]) + _MACS + _MACS[:6] + b"\0\0"
+
+
+_SNAP = b"\xaa\xaa\3\0\0\0\x08\0"
 _VXLAN = b"\x08\0\0\0\0\0\x2a\0"
 _ERSPAN_2 = b"\x10\0\x88\xbe\0\0\0\1" + struct.pack(">HHI", 0x1000, 100, 0)
 _ERSPAN_3 = b"\x10\0\x22\xeb\0\0\0\1" + struct.pack(">HHIHH", 0x2000, 100, 0, 0, 0)
@@ -116,6 +125,28 @@ WRAPPINGS: dict[str, tuple[int, Callable[[bytes], bytes], str]] = {
         ))),
         "GTP-U (UDP 2152)",
     ),
+    "vxlan with a group": (1, _over_udp(4789, b"\x88\0\0\5\0\0\x2a\0"), "VXLAN (UDP 4789)"),
+    "mpls over udp": (1, _ip_over_udp(6635, _LAST_LABEL), "MPLS (UDP 6635)"),
+    "gre over udp": (1, _ip_over_udp(4754, b"\0\0\x08\0"), "GRE (UDP 4754)"),
+    "l2tp": (1, _ip_over_udp(1701, b"\0\2\0\1\0\2\xff\3\0\x21"), "L2TP (UDP 1701)"),
+    "l2tp with length, sequence and padding": (
+        1,
+        _ip_over_udp(1701, b"\x4a\2\1\0\0\1\0\2\0\0\0\1\0\2\0\0\xff\3\0\x21"),
+        "L2TP (UDP 1701)",
+    ),
+    "lisp": (1, _ip_over_udp(4341, b"\x80" + bytes(7)), "LISP (UDP 4341)"),
+    "gue": (1, _ip_over_udp(6080, b"\1\4\0\0" + bytes(4)), "GUE (UDP 6080), IP in IP"),
+    "gue without a header": (1, _ip_over_udp(6080, b""), "GUE (UDP 6080)"),
+    "teredo": (
+        1,
+        lambda p: _ether(0x0800, _ipv4(17, _udp(3544, _ipv6(4, p)))),
+        "Teredo (UDP 3544), IP in IP",
+    ),
+    "mac in mac": (1, lambda p: _ether(0x88E7, b"\0\0\0\5" + ethernet(p)), "MAC-in-MAC"),
+    "trill": (1, lambda p: _ether(0x22F3, b"\0\x7f\0\1\0\2\0\0\0\0" + ethernet(p)), "TRILL"),
+    "ppi": (192, lambda p: struct.pack("<BBHI", 0, 0, 8, 1) + ethernet(p), ""),
+    "enc": (109, lambda p: bytes(12) + p, ""),
+    "pflog": (117, lambda p: b"\x3d".ljust(64, b"\0") + p, ""),
     "tzsp": (1, _over_udp(37008, b"\1\0\0\1\1"), "TZSP (UDP 37008)"),
     "gre": (1, _over_ip(47, b"\0\0\x08\0", is_frame=False), "GRE"),
     "gre with key and sequence": (
@@ -154,6 +185,41 @@ WRAPPINGS: dict[str, tuple[int, Callable[[bytes], bytes], str]] = {
     "nflog": (239, _nflog, ""),
     "ipnet": (226, lambda p: b"\1\2".ljust(24, b"\0") + p, ""),
     "pktap": (258, _pktap, ""),
+    "pppoe with a short protocol": (
+        1,
+        lambda p: _ether(0x8864, struct.pack(">BBHHB", 0x11, 0, 1, len(p) + 1, 0x21) + p),
+        "PPPoE",
+    ),
+    "ppp of a daemon": (204, lambda p: b"\1\xff\3\0\x21" + p, ""),
+    "frame relay": (107, lambda p: b"\x18\x41\3\xcc" + p, ""),
+    "frame relay with snap": (107, lambda p: b"\x18\x41\3\0\x80\0\0\0\x08\0" + p, ""),
+    "token ring": (6, lambda p: b"\x10\x40" + _MACS + _SNAP + p, ""),
+    "token ring with a route": (
+        6, lambda p: b"\x10\x40" + _MACS[:6] + b"\x82" + _MACS[7:] + b"\2\0" + _SNAP + p, ""
+    ),
+    "fddi": (10, lambda p: b"\x50" + _MACS + _SNAP + p, ""),
+    "atm": (100, lambda p: _SNAP + p, ""),
+    "sun's atm": (123, lambda p: b"\2\0\0\5" + _SNAP + p, ""),
+    "fibre channel": (122, lambda p: bytes(16) + _SNAP + p, ""),
+    "802.11": (105, lambda p: _wireless(0x08, 2) + _SNAP + p, ""),
+    "802.11 of service": (105, lambda p: _wireless(0x88, 1) + bytes(2) + _SNAP + p, ""),
+    "802.11 with control": (105, lambda p: _wireless(0x88, 0x81) + bytes(6) + _SNAP + p, ""),
+    "802.11 of a bridge": (105, lambda p: _wireless(0x08, 3) + bytes(6) + _SNAP + p, ""),
+    "radiotap": (
+        127, lambda p: b"\0\0\x0c\0" + bytes(8) + _wireless(0x08, 2) + _SNAP + p, ""
+    ),
+    "infiniband": (242, lambda p: bytes(40) + b"\x08\0\0\0" + p, ""),
+    "capwap": (1, _over_udp(5247, b"\0\x10\2\0\0\0\0\0"), "CAPWAP (UDP 5247)"),
+    "hsr": (1, lambda p: _MACS + b"\x89\x2f\0\x4a\0\1\x08\0" + p, ""),
+    "macsec": (
+        1, lambda p: _MACS + b"\x88\xe5" + bytes(6) + b"\x08\0" + p + bytes(16), "MACsec"
+    ),
+    "macsec of a channel": (
+        1, lambda p: _MACS + b"\x88\xe5\x20" + bytes(13) + b"\x08\0" + p + bytes(16), "MACsec"
+    ),
+    "batman-adv": (
+        1, lambda p: _ether(0x4305, b"\x40\x0f\x32\1" + _MACS[:6] + ethernet(p)), "batman-adv"
+    ),
 }  # fmt: skip
 
 
@@ -231,8 +297,9 @@ def test_depth_is_bounded(tmp_path: Path) -> None:
     tagged = _ether(0x8100, b"\0\7\x81\0" * 200)
     _, capture = decode(tmp_path / "a.pcap", pcap([(1, _ether(0x0800, packet)), (2, tagged)]))
     health = capture.health
-    assert health.skipped_packets + sum(health.unopened.values()) == 2
+    assert health.unopened == {f"more than {WRAPPINGS_MAX} wrappings": 2}
     assert not health.opened
+    assert not health.skipped_packets
 
 
 CLOSED = {
@@ -240,6 +307,7 @@ CLOSED = {
     "L2TPv3": _ether(0x0800, _ipv4(115, bytes(40))),
     "MACsec": _ether(0x88E5, bytes(60)),
     "WireGuard (UDP 51820)": _ether(0x0800, _ipv4(17, _udp(51820, b"\4\0\0\0" + bytes(60)))),
+    "CAPWAP (UDP 5247)": _ether(0x0800, _ipv4(17, _udp(5247, b"\0\x10\2\0" + bytes(60)))),
     "VXLAN (UDP 4789), MACsec": _ether(
         0x0800, _ipv4(17, _udp(4789, _VXLAN + _ether(0x88E5, bytes(60))))
     ),
@@ -320,3 +388,20 @@ def test_a_connection_before_and_after_translation_counts_once(
         else {"10.0.0.1:40000-10.0.0.2:9092", "10.0.0.1:40000-10.9.9.9:9092"}
     )
     assert health.bytes.unaccounted == 0
+
+
+def test_the_ends_of_a_copy_may_be_used_again(tmp_path: Path) -> None:
+    """Each SYN decides: a later connection of the same ends that comes once is one of its own."""
+    packets = []
+    for at, segment in enumerate(_segments()):
+        for shift, server in enumerate(("10.0.0.2", "10.9.9.9")):
+            packet = ethernet(_with_timestamp(segment, server, 70 + at))
+            packets.append((segment.time_ns + shift, packet))
+    for at, segment in enumerate(_segments()):
+        later = replace(segment, time_ns=segment.time_ns + 60 * 10**9, seq=segment.seq + 10**6)
+        packets.append((later.time_ns, ethernet(_with_timestamp(later, "10.9.9.9", 700 + at))))
+    frames, capture = decode(tmp_path / "a.pcap", pcap(packets))
+    assert capture.health.translated_connections == 1
+    assert [frame.connection for frame in frames] == [
+        *2 * ("10.0.0.1:40000-10.0.0.2:9092",), *2 * ("10.0.0.1:40000-10.9.9.9:9092",)
+    ]

@@ -119,7 +119,7 @@ def test_an_answer_in_version_0_keeps_the_version_asked_for() -> None:
     assert not shown.findings[0].is_loss
 
 
-@pytest.mark.parametrize("version", [5, 6, 30])
+@pytest.mark.parametrize("version", [6, 7, 30])
 def test_an_answer_in_version_0_is_read_whatever_was_asked_for(version: int) -> None:
     """A client newer than the schemas gets its first answer in version 0 as well."""
     body = {"errorCode": 35, "apiKeys": [{"apiKey": 18, "minVersion": 0, "maxVersion": 4}]}
@@ -127,7 +127,7 @@ def test_an_answer_in_version_0_is_read_whatever_was_asked_for(version: int) -> 
     assert (shown.body_json, shown.payload.remaining) == (body, 0)
     assert _ids(shown.findings) == ["api-versions-v0"]
     newer = {"errorCode": 0, "apiKeys": [], "throttleTimeMs": 0}
-    shown = view(response("ApiVersions", 4, newer), ("ApiVersions", version))
+    shown = view(response("ApiVersions", 5, newer), ("ApiVersions", version))
     assert (shown.body_json, shown.payload.remaining) == (newer, 0)
     assert _ids(shown.findings) == ["api-versions-newer"]
     assert not shown.findings[0].is_loss
@@ -137,15 +137,16 @@ def test_an_answer_in_version_0_is_read_whatever_was_asked_for(version: int) -> 
     "added",
     [
         pytest.param(b"", id="nothing"),
-        pytest.param(b"\x00" + b"\xff" * 4, id="no cluster and no node"),
-        pytest.param(b"\x17" + b"A" * 22 + b"\x00\x00\x00\x03", id="cluster and node"),
+        pytest.param(b"\x00" + b"\xff" * 4, id="a null and a number"),
+        pytest.param(b"\x17" + b"A" * 22 + b"\x00\x00\x00\x03", id="a text and a number"),
     ],
 )
 def test_what_a_newer_client_says_about_itself_is_read(added: bytes) -> None:
-    """Version 5 adds a cluster's id, whose length must not be taken for a number of tags."""
-    asked = {"clientSoftwareName": "x", "clientSoftwareVersion": "1"}
-    payload = bytearray(request("ApiVersions", 4, asked))
-    payload[3] = 5
+    """The length of a field that a version adds must not be taken for a number of tags."""
+    named = {"clientSoftwareName": "x", "clientSoftwareVersion": "1"}
+    asked = {**named, "clusterId": None, "nodeId": -1}
+    payload = bytearray(request("ApiVersions", 5, asked))
+    payload[3] = 6
     shown = view(bytes(payload[:-1]) + added + b"\x00")
     assert shown.body_json == asked
     assert shown.payload.remaining == len(added) + 1
@@ -158,7 +159,7 @@ def test_a_newer_client_whose_name_is_cut_short_is_undecoded() -> None:
     """Only what a newer version may add is skipped."""
     payload = bytearray(request("ApiVersions", 4, {"clientSoftwareName": "x" * 9,
                                                    "clientSoftwareVersion": "1"}))  # fmt: skip
-    payload[3] = 5
+    payload[3] = 6
     shown = view(bytes(payload[:-6]))
     assert shown.payload.body is None
     assert _ids(shown.findings) == ["api-versions-newer", "undecoded"]

@@ -24,16 +24,11 @@ def _learned(frames: list[Frame], memory: Memory | None = None) -> Memory:
     return decoder.memory
 
 
-def test_a_run_learns_topics_groups_versions_and_software() -> None:
+def test_a_run_learns_topics_and_groups() -> None:
     """These are what later frames need, whichever connection they are on."""
     memory = _learned(_frames())
     assert len(memory.topics.by_id()) > 1
     assert "consumer" in memory.protocol_types.values()
-    assert any("java" in text for text in memory.software.values())
-    server = next(iter(memory.versions))
-    assert server.rpartition(":")[2].isdigit()
-    low, high = memory.versions[server][18]
-    assert 0 <= low < high
 
 
 def test_a_memory_goes_through_pickle() -> None:

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from kraftwire import messages
-from kraftwire.decode.body.nested import sasl_token
+from kraftwire.decode.body.sasl_tokens import sasl_token
 from kraftwire.decode.body.secrets import (
     REDACTED,
-    is_secret_config,
     redact,
     redact_batch,
     secret_paths,
 )
+from kraftwire.security.secret_names import is_secret_config
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,44 @@ def test_keys_that_hold_secrets_are_known(name: str) -> None:
 def test_keys_about_secrets_are_shown(name: str) -> None:
     """People switch off a tool that hides half of a configuration."""
     assert not is_secret_config(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_hidden"),
+    [
+        ("my.plugin.pin", True),
+        ("rsm.config.storage.endpoint", True),
+        ("listener.name.x.my.plugin.pin", True),
+        ("log.retention.ms", False),
+        ("retention.ms", False),
+        ("leader.replication.throttled.rate", False),
+        ("listener.name.x.ssl.client.auth", False),
+        ("listener.name.x.scram-sha-256.sasl.server.callback.handler.class", False),
+    ],
+)
+def test_keys_of_brokers_that_kafka_does_not_know_may_be_passwords(
+    name: str, is_hidden: bool
+) -> None:
+    """Plugins have their own, which Kafka neither logs nor returns."""
+    record = {"resourceType": 4, "resourceName": "", "name": name, "value": "hunter2"}
+    assert redact("ConfigRecord", dict(record)) == ["value"] * is_hidden
+    for request in ("AlterConfigsRequest", "IncrementalAlterConfigsRequest"):
+        resource = {"resourceType": 4, "resourceName": "1", "configs": [_config(name, "hunter2")]}
+        found = redact(request, {"resources": [resource]})
+        assert found == ["resources[0].configs[0].value"] * is_hidden
+    assert redact("ConfigRecord", {**record, "resourceType": 2}) == []
+
+
+def test_the_word_of_a_server_decides_on_its_keys_and_their_synonyms() -> None:
+    """It knows the keys of its plugins."""
+    for is_sensitive in (True, False):
+        synonym = {"name": "my.pin", "value": "hunter2", "source": 4}
+        config = {"name": "my.pin", "value": "hunter2", "isSensitive": is_sensitive}
+        config["synonyms"] = [synonym]
+        result = {"resourceType": 4, "resourceName": "1", "configs": [config]}
+        redact("DescribeConfigsResponse", {"results": [result]})
+        assert (config["value"] == REDACTED) is is_sensitive
+        assert (synonym["value"] == REDACTED) is is_sensitive
 
 
 def _config(name: str, value: str | None) -> dict[str, Any]:
@@ -226,6 +264,9 @@ def test_a_bearer_token_is_hidden() -> None:
     error = b'{"status":"invalid_token"}'
     shown = sasl_token("OAUTHBEARER", error, is_request=False, show_secrets=False)
     assert shown == {"mechanism": "OAUTHBEARER", "error": error.decode()}
+    for other in (b"eyJhbGciOi", b"[1]", b'{"token":"eyJhbGciOi"}'):
+        shown = sasl_token("OAUTHBEARER", other, is_request=False, show_secrets=False)
+        assert shown == {"mechanism": "OAUTHBEARER", "size": len(other)}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +16,16 @@ from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.decode.body.payload_view import PayloadView
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.body.secrets import REDACTED
+from kraftwire.messages.create_delegation_token_response import CreateDelegationTokenResponse
+from kraftwire.messages.envelope_request import EnvelopeRequest
+from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
+from kraftwire.records import BatchHeader, Record, build_batch
+from kraftwire.records.metadata import encode_metadata
 from tests.support.captures import GOLDEN, decode, decoded_frames, golden, shared
 from tests.support.payloads import request, view
+
+Captured = pytest.CaptureFixture[str]
 
 PASSWORDS = (b"admin-secret", b"alice-secret", b"carol-secret")
 # Keys of the JSON form that hold secrets, as base64 or as text.
@@ -206,3 +215,104 @@ def test_bytes_of_an_unknown_api_are_shown() -> None:
     shown = view(payload)
     assert not shown.hides_bytes
     assert shown.findings_json()[0]["detail"].endswith(b"new".hex())
+
+
+MARKER = b"MARKER-OF-A-SECRET-MARKER"
+DECODED_OUTPUTS = [each for each in OUTPUTS if each[0] == "decode"]
+
+
+def _shown(arguments: tuple[str, ...], payload: bytes, capsys: Captured, *more: str) -> bytes:
+    """What decode prints of one raw frame."""
+    path = Path(more[-1])
+    path.write_text((len(payload).to_bytes(4, "big") + payload).hex())
+    main([*arguments, "--input", "hex", *more])
+    captured = capsys.readouterr()
+    return (captured.out + captured.err).encode()
+
+
+def _leaks(output: bytes, secret: bytes) -> list[bytes]:
+    return [each for each in _forms(secret) if each in output or secret in _dumped(output)]
+
+
+@pytest.mark.parametrize("arguments", DECODED_OUTPUTS, ids=" ".join)
+@pytest.mark.parametrize("name", ["Metadata", "FindCoordinator", "Fetch", "SaslAuthenticate"])
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_token_response_is_hidden_whatever_its_request(
+    arguments: tuple[str, ...], name: str, version: int, tmp_path: Path, capsys: Captured
+) -> None:
+    """A response that is paired with another API's request is still what it is."""
+    body = CreateDelegationTokenResponse(hmac=MARKER, token_id="t").encode(version)
+    payload = b"\0\0\0\7" + (b"\0" if version >= 2 else b"") + body
+    path = str(tmp_path / "frame.hex")
+    more = ("--response", "--api", name, "--version", "0", path)
+    output = _shown(arguments, payload, capsys, *more)
+    assert not _leaks(output, MARKER)
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "one byte more": lambda payload: payload + b"\x01",
+    "three bytes less": lambda payload: payload[:-3],
+    "another last byte": lambda payload: payload[:-1] + bytes([payload[-1] ^ 0x55]),
+    "cut in the token": lambda payload: payload[: payload.index(MARKER) + len(MARKER)],
+}
+
+
+@pytest.mark.parametrize("arguments", DECODED_OUTPUTS, ids=" ".join)
+@pytest.mark.parametrize("name", ["Metadata"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_token_response_is_hidden_whatever_its_request(
+    arguments: tuple[str, ...], name: str, damage: str, tmp_path: Path, capsys: Captured
+) -> None:
+    """The token is whole although the response is not."""
+    for version in (1, 3):
+        body = CreateDelegationTokenResponse(hmac=MARKER, token_id="t").encode(version)
+        payload = b"\0\0\0\7" + (b"\0" if version >= 2 else b"") + body
+        path = str(tmp_path / "frame.hex")
+        more = ("--response", "--api", name, "--version", "0", path)
+        assert not _leaks(_shown(arguments, DAMAGES[damage](payload), capsys, *more), MARKER)
+
+
+@pytest.mark.parametrize("arguments", DECODED_OUTPUTS, ids=" ".join)
+@pytest.mark.parametrize("damage", ["one byte more", "three bytes less", "another last byte"])
+def test_a_damaged_envelope_hides_what_it_carries(
+    arguments: tuple[str, ...], damage: str, tmp_path: Path, capsys: Captured
+) -> None:
+    """A forwarded change of a password is in it, as bytes."""
+    carried = b"\0\x2c\0\1\0\0\0\1\0\1c\0" + MARKER
+    body = EnvelopeRequest(request_data=carried, client_host_address=b"\x7f\0\0\1").encode(0)
+    payload = DAMAGES[damage](b"\0\x3a\0\0\0\0\0\7\0\1c\0" + body)
+    assert not _leaks(_shown(arguments, payload, capsys, str(tmp_path / "frame.hex")), MARKER)
+
+
+@pytest.mark.parametrize("arguments", DECODED_OUTPUTS, ids=" ".join)
+@pytest.mark.parametrize("where", ["body", "header"])
+def test_an_unknown_tag_of_a_login_is_hidden(
+    arguments: tuple[str, ...], where: str, tmp_path: Path, capsys: Captured
+) -> None:
+    """A later version may put the secret there."""
+    tag = bytes([1, 9, len(MARKER)]) + MARKER
+    body = SaslAuthenticateRequest(auth_bytes=b"x").encode(2)
+    head = b"\0\x24\0\2\0\0\0\7\0\1c"
+    payload = head + tag + body if where == "header" else head + b"\0" + body[:-1] + tag
+    output = _shown(arguments, payload, capsys, str(tmp_path / "frame.hex"))
+    assert not _leaks(output, MARKER)
+    assert b"unknown-tag" in output
+
+
+@pytest.mark.parametrize("arguments", [*DECODED_OUTPUTS, ("records",)], ids=" ".join)
+@pytest.mark.parametrize("frame_version", [0, 1, 2, 3])
+def test_secret_records_are_hidden_in_any_frame_version(
+    arguments: tuple[str, ...], frame_version: int, tmp_path: Path, capsys: Captured
+) -> None:
+    """What a later controller writes has the same secrets in it."""
+    record = UserScramCredentialRecord(
+        name="u", mechanism=1, salt=MARKER, stored_key=MARKER, server_key=MARKER, iterations=4096
+    )
+    value = bytes([frame_version]) + encode_metadata(record, 0)[1:]
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    path = folder / "00000000000000000000.log"
+    path.write_bytes(build_batch([Record(0, 1_700_000_000_000, None, value)], BatchHeader()))
+    main([*arguments, str(path)])
+    captured = capsys.readouterr()
+    assert not _leaks((captured.out + captured.err).encode(), MARKER)

@@ -149,15 +149,16 @@ def test_a_client_newer_than_the_schemas_is_read_in_a_capture(tmp_path: Path) ->
     """It begins with a version that the server lacks as well, and continues with an older one."""
     session = Session().open()
     requested = {"clientSoftwareName": "x", "clientSoftwareVersion": "1"}
-    newer = bytearray(request("ApiVersions", 4, requested, 1))
-    newer[3] = 5
-    session.client(frame(bytes(newer[:-1]) + b"\x03id\x00\x00\x00\x01\x00"))
+    unreleased = {**requested, "clusterId": "id", "nodeId": 1}
+    newer = bytearray(request("ApiVersions", 5, unreleased, 1))
+    newer[3] = 6
+    session.client(frame(bytes(newer[:-1]) + b"\x03more\x00\x00\x00\x01\x00"))
     answer = {"errorCode": 35, "apiKeys": [{"apiKey": 18, "minVersion": 0, "maxVersion": 3}]}
     session.server(frame(response("ApiVersions", 0, answer, 1)))
     session.client(frame(request("ApiVersions", 3, requested, 2)))
     decoded = decode(_capture(tmp_path, session))
-    assert [line["body"] for line in decoded.lines] == [requested, answer, requested]
-    assert [line["apiVersion"] for line in decoded.lines] == [5, 5, 3]
+    assert [line["body"] for line in decoded.lines] == [unreleased, answer, requested]
+    assert [line["apiVersion"] for line in decoded.lines] == [6, 6, 3]
     assert decoded.totals.exit_code == 0
 
 

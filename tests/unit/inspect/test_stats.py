@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraftwire.capture.framing.frames import Frame
+from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.exchange.exchanges import wait_ms
@@ -20,11 +22,15 @@ from kraftwire.inspect.stats.collect import (
     ERROR,
     ExchangeCounts,
     ExchangeKey,
+    ExchangeTable,
     Histogram,
     Sizes,
     StatsCollector,
+    partitions_table,
 )
 from kraftwire.inspect.stats.writer import Sort, StatsJsonWriter, StatsWriter
+from kraftwire.inspect.tables import fitted_lines
+from kraftwire.limits import STATS_CLIENT_ROWS_MAX
 from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -182,7 +188,7 @@ def test_clients_are_known_by_their_software() -> None:
 
 def test_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that takes a new id for each connection must not fill the memory."""
-    monkeypatch.setattr("kraftwire.inspect.stats.collect.STATS_ROWS_MAX", 3)
+    monkeypatch.setattr("kraftwire.inspect.stats.collect.STATS_CLIENT_ROWS_MAX", 3)
     maker = FrameMaker()
     frames = [
         maker.request(HeartbeatRequest(group_id="g", member_id="m"), 3, f"client-{n}")
@@ -192,6 +198,30 @@ def test_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(found.exchanges.rows) == 4
     assert found.exchanges.rows[ExchangeKey("Heartbeat", 3, "(others)")].requests == 17
     assert len(found.exchanges.clients) == 4
+
+
+def test_rows_of_apis_are_bounded_too() -> None:
+    """Nor must one that asks for APIs and versions that nobody knows."""
+    table = ExchangeTable()
+    for number in range(3 * STATS_CLIENT_ROWS_MAX):
+        table.row(f"API {number}", 0, "client").requests += 1
+    assert len(table.rows) == 2 * STATS_CLIENT_ROWS_MAX + 1
+    rest = table.rows[ExchangeKey("(others)", -1, "(others)")]
+    assert rest.requests == STATS_CLIENT_ROWS_MAX
+
+
+def test_sums_of_rows_leave_the_rows_alone() -> None:
+    """A sum may be printed before the rows that it is of."""
+    table = ExchangeTable()
+    for api in ("Fetch", "Produce", "Metadata"):
+        table.row(api, 1, "client").request_sizes.add(100)
+        table.row(api, 1, api).request_sizes.add(10)
+    sums = table.by_client()
+    assert {name: row.request_bytes for name, row in sums.items()} == {
+        "client": 300, "Fetch": 10, "Produce": 10, "Metadata": 10
+    }  # fmt: skip
+    assert {row.request_bytes for row in table.by_api().values()} == {110}
+    assert {row.request_bytes for row in table.rows.values()} == {100, 10}
 
 
 def _written(
@@ -325,8 +355,8 @@ def test_sizes_have_a_bar_for_each_bound() -> None:
     assert (both.total, both.bars()) == (2 * sizes.total, sizes.bars())
 
 
-def test_tables_fit_80_columns_and_cut_nothing() -> None:
-    """Names of clients may have any length."""
+def test_tables_fit_80_columns() -> None:
+    """Names of clients may have any length; both ends of one are shown."""
     name = "a-client-with-a-name-that-is-longer-than-a-column-" * 3
     maker = FrameMaker()
     frames = [
@@ -335,8 +365,9 @@ def test_tables_fit_80_columns_and_cut_nothing() -> None:
     ]
     text = _written(frames)
     assert max(map(len, text.splitlines())) <= 80
-    first = [line.split("  ")[0] for line in text.split("By client,")[1].splitlines()[2:]]
-    assert "".join(first[: first.index("")]) == name
+    first = text.split("By client,")[1].splitlines()[2].split("  ")[0]
+    assert first.startswith(name[:16])
+    assert first.endswith(name[-16:])
     assert "(sizes: how many have up to 64 B" in text
 
 
@@ -366,14 +397,27 @@ def test_log_directories_are_counted_by_partition() -> None:
     metadata = rows["controller/__cluster_metadata-0"]
     assert metadata.control_batches > 0
     assert metadata.wrong_crc == 0
-    stream = io.StringIO()
-    writer = StatsWriter(stream)
-    writer.logs = found.logs
-    writer.finish()
-    assert "By partition" in stream.getvalue()
-    assert "zstd (" in stream.getvalue()
+    lines = fitted_lines(partitions_table(found.logs), 400)
+    sizes = [found.logs.rows[line.split()[0]].size for line in lines[2:]]
+    assert sizes == sorted(sizes, reverse=True)
+    assert any("zstd (" in line for line in lines)
 
 
-def test_an_empty_result_is_described_in_words() -> None:
-    """An empty table looks like a bug."""
-    assert _written([]) == "nothing to count\n"
+def test_partitions_without_batches_are_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A broker has hundreds of them, in which one with records would be lost."""
+    data = tmp_path / "data"
+    for number in range(50):
+        folder = data / f"__consumer_offsets-{number}"
+        folder.mkdir(parents=True)
+        (folder / "00000000000000000000.log").touch()
+    source = LOGS / "broker" / "__consumer_offsets-1"
+    shutil.copytree(source, data / "__consumer_offsets-7", dirs_exist_ok=True)
+    (data / "meta.properties").write_text("node.id=1\nversion=1\n")
+    main(["stats", str(data)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "By partition, most bytes first"
+    assert lines[2].startswith("data/__consumer_offsets-7       39      119  13.5 KiB  0-118")
+    assert lines[-2:] == ["49 empty partitions", "1 file without batches: data/meta.properties"]
+    assert len(lines) == 7

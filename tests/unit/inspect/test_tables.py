@@ -11,47 +11,49 @@ from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.files import FileOptions, FileReport, decode_file
 from kraftwire.decode.text import count_text, duration_text, size_text, utc_text
 from kraftwire.inspect.lines.line import LineWriter
-from kraftwire.inspect.tables import Table, write_table
+from kraftwire.inspect.tables import Table, fitted_lines
 
 LOGS = Path(__file__).resolve().parents[2] / "golden" / "logs"
 
 
-class _Terminal(io.StringIO):
-    """A stream that claims to be a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-def _table() -> Table:
-    head = ("name", "count", "remarks")
-    return Table("Things", head, [("a", "5", "x" * 30), ("long name", "12,000", "")], (1,), (2,))
+def _table(name: str = "long name") -> Table:
+    rows = [("a", "5", "x " * 15, "y" * 30), (name, "12,000", "", "")]
+    head = ("name", "count", "list", "remarks")
+    return Table("Things", head, rows, (1,), names=(0,), lists=(2,), optional=(3,))
 
 
 def test_a_table_is_aligned_text() -> None:
     """Heads and cells share columns, numbers are right-aligned, and no spaces trail."""
-    assert _table().lines() == [
+    assert fitted_lines(_table(), 90) == [
         "Things",
-        "name        count  remarks",
-        "a               5  " + "x" * 30,
+        "name        count  list                            remarks",
+        "a               5  x x x x x x x x x x x x x x x   " + "y" * 30,
         "long name  12,000",
     ]
 
 
-@pytest.mark.parametrize(("columns", "has_remarks"), [(80, True), (30, False)])
-def test_a_narrow_terminal_gets_fewer_columns(
-    columns: int, has_remarks: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Cells broken in the middle of words are worse than one column less."""
-    monkeypatch.setenv("COLUMNS", str(columns))
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    stream = _Terminal()
-    write_table(_table(), stream)
-    text = stream.getvalue()
-    assert "long name" in text
-    assert "12,000" in text
-    assert ("remarks" in text) is has_remarks
+def test_a_narrow_table_wraps_lists_and_leaves_columns_out() -> None:
+    """A row is one line unless it has a list, and what is not shown is named."""
+    assert fitted_lines(_table(), 40) == [
+        "Things",
+        "name        count  list",
+        "a               5  x x x x x x x x",
+        "                   x x x x x x x",
+        "long name  12,000",
+        "not shown in 40 columns: remarks",
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_names_are_cut_in_the_middle_only_if_they_must_be(width: int) -> None:
+    """Both ends of a name tell partitions and clients apart."""
+    lines = fitted_lines(_table("consumer-of-" + "o" * 12 + "-7"), width)
+    assert any(line.startswith("consumer-of-oooooooooooo-7  12,000") for line in lines)
+    lines = fitted_lines(_table("consumer-of-" + "o" * 99 + "-7"), width)
+    (row,) = (line for line in lines if line.startswith("consumer-of-ooo"))
+    assert "oooo-7  12,000" in row
+    assert "…" in row
+    assert max(map(len, lines)) <= width
 
 
 @pytest.mark.parametrize(

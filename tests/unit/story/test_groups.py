@@ -163,11 +163,10 @@ def test_share_members_acquire_and_acknowledge(capsys: Captured) -> None:
     assert one["acknowledged"] == {"accepted": 37, "gap": 1, "rejected": 4, "released": 4}
 
 
-def test_text_fits_80_columns_and_cuts_nothing(capsys: Captured) -> None:
+def test_text_fits_80_columns_and_cuts_no_event(capsys: Captured) -> None:
     """Without a known terminal width, lines must fit any terminal."""
     text = _text(capsys)
     assert max(map(len, text.splitlines())) <= 80
-    assert "…" not in text
     assert "generation 3 is reached in 169 ms because readers-hanging" in text
     assert "readers-hanging leaves (consumer poll timeout has expired.)" in text
 
@@ -352,7 +351,7 @@ def test_names_never_reach_a_terminal_raw() -> None:
 
 
 def test_names_of_any_length_fit_80_columns() -> None:
-    """A group's name may have 32,767 bytes, and none of them is left out."""
+    """A group's name may have 32,767 bytes; events have all of it, and tables both its ends."""
     stream = io.StringIO()
     settings = Settings()
     writer = GroupsWriter(stream, topics=settings.topics)
@@ -363,10 +362,9 @@ def test_names_of_any_length_fit_80_columns() -> None:
     lines = stream.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
     story = "".join(lines).replace(" ", "")
-    # Two events, and a row in each of two tables, whose columns are side by side.
     assert story.count("g" * 300) == 2
-    assert story.count("g") >= 4 * 300
     assert story.count("m" * 300) == 2
+    assert any("g…g" in line and "m…m" in line for line in lines)
 
 
 @pytest.mark.parametrize(

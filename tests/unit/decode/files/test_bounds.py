@@ -13,8 +13,8 @@ from kraftwire.decode.files.state import ENTRIES_MAX, ODDITIES_MAX
 from kraftwire.errors import StorageError, UsageError
 from kraftwire.limits import SMALL_FILE_BYTES_MAX
 from kraftwire.log.files import LocalFiles
-from kraftwire.log.properties import read_properties
 from kraftwire.node.config import load
+from kraftwire.properties import read_properties
 
 
 def _findings(path: Path) -> list[FileFinding]:
@@ -33,6 +33,7 @@ def test_a_long_state_file_is_not_read(tmp_path: Path, name: str) -> None:
     assert "too many" in finding.detail
 
 
+@pytest.mark.slow
 def test_a_list_has_a_bounded_number_of_entries(tmp_path: Path) -> None:
     """A line of six bytes becomes an object of hundreds."""
     path = tmp_path / "recovery-point-offset-checkpoint"
@@ -54,6 +55,7 @@ def test_findings_of_a_kind_are_folded(tmp_path: Path) -> None:
     assert found[-1].detail == f"{999 - ODDITIES_MAX} more of this kind"
 
 
+@pytest.mark.slow
 def test_a_compressed_file_must_not_become_far_more(tmp_path: Path) -> None:
     """A megabyte of zeros takes a kilobyte; the copy would fill the disk."""
     path = tmp_path / "00000000000000000000.log.gz"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kraftwire.cli.main import main
-from kraftwire.decode.files.foreign_formats import way_out
+from kraftwire.decode.files.foreign_formats import conversion_hint
 
 _ETL = b"\0\0\1\0".ljust(72, b"\0") + b"\0\0\2\xc0" + bytes(100)
 
@@ -15,11 +18,20 @@ KNOWN = {
     b"snoop\0\0\0\0\0\0\2": "editcap -F pcapng",
     b"GMBU\0\2\1\0": "editcap -F pcapng",
     b"\x34\xcd\xb2\xa1\2\0\4\0": "editcap -F pcapng",
+    b"TR\0d\0\0\0\0\0\0\0\x80/tmp": "editcap -F pcapng",
+    b"\x05VNF\x0f\1\0\0": "editcap -F pcapng",
+    b"\xaa\xaa\xaa\xaa\x20\0\0\0": "editcap -F pcapng",
+    b"+---------+---------------+----------+": "editcap -F pcapng",
+    b"PK\5\6".ljust(22, b"\0"): "zip archive without files",
+    b"\x5d\0\0\x80\0" + b"\xff" * 8: "compressed by lzma",
     b"7z\xbc\xaf\x27\x1c\0\4": "7z archive",
     b'{"index":{"_index":"packets-2026-11-01","_type":"doc"}}': "tshark -w",
     b'[\n  {\n    "_index": "packets-2026-11-01",\n': "tshark -w",
     b'<?xml version="1.0"?>\n<?xml-stylesheet?>\n<pdml version="0">': "tshark -w",
     b"0000  02 00 00 00 00 01 02 00  ........\n": "text2pcap",
+    b"00000000: d4c3 b2a1 0200 0400 0000 0000 0000 0000  ....": "xxd -r",
+    b"Frame 1: 74 bytes on wire (592 bits)": "tshark -w",
+    b"    1\t0.000000\t127.0.0.1\t\xe2\x86\x92\t127.0.0.1\tTCP": "tshark -w",
     b"    1   0.000000    127.0.0.1 \xe2\x86\x92 127.0.0.1    TCP 74": "tshark -w",
     b"12:00:01.123456 IP 10.0.0.1.40000 > 10.0.0.2.9092: Flags [S]": "tcpdump -w",
     b"12:00:01.123456 eth0  In  IP 10.0.0.1.40000 > 10.0.0.2.9092:": "tcpdump -w",
@@ -38,10 +50,21 @@ def test_the_way_out_is_named(
     assert KNOWN[head] in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
+def test_what_is_compressed_twice_is_named(
+    pack: Callable[[bytes], bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Archives of archives come from ticket systems."""
+    path = tmp_path / "x"
+    path.write_bytes(gzip.compress(pack(b"x" * 100)))
+    assert main(["decode", str(path)]) == 1
+    assert "compressed twice" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("head", [b"", b"hello", b"{}", b"[]", b"0000", bytes(200), b"\xff" * 200])
 def test_other_bytes_are_not_guessed(head: bytes) -> None:
     """A wrong guess sends people the wrong way."""
-    assert way_out(head) is None
+    assert conversion_hint(head) is None
 
 
 @pytest.mark.parametrize(

@@ -287,4 +287,4 @@ def test_the_example_of_the_readme_runs(
         if "open_source" in block
     )
     exec(compile(example, str(README), "exec"), {})
-    assert capsys.readouterr().out.splitlines()[-1].startswith("0 {}")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("0 {'offset-gap': 1}")

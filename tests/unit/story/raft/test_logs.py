@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
 from kraftwire.inspect.stories.raft import RaftJsonWriter, RaftWriter
+from tests.support.metadata_files import SOUND, WRONG, write_segment, write_snapshot
 
 LOGS = Path(__file__).resolve().parents[3] / "golden" / "logs"
 CONTROLLER = LOGS / "controller"
@@ -26,7 +27,9 @@ def _story_of(*paths: Path, as_json: bool = False) -> str:
 def test_a_controllers_folder_shows_leaders_and_snapshots() -> None:
     """After an incident only the disks are left."""
     story = json.loads(_story_of(CONTROLLER, as_json=True))
-    assert [(e["epoch"], e["leader"], e["startOffset"]) for e in story["leaders"]] == [(1, 2, 0)]
+    assert [(e["epoch"], e["leader"], e["startOffset"]) for e in story["leaders"]] == [
+        (1, 2, 0), (2, None, 810), (3, None, 848), (4, None, 878), (5, 1, None)
+    ]
     snapshots = [each for each in story["events"] if each["event"] == "snapshot-file"]
     assert [(each["endOffset"], each["snapshotEpoch"]) for each in snapshots][-1] == (1156, 4)
     assert snapshots[-1]["voters"] == [1, 2, 3]
@@ -45,7 +48,37 @@ def test_a_snapshot_alone_stands_for_the_log() -> None:
     text = _story_of(snapshot)
     assert "snapshot 1156-4 reaches to here (93 records" in text
     assert "topic" in text
-    assert "offsets 0 to 96 in 3 batches" in text
+    assert "What snapshot 1156-4 says: 97 records in 3 batches" in text
+    assert "offsets 0" not in text
+    assert "-0." not in text, "the story begins with the last record that the snapshot has"
+
+
+def test_a_record_that_contradicts_the_log_is_told_as_that_and_not_as_a_fact(
+    tmp_path: Path,
+) -> None:
+    """No broker 3 with epoch 99 was ever registered, so none was unfenced."""
+    folder = tmp_path / "__cluster_metadata-0"
+    write_segment(folder, [*SOUND, *WRONG])
+    text = _story_of(folder)
+    assert "broker 3 registers" in text
+    assert "is unfenced" not in text
+    at = len(SOUND)
+    assert f"the record at offset {at} contradicts those before it" in text
+    assert "broker 3 is registered with broker epoch 2" in text
+    story = json.loads(_story_of(folder, as_json=True))
+    told = [each for each in story["events"] if each["event"] == "contradiction"]
+    assert [each["offset"] for each in told] == [at, at + 1, at + 2]
+    # What the copies of a log say is told once.
+    assert _story_of(folder, folder) == text
+
+
+def test_a_contradiction_in_a_snapshot_names_the_snapshot(tmp_path: Path) -> None:
+    """The log beside it may be right."""
+    folder = tmp_path / "__cluster_metadata-0"
+    snapshot = write_snapshot(folder, [*SOUND, *WRONG], 500)
+    text = " ".join(_story_of(folder).split())
+    assert text.count(f"snapshot {snapshot.name}: the record at offset") == len(WRONG)
+    assert "is unfenced" not in text
 
 
 def test_copies_of_a_log_count_once() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import re
 
 from kraftwire.decode.text import ids_text
-from kraftwire.inspect.stories.raft import story_to_json, write_story
+from kraftwire.inspect.stories.raft import write_story
+from kraftwire.inspect.stories.raft_json import story_to_json
 from kraftwire.messages import fetch_response
 from kraftwire.story.raft.model import Event, Story
 from kraftwire.story.raft.repetitions import fold_repetitions
@@ -13,9 +15,11 @@ from tests.support.scripted_quorum import ScriptedQuorum
 
 
 def _lines(story: Story) -> list[str]:
+    """The lines of a story, each with those in which its text continues."""
     out = io.StringIO()
     write_story(story, out)
-    return out.getvalue().splitlines()
+    assert max(map(len, out.getvalue().splitlines())) <= 80
+    return re.sub(r"\n {15,}(?=\S)", " ", out.getvalue()).splitlines()
 
 
 def _repeated_instructions(times: int) -> Story:

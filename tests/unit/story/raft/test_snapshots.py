@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from kraftwire.decode.files import FileOptions, FileReport, decode_file, walk
-from kraftwire.inspect.stories.raft import RaftWriter, story_to_json
+from kraftwire.inspect.stories.raft import RaftWriter
+from kraftwire.inspect.stories.raft_json import story_to_json
 from kraftwire.log.format import bootstrap_checkpoint
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.messages.fetch_response import SnapshotId

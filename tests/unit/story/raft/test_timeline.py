@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 
 from kraftwire.capture.framing.frames import Ending
-from kraftwire.inspect.stories.raft import story_to_json, write_story
+from kraftwire.inspect.stories.raft import write_story
+from kraftwire.inspect.stories.raft_json import story_to_json
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.story.raft.model import LEADS, Event, ObservedFrame, Story

@@ -8,7 +8,8 @@ import pytest
 
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.inspect.stories.raft import RaftWriter, story_to_json
+from kraftwire.inspect.stories.raft import RaftWriter
+from kraftwire.inspect.stories.raft_json import story_to_json
 from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from kraftwire.messages.add_raft_voter_response import AddRaftVoterResponse
 from kraftwire.messages.describe_quorum_request import DescribeQuorumRequest

@@ -1,0 +1,124 @@
+"""Where a metadata log is read from: a log directory, segments, snapshots, or a live quorum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from kraftwire.client.metadata_log import Position, QuorumReader
+from kraftwire.decode.api.logs import batches
+from kraftwire.decode.body.context import METADATA_TOPIC
+from kraftwire.decode.files.kinds import parse_file_name, parse_folder_name
+from kraftwire.decode.files.report import FileFinding
+from kraftwire.decode.files.walk import walk
+from kraftwire.errors import StorageError, UsageError
+from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.records.reader import Batch, read_batches
+from kraftwire.story.metadata.log_state import LogState, Snapshot, replay
+
+__all__ = ["read_files", "read_quorum"]
+
+OnRead = Callable[[int], None]
+
+
+def read_files(
+    paths: Sequence[Path], at: int | None = None, on_read: OnRead = lambda _: None
+) -> LogState:
+    """Return the state that the files of one log describe, after all records or up to an offset.
+
+    A folder is a log directory, or that of the partition in it. `on_read` gets the offset of each
+    batch. Raises: UsageError for files of no metadata log, or of several; StorageError for a file
+    that cannot be read.
+    """
+    problems: list[str] = []
+    segments, snapshots = _files(paths)
+
+    def note(finding: FileFinding) -> None:
+        if finding.is_loss:
+            problems.append(str(finding))
+
+    def read(path: Path) -> Iterator[Batch]:
+        for each in batches(path, note):
+            on_read(each.batch.base_offset)
+            yield each.batch
+
+    state = replay(
+        (batch for path in segments for batch in read(path)),
+        [Snapshot(id, partial(read, path)) for id, path in snapshots],
+        at,
+    )
+    state.problems += problems
+    return state
+
+
+def read_quorum(
+    reader: QuorumReader, at: int | None = None, on_read: OnRead = lambda _: None
+) -> LogState:
+    """Return the state of a live quorum, after what is committed or up to an offset.
+
+    Raises: UsageError for an offset that is not committed yet, or no longer in the log; the errors
+    of `QuorumReader`.
+    """
+    start, snapshot = reader.begin()
+    end = reader.high_watermark(start)
+    if at is not None and at >= end:
+        raise UsageError(f"offset {at} is not committed: the high watermark is {end}")
+    if at is not None and at < start.next_offset - 1:
+        raise UsageError(
+            f"the quorum no longer has offset {at}: its log begins with the snapshot at "
+            f"{start.next_offset}; a log directory may still have it"
+        )
+    last = max(end, start.next_offset)
+    last = last if at is None else at + 1
+
+    def log() -> Iterator[Batch]:
+        if last == start.next_offset:
+            return
+        end = Position(reader.epoch_before(last), last)
+        for _, batch in reader.batches(start, end):
+            on_read(batch.base_offset)
+            yield batch
+
+    found = []
+    if snapshot is not None:
+        id = OffsetAndEpoch(snapshot.end_offset, snapshot.epoch)
+        found.append(Snapshot(id, lambda: read_batches(reader.snapshot(snapshot))))
+    # The leader returns whole batches, which may end after the high watermark.
+    return replay(log(), found, last - 1)
+
+
+def _files(paths: Iterable[Path]) -> tuple[list[Path], list[tuple[OffsetAndEpoch, Path]]]:
+    """Return the segments of a metadata log in their order, and its snapshots."""
+    segments: dict[int, Path] = {}
+    snapshots = []
+    given = set(paths)
+    folders = set()
+    for path in walk(given, _fail):
+        name = parse_file_name(path.name)
+        if name.base_offset is None or name.suffix not in ("log", "checkpoint"):
+            if path in given:
+                raise UsageError(f"{path} is neither a segment nor a snapshot of a metadata log")
+            continue
+        if name.state or not (path in given or _is_metadata(path)):
+            continue
+        folders.add(path.absolute().parent)
+        if name.suffix == "log":
+            segments[name.base_offset] = path
+        else:
+            snapshots.append((OffsetAndEpoch(name.base_offset, name.epoch or 0), path))
+    if not folders:
+        raise UsageError(f"{', '.join(map(str, given))}: there is no metadata log")
+    if len(folders) > 1:
+        several = ", ".join(map(str, sorted(folders)))
+        raise UsageError(f"these are several logs, and one is shown at a time: {several}")
+    return [path for _, path in sorted(segments.items())], snapshots
+
+
+def _is_metadata(path: Path) -> bool:
+    folder = parse_folder_name(path.absolute().parent.name)
+    return folder is not None and folder.topic == METADATA_TOPIC
+
+
+def _fail(error: StorageError) -> None:
+    raise error

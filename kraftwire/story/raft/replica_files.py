@@ -1,0 +1,510 @@
+"""What the files of replicas say about epochs and leaders, and which replica is the furthest.
+
+A log alone names a leader only where it has the LeaderChange record. The epochs of other batches,
+leader-epoch-checkpoint, quorum-state, and the names of snapshots say more, also about records that
+were deleted. Everything is taken as evidence with its source; what the sources contradict is
+reported, not decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from kraftwire.decode.files.kinds import FileKind, parse_file_name
+from kraftwire.decode.files.report import FileFinding
+from kraftwire.limits import RAFT_EVENT_COUNT_MAX
+from kraftwire.records.offsets import OffsetAndEpoch
+from kraftwire.story.raft.coverage import Coverage, Extent
+from kraftwire.story.raft.model import Majority, ReplicaFiles, UnreadBytes, offsets_text
+
+__all__ = ["BATCHES", "CHECKPOINT", "QUORUM_STATE", "SNAPSHOT", "Evidence", "ReplicasOnDisk"]
+
+# Kinds of evidence.
+BATCHES, SNAPSHOT = "batches", "snapshot"
+CHECKPOINT, QUORUM_STATE = str(FileKind.LEADER_EPOCHS), str(FileKind.QUORUM_STATE)
+
+# Directories of one run that are distinguished; of each, contradictions and places without a batch
+# that are kept.
+_DIRECTORY_COUNT_MAX = 1_000
+_CONTRADICTION_COUNT_MAX = 20
+_UNREAD_COUNT_MAX = 20
+
+# Findings about bytes that are no batch, or not one that was written whole.
+_UNREAD = frozenset({"batch-crc", "batch-cut", "garbage", "hole", "zero-tail"})
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What one source says of an epoch.
+
+    A `start` is the offset of the epoch's first record, a `vote` a node and whom it voted for.
+    """
+
+    epoch: int
+    source: str
+    leader: int | None = None
+    start: int | None = None
+    vote: tuple[int, int] | None = None
+
+
+@dataclass(slots=True)
+class _Directory:
+    """The files of one metadata log as they come."""
+
+    files: ReplicaFiles
+    coverage: Coverage = field(default_factory=Coverage)
+    # The offsets in the names of segments.
+    bases: set[int] = field(default_factory=set)
+    # Epoch -> the leader in its LeaderChange record, and the offset of the record.
+    leaders: dict[int, tuple[int, int]] = field(default_factory=dict)
+    contradictions: list[str] = field(default_factory=list)
+    is_unowned: bool = False
+
+    def add_contradiction(self, text: str) -> None:
+        """Add a contradiction."""
+        if len(self.contradictions) < _CONTRADICTION_COUNT_MAX:
+            self.contradictions.append(f"{self.files.folder}: {text}")
+
+
+class ReplicasOnDisk:
+    """Gathers the files of all replicas of one quorum.
+
+    Order: the files of a directory in any order; then call `finish` once.
+    """
+
+    def __init__(self) -> None:
+        self._directories: dict[str, _Directory] = {}
+        # Log directory -> node and directory id, from meta.properties.
+        self._owners: dict[str, tuple[int | None, str | None]] = {}
+        # Log directory -> why a node does not start on it.
+        self._refusals: dict[str, str] = {}
+        self.majority: Majority | None = None
+        self.replicas: list[ReplicaFiles] = []
+        self.contradictions: list[str] = []
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no file of a log was seen."""
+        return not self._directories
+
+    def on_owner(self, meta_properties: str, node: int | None, directory_id: str | None) -> None:
+        """Note the node and the directory id in a log directory's meta.properties."""
+        if len(self._owners) < RAFT_EVENT_COUNT_MAX:
+            self._owners[meta_properties.rpartition("/")[0]] = (node, directory_id)
+
+    def on_refusal(self, folder: str, refusal: str) -> None:
+        """Note why a node does not start on a log directory."""
+        if len(self._refusals) < _DIRECTORY_COUNT_MAX:
+            self._refusals[folder.rstrip("/")] = refusal
+
+    def on_batch(self, file: str, extent: Extent) -> None:
+        """Add a batch of a segment."""
+        directory = self._of(file)
+        if directory is None:
+            return
+        coverage = directory.coverage
+        spans = coverage.spans
+        files = directory.files
+        files.last_base = max(extent.base_offset, files.last_base or 0)
+        if not extent.is_valid and directory.files.damaged_at is None:
+            directory.files.damaged_at = extent.base_offset
+        if spans and spans[-1].end <= extent.base_offset and spans[-1].epoch > extent.epoch:
+            _note_disorder(directory, extent, spans[-1].epoch)
+        if not coverage.has(extent):
+            coverage.cut(extent)
+            coverage.add(extent)
+
+    def on_finding(self, finding: FileFinding) -> None:
+        """Add what is wrong with a segment. Order: after the batch before it."""
+        directory = self._of(finding.file) if finding.id in _UNREAD else None
+        if directory is not None and len(directory.files.unread) < _UNREAD_COUNT_MAX:
+            name, spans = finding.file.rpartition("/")[2], directory.coverage.spans
+            end = spans[-1].end if spans else None
+            directory.files.unread.append(
+                UnreadBytes(finding.id, name, finding.position, finding.size, end)
+            )
+
+    def on_leader(self, file: str, epoch: int, leader: int, offset: int) -> None:
+        """Add what a LeaderChange record of a segment says. Order: after its batch."""
+        directory = self._of(file)
+        if directory is not None and len(directory.leaders) < RAFT_EVENT_COUNT_MAX:
+            directory.leaders.setdefault(epoch, (leader, offset))
+
+    def on_file(self, file: str, kind: FileKind) -> None:
+        """Note that there is a file, whatever can be read of it."""
+        if kind is FileKind.QUORUM_STATE:
+            directory = self._of(file)
+            if directory is not None and directory.files.election is None:
+                directory.files.election = {}
+        elif kind is FileKind.LOG:
+            name, directory = parse_file_name(file.rpartition("/")[2]), self._of(file)
+            if directory is not None and name.base_offset is not None and not name.state:
+                directory.bases.add(name.base_offset)
+
+    def on_snapshot(self, file: str) -> None:
+        """Add a snapshot file; its name is its id."""
+        name = parse_file_name(file.rpartition("/")[2])
+        if name.state or not name.base_offset or name.epoch is None:
+            return  # unfinished or deleted, or what formatting writes: nothing of the log
+        directory, id = self._of(file), OffsetAndEpoch(name.base_offset, name.epoch)
+        if directory is not None and id not in directory.files.snapshots:
+            directory.files.snapshots.append(id)
+
+    def on_state(self, kind: FileKind, file: str, data: dict[str, Any]) -> None:
+        """Add a state file that says something of epochs."""
+        directory = self._of(file)
+        if directory is None:
+            return
+        if kind is FileKind.QUORUM_STATE:
+            directory.files.election = data
+        elif kind is FileKind.LEADER_EPOCHS:
+            entries = data.get("entries") or ()
+            directory.files.checkpoint = [(each["epoch"], each["startOffset"]) for each in entries]
+        elif kind is FileKind.FLUSHED_OFFSET:
+            directory.files.flushed = data.get("flushedOffset")
+
+    def finish(self, voters: Mapping[int, str], unowned: Collection[str] = ()) -> None:
+        """Put the files of each directory together, and the directories beside each other.
+
+        `voters` are the newest that are known, with their directory ids, empty where unknown.
+        `unowned` are log directories that may be of another cluster.
+        """
+        directories = list(self._directories.values())
+        for each in directories:
+            self._complete(each)
+            each.is_unowned = each.files.folder.rpartition("/")[0] in unowned
+            each.files.is_voter = _is_voter(each.files, voters)
+        ranked = sorted(directories, key=_rank)
+        _judge(ranked)
+        self.replicas = [each.files for each in ranked]
+        if voters:
+            kept = {e.node for e in self.replicas if e.may_be_kept and e.is_voter}
+            self.majority = Majority(
+                tuple(sorted(voters)), tuple(sorted(node for node in kept if node is not None))
+            )
+        self.contradictions = [text for each in ranked for text in each.contradictions]
+        self.contradictions += _opposed_leaders(self.replicas)
+        self.contradictions += _opposed_records(ranked)
+        self.contradictions += _opposed_checkpoints(self.replicas)
+
+    def evidence(self) -> Iterator[Evidence]:
+        """Yield what the files say of epochs; the directory that reaches furthest comes first."""
+        for each in self.replicas:
+            for epoch, start in each.checkpoint or ():
+                yield Evidence(epoch, CHECKPOINT, start=start)
+            for id in each.snapshots:
+                yield Evidence(id.epoch, SNAPSHOT)
+            if each.election and _epoch(each) > 0:
+                voted = each.election.get("votedId", -1)
+                vote = None
+                if each.node is not None and isinstance(voted, int) and voted >= 0:
+                    vote = each.node, voted
+                yield Evidence(_epoch(each), QUORUM_STATE, leader=_leader(each), vote=vote)
+
+    def _of(self, file: str) -> _Directory | None:
+        folder = file.rpartition("/")[0] or "."
+        known = self._directories.get(folder)
+        if known is None and len(self._directories) < _DIRECTORY_COUNT_MAX:
+            known = self._directories[folder] = _Directory(ReplicaFiles(folder))
+        return known
+
+    def _complete(self, directory: _Directory) -> None:
+        files, spans = directory.files, directory.coverage.spans
+        files.node, files.directory_id = self._owners.get(
+            files.folder.rpartition("/")[0], (None, None)
+        )
+        files.refusal = self._refusals.get(files.folder.rpartition("/")[0])
+        files.snapshots.sort()
+        files.missing = directory.coverage.missing
+        newest = files.snapshots[-1] if files.snapshots else None
+        if spans:
+            files.end = OffsetAndEpoch(spans[-1].end, spans[-1].epoch)
+        _note_missing(directory, newest.offset if newest else 0)
+        if newest and (files.end is None or files.end.offset < newest.offset):
+            files.end = newest
+        _check_state(directory)
+
+
+def _note_disorder(directory: _Directory, extent: Extent, before: int) -> None:
+    """Report a batch of an earlier epoch than those before it, and not those that follow it."""
+    files = directory.files
+    if files.disordered_at is None:
+        files.disordered_at = extent.base_offset
+        directory.add_contradiction(
+            f"the batch at offset {extent.base_offset} has epoch {extent.epoch}, and batches "
+            f"before it have epoch {before}"
+        )
+
+
+def _note_missing(directory: _Directory, reached: int) -> None:
+    """Note what is missing before and after the batches, by the names of segments.
+
+    A snapshot, if any, has everything below the offset `reached`.
+    """
+    files, spans = directory.files, directory.coverage.spans
+    begins = [*directory.bases, *(span.base for span in spans[:1])]
+    if not begins:
+        return
+    files.start = min(begins)
+    first = spans[0].base if spans else max(begins)
+    ends = spans[-1].end if spans else first
+    for start, end in ((min(reached, files.start), files.start), (files.start, first)):
+        if max(start, reached) < end:
+            files.missing.insert(0, (max(start, reached), end))
+    files.missing.sort()
+    if ends < max(begins):
+        files.missing.append((ends, max(begins)))
+
+
+def _check_state(directory: _Directory) -> None:
+    """Report what the state files and snapshots of a directory say otherwise than its batches."""
+    files, spans = directory.files, directory.coverage.spans
+    if files.checkpoint:
+        _check_checkpoint(directory, files.checkpoint)
+    for id in files.snapshots:
+        for span in spans:
+            if span.base < id.offset <= span.end and span.epoch != id.epoch:
+                directory.add_contradiction(
+                    f"snapshot {id} ends in epoch {id.epoch}, and the batch before offset "
+                    f"{id.offset} has epoch {span.epoch}"
+                )
+    last = files.end.epoch if files.end else 0
+    last = max([last, *(epoch for epoch, _ in files.checkpoint or ())])
+    if files.election and _epoch(files) < last:
+        directory.add_contradiction(
+            f"quorum-state is in epoch {_epoch(files)}, which is older than epoch {last} of the log"
+        )
+
+
+def _check_checkpoint(directory: _Directory, checkpoint: list[tuple[int, int]]) -> None:
+    """Compare leader-epoch-checkpoint with the epochs of batches. Kafka keeps them equal."""
+    spans = directory.coverage.spans
+    bounds = [*checkpoint, (0, spans[-1].end if spans else 0)]
+    for (epoch, start), (_, end) in pairwise(bounds):
+        for span in spans:
+            first, last = max(start, span.base), min(end, span.end)
+            if first < last and span.epoch != epoch:
+                directory.add_contradiction(
+                    f"{CHECKPOINT} puts offset {first} into epoch {epoch}, and the batch there has "
+                    f"epoch {span.epoch}"
+                )
+    known = dict(checkpoint)
+    for span in spans:
+        if span.epoch in known and span.base < known[span.epoch]:
+            directory.add_contradiction(
+                f"{CHECKPOINT} begins epoch {span.epoch} at offset {known[span.epoch]}, and "
+                f"batches of it begin at {span.base}"
+            )
+
+
+# -- several directories -----------------------------------------------------------------------
+
+
+def _rank(
+    directory: _Directory,
+) -> tuple[bool, tuple[int, int], tuple[int, int, int], str]:
+    """Sort whole logs of the cluster first, of them the furthest.
+
+    The epoch decides, then the offset, as in an election; of equal logs the replica that knows of
+    the later epoch, has the newer snapshot, and flushed more.
+    """
+    files = directory.files
+    epoch, offset = (files.end or OffsetAndEpoch(0, 0)).rank
+    snapshot = files.snapshots[-1].offset if files.snapshots else 0
+    known = (-_epoch(files), -snapshot, -(files.flushed or 0))
+    is_last = directory.is_unowned or _is_damaged(files)
+    return is_last, (-epoch, -offset), known, files.folder
+
+
+def _is_damaged(files: ReplicaFiles) -> bool:
+    return (
+        bool(files.missing)
+        or _damage(files) is not None
+        or files.disordered_at is not None
+        or files.refusal is not None
+    )
+
+
+def _damage(files: ReplicaFiles) -> int | None:
+    """Return the offset of a batch with a wrong checksum that others follow.
+
+    The last batch may be torn by a crash: a start truncates it.
+    """
+    at = files.damaged_at
+    return at if at is not None and files.last_base is not None and at < files.last_base else None
+
+
+def _is_voter(files: ReplicaFiles, voters: Mapping[int, str]) -> bool | None:
+    if not voters or files.node is None:
+        return None
+    id = voters.get(files.node)
+    return id is not None and (not id or not files.directory_id or id == files.directory_id)
+
+
+def _judge(ranked: list[_Directory]) -> None:
+    """Say of each directory whether it may be kept."""
+    first = ranked[0] if ranked else None
+    for number, each in enumerate(ranked):
+        files = each.files
+        original = next((one.files for one in ranked[:number] if _is_same(one.files, files)), None)
+        if each.is_unowned:
+            files.verdict = "unowned"
+            files.advice = "does not say of which cluster it is, so it is not judged"
+        elif _is_damaged(files):
+            files.verdict, files.advice = _judge_damaged(files)
+        elif files.end is None:
+            files.verdict = "empty"
+            files.advice = "has no record: it must not vote before it has fetched everything"
+        elif original is not None:
+            _judge_copy(files, original)
+        elif each is first:
+            files.verdict, files.advice = "furthest", "is whole"
+            if len(ranked) > 1:
+                files.advice = "keep it: no other whole log reaches further"
+        elif first is not None:
+            _compare(each, first)
+        if files.may_be_kept and files.is_voter is not False:
+            files.advice += _doubt(files)
+
+
+def _judge_damaged(files: ReplicaFiles) -> tuple[str, str]:
+    if files.missing:
+        return "damaged", (
+            f"must not be kept: it lacks {offsets_text(files.missing)}, and may have acknowledged "
+            "what was there"
+        )
+    damage = _damage(files)
+    if damage is not None:
+        return "damaged", (
+            f"must not be kept: the checksum of the batch at offset {damage} is wrong, and it may "
+            "have acknowledged what was in it"
+        )
+    if files.disordered_at is not None:
+        return "damaged", (
+            f"must not be kept: the batch at offset {files.disordered_at} has an earlier epoch "
+            "than those before it, which no leader writes"
+        )
+    return "refused", f"must not be kept: no node starts on it: {files.refusal}"
+
+
+def _doubt(files: ReplicaFiles) -> str:
+    """Return what must be known before a whole log votes again."""
+    last = files.end.epoch if files.end else 0
+    if files.election is None:
+        return "; its quorum-state is not here, without which it may vote twice in an epoch"
+    if not files.election:
+        return "; its quorum-state cannot be read, without which it may vote twice in an epoch"
+    if _epoch(files) < last:
+        return f"; its quorum-state is older than epoch {last}, so it may vote twice in an epoch"
+    return ""
+
+
+def _is_same(one: ReplicaFiles, other: ReplicaFiles) -> bool:
+    """Whether two directories are of the same replica, so that one is a copy."""
+    return other.directory_id is not None and (one.node, one.directory_id) == (
+        other.node,
+        other.directory_id,
+    )
+
+
+def _judge_copy(files: ReplicaFiles, original: ReplicaFiles) -> None:
+    if (files.end, files.election) == (original.end, original.election):
+        files.verdict = "copy"
+        files.advice = f"is a copy of {original.folder}: start only one of them"
+    else:
+        files.verdict = "older copy"
+        files.advice = (
+            f"must not be kept: {original.folder} is a later state of the same replica, which may "
+            "have voted or acknowledged records since"
+        )
+
+
+def _compare(directory: _Directory, first: _Directory) -> None:
+    files, furthest = directory.files, first.files
+    if files.end is None or furthest.end is None:
+        return
+    files.diverges_at = _divergence(directory, first)
+    if files.diverges_at is not None:
+        lost = files.end.offset - files.diverges_at
+        files.verdict = "diverges"
+        files.advice = (
+            f"may be kept: {lost:,} records from offset {files.diverges_at} on are not in the log "
+            f"of {furthest.name}, and are removed when it follows"
+        )
+    else:
+        behind = max(0, furthest.end.offset - files.end.offset)
+        files.verdict = "behind" if behind else "furthest"
+        files.advice = "may be kept: it has all that the furthest has"
+        if behind:
+            files.advice = f"may be kept: it fetches the last {behind:,} records"
+
+
+def _divergence(one: _Directory, other: _Directory) -> int | None:
+    """Return the first offset that two logs have in different epochs, or of different leaders."""
+    found = [
+        max(a.base, b.base)
+        for a in one.coverage.spans
+        for b in other.coverage.spans
+        if a.epoch != b.epoch and max(a.base, b.base) < min(a.end, b.end)
+    ]
+    for epoch, (leader, offset) in one.leaders.items():
+        if other.leaders.get(epoch, (leader,))[0] != leader:
+            found.append(offset)
+    return min(found, default=None)
+
+
+def _opposed_records(ranked: list[_Directory]) -> Iterator[str]:
+    """Yield the epochs for which LeaderChange records of two logs name different leaders."""
+    known: dict[int, tuple[int, ReplicaFiles]] = {}
+    for each in ranked:
+        for epoch, (leader, _) in each.leaders.items():
+            first, files = known.setdefault(epoch, (leader, each.files))
+            if first != leader:
+                yield (
+                    f"LeaderChange of epoch {epoch} names {first} in the log of {files.name}, and "
+                    f"{leader} in that of {each.files.name}"
+                )
+
+
+def _opposed_checkpoints(replicas: list[ReplicaFiles]) -> Iterator[str]:
+    """Yield the epochs that begin at different offsets on two replicas.
+
+    The first entry is left out: deleting the start of a log moves it.
+    """
+    known: dict[int, tuple[int, ReplicaFiles]] = {}
+    for each in replicas:
+        for epoch, start in (each.checkpoint or ())[1:]:
+            first, files = known.setdefault(epoch, (start, each))
+            if first != start:
+                yield (
+                    f"{CHECKPOINT} of {files.name} begins epoch {epoch} at offset {first}, that of "
+                    f"{each.name} at {start}"
+                )
+
+
+def _opposed_leaders(replicas: list[ReplicaFiles]) -> Iterator[str]:
+    """Yield the epochs for which the quorum-state files of replicas name different leaders."""
+    leaders: dict[int, ReplicaFiles] = {}
+    for each in replicas:
+        leader = _leader(each)
+        if leader is None:
+            continue
+        known = leaders.setdefault(_epoch(each), each)
+        if _leader(known) != leader:
+            yield (
+                f"quorum-state of {known.name} says that {_leader(known)} leads epoch "
+                f"{_epoch(each)}, that of {each.name} says {leader}"
+            )
+
+
+def _epoch(files: ReplicaFiles) -> int:
+    value = (files.election or {}).get("leaderEpoch")
+    return value if isinstance(value, int) else 0
+
+
+def _leader(files: ReplicaFiles) -> int | None:
+    value = (files.election or {}).get("leaderId")
+    return value if isinstance(value, int) and value >= 0 else None

@@ -1,0 +1,1 @@
+"""Tests of the state that a metadata log describes."""
