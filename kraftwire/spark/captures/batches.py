@@ -67,17 +67,17 @@ def own_records(batch: Batch, family: str) -> tuple[list[OwnRecord], bool]:
     found = []
     for row in rows:
         try:
-            meaning = _meaning(family, is_control, row.key, row.value)
+            fields = _decoded_fields(family, is_control, row.key, row.value)
         except WireError:
             has_problems = True
             continue
-        if meaning is not None:
-            found.append(OwnRecord(row.offset, epoch, row.timestamp, *meaning))
+        if fields is not None:
+            found.append(OwnRecord(row.offset, epoch, row.timestamp, *fields))
     return found, has_problems
 
 
 @lru_cache(maxsize=_KNOWN_MAX)
-def _meaning(
+def _decoded_fields(
     family: str, is_control: bool, key: bytes | None, value: bytes | None
 ) -> tuple[str, int | None, str] | None:
     """Return type, version and JSON of a record; None for a user's record. Raises: WireError."""

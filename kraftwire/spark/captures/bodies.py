@@ -110,7 +110,8 @@ class Bodies:
         self._decoder = FrameDecoder(Settings(RecordsForm("summary")), memory)
         self.greetings: Greetings = {}
         self.wants_batches = True
-        self.topic_name = self._decoder.memory.topics.name
+        self.memory = self._decoder.memory
+        self.topic_name = self.memory.topics.name
 
     def __getstate__(self) -> FrameDecoder:
         """Return what another process needs."""

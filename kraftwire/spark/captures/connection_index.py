@@ -23,7 +23,8 @@ class IndexedConnection:
 
     `key` is addresses and ports of the first packet and its direction; `payload` counts
     the captured bytes of that direction and the other, copies included; `is_first_client` is None
-    if no SYN was captured. Units: times in nanoseconds, `size` bytes in the file.
+    if no SYN was captured. With `is_copy`, its packets are those of another connection, before or
+    after address translation. Units: times in nanoseconds, `size` bytes in the file.
     """
 
     key: bytes
@@ -35,6 +36,7 @@ class IndexedConnection:
     last_ns: int = -1
     is_first_client: bool | None = None
     round_trip_ns: int | None = None
+    is_copy: bool = False
 
 
 @dataclass(slots=True)
@@ -43,15 +45,16 @@ class FileIndex:
 
     Run i of bytes belongs to connection `numbers[i]`, begins at `starts[i]` and has `sizes[i]`
     bytes; number n > 0 is that of `connections[n - 1]`, 0 marks data that all of them need. `size`
-    counts all bytes of the file, unpacked, `end` those up to the last packet; `payload` those that
-    TCP carries; `head` is the header of a pcap file; `unopened` says which packets could not be
-    opened. With `has_fragments`, packets cannot be assigned to connections; with `is_packed`, the
-    file has to be read from its start.
+    counts all bytes of the file, unpacked, `end` those up to the last packet, which came at
+    `end_ns`; `payload` those that TCP carries; `head` is the header of a pcap file; `unopened` says
+    which packets could not be opened. With `has_fragments`, packets cannot be assigned to
+    connections; with `is_packed`, the file has to be read from its start.
     """
 
     path: str
     size: int = 0
     end: int = 0
+    end_ns: int | None = None
     payload: int = 0
     packets: int = 0
     problem: str = ""

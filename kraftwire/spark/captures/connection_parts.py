@@ -61,7 +61,7 @@ def to_cut(recording: Recording, size_max: float) -> list[int]:
     return [
         number
         for number, indexed in enumerate(recording.connections, 1)
-        if indexed.size > size_max
+        if indexed.size > size_max and not indexed.is_copy
     ]
 
 

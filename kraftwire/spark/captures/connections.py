@@ -36,12 +36,16 @@ class Connection:
         self.frames = 0
         self.software: str | None = None
         self.tls_name: str | None = None
+        self.tls_version: str | None = None
+        self.mechanism: str | None = None
+        self.principal: str | None = None
         self.closed_by: str | None = None
         self.closed_ns: int | None = None
         self.is_reset: bool | None = None
         self.cluster: str | None = None
         self.kafka = self.tls = self.other = self.duplicates = self.undecoded = 0
         self.gap_bytes = 0
+        self.copied_packets = 0
 
     @property
     def payload(self) -> tuple[int, int]:
@@ -58,6 +62,11 @@ class Connection:
         self.kafka, self.tls, self.other = counts.frames, counts.tls, counts.other
         self.duplicates, self.undecoded = counts.duplicates, counts.undecoded
         self.gap_bytes = health.missing_bytes
+        self.copied_packets = health.copies
+        for tls in (*health.tls, *health.decrypted):
+            self.tls_version = tls.version or None
+            if tls.certificate_name and self.mechanism is None:
+                self.principal = f"User:{tls.certificate_name}"
         if health.kafka_connections:
             self.protocol = "kafka"
         elif health.tls_connections:

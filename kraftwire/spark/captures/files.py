@@ -23,7 +23,10 @@ class FileBytes(NamedTuple):
     duplicate_bytes: int = 0
     header_bytes: int = 0
     bad_bytes: int = 0
+    copied_packets: int | None = None
+    translated_connections: int | None = None
     cluster: str | None = None
+    state: str | None = None
 
 
 def file_rows(
@@ -47,6 +50,7 @@ def file_rows(
             FileBytes(
                 file.name, file.size, "capture", counts.kafka, counts.tls, counts.other,
                 counts.duplicates, file.end - file.payload, counts.undecoded + rest,
+                counts.copied_packets, counts.translated_connections,
             ),
         )  # fmt: skip
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from kraftwire import engine
 from kraftwire.capture.connections.connection import reverse_key
+from kraftwire.capture.connections.translations import Translations
 from kraftwire.capture.framing.health import Health
 from kraftwire.capture.packets.links import SYN, Segment, SegmentReader
 from kraftwire.capture.packets.packet import PAUSE
@@ -48,6 +49,9 @@ class PacketIndexer:
         self._index = FileIndex(path)
         self._keep = keep
         self._directions: dict[bytes, PacketDirection] = {}
+        # Those of other connections between the same ends: copies, or not.
+        self._others: dict[tuple[bytes, bool], PacketDirection] = {}
+        self._translations = Translations()
         self._pairs: list[tuple[PacketDirection, PacketDirection]] = []
         self._gatherer = Gatherer()
         self._health = Health()
@@ -95,6 +99,7 @@ class PacketIndexer:
                 continue
             time_ns, _, _, _, _, _, base, at, stop = packet
             self._reach(base + at, base + stop)
+            self._index.end_ns = time_ns
             segment = read_segment(packet)
             if segment is not None:
                 _, _, seq, _, _, data, start, end, _ = segment
@@ -112,6 +117,7 @@ class PacketIndexer:
         )  # fmt: skip
         if taken:
             self._reach(base + at, base + after)
+            self._index.end_ns = time_ns
             self._note(numbers[0], starts[0], sizes[0])
             if len(numbers) > 1:
                 self._begin_run(numbers[1], starts[1], sizes[1])
@@ -133,11 +139,30 @@ class PacketIndexer:
         """Return the direction of a segment, which may be new."""
         _, key, _, _, flags, *_ = segment
         direction = self._directions.get(key)
-        if direction is None:
+        if flags & SYN:
+            is_copy = self._translations.is_copy(segment)
+            if direction is not None and self._is_copy(direction) != is_copy:
+                self._others[key, not is_copy] = direction
+                direction = self._return(key, is_copy=is_copy)
+            if direction is None:
+                direction = self._meet(key, position, time_ns, is_copy=is_copy)
+        elif direction is None:
             direction = self._meet(key, position, time_ns)
         if flags & SYN:
             self._open(direction, time_ns, is_client=not flags & _ACK)
         return direction
+
+    def _is_copy(self, direction: PacketDirection) -> bool:
+        return self._index.connections[direction.number - 1].is_copy
+
+    def _return(self, key: bytes, *, is_copy: bool) -> PacketDirection | None:
+        """Return to the connection between two ends that is a copy, or is none; None if new."""
+        other = reverse_key(key)
+        if (found := self._others.get((other, is_copy))) is not None:
+            self._others[key, is_copy] = found.other
+        if (found := self._others.get((key, is_copy))) is not None:
+            self._directions[key], self._directions[other] = found, found.other
+        return found
 
     def _packet(self, direction: PacketDirection, time_ns: int, position: int, size: int) -> None:
         direction.packets += 1
@@ -171,9 +196,12 @@ class PacketIndexer:
         keep((index.numbers, index.starts, index.sizes))
         index.numbers, index.starts, index.sizes = array("I"), array("Q"), array("I")
 
-    def _meet(self, key: bytes, position: int, time_ns: int) -> PacketDirection:
+    def _meet(
+        self, key: bytes, position: int, time_ns: int, *, is_copy: bool = False
+    ) -> PacketDirection:
         """Begin a connection."""
-        self._index.connections.append(IndexedConnection(key, position, first_ns=time_ns))
+        indexed = IndexedConnection(key, position, first_ns=time_ns, is_copy=is_copy)
+        self._index.connections.append(indexed)
         number = len(self._index.connections)
         first, second = PacketDirection(2 * number - 2), PacketDirection(2 * number - 1)
         first.other, second.other = second, first

@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -44,13 +44,18 @@ Span = tuple[int, int]
 
 @dataclass(slots=True)
 class FileSums:
-    """Bytes of payload of one file, or of some connections in it."""
+    """Bytes of payload of one file, or of some connections in it, and what came more than once.
+
+    `copied_packets` came before in other wrappings, `translated_connections` under another address.
+    """
 
     kafka: int = 0
     tls: int = 0
     other: int = 0
     duplicates: int = 0
     undecoded: int = 0
+    copied_packets: int = 0
+    translated_connections: int = 0
 
     def add(self, more: FileSums) -> None:
         """Add those of other connections."""
@@ -59,11 +64,8 @@ class FileSums:
         self.other += more.other
         self.duplicates += more.duplicates
         self.undecoded += more.undecoded
-
-    @property
-    def total(self) -> int:
-        """All of them."""
-        return sum(astuple(self))
+        self.copied_packets += more.copied_packets
+        self.translated_connections += more.translated_connections
 
 
 @dataclass(slots=True)
@@ -83,7 +85,7 @@ class Recording:
 
     def __post_init__(self) -> None:
         """Make the connections of all files one list."""
-        known: dict[bytes, int] = {}
+        known: dict[tuple[bytes, bool], int] = {}
         at = 0
         for which, file in enumerate(self.files):
             self.offsets.append(at)
@@ -94,12 +96,18 @@ class Recording:
                 self.shares[number - 1].append((which, sum(indexed.payload)))
             at += file.size
 
-    def _number(self, known: dict[bytes, int], indexed: IndexedConnection, at: int) -> int:
+    def _number(
+        self, known: dict[tuple[bytes, bool], int], indexed: IndexedConnection, at: int
+    ) -> int:
         """Return the number of a file's connection in the recording."""
         size = (len(indexed.key) - 4) // 2
         first = indexed.key[:size] + indexed.key[-4:-2]
         ends = sorted((first, indexed.key[size : 2 * size] + indexed.key[-2:]))
-        number = known.setdefault(b"".join(ends), len(self.connections) + 1)
+        both = b"".join(ends)
+        if indexed.is_first_client is None and (both, False) not in known:
+            # It began in an earlier file: as a copy, if at all.
+            indexed.is_copy = (both, True) in known
+        number = known.setdefault((both, indexed.is_copy), len(self.connections) + 1)
         if number > len(self.connections):
             self.connections.append(_moved(indexed, at))
             self.shares.append([])
@@ -117,6 +125,8 @@ class Recording:
             ("undecoded", about.undecoded), ("duplicates", about.duplicates), ("tls", about.tls),
             ("other", about.other), ("kafka", about.kafka),
         ]  # fmt: skip
+        first = self.files[self.shares[number - 1][0][0]].path
+        sums.setdefault(first, FileSums()).copied_packets += about.copied_packets
         for which, payload in self.shares[number - 1]:
             left = payload if which != self.shares[number - 1][-1][0] else None
             into = sums.setdefault(self.files[which].path, FileSums())
@@ -125,6 +135,13 @@ class Recording:
                 setattr(into, name, getattr(into, name) + part)
                 places[at] = name, count - part
                 left = None if left is None else left - part
+
+    def share_copy(self, number: int, sums: dict[str, FileSums]) -> None:
+        """Count the bytes of a connection that is a copy in the files that hold them."""
+        for which, payload in self.shares[number - 1]:
+            sums.setdefault(self.files[which].path, FileSums()).duplicates += payload
+        first = self.files[self.shares[number - 1][0][0]].path
+        sums[first].translated_connections += 1
 
     def place(self, position: int) -> tuple[FileIndex, int]:
         """Return the file of a position in the recording, and the position in it."""
@@ -135,6 +152,12 @@ class Recording:
     def size(self) -> int:
         """The bytes of all files."""
         return sum(file.size for file in self.files)
+
+    @property
+    def end_ns(self) -> int | None:
+        """The time of the last packet, of any connection."""
+        times = [file.end_ns for file in self.files if file.end_ns is not None]
+        return times[-1] if times else None
 
     @property
     def is_packed(self) -> bool:
@@ -241,6 +264,7 @@ def _moved(indexed: IndexedConnection, at: int) -> IndexedConnection:
     return IndexedConnection(
         indexed.key, at + indexed.position, indexed.packets, indexed.size, indexed.payload,
         indexed.first_ns, indexed.last_ns, indexed.is_first_client, indexed.round_trip_ns,
+        indexed.is_copy,
     )  # fmt: skip
 
 

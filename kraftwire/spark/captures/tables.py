@@ -92,9 +92,13 @@ class Tables:
         """Decode connections of a recording, one after the other.
 
         Yields batches of rows with the names of their tables as soon as there are enough; `take`
-        returns the rest.
+        returns the rest. A copy of another connection is only counted.
         """
         connections = recording.connections
+        copies = {each for each in numbers if connections[each - 1].is_copy}
+        for number in copies:
+            recording.share_copy(number, self.sums)
+        numbers = [each for each in numbers if each not in copies]
         small = [each for each in numbers if connections[each - 1].size <= _HELD_BYTES_MAX]
         found = recording.read(small)
         with rare_collection():
@@ -181,8 +185,13 @@ class ConnectionDecoder:
     def held(self, held: Held) -> Iterator[None]:
         """Decode the connection from its packets in memory."""
         self._places = Places(held)
-        name = self._recording.files[0].name
-        return self._run(Capture(held.pieces(), name=name, on_ending=self._end))
+        capture = Capture(
+            held.pieces(),
+            name=self._recording.files[0].name,
+            on_ending=self._end,
+            end_ns=self._recording.end_ns,
+        )
+        return self._run(capture)
 
     def streamed(self, span: Span | None = None, *, is_last: bool = True) -> Iterator[None]:
         """Decode the connection, or a part of it, while its packets are read."""
@@ -197,6 +206,7 @@ class ConnectionDecoder:
             on_ending=self._end,
             after=state.open,
             is_last=is_last,
+            end_ns=self._recording.end_ns,
         )
         state.open = capture.connections
         return capture
@@ -230,7 +240,9 @@ class ConnectionDecoder:
 
     def _finish(self, capture: Capture) -> None:
         """Add the rows of the connection as a whole."""
-        about = self._about
+        about, memory = self._about, self._bodies.memory
+        about.mechanism = memory.mechanisms.get(about.name)
+        about.principal = memory.principals.get(about.name)
         about.finish(capture.health)
         if about.cluster is None:
             about.cluster = self._recording.shared_names.clusters.get(ends(about.name)[1])

@@ -35,13 +35,13 @@ __all__ = [
     "SCHEMA",
     "Columns",
     "Problem",
-    "give_back",
     "read_batch",
     "read_columns",
     "read_cut",
+    "read_in_python",
     "read_natively",
-    "read_plainly",
     "read_with_reader",
+    "release_memory",
 ]
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -91,7 +91,7 @@ class Columns:
     problems: tuple[Problem, ...]
 
 
-def read_plainly(batches: Batches, indexes: Any, done: int = 0) -> Iterator[Columns]:
+def read_in_python(batches: Batches, indexes: Any, done: int = 0) -> Iterator[Columns]:
     """Yield the records of the batches with these indexes, and their problems.
 
     The first `done` records of the first batch are skipped.
@@ -104,7 +104,7 @@ def read_plainly(batches: Batches, indexes: Any, done: int = 0) -> Iterator[Colu
 def read_with_reader(batches: Iterable[tuple[int, Batch]], done: int = 0) -> Iterator[Columns]:
     """Yield the records of batches of any magic, each with its index in the tables.
 
-    As `read_plainly`. A table has a few thousand records.
+    As `read_in_python`. A table has a few thousand records.
     """
     tables = _Tables()
     for number, batch in batches:
@@ -151,10 +151,10 @@ class _Tables:
             is_long = self._bytes >= LONG_BYTES
             self._rows, self._numbers, self._counts, self._bytes = [], [], [], 0
             if is_long:
-                give_back()
+                release_memory()
             yield Columns(tables.pop(), ())
             if is_long:
-                give_back()
+                release_memory()
 
     def _table(self) -> Any:
         offsets, times, keys, values, headers, sequences = zip(*self._rows, strict=True)
@@ -179,7 +179,7 @@ def _header_lists(lists: tuple[Any, ...]) -> Any:
     return pa.ListArray.from_arrays(pa.array(ends), pairs).cast(HEADERS)
 
 
-def give_back() -> None:
+def release_memory() -> None:
     """Release unused memory of the C library (glibc only) and Arrow."""
     pa.default_memory_pool().release_unused()
     with contextlib.suppress(AttributeError, OSError, TypeError):
@@ -217,12 +217,12 @@ def _read_group(batches: Batches, group: _Group) -> Iterator[Columns]:
             is_long = any(section and len(section) >= LONG_BYTES for section in group.sections)
             group.sections.clear()
             if is_long:
-                give_back()
+                release_memory()
         while found:
             yield found.pop()
         if needs_fallback:
             at, done, _ = place
-            yield from read_plainly(batches, group.numbers[at : at + 1], done)
+            yield from read_in_python(batches, group.numbers[at : at + 1], done)
             place = (at + 1, 0, 0)
 
 
@@ -256,7 +256,7 @@ def _groups(batches: Batches, indexes: Any) -> Iterator[_Group]:
             yield group.pop()
             begin, size = at + 1, 0
             if is_long:
-                give_back()
+                release_memory()
     yield _group(batches, indexes, sections, begin, len(indexes))
 
 
@@ -326,7 +326,7 @@ def read_cut(batches: Batches, wanted: Any = None) -> Iterator[Columns]:
         yield Columns(SCHEMA.empty_table(), tuple(problems))
     indexes = np.flatnonzero(chosen & is_valid)
     if len(indexes):
-        read = read_plainly if engine.core is None else read_natively
+        read = read_in_python if engine.core is None else read_natively
         yield from read(batches, indexes)
 
 

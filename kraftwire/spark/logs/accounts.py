@@ -25,6 +25,7 @@ _STAGES = {
     "hole": "file",
     "record-undecoded": "record",
     "unreadable-file": "file",
+    "unreadable-state": "file",
     "wrong-length": "batch",
 }
 # The bytes of these findings are those of a batch that has a separate row.
@@ -86,11 +87,13 @@ def file_row(
     kind: str,
     size: int,
     accounts: Accounts | None = None,
+    *,
     cluster: str | None = None,
+    state: str | None = None,
 ) -> Any:
     """Return the row of `files`; None as accounts stands for a kind of file without batches."""
     row: dict[str, Any] = dict.fromkeys(TABLES["files"].arrow.names, 0)
-    row |= {"file": file, "kind": kind, "size": size, "cluster": cluster}
+    row |= {"file": file, "kind": kind, "size": size, "cluster": cluster, "state": state}
     if accounts is None:
         row["other_bytes"] = size
     else:

@@ -1,5 +1,4 @@
-"""Converts a file of a log directory to Arrow tables: batches, records, their meaning, byte counts.
-"""
+"""Converts a file of a log directory to Arrow tables: batches, records, byte counts."""
 
 from __future__ import annotations
 
@@ -21,11 +20,12 @@ from kraftwire.records.limits import BombError
 from kraftwire.records.reader import Batch, read_batches
 from kraftwire.spark.columns import Batches, Columns, read_batch, read_cut
 from kraftwire.spark.logs.accounts import Accounts, bad_rows, file_row
-from kraftwire.spark.logs.meaning import meaning_of, without_secrets
+from kraftwire.spark.logs.metadata import metadata_rows, without_secrets
 from kraftwire.spark.logs.place import Place, cluster_of, place_of
 from kraftwire.spark.logs.plan import CHUNK_BYTES, Piece, packing_of, pieces_of
 from kraftwire.spark.logs.rows import BatchFacts, batch_row, batch_rows, record_rows
-from kraftwire.spark.logs.transactions import Choice
+from kraftwire.spark.logs.state import state_of, with_refusal
+from kraftwire.spark.logs.transactions import BatchFilter
 from kraftwire.spark.paths import readable
 from kraftwire.spark.tables import TABLES
 
@@ -44,16 +44,16 @@ class LogOptions:
     """What to decode from a file.
 
     `tables` names the requested tables, `bad_input` and `files` are always included; `family`
-    overrides the family that the folder's name implies, as of `family_of_topic`; `choice` excludes
-    batches from the tables, but never from the byte counts; a growing file is read as if it ended
-    at `size_max`. Only the columns of `records` in `columns` are made.
+    overrides the family that the folder's name implies, as of `family_of_topic`;
+    `batch_filter` excludes batches from the tables, but never from the byte counts; a growing file
+    is read as if it ended at `size_max`. Only the columns of `records` in `columns` are made.
     """
 
     tables: frozenset[str] = frozenset({"batches", "metadata_records"})
     show_secrets: bool = False
     family: str | None = None
     chunk_bytes: int = CHUNK_BYTES
-    choice: Choice | None = None
+    batch_filter: BatchFilter | None = None
     size_max: int | None = None
     columns: frozenset[str] | None = None
 
@@ -94,9 +94,7 @@ def decode_pieces(
     try:
         with open_source(Path(path)) as source:
             if not source.kind.has_batches:
-                cluster = cluster_of(Path(path))
-                kind = _named(source)
-                yield {"files": file_row(file, kind, source.size, None, cluster)}
+                yield _without_batches(source, file, Path(path))
                 return
             if options.size_max is not None:
                 source.shorten(options.size_max)
@@ -130,7 +128,7 @@ class _Decoder:
         kind = self._place.source
         size = max(0, self._end - self._start)
         cluster = cluster_of(self._source.path)
-        row = file_row(self._place.file, kind, size, self._accounts, cluster)
+        row = file_row(self._place.file, kind, size, self._accounts, cluster=cluster)
         yield {"bad_input": self._accounts.take_rows(), "files": row}
 
     def _pieces(self) -> Iterator[Piece]:
@@ -139,15 +137,15 @@ class _Decoder:
 
     def _piece(self, piece: Piece) -> Iterator[Tables]:
         if piece.batches is not None:
-            yield from self._sound(piece.batches, piece.position)
+            yield from self._valid_batches(piece.batches, piece.position)
         elif piece.found is not None:
-            yield from self._judged(piece.found)
+            yield from self._scanned_batch(piece.found)
 
-    def _sound(self, batches: Batches, position: int) -> Iterator[Tables]:
+    def _valid_batches(self, batches: Batches, position: int) -> Iterator[Tables]:
         """Yield the tables of batches with correct CRCs."""
         self._accounts.batch_bytes += int(batches.sizes.sum())
-        if self._options.choice is not None:
-            batches = batches.chosen(self._options.choice.mask(batches))
+        if self._options.batch_filter is not None:
+            batches = batches.chosen(self._options.batch_filter.mask(batches))
         tables: Tables = {}
         if "batches" in self._options.tables:
             tables["batches"] = batch_rows(self._place, batches, position)
@@ -159,27 +157,27 @@ class _Decoder:
             batches.positions + position,
         )
         if self._wants_records:
-            told: set[int] = set()
+            counted: set[int] = set()
             for columns in read_cut(batches):
-                yield tables | self._record_tables(columns, facts, batches.sizes, told)
+                yield tables | self._record_tables(columns, facts, batches.sizes, counted)
                 tables = {}
                 # One table is released before the next one is made.
                 del columns
         if tables:
             yield tables
 
-    def _judged(self, found: FoundBatch) -> Iterator[Tables]:
-        """Yield the tables of one batch from the scan."""
+    def _scanned_batch(self, found: FoundBatch) -> Iterator[Tables]:
+        """Yield the tables of one batch that the scanner found."""
         self._accounts.batch_bytes += found.header.size
         try:
             batch: Batch = next(read_batches(found.buffer, found.start))
         except (StopIteration, WireError) as error:
             # A message of an old magic whose key or value leads outside.
             if found.is_valid:
-                self._tell("batch-damaged", found.position, found.header.size, str(error))
+                self._count_bad("batch-damaged", found.position, found.header.size, str(error))
             return
-        choice = self._options.choice
-        if choice is not None and not choice.has(batch):
+        batch_filter = self._options.batch_filter
+        if batch_filter is not None and not batch_filter.has(batch):
             return
         tables = {}
         if "batches" in self._options.tables:
@@ -198,10 +196,10 @@ class _Decoder:
                     )
                 )
             )
-            told: set[int] = set()
+            counted: set[int] = set()
             for columns in read_batch(batch, check_crc=False):
                 yield tables | self._record_tables(
-                    columns, facts, np.array([found.header.size]), told
+                    columns, facts, np.array([found.header.size]), counted
                 )
                 tables = {}
                 del columns
@@ -210,23 +208,23 @@ class _Decoder:
 
     @property
     def _wants_records(self) -> bool:
-        wants_meaning = "metadata_records" in self._options.tables and self._place.family
-        return bool("records" in self._options.tables or wants_meaning)
+        wants_metadata = "metadata_records" in self._options.tables and self._place.family
+        return bool("records" in self._options.tables or wants_metadata)
 
     def _record_tables(
-        self, columns: Columns, facts: BatchFacts, sizes: Any, told: set[int]
+        self, columns: Columns, facts: BatchFacts, sizes: Any, counted: set[int]
     ) -> Tables:
-        """Yield tables of some records; `told` has the batches that already count as bad."""
+        """Yield tables of some records; `counted` has the batches that already count as bad."""
         tables = {}
         for problem in columns.problems:
-            if problem.batch in told:
+            if problem.batch in counted:
                 continue
             position = int(facts.position[problem.batch])
             size = int(sizes[problem.batch])
             is_bomb = isinstance(problem.error, BombError)
             id = "batch-bomb" if is_bomb else "batch-damaged"
-            self._tell(id, position, size, problem.error.problem)
-            told.add(problem.batch)
+            self._count_bad(id, position, size, problem.error.problem)
+            counted.add(problem.batch)
         if "records" in self._options.tables:
             values, names = None, self._options.columns
             if self._hides and (names is None or "value" in names):
@@ -234,24 +232,40 @@ class _Decoder:
                 values = without_secrets(held, is_metadata=self._is_metadata)
             tables["records"] = record_rows(self._place, columns.table, facts, names, values)
         if "metadata_records" in self._options.tables and self._place.family:
-            meaning = meaning_of(
+            metadata = metadata_rows(
                 self._place, columns.table, facts, show_secrets=self._options.show_secrets
             )
-            tables["metadata_records"] = meaning.table
-            for lane, error in meaning.problems:
-                if lane not in told:
-                    position, size = int(facts.position[lane]), int(sizes[lane])
-                    self._tell("record-undecoded", position, size, error.problem)
-                told.add(lane)
+            tables["metadata_records"] = metadata.table
+            for batch_index, error in metadata.problems:
+                if batch_index not in counted:
+                    position, size = int(facts.position[batch_index]), int(sizes[batch_index])
+                    self._count_bad("record-undecoded", position, size, error.problem)
+                counted.add(batch_index)
         return tables
 
-    def _tell(self, id: str, position: int, size: int, detail: str) -> None:
+    def _count_bad(self, id: str, position: int, size: int, detail: str) -> None:
         """Count the bytes of a batch as bad, unless they are counted already."""
         rows = self._accounts.rows
         if rows and rows[-1]["id"] == "wrong-length" and rows[-1]["position"] == position:
             size -= rows[-1]["length"]
         head = self._source.read(position, min(size, 64))
         self._sink.add(id, position, detail, size=size, rest=head)
+
+
+def _without_batches(source: ByteSource, file: str, path: Path) -> Tables:
+    """Return the tables of a file of another kind: its row of `files`, with its state if it has
+    one that can be read.
+    """
+    state, bad = None, Accounts(file)
+    try:
+        state = state_of(source)
+    except WireError as error:
+        FindingSink(file, bad.note).add("unreadable-state", error.offset or 0, str(error))
+    if source.kind is FileKind.META_PROPERTIES:
+        state = with_refusal(state, path)
+    cluster = cluster_of(path)
+    row = file_row(file, _named(source), source.size, cluster=cluster, state=state)
+    return {"bad_input": bad_rows(bad.rows), "files": row}
 
 
 def _named(source: ByteSource) -> str:

@@ -15,7 +15,7 @@ from kraftwire.decode.files.kinds import FileKind, parse_file_name, partition_of
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.decode.files.walk import UnservedFolders, walk
 from kraftwire.errors import StorageError, UsageError, WireError
-from kraftwire.log.properties import read_properties
+from kraftwire.properties import read_properties
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.control import ControlType, control_type
 from kraftwire.records.messages import family_of_topic

@@ -29,7 +29,7 @@ from kraftwire.spark.columns import Batches
 from kraftwire.spark.logs.plan import pieces_of
 
 __all__ = [
-    "Choice",
+    "BatchFilter",
     "Transactions",
     "transactions_of",
 ]
@@ -62,7 +62,7 @@ def transactions_of(folder: Path) -> Transactions:
     """Return the transactions of a partition's folder; unreadable files are skipped."""
     names = sorted(path for path in folder.iterdir() if not parse_file_name(path.name).state)
     indexed = set(_indexed(names))
-    walk = _Walk(indexed)
+    walk = _HeaderScan(indexed)
     for path in names:
         if parse_file_name(path.name).suffix == "log":
             walk.segment(path)
@@ -84,7 +84,7 @@ def _indexed(paths: Iterable[Path]) -> Iterator[tuple[int, int, int]]:
             continue
 
 
-class _Walk:
+class _HeaderScan:
     """Walks the batches of all segments, in order."""
 
     def __init__(self, indexed: set[tuple[int, int, int]]) -> None:
@@ -150,7 +150,7 @@ class _Walk:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class BatchFilter:
     """Excludes batches that cannot hold the requested records.
 
     Offsets and milliseconds, both ends included. A batch that is kept may hold other
@@ -166,7 +166,7 @@ class Choice:
     @property
     def is_all(self) -> bool:
         """Whether it excludes nothing."""
-        return self == Choice()
+        return self == BatchFilter()
 
     def mask(self, batches: Batches) -> Any:
         """Return which batches are kept."""

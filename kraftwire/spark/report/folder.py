@@ -1,6 +1,6 @@
 """The tables of a folder, read in pieces: only the requested columns and the chosen interval.
 
-Owns how a table is found. A missing table has no rows, so a report shows whatever there is.
+Owns how a table is found. A missing table has no rows; the report says that it was not made.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
     "Folder",
     "Interval",
     "Part",
-    "span_of",
+    "bucket_width",
 ]
 
 _TABLES = ("raft_timeline", "replica_lag", "groups", "group_lag")
@@ -35,9 +35,9 @@ _LETTERS = 6
 
 _BATCH_ROWS = 131_072
 
-# The largest number of spans in a plot.
-_SPANS_MAX = 400
-_SPAN_STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 86_400)
+# The largest number of buckets in a plot.
+_BUCKETS_MAX = 400
+_BUCKET_WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 86_400)
 _SECOND_NS = 1_000_000_000
 
 # Rows with a duration: the columns of their start and end. They belong to every interval that they
@@ -81,14 +81,14 @@ class ClusterNames:
 class Context:
     """Data that all parts share.
 
-    `extent` is the time that the report covers, in nanoseconds since the epoch, and `span`
-    the width of the spans in plots, in seconds; `times` is the x range of every plot over time, so
+    `extent` is the time that the report covers, in nanoseconds since the epoch, and `bucket_s`
+    the width of the buckets in plots; `times` is the x range of every plot over time, so
     that they move together. If nothing has a time, extent is None.
     """
 
     folder: Folder
     extent: tuple[int, int] | None
-    span: int
+    bucket_s: int
     times: Range1d
 
 
@@ -125,6 +125,10 @@ class Folder:
     def __init__(self, path: Path, interval: Interval | None = None) -> None:
         self.path = path
         self.interval = interval or Interval()
+
+    def is_made(self, name: str) -> bool:
+        """Whether the run made a table, with rows or without: `--tables` chooses some."""
+        return (self.path / name).is_dir()
 
     def has(self, name: str) -> bool:
         """Whether a table has any rows."""
@@ -228,7 +232,7 @@ def _min_max(column: pa.Array) -> tuple[int, int] | None:
     return None if found["min"] is None else (found["min"], found["max"])
 
 
-def span_of(extent: tuple[int, int]) -> int:
-    """Return the width of a plot's spans in seconds: a round number, and not too many spans."""
+def bucket_width(extent: tuple[int, int]) -> int:
+    """Return the width of a plot's buckets in seconds: a round number, and not too many buckets."""
     seconds = (extent[1] - extent[0]) / _SECOND_NS
-    return next((s for s in _SPAN_STEPS_S if seconds / s <= _SPANS_MAX), _SPAN_STEPS_S[-1])
+    return next((s for s in _BUCKET_WIDTHS_S if seconds / s <= _BUCKETS_MAX), _BUCKET_WIDTHS_S[-1])

@@ -20,7 +20,8 @@ from bokeh.resources import Resources
 from kraftwire import __version__
 from kraftwire.errors import StorageError
 from kraftwire.printable import spreadsheet_cell
-from kraftwire.spark.report.folder import Context, Folder, Interval, Part, span_of
+from kraftwire.spark.report.folder import Context, Folder, Interval, Part, bucket_width
+from kraftwire.spark.report.formatting import clock, text
 from kraftwire.spark.report.parts.anomalies import anomalies_part
 from kraftwire.spark.report.parts.connections import connections_part
 from kraftwire.spark.report.parts.groups import groups_part
@@ -33,7 +34,6 @@ from kraftwire.spark.report.parts.traffic import Traffic, read_traffic
 from kraftwire.spark.report.plots import overview
 from kraftwire.spark.report.style import SCRIPT, STYLE
 from kraftwire.spark.report.summary import numbers, verdict
-from kraftwire.spark.report.words import clock, text
 from kraftwire.spark.tables import TABLES
 
 __all__ = [
@@ -153,7 +153,7 @@ def write(folder: Path, interval: Interval | None = None) -> Path:
         leaders_part(context),
         anomalies_part(context),
         lag_part(context),
-        latency_part(traffic),
+        latency_part(context, traffic),
         throughput_part(context, traffic),
         groups_part(context),
         connections_part(context),
@@ -172,7 +172,7 @@ def _context(folder: Folder) -> Context:
     first, last = extent[0] / _MS, max(extent[1], extent[0] + _SECOND_NS) / _MS
     margin = (last - first) * 0.005
     times = Range1d(first - margin, last + margin)
-    return Context(folder, extent, span_of(extent), times)
+    return Context(folder, extent, bucket_width(extent), times)
 
 
 def _html(context: Context, traffic: Traffic, parts: list[Part]) -> str:
@@ -205,9 +205,9 @@ def _overview(context: Context, traffic: Traffic) -> Any:
     sums: dict[int, int] = {}
     for (at, _), number in traffic.rate.items():
         sums[at] = sums.get(at, 0) + number
-    spans = sorted(sums)
-    times = [extent[0] + each * context.span * _SECOND_NS for each in spans]
-    return overview(context, times, [sums[each] for each in spans])
+    buckets = sorted(sums)
+    times = [extent[0] + each * context.bucket_s * _SECOND_NS for each in buckets]
+    return overview(context, times, [sums[each] for each in buckets])
 
 
 def _when(context: Context) -> str:

@@ -28,11 +28,11 @@ __all__ = [
     "GAP",
     "INK",
     "LEFT",
-    "broken",
     "line_plot",
+    "line_points",
     "overview",
     "short_numbers",
-    "spans",
+    "time_bars",
     "time_figure",
     "value_figure",
 ]
@@ -124,8 +124,9 @@ def overview(context: Context, times: Sequence[int], values: Sequence[float]) ->
     made.xaxis.formatter = _clock()
     made.xaxis.ticker.desired_num_ticks = 5
     made.vbar(
-        x=[(each + context.span * 500_000_000) / _MS for each in times], top=list(values), bottom=0,
-        width=context.span * 1000, color=COLOURS[0], line_color=None, alpha=0.7,
+        x=[(each + context.bucket_s * 500_000_000) / _MS for each in times],
+        top=list(values), bottom=0,
+        width=context.bucket_s * 1000, color=COLOURS[0], line_color=None, alpha=0.7,
     )  # fmt: skip
     chosen = RangeTool(x_range=context.times)
     chosen.overlay.fill_color, chosen.overlay.fill_alpha = COLOURS[1], 0.16
@@ -134,10 +135,10 @@ def overview(context: Context, times: Sequence[int], values: Sequence[float]) ->
     return made
 
 
-def broken(
+def line_points(
     points: Iterable[tuple[int, float | None]], pause_ns: float
 ) -> tuple[list[float], list[float]]:
-    """Return times and values of a line that stops at gaps: NaN where nothing was seen.
+    """Return times and values of a line that stops at gaps, where the value is NaN.
 
     Points by time, in nanoseconds; a gap is longer than `pause_ns` or a value that is None.
     """
@@ -166,7 +167,7 @@ def line_plot(
 
     A value that `holds` until the next one makes steps.
     """
-    times, values = broken(points, pause_ns)
+    times, values = line_points(points, pause_ns)
     draw = made.step if holds else made.line
     more = {"mode": "after"} if holds else {"line_join": "round"}
     line = draw(times, values, line_color=colour, line_width=1.6, **more)
@@ -185,7 +186,7 @@ def line_plot(
     return line
 
 
-def spans(made: Any, rows: Sequence[dict[str, Any]], tips: Sequence[tuple[str, str]]) -> Any:
+def time_bars(made: Any, rows: Sequence[dict[str, Any]], tips: Sequence[tuple[str, str]]) -> Any:
     """Draw bars over time: rows with name, start and end in nanoseconds, colour, and tooltips.
 
     A bar is always wide enough to be visible.

@@ -6,15 +6,19 @@ from collections import Counter
 from typing import Any
 
 from kraftwire.spark.report.folder import Context, Interval
+from kraftwire.spark.report.formatting import clip, count, duration, plural, text
 from kraftwire.spark.report.parts.anomalies import found_anomalies
 from kraftwire.spark.report.parts.lag import largest_lag
-from kraftwire.spark.report.parts.leaders import reigns
+from kraftwire.spark.report.parts.leaders import leaderships
 from kraftwire.spark.report.parts.traffic import Latencies, Traffic
-from kraftwire.spark.report.words import clip, count, duration, plural, text
+from kraftwire.spark.run.derive import UNDERSTOOD
 
 __all__ = ["numbers", "verdict"]
 
 _MANY = 3
+_NOT_MADE = "the run did not make the table"
+# A 99th percentile of fewer exchanges means nothing.
+_EXCHANGES_MIN = 100
 
 
 def verdict(context: Context, traffic: Traffic) -> str:
@@ -25,13 +29,19 @@ def verdict(context: Context, traffic: Traffic) -> str:
 def _found(context: Context, traffic: Traffic) -> str:
     found = found_anomalies(context)
     grave = [row for row in found if row["severity"] != "info"]
-    without = _without_leader(reigns(context))
+    is_searched = context.folder.is_made("anomalies")
+    without = _without_leader(leaderships(context))
     if context.extent is None and not grave:
         # A quiet cluster is not the same as none.
         nothing = "Neither requests nor events of a quorum"
         return f"<b>{nothing}</b> are in {_covered(context, traffic)}."
     if not grave:
-        quiet = f"for {duration(without)} nobody led" if without else "nothing stands out"
+        missed = not_understood(context)
+        if missed:
+            what = f"Not everything was understood: {text(missed)}"
+            return f"<b class='warning'>{what}</b>, in {_covered(context, traffic)}."
+        quiet = "nothing stands out" if is_searched else "no rule looked for anomalies"
+        quiet = f"for {duration(without)} nobody led" if without else quiet
         return f"<b>{_first_upper(quiet)}</b> in {_covered(context, traffic)}."
     rules = Counter(row["rule"] for row in grave)
     named = [
@@ -43,10 +53,33 @@ def _found(context: Context, traffic: Traffic) -> str:
     mark = text(worst["severity"])
     gap = f" Nobody led for {duration(without)} in all." if without else ""
     return (
-        f'<b class="{mark}">{plural(len(grave), "finding")} to look at</b> in '
+        f'<b class="{mark}">{_anomalies(len(grave))}</b> in '
         f"{_covered(context, traffic)}: {', '.join(named)}{others}. First: "
         f"{text(clip(worst['detail'], 240))}.{gap}"
     )
+
+
+def _anomalies(number: int) -> str:
+    return "1 anomaly" if number == 1 else f"{number:,} anomalies"
+
+
+def not_understood(context: Context) -> str:
+    """Return what was not decoded in the inputs; empty if all of it was."""
+    bad = context.folder.count("bad_input")
+    gaps = encrypted = 0
+    for batch in context.folder.batches("connections", ["protocol", "gap_bytes"]):
+        for row in batch.to_pylist():
+            gaps += row["protocol"] == "kafka" and bool(row["gap_bytes"])
+            encrypted += row["protocol"] == "tls"
+    kinds = [row["kind"] for row in context.folder.rows("files", ["kind"])]
+    unknown = sum(kind not in UNDERSTOOD for kind in kinds)
+    parts = [
+        *([f"{plural(bad, 'piece')} of input could not be decoded"] if bad else []),
+        *([f"{plural(gaps, 'connection')} with bytes that were never captured"] if gaps else []),
+        *([f"{plural(encrypted, 'encrypted connection')}"] if encrypted else []),
+        *([f"{plural(unknown, 'file')} of no kind that is known"] if unknown else []),
+    ]
+    return ", ".join(parts)
 
 
 def _unfinished(context: Context) -> str:
@@ -85,25 +118,30 @@ def _gap(found: list[dict[str, Any]], traffic: Traffic) -> str:
 
 def numbers(context: Context, traffic: Traffic) -> list[tuple[str, str, str]]:
     """Return each number with its meaning and a remark. HTML."""
-    found = reigns(context)
+    found = leaderships(context)
     elected = [row for row in found if row["node"] is not None]
     severities = Counter(row["severity"] for row in found_anomalies(context))
     slowest = _slowest(traffic)
     lag = largest_lag(context)
+    is_made = context.folder.is_made
     return [
         (count(traffic.count), "exchanges", _rate(context, traffic)),
         (
             count(len(elected)) if elected else "–", "leaders",
-            _gap(found, traffic) if elected else "no quorum seen",
+            _gap(found, traffic) if elected
+            else "no quorum seen" if is_made("raft_timeline") else _NOT_MADE,
         ),
         (
             count(lag), "largest lag",
-            "records behind a leader" if lag is not None else "no replica seen",
+            "records behind a leader" if lag is not None
+            else "no replica seen" if is_made("replica_lag") else _NOT_MADE,
         ),
         (slowest[0], "99 % of the slowest API", text(slowest[1])),
         (
-            count(severities["error"] + severities["warning"]), "findings",
-            f"{plural(severities['error'], 'error')}, {plural(severities['warning'], 'warning')}",
+            count(severities["error"] + severities["warning"]) if is_made("anomalies") else "–",
+            "anomalies",
+            f"{plural(severities['error'], 'error')}, {plural(severities['warning'], 'warning')}"
+            if is_made("anomalies") else _NOT_MADE,
         ),
     ]  # fmt: skip
 
@@ -122,9 +160,10 @@ def _slowest(traffic: Traffic) -> tuple[str, str]:
         into = merged.setdefault(api, Latencies())
         into.counts.update(one.counts)
         into.highest = max(into.highest, one.highest)
-    # A 99th percentile of a few exchanges means nothing.
-    busy = {api: one for api, one in merged.items() if one.total >= 100} or merged
+    busy = {api: one for api, one in merged.items() if one.total >= _EXCHANGES_MIN}
+    only = f", of APIs with {_EXCHANGES_MIN} exchanges" if 0 < len(busy) < len(merged) else ""
+    busy = busy or merged
     if not busy:
         return "–", "no response seen"
     api = max(busy, key=lambda name: busy[name].quantile(0.99) or 0)
-    return duration(busy[api].quantile(0.99)), api
+    return duration(busy[api].quantile(0.99)), f"{api}{only}"

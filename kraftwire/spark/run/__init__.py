@@ -6,10 +6,19 @@ from kraftwire.spark.run.follow import Rhythm, tail
 from kraftwire.spark.run.options import RunOptions, choose_tables
 from kraftwire.spark.run.pipeline import Following, Outcome, run
 from kraftwire.spark.run.runner import InProcess, OnSpark, Runner
-from kraftwire.spark.run.starting import LateSpark, spark_runner
+from kraftwire.spark.run.starting import DeferredSpark, spark_runner
 
 __all__ = [
-    "Following", "InProcess", "LateSpark", "OnSpark", "Outcome", "Rhythm", "RunOptions", "Runner",
-    "choose_tables", "run", "spark_runner",
+    "DeferredSpark",
+    "Following",
+    "InProcess",
+    "OnSpark",
+    "Outcome",
+    "Rhythm",
+    "RunOptions",
+    "Runner",
+    "choose_tables",
+    "run",
+    "spark_runner",
     "tail",
 ]  # fmt: skip

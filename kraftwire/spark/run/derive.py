@@ -1,17 +1,23 @@
-"""The derived tables: stages over the tables in a folder, each written aside and renamed.
+"""The derived tables: stages over the tables in a folder, each written aside and then renamed.
 
-Owns the choice of the most important findings in the tables too.
+Also chooses the most important findings for the end of a run.
 """
 
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Container, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kraftwire.spark.run.failure import told
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from kraftwire.decode.files import FileKind
+from kraftwire.spark.logs.plan import UNREAD_PACKINGS
+from kraftwire.spark.run.failure import as_job_error
 from kraftwire.spark.run.options import TAGS, spark_tags
 from kraftwire.spark.run.parts import merge_small
 from kraftwire.spark.run.small import count_rows
@@ -19,19 +25,16 @@ from kraftwire.spark.tables import TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-from collections import Counter
-from typing import Any
-
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
-
-from kraftwire.spark.logs.plan import UNREAD_PACKINGS
 
 __all__ = [
-    "attention",
+    "UNDERSTOOD",
     "derive",
+    "highlights",
     "read_table",
 ]
+
+# Kinds of files that are read, or known to hold nothing to read.
+UNDERSTOOD = frozenset({"capture", *(str(kind) for kind in FileKind if not kind.is_unknown)})
 
 _ASIDE = "_tasks/stages"
 _REMOVED = "_tasks/removed"
@@ -58,7 +61,7 @@ def derive(
     merged = merge_small(folder, sorted(inputs & TABLES.keys()))
     for name, stage in chosen.items():
         aside = folder / _ASIDE / name
-        with told(f"the stage {name}"):
+        with as_job_error(f"the stage {name}"):
             tables = {
                 each: read_table(spark, merged.get(each, folder), each) for each in stage.inputs
             }
@@ -96,9 +99,12 @@ def read_table(spark: SparkSession, folder: Path, name: str) -> DataFrame:
     return made if count_rows(path) else made.limit(0)
 
 
-def attention(folder: Path) -> list[str]:
-    """Return a few lines, worst first; none if nothing stands out."""
-    lines = [*_anomalies(folder), *_bad_input(folder), *_packed(folder), *_errors(folder)]
+def highlights(folder: Path) -> list[str]:
+    """Return the most important findings in the tables as a few lines, worst first."""
+    lines = [
+        *_anomalies(folder), *_bad_input(folder), *_packed(folder), *_undecoded(folder),
+        *_errors(folder),
+    ]  # fmt: skip
     return lines[:_LINES_MAX]
 
 
@@ -131,6 +137,24 @@ def _bad_input(folder: Path) -> list[str]:
         f"bad input: {id}, {count:,} row{'' if count == 1 else 's'}"
         for id, count in counts[:_OF_A_KIND_MAX]
     ]
+
+
+def _undecoded(folder: Path) -> list[str]:
+    """Count inputs that were read without an error and not decoded."""
+    rows = _rows(folder, "connections", ["protocol", "gap_bytes"])
+    gaps = sum(row["protocol"] == "kafka" and bool(row["gap_bytes"]) for row in rows)
+    encrypted = sum(row["protocol"] == "tls" for row in rows)
+    unknown = sum(
+        count
+        for kind, count in _counts(folder, "files", "kind")
+        if kind not in UNDERSTOOD and kind not in UNREAD_PACKINGS
+    )
+    found = [
+        ("connections with bytes that were never captured", gaps),
+        ("connections that are encrypted", encrypted),
+        ("files of no kind that is known", unknown),
+    ]
+    return [f"{what}: {count:,}" for what, count in found if count]
 
 
 def _packed(folder: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Spark's error in one line when a job fails."""
+"""Errors of Spark jobs, in one line instead of two stack traces."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from kraftwire.errors import KraftwireError
 
-__all__ = ["JobError", "told"]
+__all__ = ["JobError", "as_job_error"]
 
 _RAISED = re.compile(r"^(?:\w+\.)*\w+(?:Error|Exception|Exit|Warning)\b.*", re.MULTILINE)
 _NOISE = re.compile(r"^(?:An error occurred while calling .*|: *|\s*)$")
@@ -20,8 +20,8 @@ class JobError(KraftwireError):
 
 
 @contextmanager
-def told(what: str) -> Iterator[None]:
-    """Turn whatever is raised inside, except our own errors, into a JobError about `what`."""
+def as_job_error(what: str) -> Iterator[None]:
+    """Raise errors inside the context as a JobError about `what`, except our own and OSError."""
     try:
         yield
     except (KraftwireError, OSError):

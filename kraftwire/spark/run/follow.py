@@ -11,11 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from glob import has_magic
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kraftwire.errors import UsageError
 from kraftwire.spark.run.options import RunOptions
 from kraftwire.spark.run.pipeline import Following, Outcome, run
 from kraftwire.spark.run.runner import Runner
+
+if TYPE_CHECKING:
+    from kraftwire.client.security import Given
 
 __all__ = ["Rhythm", "tail"]
 
@@ -43,7 +47,8 @@ def tail(
     rhythm: Rhythm,
     *,
     quorums: Sequence[str] = (),
-    tell: Callable[[str], None] = print,
+    security: Given = None,
+    warn: Callable[[str], None] = print,
     begin: Callable[[str, int], None] = lambda _name, _size: None,
 ) -> Outcome:
     """Keep the tables of a folder up to date; return the combined result of all rounds.
@@ -54,24 +59,24 @@ def tail(
     for name in inputs:
         if not Path(name).exists() and not has_magic(name):
             raise UsageError(f"{name}: no such file or folder")
-    told: set[str] = set()
+    warned: set[str] = set()
 
-    def tell_once(text: str) -> None:
-        if text not in told:
-            told.add(text)
-            tell(text)
+    def warn_once(text: str) -> None:
+        if text not in warned:
+            warned.add(text)
+            warn(text)
 
     whole = Outcome()
-    following = Following(tuple(quorums))
+    following = Following(tuple(quorums), security)
     while True:
         began = time.monotonic()
         outcome = run(
             inputs, options, runner,
-            resume=True, following=following, tell=tell_once, begin=begin,
+            resume=True, following=following, warn=warn_once, begin=begin,
         )  # fmt: skip
         _add(whole, outcome)
         for problem in outcome.unreachable:
-            tell(problem)
+            warn(problem)
         if rhythm.is_once:
             return whole
         begin("wait", 0)

@@ -11,25 +11,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kraftwire.client.log_moved_error import LogMovedError
 from kraftwire.decode.files import open_source
 from kraftwire.errors import StorageError
-from kraftwire.spark.log_moved_error import LogMovedError
 from kraftwire.spark.logs.plan import chain
-from kraftwire.spark.run.inputs import InputFile
+from kraftwire.spark.run.inputs import InputFile, beside
 from kraftwire.spark.run.manifest import Part, Source
 from kraftwire.spark.tail import Mark, check
 
-__all__ = ["REST", "Begun", "Read", "begun", "mark_of", "next_state", "whole_batches"]
+__all__ = ["REST", "Progress", "RangeRead", "mark_of", "next_state", "progress_of", "whole_batches"]
 
 # Part of the name of a unit that an earlier run leaves to the next one.
 REST = "-rest"
 
-# A file with this many pieces is read as a whole again, so that it has few parts.
+# A file that more units than this have read is read as a whole again, so that it has few parts.
 _UNITS_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class Progress:
     """How far the tables cover a file: up to a mark, in the parts of some units."""
 
     mark: Mark
@@ -38,20 +38,22 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """What a unit has read: `mark` is that of its last batch; `is_sound` if all batches are valid.
+class RangeRead:
+    """What a unit has read: `mark` is that of its last batch; `is_valid` if all batches are valid.
 
     With `has_rest`, the file continues after it.
     """
 
     unit: str
     mark: Mark | None
-    is_sound: bool
+    is_valid: bool
     has_rest: bool
 
 
-def begun(sources: Iterable[Source], files: Iterable[InputFile]) -> dict[str, Begun]:
+def progress_of(sources: Iterable[Source], files: Iterable[InputFile]) -> dict[str, Progress]:
     """Return the files that have grown since they were read and are otherwise unchanged, by path.
+
+    So are the files beside them that their rows depend on.
     """
     now = {file.path: file.identity for file in files}
     found = {}
@@ -61,9 +63,11 @@ def begun(sources: Iterable[Source], files: Iterable[InputFile]) -> dict[str, Be
             continue
         ((path, size, digest),) = source.files
         mark = Mark.from_json(state["mark"])
-        if now.get(path, (path, size, digest)) != (path, size, digest) and _is_there(path, mark):
+        identity = now.get(path, (path, size, digest))
+        is_changed = identity != (path, size, digest) and beside(identity[2]) == beside(digest)
+        if is_changed and _is_there(path, mark):
             kept = tuple(part for part in source.parts if part.unit in state["units"])
-            found[path] = Begun(mark, tuple(state["units"]), kept)
+            found[path] = Progress(mark, tuple(state["units"]), kept)
     return found
 
 
@@ -101,20 +105,20 @@ def mark_of(batches: Any) -> Mark | None:
     )
 
 
-def next_state(before: Begun | None, reads: Sequence[Read]) -> dict[str, Any]:
+def next_state(before: Progress | None, reads: Sequence[RangeRead]) -> dict[str, Any]:
     """Return where the next run resumes a file; empty if it starts again."""
     mark = None if before is None else before.mark
     units = [] if before is None else list(before.units)
-    for read in _sound(reads):
+    for read in _valid_reads(reads):
         mark = read.mark
         units.append(read.unit)
     return {} if mark is None else {"mark": mark.to_json(), "units": units}
 
 
-def _sound(reads: Sequence[Read]) -> Iterator[Read]:
+def _valid_reads(reads: Sequence[RangeRead]) -> Iterator[RangeRead]:
     """Return the leading units without problems."""
     for read in reads:
-        if not read.is_sound or read.mark is None:
+        if not read.is_valid or read.mark is None:
             return
         yield read
         if read.has_rest:

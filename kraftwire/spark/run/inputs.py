@@ -13,9 +13,11 @@ from pathlib import Path
 from kraftwire.decode.files import FileKind, open_source
 from kraftwire.decode.files.walk import UnservedFolders, walk
 from kraftwire.errors import StorageError
+from kraftwire.log.names import META_PROPERTIES_FILE
+from kraftwire.spark.logs.state import METADATA_PARTITION
 from kraftwire.spark.paths import local_path
 
-__all__ = ["InputFile", "expanded", "find_inputs"]
+__all__ = ["InputFile", "beside", "expanded", "find_inputs"]
 
 # A file that grows or is replaced usually differs here or in its size.
 _HEAD_BYTES = 64 * 1024
@@ -25,8 +27,8 @@ _HEAD_BYTES = 64 * 1024
 class InputFile:
     """A file of a run.
 
-    `path` is absolute; `size` is the size on disk; `digest` is that of the file's head, empty if it
-    cannot be read.
+    `path` is absolute; `size` is the size on disk; `digest` is that of the file's head, and after a
+    dash that of what else its rows depend on: see `beside`. Empty if the file cannot be read.
     """
 
     path: str
@@ -42,36 +44,36 @@ class InputFile:
 
 def find_inputs(
     names: Iterable[str],
-    tell: Callable[[str], None],
+    warn: Callable[[str], None],
     avoid: Path | None,
-    miss: Callable[[StorageError], None] = lambda _error: None,
+    on_unreadable: Callable[[StorageError], None] = lambda _error: None,
 ) -> Iterator[InputFile]:
     """Return the files under some paths, globs and folders, each once.
 
-    `tell` is called for missing paths and for anything that is not a file, `miss` as well for files
-    and folders that are there and cannot be read; files under the folder
-    to `avoid`, where tables go, are not inputs. A file that is also reached through links has its
-    own name.
+    `warn` is called for missing paths and for anything that is not a file, `on_unreadable` as well
+    for files and folders that exist and cannot be read. Files under the folder to `avoid`, where
+    tables go, are not inputs. A file that is also reached through links has its own name.
     """
 
     def refuse(error: StorageError) -> None:
-        tell(str(error))
+        warn(str(error))
         if isinstance(error.__cause__, OSError) and not _is_gone(error.__cause__):
-            miss(error)
+            on_unreadable(error)
 
     found: dict[Path, Path] = {}
-    shunned = None if avoid is None else avoid.resolve()
+    avoided = None if avoid is None else avoid.resolve()
     unserved = UnservedFolders()
     for path in walk(expanded(names), refuse, unserved.add):
         real, named = path.resolve(), Path(os.path.abspath(path))
-        if shunned in real.parents or (real in found and named != real):
+        if avoided in real.parents or (real in found and named != real):
             continue
         found[real] = named
     if unserved:
-        tell(str(unserved))
+        warn(str(unserved))
+    surroundings = _Surroundings()
     for path in found.values():
         try:
-            yield _input(path)
+            yield _input(path, surroundings)
         except StorageError as error:
             refuse(error)
 
@@ -83,15 +85,53 @@ def expanded(names: Iterable[str]) -> Iterator[Path]:
         yield from map(Path, found or [name])
 
 
-def _input(path: Path) -> InputFile:
+class _Surroundings:
+    """What else the rows of a file in a log directory depend on. Each file is read once.
+
+    The cluster and the topic's id are from small files; whether a node starts on a directory, which
+    is in the row of its meta.properties, depends on all files of the metadata log.
+    """
+
+    def __init__(self) -> None:
+        self._heads: dict[Path, bytes] = {}
+
+    def of(self, path: Path) -> bytes:
+        """Return bytes that change if anything of this does, empty if there is nothing."""
+        folder = path.parent
+        names = [folder / "partition.metadata"]
+        names += [each / META_PROPERTIES_FILE for each in (folder, folder.parent)]
+        found = [self._head(each) for each in names if each != path]
+        if path.name == META_PROPERTIES_FILE:
+            found += map(_state_of_file, sorted((folder / METADATA_PARTITION).glob("*")))
+        return b"\0".join(filter(None, found))
+
+    def _head(self, path: Path) -> bytes:
+        if path not in self._heads:
+            try:
+                with open(path, "rb") as file:
+                    self._heads[path] = file.read(_HEAD_BYTES)
+            except OSError:
+                self._heads[path] = b""
+        return self._heads[path]
+
+
+def _state_of_file(path: Path) -> bytes:
+    try:
+        status = path.stat()
+    except OSError:
+        return b""
+    return repr((path.name, status.st_size, status.st_mtime_ns)).encode()
+
+
+def _input(path: Path, surroundings: _Surroundings) -> InputFile:
     """Raises: StorageError for a file that cannot be identified, by the system's error or not."""
     try:
-        return _identified(path)
+        return _identified(path, surroundings)
     except OSError as error:
         raise StorageError(f"cannot open: {error.strerror}", file=str(path)) from error
 
 
-def _identified(path: Path) -> InputFile:
+def _identified(path: Path, surroundings: _Surroundings) -> InputFile:
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         # It would be read more than once, and by other processes.
@@ -102,8 +142,20 @@ def _identified(path: Path) -> InputFile:
     except PermissionError:
         # Not omitted silently: its row of bad_input says that it could not be opened.
         return InputFile(str(path), status.st_size, "", is_capture=False)
-    digest = hashlib.sha256(head).hexdigest()[:32]
-    return InputFile(str(path), status.st_size, digest, _is_capture(path))
+    digest, is_capture = _digest(head), _is_capture(path)
+    others = b"" if is_capture else surroundings.of(path)
+    if others:
+        digest = f"{digest}-{_digest(others)}"
+    return InputFile(str(path), status.st_size, digest, is_capture)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
+def beside(digest: str) -> str:
+    """Return the part of a file's digest that is about the files beside it, empty for none."""
+    return digest.partition("-")[2]
 
 
 def _is_gone(error: OSError) -> bool:

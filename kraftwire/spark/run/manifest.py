@@ -33,7 +33,7 @@ _LOCK = "_manifest/lock"
 _OWN_FOLDER = 0o700
 
 # The version of the tables' meaning: raised when the same input gives different rows.
-DECODER_VERSION = f"{__version__}/5"
+DECODER_VERSION = f"{__version__}/6"
 _FOLDER = "_manifest"
 _NAME = "manifest.json"
 

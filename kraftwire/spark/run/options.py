@@ -1,7 +1,7 @@
 """The options of a run, and its tags as a column: the last one of every table that a run writes.
 
-With tags, tables of several runs can be read with one pattern and told apart, even where rows name
-no file. A constant column costs a few bytes per part.
+With tags, tables of several runs can be read with one pattern and distinguished, even where rows
+name no file. A constant column costs a few bytes per part.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Parquet parts: tasks write them aside, the commit moves them into their tables.
 
-Owns two more forms of the same: very many small parts of a table made one file for the stages,
-since each stage that reads a table opens all of its parts, and tables as CSV or JSON lines next to
-the Parquet files.
+Also merges very many small parts of a table for the stages, since each stage that reads a table
+opens all of its parts, and exports tables as CSV or JSON lines next to the Parquet files.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ __all__ = [
     "TASKS",
     "PartWriter",
     "commit",
+    "create_missing",
     "export",
-    "fill_up",
     "merge_small",
     "parts_of",
     "remove",
-    "sweep",
+    "remove_leftovers",
 ]
 
 TASKS = "_tasks"
@@ -157,7 +156,7 @@ def parts_of(folder: Path, table: str) -> list[Path]:
     return sorted((folder / table).glob(f"{_PREFIX}*.parquet"))
 
 
-def fill_up(folder: Path, tables: Collection[str]) -> None:
+def create_missing(folder: Path, tables: Collection[str]) -> None:
     """Create any of these tables that is missing, without rows."""
     for name in tables:
         table = folder / name
@@ -166,8 +165,8 @@ def fill_up(folder: Path, tables: Collection[str]) -> None:
             pq.write_table(with_tags(find_table(name).arrow).empty_table(), table / _EMPTY)
 
 
-def sweep(folder: Path, manifest: Manifest) -> None:
-    """Remove what a killed run left: everything that tasks wrote, and parts that do not count."""
+def remove_leftovers(folder: Path, manifest: Manifest) -> None:
+    """Remove what a killed run left: files of its tasks, and parts not in the manifest."""
     shutil.rmtree(folder / TASKS, ignore_errors=True)
     known = manifest.parts()
     for path in folder.glob(f"*/{_PREFIX}*.parquet"):

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kraftwire.errors import StorageError, UsageError
 from kraftwire.spark.captures.files import FileBytes
@@ -26,11 +26,18 @@ from kraftwire.spark.run.conservation import (
     unread_source,
     unreadable_rows,
 )
-from kraftwire.spark.run.incremental import Begun, begun, next_state
+from kraftwire.spark.run.incremental import Progress, next_state, progress_of
 from kraftwire.spark.run.inputs import InputFile, find_inputs
 from kraftwire.spark.run.manifest import Manifest, Part, Source, claimed, refuse_strangers
 from kraftwire.spark.run.options import RunOptions, shared_tags
-from kraftwire.spark.run.parts import TASKS, PartWriter, commit, fill_up, remove, sweep
+from kraftwire.spark.run.parts import (
+    TASKS,
+    PartWriter,
+    commit,
+    create_missing,
+    remove,
+    remove_leftovers,
+)
 from kraftwire.spark.run.plan import (
     Planned,
     index_units,
@@ -44,15 +51,18 @@ from kraftwire.spark.run.tasks import Done, Job, Unit, Work, decode_unit, index_
 from kraftwire.spark.tables import TABLES
 from kraftwire.spark.tail import is_passing
 
+if TYPE_CHECKING:
+    from kraftwire.client.security import Given
+
 __all__ = ["Following", "Outcome", "run"]
 
 # Units of one job: few enough to lose little when killed, enough to keep all cores busy.
-_WAVE_UNITS_PER_CORE = 4
+_GROUP_UNITS_PER_CORE = 4
 # What counts as a unit, and the least that the smallest one counts for.
 _WHOLE_BYTES = 2 * 1024 * 1024
 _BYTES_MIN = 64 * 1024
 
-Tell = Callable[[str], None]
+Warn = Callable[[str], None]
 # Called with the name of a phase and the number of bytes that it will read.
 Begin = Callable[[str, int], None]
 
@@ -61,10 +71,12 @@ Begin = Callable[[str, int], None]
 class Following:
     """What a round of a tail also reads: quorums, by addresses of their controllers.
 
-    Inputs need not exist yet, and files that are being removed or swapped in are skipped.
+    `security` is that of all of them. Inputs need not exist yet, and files that are being removed
+    or swapped in are skipped.
     """
 
     quorums: tuple[str, ...] = ()
+    security: Given = None
 
 
 @dataclass(slots=True)
@@ -72,7 +84,7 @@ class Outcome:
     """The result of a run.
 
     `rows` counts the rows of all tables in the folder, by name; `unbalanced` reports files with
-    bytes that are counted never or twice; `size` counts the bytes read by this run, `known` the
+    bytes that are not counted exactly once; `size` counts the bytes read by this run, `known` the
     files that only an earlier run has read, and `again` those of `files` that both have read;
     `unread` names folders and files that could not be listed or opened; `unreachable` says why
     quorums could not be read.
@@ -96,7 +108,7 @@ def run(
     *,
     resume: bool = False,
     following: Following | None = None,
-    tell: Tell = print,
+    warn: Warn = print,
     begin: Begin = lambda _name, _size: None,
 ) -> Outcome:
     """Read inputs into the tables of a folder.
@@ -107,21 +119,21 @@ def run(
     quorum has lost records that were read.
     """
     with claimed(options.folder):
-        return _Run(options, runner, tell, begin).run(inputs, resume=resume, following=following)
+        return _Run(options, runner, warn, begin).run(inputs, resume=resume, following=following)
 
 
 class _Run:
     """The steps of one run."""
 
-    def __init__(self, options: RunOptions, runner: Runner, tell: Tell, begin: Begin) -> None:
+    def __init__(self, options: RunOptions, runner: Runner, warn: Warn, begin: Begin) -> None:
         self._options = options
         self._folder = options.folder.absolute()
         self._runner = runner
-        self._tell = tell
+        self._warn = warn
         self._begin = begin
         self._manifest = Manifest()
         self._outcome = Outcome()
-        self._begun: dict[str, Begun] = {}
+        self._progress: dict[str, Progress] = {}
         self._replaced: list[Part] = []
         self._is_tail = False
         self._known_paths: set[str] = set()
@@ -137,35 +149,36 @@ class _Run:
         self._is_tail = following is not None
         files = []
         unread: list[StorageError] = []
-        for file in find_inputs(inputs, self._tell, self._folder, unread.append):
-            # What is wrong so far was said at once; identifying many files takes a while.
+        for file in find_inputs(inputs, self._warn, self._folder, unread.append):
+            # Wrong names are reported before this; identifying many files takes a while.
             self._runner.begin()
             files.append(file)
         if following is not None:
             files = [file for file in files if not is_passing(file.path)]
         elif not files:
             raise UsageError(f"{', '.join(inputs)}: there is no file to read")
-        self._settle()
-        sweep(self._folder, self._manifest)
-        self._note_unread(inputs, unread)
+        self._save()
+        remove_leftovers(self._folder, self._manifest)
+        self._add_unread_rows(inputs, unread)
         known = self._manifest.known(files)
         fresh = [file for file in files if file.identity not in known]
         self._outcome.files, self._outcome.known = len(fresh), len(files) - len(fresh)
         self._outcome.size = sum(file.size for file in fresh)
-        self._begun = begun(self._manifest.sources.values(), fresh)
-        self._outcome.size -= sum(each.mark.end for each in self._begun.values())
+        self._progress = progress_of(self._manifest.sources.values(), fresh)
+        self._outcome.size -= sum(each.mark.end for each in self._progress.values())
         self._decode(files, fresh)
-        for bootstrap in following.quorums if following is not None else ():
-            self._read_live(bootstrap)
-        fill_up(self._folder, self._options.base)
+        if following is not None:
+            for bootstrap in following.quorums:
+                self._read_live(bootstrap, following.security)
+        create_missing(self._folder, self._options.base)
         shutil.rmtree(self._folder / TASKS, ignore_errors=True)
         self._derive()
         self._outcome.rows = self._count()
         self._outcome.seconds = time.monotonic() - began
         return self._outcome
 
-    def _note_unread(self, inputs: Sequence[str], errors: Sequence[StorageError]) -> None:
-        """Give what cannot be read a row, once; remove that of what now can be."""
+    def _add_unread_rows(self, inputs: Sequence[str], errors: Sequence[StorageError]) -> None:
+        """Keep one row for each folder or file that cannot be read, none for those that now can."""
         self._outcome.unread = [error.file for error in errors]
         found = {unread_source(error).name: error for error in errors}
         sources = self._manifest.sources
@@ -174,20 +187,20 @@ class _Run:
         for name, error in found.items():
             if name not in sources:
                 self._commit(unread_source(error), [], unread_rows(error))
-        self._settle()
+        self._save()
 
-    def _read_live(self, bootstrap: str) -> None:
+    def _read_live(self, bootstrap: str, security: Given) -> None:
         """Add what a quorum has committed since the last round."""
         # This loads a client and its event loop, which workers do not need.
         from kraftwire.spark.run.quorum_source import read_live
 
         self._begin("quorum", 0)
-        read = read_live(self._folder, bootstrap, self._manifest.sources, self._tags)
+        read = read_live(self._folder, bootstrap, self._manifest.sources, self._tags, security)
         if read.problem:
             self._outcome.unreachable.append(read.problem)
         elif read.source is not None:
-            self._let_count(read.source, read.parts)
-            self._settle()
+            self._put(read.source, read.parts)
+            self._save()
 
     def _derive(self) -> None:
         """Make the derived tables, if they are not up to date."""
@@ -221,9 +234,9 @@ class _Run:
         again = neighbours(files, fresh, self._manifest.sources.values())
         self._known_paths = {file.path for file in again}
         problems = self._index([*_captures(fresh), *again])
-        planned = plan_logs([file for file in fresh if not file.is_capture], self._begun)
+        planned = plan_logs([file for file in fresh if not file.is_capture], self._progress)
         while True:
-            self._leave_out(fresh, problems)
+            self._commit_unreadable(fresh, problems)
             files = [file for file in files if file.path not in problems]
             known = self._manifest.known(files)
             fresh = [file for file in _captures(files) if file.identity not in known]
@@ -238,18 +251,18 @@ class _Run:
                 return
             planned = []
 
-    def _leave_out(self, fresh: Iterable[InputFile], problems: Mapping[str, str]) -> None:
-        """Commit new captures that cannot be read, as such; rows of known ones stay."""
+    def _commit_unreadable(self, fresh: Iterable[InputFile], problems: Mapping[str, str]) -> None:
+        """Commit rows for new captures that cannot be read; the rows of known ones stay."""
         for file in _captures(fresh):
             if file.path in problems:
                 source = Source(source_name([file]), [file.identity])
                 self._commit(source, [], unreadable_rows(file, problems[file.path]))
-                self._tell_if_gone(file.path)
-        self._settle()
+                self._warn_if_gone(file.path)
+        self._save()
 
-    def _tell_if_gone(self, path: str) -> None:
+    def _warn_if_gone(self, path: str) -> None:
         if not Path(path).exists():
-            self._tell(f"{path}: was deleted before it was read")
+            self._warn(f"{path}: was deleted before it was read")
 
     def _decode_planned(self, planned: Sequence[Planned]) -> dict[str, str]:
         """Decode and commit sources; return the captures that are gone, and why, by path.
@@ -258,15 +271,15 @@ class _Run:
         """
         self._begin("decode", sum(each.size for each in planned))
         problems: dict[str, str] = {}
-        for wave in _waves(planned, _WAVE_UNITS_PER_CORE * self._runner.cores):
-            done = self._decode_units(unit for each in wave for unit in each.units)
-            for each in wave:
+        for group in _job_groups(planned, _GROUP_UNITS_PER_CORE * self._runner.cores):
+            done = self._decode_units(unit for each in group for unit in each.units)
+            for each in group:
                 mine = [one for unit in each.units for one in done[unit.name]]
                 lost = {one.lost: one.problem for one in mine if one.lost}
                 problems |= lost
                 if not lost:
                     self._finish(each, mine)
-            self._settle()
+            self._save()
         return problems
 
     def _count_again(self, source: Source) -> None:
@@ -280,7 +293,7 @@ class _Run:
 
     def _decode_units(self, units: Iterable[Unit]) -> dict[str, list[Done]]:
         """Return the result of each unit, by name; for a connection that was cut, of its parts."""
-        found = self._map(decode_unit, sorted(units, key=_urgency))
+        found = self._map(decode_unit, sorted(units, key=_order))
         done = {each.unit: [each] for each in found if not each.more}
         cut = {unit.name: each.unit for each in found for unit in each.more}
         more = [unit for each in found for unit in each.more]
@@ -292,8 +305,8 @@ class _Run:
         """Index captures aside; return why that was not possible, by path."""
         units = index_units(captures)
         self._begin("index", sum(unit.size for unit in units))
-        said = self._map(index_unit, units)
-        return {unit.path: problem for unit, problem in zip(units, said, strict=True) if problem}
+        problems = zip(units, self._map(index_unit, units), strict=True)
+        return {unit.path: problem for unit, problem in problems if problem}
 
     def _map(self, task: Callable[[Work], Any], units: Sequence[Unit]) -> list[Any]:
         """Run a task for each unit, wherever the runner does that."""
@@ -306,7 +319,7 @@ class _Run:
             self._commit(source, done, capture_rows(planned, done))
             return
         if _is_unread(done):
-            self._tell_if_gone(source.files[0][0])
+            self._warn_if_gone(source.files[0][0])
             if self._is_tail and not Path(source.files[0][0]).exists():
                 return
         source.parts = [] if before is None else list(before.parts)
@@ -316,7 +329,7 @@ class _Run:
     def _commit(
         self, source: Source, done: Iterable[Done], rows: Iterable[tuple[str, FileBytes | BadBytes]]
     ) -> None:
-        """Commit a source at the next settlement: its parts, and the rows about its files."""
+        """Commit the parts of a source, and rows about its files, at the next `_save`."""
         own = {name: Rows(TABLES[name]) for name in ("files", "bad_input")}
         for table, about in rows:
             own[table].add(about)
@@ -328,14 +341,14 @@ class _Run:
                 for batch in each.take():
                     writer.write(table, batch)
         parts = [part for each in done for part in each.parts] + writer.parts
-        self._let_count(source, parts)
+        self._put(source, parts)
 
-    def _let_count(self, source: Source, parts: Iterable[Part]) -> None:
+    def _put(self, source: Source, parts: Iterable[Part]) -> None:
         source.parts += commit(self._folder, parts)
         source.tags = self._tags
         self._replaced += self._manifest.put(source)
 
-    def _settle(self) -> None:
+    def _save(self) -> None:
         """Save the manifest, and remove parts that no longer count."""
         self._manifest.save(self._folder)
         remove(self._folder, self._replaced)
@@ -354,8 +367,8 @@ class _Run:
         return dict(sorted(counts.items()))
 
 
-def _urgency(unit: Unit) -> tuple[bool, int]:
-    """Sort units: those that others wait for first, then the long ones."""
+def _order(unit: Unit) -> tuple[bool, int]:
+    """Order the units of a job: those that others wait for first, then the long ones."""
     return not unit.cut_bytes, -unit.size
 
 
@@ -369,19 +382,19 @@ def _is_unread(done: Iterable[Done]) -> bool:
     return any(row["kind"] == "unknown" and row["bad_bytes"] == row["size"] for row in rows)
 
 
-def _waves(planned: Sequence[Planned], units_max: int) -> Iterator[list[Planned]]:
+def _job_groups(planned: Sequence[Planned], units_max: int) -> Iterator[list[Planned]]:
     """Yield sources in groups that are decoded by one job each; a large source has its own.
 
     A small unit counts as a fraction of one.
     """
-    wave: list[Planned] = []
+    group: list[Planned] = []
     count = 0.0
     for each in planned:
         weight = sum(min(1.0, max(unit.size, _BYTES_MIN) / _WHOLE_BYTES) for unit in each.units)
-        if wave and count + weight > units_max:
-            yield wave
-            wave, count = [], 0.0
-        wave.append(each)
+        if group and count + weight > units_max:
+            yield group
+            group, count = [], 0.0
+        group.append(each)
         count += weight
-    if wave:
-        yield wave
+    if group:
+        yield group

@@ -15,7 +15,7 @@ from kraftwire.capture.packets.series import Span, chains, families
 from kraftwire.spark.captures.connection_parts import CUT_BYTES, to_cut
 from kraftwire.spark.captures.packet_index import FileIndex
 from kraftwire.spark.captures.recording import Recording, bins
-from kraftwire.spark.run.incremental import Begun
+from kraftwire.spark.run.incremental import Progress
 from kraftwire.spark.run.inputs import InputFile
 from kraftwire.spark.run.manifest import Source
 from kraftwire.spark.run.tasks import Unit, load_index
@@ -103,7 +103,7 @@ class Planned:
     source: Source
     units: list[Unit] = field(default_factory=list)
     recording: Recording | None = None
-    before: Begun | None = None
+    before: Progress | None = None
 
     @property
     def size(self) -> int:
@@ -178,14 +178,14 @@ def _units(
         yield Unit(f"{name}-c{number:04}", read, indexed, (number,), cut_bytes=cut_bytes)
 
 
-def plan_logs(files: Iterable[InputFile], begun: Mapping[str, Begun]) -> list[Planned]:
+def plan_logs(files: Iterable[InputFile], progress: Mapping[str, Progress]) -> list[Planned]:
     """Plan all other files, cut into ranges where possible; parts read before are omitted."""
     from kraftwire.spark.logs import plan
 
     planned = []
     for file in files:
         source = Source(source_name([file]), [file.identity])
-        before = begun.get(file.path)
+        before = progress.get(file.path)
         made = Planned(source, before=before)
         position = 0 if before is None else before.mark.end
         ranges = plan(file.path, start=position)

@@ -14,8 +14,10 @@ import pyarrow.parquet as pq
 
 from kraftwire.client import Admin
 from kraftwire.client.cluster import is_temporary
+from kraftwire.client.metadata_log import Position, QuorumReader
+from kraftwire.client.security import Given
 from kraftwire.errors import ApiError
-from kraftwire.spark.quorum import Position, QuorumReader, log_rows, snapshot_rows
+from kraftwire.spark.quorum import log_rows, snapshot_rows
 from kraftwire.spark.run.manifest import Part, Source
 from kraftwire.spark.run.parts import PartWriter
 from kraftwire.spark.tables import find_table
@@ -45,15 +47,20 @@ class LiveRead:
 
 
 def read_live(
-    folder: Path, bootstrap: str, sources: dict[str, Source], tags: Mapping[str, str]
+    folder: Path,
+    bootstrap: str,
+    sources: dict[str, Source],
+    tags: Mapping[str, str],
+    security: Given = None,
 ) -> LiveRead:
     """Read what a quorum has committed since the last read, and write it aside.
 
     The cluster id identifies a quorum, whatever addresses are given. Raises: ApiError if
-    it refuses, LogMovedError if the log is not the one that was read.
+    it refuses, SecurityError if `security` does not let its connections pass, LogMovedError if the
+    log is not the one that was read.
     """
     try:
-        return _read(folder, bootstrap, sources, tags)
+        return _read(folder, bootstrap, sources, tags, security)
     except ApiError as error:
         if not is_temporary(error):
             raise
@@ -61,13 +68,17 @@ def read_live(
 
 
 def _read(
-    folder: Path, bootstrap: str, sources: dict[str, Source], tags: Mapping[str, str]
+    folder: Path,
+    bootstrap: str,
+    sources: dict[str, Source],
+    tags: Mapping[str, str],
+    security: Given,
 ) -> LiveRead:
-    admin = Admin(bootstrap_controllers=bootstrap, timeout_s=_PATIENCE_S)
+    admin = Admin(bootstrap_controllers=bootstrap, timeout_s=_PATIENCE_S, security=security)
     cluster = admin.describe_cluster().cluster_id
     name = "quorum-" + hashlib.sha256(cluster.encode()).hexdigest()[:16]
     source = sources.get(name) or Source(name, [])
-    with QuorumReader(bootstrap, patience_s=_PATIENCE_S) as reader:
+    with QuorumReader(bootstrap, patience_s=_PATIENCE_S, security=security) as reader:
         start = Position(**source.state) if source.state else None
         snapshot = None
         if start is None:

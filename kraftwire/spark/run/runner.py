@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kraftwire.spark.run.derive import derive
-from kraftwire.spark.run.failure import told
-from kraftwire.spark.run.small import settled
+from kraftwire.spark.run.failure import as_job_error
+from kraftwire.spark.run.small import configured_for_few_rows
 from kraftwire.spark.run.tasks import ForEach, Work, bundled
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class OnSpark:
     def map(self, task: Callable[[Work], Any], work: Sequence[Work]) -> list[Any]:
         """Return the results of the tasks; only these come to the driver."""
         bundles = list(bundled(work, self.cores))
-        with told("a task of Spark"):
+        with as_job_error("a task of Spark"):
             tasks = self._spark.sparkContext.parallelize(bundles, len(bundles))
             return list(tasks.flatMap(ForEach(task)).collect())
 
@@ -61,7 +61,7 @@ class OnSpark:
         self, folder: Path, wanted: Container[str] | None, tags: Mapping[str, str]
     ) -> None:
         """Run the stages of these tables."""
-        with settled(self._spark, folder):
+        with configured_for_few_rows(self._spark, folder):
             derive(self._spark, folder, wanted, tags)
 
 

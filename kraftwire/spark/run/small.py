@@ -1,4 +1,4 @@
-"""What a run does differently for a small input, where starting and planning take longest."""
+"""Settings for small inputs, of which starting and planning would take most of the time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kraftwire.spark.run.inputs import expanded
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["count_rows", "is_small", "settled"]
+__all__ = ["configured_for_few_rows", "count_rows", "is_small"]
 
 # Below this, the stages finish before the JVM would have compiled anything well.
 _BYTES_MAX = 256 * 1024 * 1024
@@ -43,8 +43,8 @@ def is_small(inputs: Iterable[str]) -> bool:
 
 
 @contextmanager
-def settled(spark: SparkSession, folder: Path) -> Iterator[None]:
-    """Configure a session for few rows inside the context, if the tables of a folder have few."""
+def configured_for_few_rows(spark: SparkSession, folder: Path) -> Iterator[None]:
+    """Inside the context, configure a session for few rows if the tables of a folder have few."""
     tables = (table for table in folder.iterdir() if not table.name.startswith("_"))
     chosen = _FEW_ROWS if sum(map(count_rows, tables)) <= _ROWS_MAX else {}
     before = {name: spark.conf.get(name) for name in chosen}

@@ -18,14 +18,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from kraftwire.spark.run.failure import told
+from kraftwire.spark.run.failure import as_job_error
 from kraftwire.spark.run.runner import OnSpark, Runner
 from kraftwire.spark.run.tasks import Work
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["LateSpark", "StartingSpark", "spark_runner"]
+__all__ = ["DeferredSpark", "StartingSpark", "spark_runner"]
 
 _CORES = re.compile(r"local\[(\d+)")
 
@@ -98,7 +98,7 @@ class StartingSpark:
                 at, each = left.pop()
             except IndexError:
                 return
-            with told("a task"):
+            with as_job_error("a task"):
                 result = task(each)
             yield at, result
 
@@ -119,7 +119,7 @@ class StartingSpark:
     @property
     def _spark(self) -> OnSpark:
         """A runner on the session, once it has started. Raises: JobError if it cannot start."""
-        with told("the start of Spark"):
+        with as_job_error("the start of Spark"):
             return OnSpark(self._session.result())
 
 
@@ -138,11 +138,10 @@ def _started(start: Callable[[], SparkSession]) -> SparkSession:
     return spark
 
 
-class LateSpark:
-    """A runner on a session that starts when there will be tasks; a context that stops it at its
-    end.
+class DeferredSpark:
+    """A runner that starts its session when there are tasks; leaving its context stops it.
 
-    So what is wrong with the arguments is said before Spark takes its seconds, or its executors.
+    Errors in the arguments are thus reported before Spark takes its seconds, or its executors.
     """
 
     def __init__(self, start: Callable[[], SparkSession]) -> None:
@@ -168,7 +167,7 @@ class LateSpark:
         if self._session is None:
             # Spark replaces the handler of Ctrl-C.
             handler = signal.getsignal(signal.SIGINT)
-            with told("the start of Spark"):
+            with as_job_error("the start of Spark"):
                 self._session = self._start()
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGINT, handler)
@@ -202,4 +201,4 @@ def spark_runner(
 
     On this machine, the first tasks are done here meanwhile.
     """
-    return StartingSpark(start, master) if master.startswith("local") else LateSpark(start)
+    return StartingSpark(start, master) if master.startswith("local") else DeferredSpark(start)

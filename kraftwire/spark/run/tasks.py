@@ -24,7 +24,7 @@ from kraftwire.spark.captures.recording import FileSums, Recording, Span
 from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.captures.tables import Tables
 from kraftwire.spark.paths import readable
-from kraftwire.spark.run.incremental import REST, Read, mark_of, whole_batches
+from kraftwire.spark.run.incremental import REST, RangeRead, mark_of, whole_batches
 from kraftwire.spark.run.manifest import Part
 from kraftwire.spark.run.parts import TASKS, PartWriter
 from kraftwire.spark.tail import Mark
@@ -100,7 +100,7 @@ class Done:
     parts: list[Part] = field(default_factory=list)
     sums: dict[str, FileSums] = field(default_factory=dict)
     files: list[dict[str, Any]] = field(default_factory=list)
-    read: Read | None = None
+    read: RangeRead | None = None
     lost: str = ""
     problem: str = ""
 
@@ -283,11 +283,11 @@ def _decode_log(job: Job, unit: Unit, writer: PartWriter, done: Done) -> None:
     """
     end = whole_batches(unit.path, unit.start, unit.end)
     if end in (unit.start, unit.end):
-        mark, is_sound = _decode_range(job, unit, writer, done)
-        done.read = Read(unit.name, mark, is_sound, has_rest=False)
+        mark, is_valid = _decode_range(job, unit, writer, done)
+        done.read = RangeRead(unit.name, mark, is_valid, has_rest=False)
         return
-    mark, is_sound = _decode_range(job, replace(unit, end=end), writer, done)
-    done.read = Read(unit.name, mark, is_sound, has_rest=True)
+    mark, is_valid = _decode_range(job, replace(unit, end=end), writer, done)
+    done.read = RangeRead(unit.name, mark, is_valid, has_rest=True)
     rest = replace(unit, name=unit.name + REST, start=end)
     with PartWriter(Path(job.folder), rest.name, _attempt(), dict(job.tags)) as more:
         _decode_range(job, rest, more, done)

@@ -116,7 +116,7 @@ class _CaptureReader(DataSourceReader):
                 tasks, size = [], 0
             tasks.append(task)
             size += length
-        # Without any partition, Spark would ask for one that does not exist.
+        # Without any partition, Spark would read one that does not exist.
         if tasks or not made:
             made.append(_CapturePartition(tuple(tasks)))
         return made
@@ -174,12 +174,12 @@ class _CaptureReader(DataSourceReader):
         for path in expanded(self._paths):
             if not path.exists():
                 raise UsageError(f"{path}: no such file or folder")
-        told: list[str] = []
-        found = find_inputs(self._paths, told.append, None)
+        warnings: list[str] = []
+        found = find_inputs(self._paths, warnings.append, None)
         # A file that cannot be read is a task too: it reports the problem.
         captures = [file for file in found if file.is_capture or not file.digest]
-        if told and not captures:
-            raise UsageError(told[0])
+        if warnings and not captures:
+            raise UsageError(warnings[0])
         for family in capture_families(captures):
             if len(family) == 1 and family[0].size <= self._split:
                 yield _Task((family[0].path,)), family[0].size

@@ -17,7 +17,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from kraftwire.spark.logs.transactions import Choice, Transactions
+from kraftwire.spark.logs.transactions import BatchFilter, Transactions
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -50,10 +50,10 @@ class Bounds:
     offset_max: int = _MAX
     timestamp_min: int = _MIN
 
-    def choice(self, transactions: Transactions | None) -> Choice | None:
+    def batch_filter(self, transactions: Transactions | None) -> BatchFilter | None:
         """Return which batches are kept; None for all."""
-        choice = Choice(self.offset_min, self.offset_max, self.timestamp_min, transactions)
-        return None if choice.is_all else choice
+        found = BatchFilter(self.offset_min, self.offset_max, self.timestamp_min, transactions)
+        return None if found.is_all else found
 
 
 def bounds_of(filters: Iterable[Filter], time_column: str | None = None) -> Bounds:

@@ -108,8 +108,8 @@ class _LogReader(LogRows, DataSourceReader):
         """Yield the rows of a task, as Arrow batches."""
         assert isinstance(partition, _LogPartition)
         for one in partition.ranges:
-            choice = self._bounds.choice(one.transactions)
-            yield from self.rows(one.file, one.start, one.end, choice)
+            batch_filter = self._bounds.batch_filter(one.transactions)
+            yield from self.rows(one.file, one.start, one.end, batch_filter)
 
     def _ranges(self) -> Iterator[tuple[_Range, int]]:
         """Yield every range with its length."""

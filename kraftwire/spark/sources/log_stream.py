@@ -100,7 +100,7 @@ class LogStreamReader(LogRows, DataSourceStreamReader, SupportsTriggerAvailableN
         return following(self._folders(), start, limits)
 
     def reportLatestOffset(self) -> Offset | None:
-        """Return nothing: every trigger asks anyway."""
+        """Return nothing: every trigger calls `latestOffset`."""
         return None
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:

@@ -23,16 +23,19 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from kraftwire.client.log_moved_error import LogMovedError
+from kraftwire.client.metadata_log import Position, QuorumReader, SnapshotId
+from kraftwire.client.security import client_security
 from kraftwire.errors import UsageError
 from kraftwire.raft.config import METADATA_TOPIC
-from kraftwire.spark.log_moved_error import LogMovedError
-from kraftwire.spark.quorum import Position, QuorumReader, SnapshotId, log_rows, snapshot_rows
+from kraftwire.spark.quorum import log_rows, snapshot_rows
 from kraftwire.spark.sources.filters import Bounds, bounds_of
 from kraftwire.spark.sources.options import (
     check_stream_options,
     offsets_max,
     pushes,
     read_limit,
+    security_of,
     starts_late,
 )
 from kraftwire.spark.tables import TABLES
@@ -71,6 +74,7 @@ class MetadataSource(DataSource):
         """Return the columns of `metadata_records`."""
         check_stream_options(self.options)
         _bootstrap(self.options)
+        client_security(security_of(self.options))
         return TABLES["metadata_records"].spark
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -87,13 +91,17 @@ class _Rows:
 
     def __init__(self, options: Any, schema: StructType) -> None:
         self._bootstrap = _bootstrap(options)
+        self._security = security_of(options)
         self._schema = schema
+
+    def _reader(self) -> QuorumReader:
+        return QuorumReader(self._bootstrap, security=self._security)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield the rows of a task, as Arrow batches."""
         assert isinstance(partition, _LogPartition)
         target = to_arrow_schema(self._schema, timezone="UTC")
-        with QuorumReader(self._bootstrap) as reader:
+        with self._reader() as reader:
             if partition.snapshot is not None:
                 for table in snapshot_rows(reader, partition.snapshot):
                     yield from table.select(target.names).cast(target).to_batches()
@@ -117,7 +125,7 @@ class _BatchReader(_Rows, DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return one task, since a log is ordered."""
-        with QuorumReader(self._bootstrap) as reader:
+        with self._reader() as reader:
             start, snapshot = reader.begin()
             end = max(reader.high_watermark(start), start.next_offset)
             # The records of a snapshot have their own offsets, so it is read in any case.
@@ -141,7 +149,7 @@ class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return offset 0, or the high watermark."""
         if not self._is_late:
             return _offset(Position(0, 0))
-        with QuorumReader(self._bootstrap) as reader:
+        with self._reader() as reader:
             start, _ = reader.begin()
             end = max(reader.high_watermark(start), start.next_offset)
             return _offset(Position(reader.epoch_before(end), end))
@@ -152,7 +160,7 @@ class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Record where the log ends now."""
-        with QuorumReader(self._bootstrap) as reader:
+        with self._reader() as reader:
             start, _ = reader.begin()
             self._target = max(reader.high_watermark(start), start.next_offset)
 
@@ -162,7 +170,7 @@ class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises: LogMovedError if the log was truncated or now begins after `start`.
         """
         position, snapshot = _position(start), None
-        with QuorumReader(self._bootstrap) as reader:
+        with self._reader() as reader:
             if position.next_offset == 0:
                 # If the log does not begin at 0, its newest snapshot replaces the part that is
                 # gone.
@@ -181,7 +189,7 @@ class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
         return reached
 
     def reportLatestOffset(self) -> Offset | None:
-        """Return nothing: every trigger asks anyway."""
+        """Return nothing: every trigger calls `latestOffset`."""
         return None
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:

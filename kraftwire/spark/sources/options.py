@@ -11,7 +11,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from kraftwire.errors import UsageError
 from kraftwire.spark.logs.decode import LogOptions, decode_pieces
 from kraftwire.spark.logs.plan import SPLIT_BYTES
-from kraftwire.spark.logs.transactions import Choice
+from kraftwire.spark.logs.transactions import BatchFilter
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -28,10 +28,13 @@ __all__ = [
     "positive",
     "pushes",
     "read_limit",
+    "security_of",
     "starts_late",
 ]
 
 _STARTS = ("earliest", "latest")
+# The prefix that Spark's Kafka source has for the client's properties.
+_KAFKA = "kafka."
 
 LOG_TABLES = ("records", "batches", "metadata_records", "bad_input", "files")
 
@@ -60,6 +63,16 @@ def offsets_max(options: Any) -> int | None:
     return None if options.get(name) is None else positive(options, name, 1)
 
 
+def security_of(options: Any) -> dict[str, str] | None:
+    """Return Kafka's client properties, the options ``kafka.*``, without that prefix; None if there
+    are none."""
+    return {
+        key.removeprefix(_KAFKA): str(value)
+        for key, value in options.items()
+        if key.startswith(_KAFKA)
+    } or None
+
+
 def read_limit(offsets: int | None) -> ReadLimit:
     """Convert the limit to Spark's."""
     return ReadAllAvailable() if offsets is None else ReadMaxRows(offsets)
@@ -77,13 +90,15 @@ class LogRows:
         self._rows = positive(options, "batchRows", _ROWS)
         self._schema = schema
 
-    def rows(self, file: str, start: int, end: int | None, choice: Choice | None) -> Iterator[Any]:
+    def rows(
+        self, file: str, start: int, end: int | None, batch_filter: BatchFilter | None
+    ) -> Iterator[Any]:
         """Yield the rows of a range of a file, as Arrow batches that have exactly the schema."""
         target = to_arrow_schema(self._schema, timezone="UTC")
         options = LogOptions(
             frozenset({self.table}),
             self._show_secrets,
-            choice=choice,
+            batch_filter=batch_filter,
             columns=frozenset(target.names),
         )
         for tables in decode_pieces(file, options, start, end):
@@ -107,7 +122,7 @@ def by_size(items: Iterable[tuple[_Item, int]], split: int) -> Iterator[tuple[_I
             group, size = [], 0
         group.append(item)
         size += length
-    # Without any partition, Spark would ask for one that does not exist.
+    # Without any partition, Spark would read one that does not exist.
     if group or not is_any:
         yield tuple(group)
 

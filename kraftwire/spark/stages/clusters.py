@@ -39,7 +39,7 @@ def clusters(tables: Tables) -> DataFrame:
     # A connection has a row in the first of the files that it spans.
     place = ["file", "server"]
     servers = tables["exchanges"].select(place).union(connections.select(place)).distinct()
-    told = (
+    of_servers = (
         servers.join(F.broadcast(here), place, "left")
         .join(F.broadcast(there), "server", "left")
         .join(F.broadcast(in_file), "file", "left")
@@ -50,15 +50,15 @@ def clusters(tables: Tables) -> DataFrame:
         "file", F.lit(None).cast("string").alias("server"),
         F.coalesce("cluster", "only").alias("cluster"),
     )
-    return told.union(of_logs).where("cluster is not null")
+    return of_servers.union(of_logs).where("cluster is not null")
 
 
 def with_cluster(rows: DataFrame, tables: Tables) -> DataFrame:
     """Fill the column `cluster` of rows that have `file` and `server`, where it is null."""
     known = tables[CLUSTERS].select("file", "server", F.col("cluster").alias("_cluster"))
     joined = rows.join(F.broadcast(known), ["file", "server"], "left")
-    told: list[str | Column] = ["cluster"] if "cluster" in rows.columns else []
-    return joined.withColumn("cluster", F.coalesce(*told, "_cluster")).drop("_cluster")
+    present: list[str | Column] = ["cluster"] if "cluster" in rows.columns else []
+    return joined.withColumn("cluster", F.coalesce(*present, "_cluster")).drop("_cluster")
 
 
 def of_files(rows: DataFrame, tables: Tables) -> DataFrame:

@@ -36,7 +36,7 @@ __all__ = [
 
 FACTS = Table(
     "group_facts",
-    "What a member of a group asked for and got.",
+    "What a member of a group requested, and the result.",
     (
         Column("kind", "string", "join, sync, heartbeat or commit"),
         Column("protocol", "string", "classic, consumer, share or streams; null for a commit"),
@@ -74,8 +74,8 @@ def group_facts(exchanges: DataFrame) -> DataFrame:
 
 
 @F.arrow_udf(returnType=ArrayType(FACTS.spark))
-def _read(keys: pa.Array, versions: pa.Array, asked: pa.Array, told: pa.Array) -> pa.Array:
-    columns = (keys, versions, asked, told)
+def _read(keys: pa.Array, versions: pa.Array, requests: pa.Array, responses: pa.Array) -> pa.Array:
+    columns = (keys, versions, requests, responses)
     rows = zip(*(each.to_pylist() for each in columns), strict=True)
     facts = [list(_facts((key, version), *payloads)) for key, version, *payloads in rows]
     return pa.array(facts, pa.list_(pa.struct(list(FACTS.arrow))))
@@ -85,61 +85,61 @@ def _facts(api: tuple[int, int], request: bytes, response: bytes) -> _Facts:
     read = _READERS.get(api[0])
     if read is None:
         return
-    asked = decode_payload(request, is_request=True, api=api).body
-    told = decode_payload(response, is_request=False, api=api).body
-    if asked is not None and told is not None:
-        yield from read(asked, told)
+    request_body = decode_payload(request, is_request=True, api=api).body
+    response_body = decode_payload(response, is_request=False, api=api).body
+    if request_body is not None and response_body is not None:
+        yield from read(request_body, response_body)
 
 
-def _join(asked: Any, told: Any) -> _Facts:
+def _join(request: Any, response: Any) -> _Facts:
     yield {
         "kind": "join",
         "protocol": "classic",
-        "group_id": asked.group_id,
-        "member_id": told.member_id or asked.member_id,
-        "generation": told.generation_id,
-        "error_code": told.error_code,
-        "reason": asked.reason or None,
+        "group_id": request.group_id,
+        "member_id": response.member_id or request.member_id,
+        "generation": response.generation_id,
+        "error_code": response.error_code,
+        "reason": request.reason or None,
     }
 
 
-def _sync(asked: Any, told: Any) -> _Facts:
+def _sync(request: Any, response: Any) -> _Facts:
     yield {
         "kind": "sync",
         "protocol": "classic",
-        "group_id": asked.group_id,
-        "member_id": asked.member_id,
-        "generation": asked.generation_id,
-        "error_code": told.error_code,
+        "group_id": request.group_id,
+        "member_id": request.member_id,
+        "generation": request.generation_id,
+        "error_code": response.error_code,
     }
 
 
 def _heartbeat(protocol: str) -> Callable[[Any, Any], _Facts]:
-    def read(asked: Any, told: Any) -> _Facts:
+    def read(request: Any, response: Any) -> _Facts:
         yield {
             "kind": "heartbeat",
             "protocol": protocol,
-            "group_id": asked.group_id,
-            "member_id": told.member_id or asked.member_id,
-            "generation": told.member_epoch,
-            "error_code": told.error_code,
+            "group_id": request.group_id,
+            "member_id": response.member_id or request.member_id,
+            "generation": response.member_epoch,
+            "error_code": response.error_code,
         }
 
     return read
 
 
-def _commit(asked: Any, told: Any) -> _Facts:
+def _commit(request: Any, response: Any) -> _Facts:
     errors = {
         (topic.name, topic.topic_id, each.partition_index): each.error_code
-        for topic in told.topics
+        for topic in response.topics
         for each in topic.partitions
     }
-    for topic in asked.topics:
+    for topic in request.topics:
         for each in topic.partitions:
             yield {
                 "kind": "commit",
-                "group_id": asked.group_id,
-                "member_id": asked.member_id,
+                "group_id": request.group_id,
+                "member_id": request.member_id,
                 "error_code": errors.get((topic.name, topic.topic_id, each.partition_index)),
                 "topic": topic.name or None,
                 "topic_id": uuid_to_text(topic.topic_id) if topic.topic_id != _NO_ID else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-__all__ = ["answered", "evidence", "span", "spells", "topic_key"]
+__all__ = ["evidence", "span", "topic_key", "with_response_time", "with_session"]
 
 _SECOND_NS = 1_000_000_000
 
@@ -30,10 +30,10 @@ def span() -> tuple[Column, Column, Column]:
     return first, last, evidence()
 
 
-def answered(rows: DataFrame, exchanges: DataFrame) -> DataFrame:
+def with_response_time(rows: DataFrame, exchanges: DataFrame) -> DataFrame:
     """Add `end_ns`, the time of the response of a row, or of its request if there is none.
 
-    A Fetch may wait for half a second or more, and its response is not known before. Also adds
+    What a response reports is known only at its end: a Fetch may wait for half a second. Also adds
     `server`, the address of the server that responded.
     """
     latencies = exchanges.groupBy("file", "position").agg(
@@ -47,16 +47,15 @@ def answered(rows: DataFrame, exchanges: DataFrame) -> DataFrame:
     )
 
 
-def spells(rows: DataFrame, keys: tuple[str, ...], pause_s: float) -> DataFrame:
-    """Number the spells of the rows of each key: a spell ends where `time_ns` pauses.
+def with_session(rows: DataFrame, keys: tuple[str, ...], gap_s: float) -> DataFrame:
+    """Add the column `session`, which numbers the sessions of each key.
 
-    Adds the column `spell`, equal for rows without a pause of more than `pause_s` seconds
-    between them.
+    A session is a run of rows with gaps of at most `gap_s` seconds in `time_ns`.
     """
     order = Window.partitionBy(*keys).orderBy("time_ns")
-    pause = F.col("time_ns") - F.lag("time_ns").over(order)
-    starts = F.when(pause > int(pause_s * _SECOND_NS), 1).otherwise(0)
+    gap = F.col("time_ns") - F.lag("time_ns").over(order)
+    starts = F.when(gap > int(gap_s * _SECOND_NS), 1).otherwise(0)
     past = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     return rows.withColumn("_starts", starts).withColumn(
-        "spell", F.sum("_starts").over(past)
+        "session", F.sum("_starts").over(past)
     ).drop("_starts")

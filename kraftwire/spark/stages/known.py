@@ -17,7 +17,8 @@ from kraftwire.spark.stages.timeline import raft_timeline
 __all__ = ["STAGES", "register"]
 
 _TIMELINE_INPUTS = (
-    "raft_exchanges", "batches", "metadata_records", "exchanges", "connections", CLUSTERS,
+    "raft_exchanges", "batches", "metadata_records", "exchanges", "connections", "files",
+    "bad_input", CLUSTERS,
 )  # fmt: skip
 _LAG_INPUTS = ("quorum_observations", "partition_traffic", "exchanges", CLUSTERS)
 

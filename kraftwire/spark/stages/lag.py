@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from kraftwire.decode.body.context import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.spark.stages.clusters import same, with_cluster
 from kraftwire.spark.stages.groups import group_facts
-from kraftwire.spark.stages.keys import answered, topic_key
+from kraftwire.spark.stages.keys import topic_key, with_response_time
 from kraftwire.spark.stages.stage import Tables
 from kraftwire.spark.tables import TABLES
 from kraftwire.wire.json_form import uuid_to_text
@@ -143,7 +143,7 @@ def _with_age(rows: DataFrame, traffic: DataFrame) -> DataFrame:
 
 def replica_lag(tables: Tables) -> DataFrame:
     """Return the largest lag of each replica in each second in which it fetched."""
-    fetches = _caught_up(_with_end(_moments(tables)).where("fetch_offset is not null"))
+    fetches = _caught_up(_with_end(_both_ends(tables)).where("fetch_offset is not null"))
     lag = F.greatest(F.lit(0).cast("bigint"), F.col("end") - F.col("fetch_offset"))
     behind = (F.col("time_ns") - F.col("caught_up_ns")) / 1e6
     return (
@@ -162,20 +162,20 @@ def replica_lag(tables: Tables) -> DataFrame:
     )
 
 
-def _moments(tables: Tables) -> DataFrame:
+def _both_ends(tables: Tables) -> DataFrame:
     """Return two rows for each Fetch: the request has the replica's end, the response the leader's.
     """
     seen = _of_quorum(tables["quorum_observations"]).unionByName(
         _of_partitions(tables["partition_traffic"])
     )
-    timed = with_cluster(answered(seen, tables["exchanges"]), tables)
+    timed = with_cluster(with_response_time(seen, tables["exchanges"]), tables)
     timed = timed.withColumn("name", topic_key())
     common = (*_LOG, "topic", "topic_id", "leader_epoch")
-    asked = timed.where("is_fetch").select(*common, "replica_id", "time_ns", "fetch_offset")
-    told = timed.select(
+    requests = timed.where("is_fetch").select(*common, "replica_id", "time_ns", "fetch_offset")
+    responses = timed.select(
         *common, F.col("end_ns").alias("time_ns"), "high_watermark", "log_end_offset"
     )
-    return asked.unionByName(told, allowMissingColumns=True)
+    return requests.unionByName(responses, allowMissingColumns=True)
 
 
 def _of_quorum(observations: DataFrame) -> DataFrame:

@@ -1,4 +1,4 @@
-"""The Raft timeline of every cluster: the timeline of the decode tool, fed with rows.
+"""The Raft timeline of every cluster: that of `kraftwire story raft`, made from rows of tables.
 
 Owns which rows belong to which cluster, and their order. SQL cannot express it: how an epoch ended
 depends on everything before it.
@@ -18,12 +18,14 @@ from pyspark.sql.types import ArrayType
 from kraftwire import messages
 from kraftwire.capture.framing.frames import Ending
 from kraftwire.decode.body.context import METADATA_TOPIC
+from kraftwire.decode.files.kinds import FileKind
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.records.messages import Decoded
 from kraftwire.spark.stages.clusters import of_files, with_cluster
 from kraftwire.spark.stages.stage import Tables
 from kraftwire.spark.tables import TABLES, Table
-from kraftwire.story.raft.metadata_log import Extent
+from kraftwire.story.raft.coverage import Extent
+from kraftwire.story.raft.metadata_log import IDLE_RECORD
 from kraftwire.story.raft.table_rows import BatchRow, ExchangeRow, LocatedEvent, QuorumRows
 
 __all__ = ["raft_timeline"]
@@ -47,10 +49,19 @@ _COLUMNS = (
     "response",
     "extents",
     "controls",
+    "is_idle",
     "response_size",
     "closed_by",
     "is_reset",
+    "file_kind",
+    "state",
+    "tail",
+    "tail_bytes",
 )
+# After the time of any record.
+_LAST_NS = (1 << 63) - 1
+# Kinds of files that say something by being there.
+_NAMED = (FileKind.SNAPSHOT, FileKind.LOG, FileKind.QUORUM_STATE)
 _SECOND_NS = 1_000_000_000
 
 # The input for one cluster.
@@ -65,9 +76,9 @@ _EVENTS = Table(
 
 def raft_timeline(tables: Tables) -> DataFrame:
     """Return the events of every quorum, from its exchanges and the batches of its log."""
-    talk = tables["raft_exchanges"].where("request is not null")
+    captured = tables["raft_exchanges"].where("request is not null")
     server = F.substring_index("connection", "-", -1)
-    exchanges = with_cluster(talk.withColumn("server", server), tables)
+    exchanges = with_cluster(captured.withColumn("server", server), tables)
     extents, controls = _extents(tables["batches"]), _controls(tables["metadata_records"])
     place = ["file", "position"]
     found = extents.join(controls, place, "left")
@@ -78,31 +89,56 @@ def raft_timeline(tables: Tables) -> DataFrame:
             "extents", "controls",
         )
     )
-    spoken = exchanges.join(on_wire, ["response_file", "response_position"], "left").join(
+    from_captures = exchanges.join(on_wire, ["response_file", "response_position"], "left").join(
         F.broadcast(_sizes(tables["exchanges"])), place, "left"
     )
-    written = of_files(found.where("source <> 'wire'"), tables)
+    from_logs = of_files(found.where("source <> 'wire'"), tables)
     rows = (
-        spoken.unionByName(_endings(tables, exchanges), allowMissingColumns=True)
-        .unionByName(written, allowMissingColumns=True)
+        from_captures.unionByName(_endings(tables, exchanges), allowMissingColumns=True)
+        .unionByName(from_logs, allowMissingColumns=True)
+        .unionByName(_states(tables), allowMissingColumns=True)
+        .unionByName(_tails(tables), allowMissingColumns=True)
         .select(*_COLUMNS)
     )
     # The order survives the grouping, which orders only by cluster.
     ordered = rows.repartition("cluster").sortWithinPartitions("cluster", "time_ns", "position")
-    told = ordered.groupBy("cluster").agg(_tell(*_COLUMNS).alias("events"))
-    events = told.select("cluster", F.inline("events"))
+    by_cluster = ordered.groupBy("cluster").agg(_events_of(*_COLUMNS).alias("events"))
+    events = by_cluster.select("cluster", F.inline("events"))
     time = F.timestamp_micros(F.expr("time_ns div 1000"))
     return events.withColumn("time", time).select(TABLES["raft_timeline"].arrow.names)
 
 
+def _states(tables: Tables) -> DataFrame:
+    """Return the state files of log directories and the names of others, before all else."""
+    files = tables["files"].where(
+        F.col("state").isNotNull() | F.col("kind").isin(*map(str, _NAMED))
+    )
+    known = files.select("file", F.col("kind").alias("file_kind"), "state")
+    return of_files(known, tables).withColumn("time_ns", F.lit(0).cast("bigint"))
+
+
+def _tails(tables: Tables) -> DataFrame:
+    """Return what segments end with that is no batch, after all else."""
+    segments = tables["files"].where(F.col("kind") == str(FileKind.LOG))
+    zeros = segments.where("header_bytes > 0").select(
+        "file", F.lit("zero-tail").alias("tail"), F.expr("size - header_bytes").alias("position"),
+        F.col("header_bytes").alias("tail_bytes"),
+    )
+    cut = tables["bad_input"].where("id = 'batch-cut'").select(
+        "file", F.col("id").alias("tail"), "position", F.col("length").alias("tail_bytes")
+    )
+    found = of_files(zeros.unionByName(cut), tables)
+    return found.withColumn("time_ns", F.lit(_LAST_NS).cast("bigint"))
+
+
 def _endings(tables: Tables, exchanges: DataFrame) -> DataFrame:
     """Return the ends of a quorum's connections: where, when, and who closed them."""
-    spoken = exchanges.groupBy("connection", "cluster").agg(F.min("time_ns").alias("_first"))
+    opened = exchanges.groupBy("connection", "cluster").agg(F.min("time_ns").alias("_first"))
     closed = tables["connections"].where("closed_ns is not null").select(
         "file", "position", "connection", F.col("closed_ns").alias("time_ns"), "closed_by",
         "is_reset",
     )
-    return closed.join(F.broadcast(spoken), "connection").where("time_ns >= _first")
+    return closed.join(F.broadcast(opened), "connection").where("time_ns >= _first")
 
 
 def _sizes(exchanges: DataFrame) -> DataFrame:
@@ -113,10 +149,10 @@ def _sizes(exchanges: DataFrame) -> DataFrame:
 
 def _extents(batches: DataFrame) -> DataFrame:
     """Return the batches of the metadata log at every place; those of a frame share one."""
-    extent = F.struct("base_offset", "last_offset", "leader_epoch")
+    extent = F.struct("base_offset", "last_offset", "leader_epoch", "is_valid")
     return (
-        batches.where((F.col("topic") == METADATA_TOPIC) & F.col("is_valid"))
-        .where("source in ('wire', 'log')")
+        batches.where(F.col("topic") == METADATA_TOPIC)
+        .where("source = 'log' or source = 'wire' and is_valid")
         .groupBy("file", "position", "source")
         .agg(
             F.max(_nanoseconds("max_timestamp")).alias("time_ns"),
@@ -126,11 +162,16 @@ def _extents(batches: DataFrame) -> DataFrame:
 
 
 def _controls(records: DataFrame) -> DataFrame:
+    """Return the control records at every place, and whether there is an idle leader's record."""
     record = F.struct("offset", _nanoseconds("time").alias("time_ns"), "type", "version", "data")
+    is_control = F.col("type").isin(*_CONTROLS)
     return (
-        records.where(F.col("type").isin(*_CONTROLS))
+        records.where(is_control | (F.col("type") == IDLE_RECORD))
         .groupBy("file", "position")
-        .agg(F.sort_array(F.collect_list(record)).alias("controls"))
+        .agg(
+            F.sort_array(F.collect_list(F.when(is_control, record))).alias("controls"),
+            F.max(~is_control).alias("is_idle"),
+        )
     )
 
 
@@ -139,7 +180,7 @@ def _nanoseconds(column: str) -> Column:
 
 
 @F.arrow_udf(returnType=ArrayType(_EVENTS.spark))
-def _tell(batches: Iterator[tuple[pa.Array, ...]]) -> Any:
+def _events_of(batches: Iterator[tuple[pa.Array, ...]]) -> Any:
     """Yield the events of one cluster, from batches of its rows."""
     quorum, latest = QuorumRows(), 0
     for arrays in batches:
@@ -148,7 +189,11 @@ def _tell(batches: Iterator[tuple[pa.Array, ...]]) -> Any:
             if time_ns < latest:
                 raise RuntimeError(f"rows of cluster {row['cluster']} are not in time order")
             latest = time_ns
-            if row["closed_by"] is not None:
+            if row["tail"] is not None:
+                quorum.on_tail(row["tail"], row["file"], row["position"], row["tail_bytes"])
+            elif row["file_kind"] is not None:
+                _on_file(quorum, row)
+            elif row["closed_by"] is not None:
                 quorum.on_ending(_ending(row), row["file"], row["position"])
             elif row["request"] is None:
                 for each in _batch_rows(row):
@@ -157,6 +202,16 @@ def _tell(batches: Iterator[tuple[pa.Array, ...]]) -> Any:
                 quorum.on_exchange(_exchange_row(row))
     events = [_event_row(event) for event in quorum.located_events()]
     return pa.scalar(events, pa.list_(pa.struct(list(_EVENTS.arrow))))
+
+
+def _on_file(quorum: QuorumRows, row: dict[str, Any]) -> None:
+    kind = FileKind(row["file_kind"])
+    if row["state"] is not None:
+        quorum.on_state(kind, row["file"], json.loads(row["state"]))
+    elif kind is FileKind.SNAPSHOT:
+        quorum.on_snapshot(row["file"])
+    else:
+        quorum.on_file(kind, row["file"])
 
 
 def _ending(row: dict[str, Any]) -> Ending:
@@ -189,10 +244,15 @@ def _batch_rows(row: dict[str, Any]) -> Iterator[BatchRow]:
         (_decoded(each), each["offset"], each["time_ns"] / _SECOND_NS)
         for each in row["controls"] or ()
     ]
+    # Rows of frames hold the batches of one frame, rows of files one batch.
+    is_file = row["request"] is None
+    time = row["time_ns"] / _SECOND_NS if is_file and row["time_ns"] else None
     for each in row["extents"] or ():
-        extent = Extent(each["base_offset"], each["last_offset"], each["leader_epoch"])
-        inside = (r for r in records if extent.base_offset <= r[1] <= extent.last_offset)
-        yield BatchRow(extent, tuple(inside))
+        offsets = each["base_offset"], each["last_offset"], each["leader_epoch"]
+        extent = Extent(*offsets, time, time, each["is_valid"])
+        inside = tuple(r for r in records if extent.base_offset <= r[1] <= extent.last_offset)
+        file = row["file"] if is_file else ""
+        yield BatchRow(extent, inside, file, is_idle=bool(row["is_idle"]))
 
 
 def _decoded(record: dict[str, Any]) -> Decoded:

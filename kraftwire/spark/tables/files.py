@@ -39,10 +39,26 @@ FILES = Table(
         Column("kafka_bytes", "bigint", "payload of frames with their length prefixes, or batches"),
         Column("tls_bytes", "bigint", "payload of encrypted connections"),
         Column("other_bytes", "bigint", "payload of other protocols"),
-        Column("duplicate_bytes", "bigint", "payload that was sent again"),
+        Column("duplicate_bytes", "bigint", "payload that was sent or captured again"),
         Column("header_bytes", "bigint", "headers of files, links, IP and TCP, other packets"),
         Column("bad_bytes", "bigint", "bytes in bad_input of the stages file, packet and stream"),
+        Column(
+            "copied_packets",
+            "bigint",
+            "packets that came before in other wrappings; they count once",
+        ),
+        Column(
+            "translated_connections",
+            "bigint",
+            "connections that came before under another address; they count once",
+        ),
         Column("cluster", "string", "cluster id, by the meta.properties of a log directory"),
+        Column(
+            "state",
+            "string",
+            "content as JSON, of quorum-state, leader-epoch-checkpoint and the flush mark; of "
+            "meta.properties the ids, and as refusal why no node starts with that metadata log",
+        ),
     ),
 )
 

@@ -170,7 +170,14 @@ CONNECTIONS = Table(
         Column("closed_by", "string", "client, server or null"),
         Column("closed_ns", "bigint", "the first FIN or RST, nanoseconds since the epoch"),
         Column("is_reset", "boolean", "whether that was an RST"),
-        Column("cluster", "string", "cluster id, where frames of the recording tell it"),
+        Column("cluster", "string", "cluster id, where frames of the recording name it"),
+        Column("tls_version", "string", "version of TLS that was agreed on, as TLSv1.3"),
+        Column("mechanism", "string", "SASL mechanism"),
+        Column(
+            "principal",
+            "string",
+            "who logs in, else whom the client's certificate names, before mapping rules",
+        ),
     ),
 )
 
@@ -209,7 +216,7 @@ QUORUM_OBSERVATIONS = Table(
         Column("replica_id", "int", "the replica"),
         Column("leader_id", "int", "the leader that answered"),
         Column("leader_epoch", "int", "leader epoch"),
-        Column("fetch_offset", "bigint", "offset that the replica asked for"),
+        Column("fetch_offset", "bigint", "fetch offset of the replica"),
         Column("log_end_offset", "bigint", "log end offset of the leader, where known"),
         Column("high_watermark", "bigint", "high watermark in the answer"),
         Column(

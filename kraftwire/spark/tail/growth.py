@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kraftwire.client.log_moved_error import LogMovedError
 from kraftwire.decode.files import FileKind, FileReport, open_source
 from kraftwire.decode.files.kinds import parse_file_name
 from kraftwire.decode.files.scan import FoundBatch
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.records.header import MAGIC
-from kraftwire.spark.log_moved_error import LogMovedError
 from kraftwire.spark.logs.plan import Piece, chain, pieces_of
 from kraftwire.spark.tail.marks import Mark, check, segment_path
 

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from kraftwire.client.log_moved_error import LogMovedError
 from kraftwire.decode.files.scan import BatchHeader, read_header
 from kraftwire.records.header import HEADER_SIZE
-from kraftwire.spark.log_moved_error import LogMovedError
 
 __all__ = ["Mark", "check", "segment_path"]
 
@@ -68,14 +68,14 @@ def check(path: Path, mark: Mark) -> None:
     if found == mark and mark.end <= size:
         return
     raise LogMovedError(
-        f"this was read up to offset {mark.next_offset}, and its last batch {_words(mark)}; "
+        f"this was read up to offset {mark.next_offset}, and its last batch {_description(mark)}; "
         f"{_instead(found, mark, size)}: the log was truncated or rewritten",
         file=str(path),
         position=mark.position,
     )
 
 
-def _words(mark: Mark) -> str:
+def _description(mark: Mark) -> str:
     return f"had epoch {mark.epoch}, CRC {mark.crc} and {mark.end - mark.position} bytes"
 
 
@@ -84,4 +84,4 @@ def _instead(found: Mark | None, mark: Mark, size: int) -> str:
         return f"the file now has {size} bytes, and that batch ended at {mark.end}"
     if found is None:
         return "there is no batch there now"
-    return f"the one there now ends before offset {found.next_offset} and {_words(found)}"
+    return f"the one there now ends before offset {found.next_offset} and {_description(found)}"

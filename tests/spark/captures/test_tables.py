@@ -157,6 +157,19 @@ def test_no_password_is_in_any_table() -> None:
         assert not any(secret in text for secret in PASSWORDS), name
 
 
+def test_connections_tell_how_they_are_secured() -> None:
+    """By the mechanisms and users of a recording, and the TLS versions of another one."""
+    told = [(row["mechanism"], row["principal"]) for row in _tables(golden("sasl"))["connections"]]
+    assert set(told) == {
+        ("PLAIN", "User:admin"),
+        ("SCRAM-SHA-256", "User:alice"),
+        ("SCRAM-SHA-512", "User:carol"),
+    }
+    rows = _tables(golden("tls"))["connections"]
+    assert {row["tls_version"] for row in rows} == {"TLSv1.2", "TLSv1.3"}
+    assert {(row["mechanism"], row["principal"]) for row in rows} == {(None, None)}
+
+
 @pytest.mark.parametrize("name", GOLDEN)
 def test_schemas_are_those_of_the_documented_tables(name: str) -> None:
     """Spark refuses a batch that differs from the declared schema in anything."""

@@ -127,7 +127,7 @@ def test_a_cluster_makes_the_same_tables_after_kill_9_of_an_executor(
         cluster.workers[0].wait_for("exitStatus 137")
         cluster.workers[0].wait_for("Asked to launch executor app-[^/]*/2 ")
 
-    run(inputs, RunOptions(tmp_path / "local"), OnSpark(spark), tell=lambda _: None)
+    run(inputs, RunOptions(tmp_path / "local"), OnSpark(spark), warn=lambda _: None)
     expected = _tables(tmp_path / "local")
     assert expected["raft_timeline"]
     assert expected["metadata_records"]

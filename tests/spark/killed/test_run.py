@@ -53,6 +53,6 @@ def test_a_run_continues_after_kill_9(spark: Any, tmp_path: Path) -> None:
     assert process.returncode == -signal.SIGKILL, (tmp_path / "log").read_text()
     assert (tmp_path / "out" / "_tasks").exists()
     options = RunOptions(tmp_path / "out")
-    run([str(source)], options, OnSpark(spark), resume=True, tell=_silent)
-    run([str(source)], RunOptions(tmp_path / "whole"), InProcess(), tell=_silent)
+    run([str(source)], options, OnSpark(spark), resume=True, warn=_silent)
+    run([str(source)], RunOptions(tmp_path / "whole"), InProcess(), warn=_silent)
     assert tables_of(tmp_path / "out") == tables_of(tmp_path / "whole")

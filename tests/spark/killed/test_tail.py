@@ -98,7 +98,7 @@ def test_a_tail_continues_after_kill_9_and_ends_with_ctrl_c(tmp_path: Path) -> N
     live = [row for row in rows_of(out, "metadata_records") if row["position"] is None]
     assert sorted(row["offset"] for row in live) == list(range(len(live)))
     assert len(live) > 5
-    run([str(source)], RunOptions(tmp_path / "whole"), InProcess(), tell=print)
+    run([str(source)], RunOptions(tmp_path / "whole"), InProcess(), warn=print)
     found, wanted = tables_of(out), tables_of(tmp_path / "whole")
     found["metadata_records"] = [
         row for row in found["metadata_records"] if "'position': None" not in row

@@ -244,6 +244,7 @@ def test_a_bomb_counts_as_bad_as_a_whole(tmp_path: Path) -> None:
     assert (file["kafka_bytes"], file["bad_bytes"]) == (len(sound), len(bomb))
 
 
+@pytest.mark.slow
 def test_a_long_batch_is_bad_once(tmp_path: Path) -> None:
     """Its records are in several tables; their damage counts once."""
     path = tmp_path / "__transaction_state-0" / f"{0:020}.log"

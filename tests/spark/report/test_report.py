@@ -11,8 +11,8 @@ import pytest
 from kraftwire.cli.main import main
 from kraftwire.errors import StorageError
 from kraftwire.spark.report import write
-from kraftwire.spark.report.plots import broken
-from kraftwire.spark.report.words import evidence
+from kraftwire.spark.report.formatting import evidence
+from kraftwire.spark.report.plots import line_points
 from kraftwire.spark.tables import TABLES
 from tests.spark.report.folders import SECOND, START, quorum, written
 from tests.spark.report.reading import csv_rows, words_of
@@ -30,17 +30,17 @@ def test_the_verdict_and_five_numbers(page: Path) -> None:
     """The sentence names the finding and the time without a leader."""
     words = words_of(page)
     assert "Kafka traffic in lab" in words
-    assert "1 finding to look at in 29.9 s with 300 exchanges: silent-leader. First:" in words
+    assert "1 anomaly in 29.9 s with 300 exchanges: silent-leader. First:" in words
     assert "Nobody led for 3 s in all." in words
-    for number in ("exchanges 300", "leaders 2 3 s without one", "largest lag 4", "findings 1"):
+    for number in ("exchanges 300", "leaders 2 3 s without one", "largest lag 4", "anomalies 1"):
         assert number in words, number
     assert re.search(r"99 % of the slowest API (1\.9\d*|2) ms Fetch", words)
 
 
 def test_a_quiet_quorum_gets_a_quiet_verdict(tmp_path: Path) -> None:
-    """Without findings the sentence says so."""
+    """Without findings, and with nothing undecoded, the sentence says so."""
     quorum(tmp_path)
-    for name in ("anomalies", "raft_timeline"):
+    for name in ("anomalies", "raft_timeline", "bad_input"):
         for part in (tmp_path / name).iterdir():
             part.unlink()
     assert "Nothing stands out in 29.9 s with 300 exchanges." in words_of(write(tmp_path))
@@ -121,7 +121,7 @@ def test_files_of_logs_are_distinguished() -> None:
 def test_lines_stop_at_gaps() -> None:
     """Where nothing was seen or a value is unknown there is not-a-number."""
     points = [(0, 1.0), (SECOND, 2.0), (9 * SECOND, 3.0), (10 * SECOND, None)]
-    times, values = broken(points, 3 * SECOND)
+    times, values = line_points(points, 3 * SECOND)
     assert times[:2] == [0.0, 1000.0]
     assert times[3] == 9000.0
     assert [value if value == value else None for value in values] == [1.0, 2.0, None, 3.0, None]
@@ -146,9 +146,10 @@ def test_any_table_may_be_missing(tmp_path: Path, first: int) -> None:
 
 
 def test_every_part_says_that_it_has_nothing(tmp_path: Path) -> None:
-    """One table without rows is enough for a page, which then has no plot and no library."""
-    (tmp_path / "exchanges").mkdir()
-    pq.write_table(TABLES["exchanges"].arrow.empty_table(), tmp_path / "exchanges" / "a.parquet")
+    """Tables without rows are enough for a page, which then has no plot and no library."""
+    for name, table in TABLES.items():
+        (tmp_path / name).mkdir()
+        pq.write_table(table.arrow.empty_table(), tmp_path / name / "a.parquet")
     path = write(tmp_path)
     words = words_of(path)
     for said in (
@@ -159,6 +160,21 @@ def test_every_part_says_that_it_has_nothing(tmp_path: Path) -> None:
     ):  # fmt: skip
         assert said in words, said
     assert path.stat().st_size < 20_000
+
+
+def test_what_was_not_made_is_not_known(tmp_path: Path) -> None:
+    """A run makes the tables that it is asked for: without them nobody knows that all was well."""
+    (tmp_path / "exchanges").mkdir()
+    pq.write_table(TABLES["exchanges"].arrow.empty_table(), tmp_path / "exchanges" / "a.parquet")
+    words = words_of(write(tmp_path))
+    for name in (
+        "raft_timeline", "anomalies", "replica_lag", "groups", "connections", "bad_input", "files",
+    ):  # fmt: skip
+        assert f"the run did not make the table {name} " in words, name
+    for said in ("No rule found", "No replica", "No group", "Everything", "nothing stands out"):
+        assert said not in words, said
+    assert "There are no exchanges." in words
+    assert "anomalies – the run did not make the table" in words
 
 
 def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:

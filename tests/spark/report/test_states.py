@@ -14,6 +14,7 @@ pytest.importorskip("bokeh", reason="needs the extra spark")
 
 from kraftwire.cli.main import main
 from kraftwire.spark.report import write
+from kraftwire.spark.run.derive import highlights
 from kraftwire.spark.run.manifest import DECODER_VERSION, Manifest
 from tests.spark.report.folders import SECOND, START, quorum, written
 from tests.spark.report.reading import words_of
@@ -80,7 +81,7 @@ def test_unknown_columns_are_ignored(tmp_path: Path) -> None:
     for path in tmp_path.glob("*/*.parquet"):
         table = pq.read_table(path)
         pq.write_table(table.append_column("later", pa.nulls(len(table), pa.int32())), path)
-    assert "1 finding to look at in 29.9 s with 300 exchanges" in words_of(write(tmp_path))
+    assert "1 anomaly in 29.9 s with 300 exchanges" in words_of(write(tmp_path))
 
 
 def test_files_without_kafka_are_not_a_quiet_cluster(tmp_path: Path) -> None:
@@ -117,3 +118,32 @@ def test_a_line_of_zeros_can_be_told_from_none(tmp_path: Path) -> None:
     plots = lag_part(_context(Folder(tmp_path))).plots
     assert plots
     assert all(plot.y_range.start < 0 < plot.y_range.end for plot in plots.values())
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ({"bad_input": [{"id": "gap", "stage": "stream"}]}, "1 piece of input"),
+        ({"connections": [{"protocol": "kafka", "gap_bytes": 7}]}, "1 connection with bytes"),
+        ({"connections": [{"protocol": "tls", "gap_bytes": 0}]}, "1 encrypted connection"),
+        ({"files": [{"kind": "unknown", "size": 5}]}, "1 file of no kind"),
+        ({"connections": [{"protocol": "other", "gap_bytes": 7}]}, ""),
+    ],
+)
+def test_nothing_stands_out_only_if_everything_was_understood(
+    tmp_path: Path, rows: dict[str, Any], said: str
+) -> None:
+    """What was not decoded may be what matters."""
+    folder = written(
+        tmp_path, exchanges=[{"time_ns": START + at, "api_name": "Fetch"} for at in (0, SECOND)],
+        anomalies=[], **rows,
+    )
+    words = words_of(write(folder))
+    lines = highlights(folder)
+    if said:
+        assert f"Not everything was understood: {said}" in words
+        assert "stands out" not in words
+        assert lines
+    else:
+        assert "Nothing stands out" in words
+        assert not lines

@@ -30,7 +30,7 @@ def _folders(folder: Path) -> set[str]:
 
 def _run(source: Path, folder: Path, *patterns: str, resume: bool = False) -> dict[str, int]:
     options = RunOptions(folder, tables=choose_tables(patterns))
-    outcome = run([str(source)], options, InProcess(), resume=resume, tell=_quiet)
+    outcome = run([str(source)], options, InProcess(), resume=resume, warn=_quiet)
     assert outcome.unbalanced == []
     return outcome.rows
 
@@ -103,7 +103,7 @@ def test_stages_run_for_what_is_wanted(spark: Any, tmp_path: Path) -> None:
     """No other stages run."""
     source = captures(tmp_path / "in", "quorum")
     options = RunOptions(tmp_path / "out", tables=choose_tables(["raft_timeline", "vote_request"]))
-    outcome = run([str(source)], options, OnSpark(spark), tell=_quiet)
+    outcome = run([str(source)], options, OnSpark(spark), warn=_quiet)
     assert outcome.rows["raft_timeline"] > 0
     assert outcome.rows["vote_request"] > 0
     assert not _folders(tmp_path / "out") & {"anomalies", "replica_lag", "groups", "frames"}

@@ -26,7 +26,7 @@ with claimed(Path(sys.argv[1])):
 
 
 def _run(source: Path, out: Path) -> None:
-    run([str(source)], RunOptions(out), InProcess(), tell=print, resume=True)
+    run([str(source)], RunOptions(out), InProcess(), warn=print, resume=True)
 
 
 def test_two_runs_in_one_folder(tmp_path: Path) -> None:

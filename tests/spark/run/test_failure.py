@@ -54,7 +54,7 @@ def test_a_stage_of_a_user_that_fails(
 ) -> None:
     """It may fail while it is planned or in a task; the tables of inputs stay."""
     source, out = captures(tmp_path / "in", "sasl"), tmp_path / "out"
-    outcome = run([str(source)], RunOptions(out), InProcess(), tell=print)
+    outcome = run([str(source)], RunOptions(out), InProcess(), warn=print)
     monkeypatch.setitem(known._known, "broken", Stage("broken", ("frames",), make))
     with pytest.raises(JobError) as caught:
         derive(spark, out, {"broken"})

@@ -35,7 +35,7 @@ class _Deleting(InProcess):
 def _run(source: Path, out: Path, *gone: Path, before: str = "decode_unit", **more: Any) -> Any:
     told: list[str] = []
     runner = _Deleting(gone, before)
-    outcome = run([str(source)], RunOptions(out), runner, tell=told.append, **more)
+    outcome = run([str(source)], RunOptions(out), runner, warn=told.append, **more)
     return outcome, told
 
 

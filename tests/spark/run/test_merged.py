@@ -77,7 +77,7 @@ def test_derived_tables_are_the_same(
     """Stages must not see how many parts a table had."""
     source = captures(tmp_path / "in", "quorum", "clients")
     one, other = tmp_path / "one", tmp_path / "other"
-    run([str(source)], RunOptions(one), InProcess(), tell=print)
+    run([str(source)], RunOptions(one), InProcess(), warn=print)
     shutil.copytree(one, other)
     names = ["clusters", "partitions"]
     derive(spark, one, names)

@@ -26,9 +26,9 @@ def test_tables_are_the_same_on_spark(spark: Any, tmp_path: Path) -> None:
     """The result must not show where the work was done, or that a connection was cut."""
     source = everything(tmp_path / "in")
     busy(source / "busy", times=10)
-    run([str(source)], RunOptions(tmp_path / "here"), InProcess(), tell=_silent)
+    run([str(source)], RunOptions(tmp_path / "here"), InProcess(), warn=_silent)
     options = RunOptions(tmp_path / "there", cut_bytes=300_000)
-    outcome = run([str(source)], options, OnSpark(spark), tell=_silent)
+    outcome = run([str(source)], options, OnSpark(spark), warn=_silent)
     assert outcome.unbalanced == []
     assert len(list((tmp_path / "there" / "frames").glob("unit-*-c0001-*.parquet"))) > 1
     assert tables_of(tmp_path / "there") == tables_of(tmp_path / "here")
@@ -39,8 +39,8 @@ def test_a_folder_may_have_any_name(spark: Any, tmp_path: Path) -> None:
     source = captures(tmp_path / "in", "quorum")
     folder = tmp_path / "w [1] {a,b} ü#%41:?*$x"
     options = RunOptions(folder, tables=("raft_timeline", "partitions"))
-    run([str(source)], options, OnSpark(spark), tell=_silent)
-    run([str(source)], replace(options, folder=tmp_path / "plain"), OnSpark(spark), tell=_silent)
+    run([str(source)], options, OnSpark(spark), warn=_silent)
+    run([str(source)], replace(options, folder=tmp_path / "plain"), OnSpark(spark), warn=_silent)
     for table in ("raft_timeline", "partitions"):
         rows = rows_of(folder, table)
         assert rows

@@ -27,7 +27,7 @@ def _silent(_text: str) -> None:
 
 
 def _run(paths: Sequence[Path], out: Path, **more: Any) -> Outcome:
-    return run(list(map(str, paths)), RunOptions(out), InProcess(), tell=_silent, **more)
+    return run(list(map(str, paths)), RunOptions(out), InProcess(), warn=_silent, **more)
 
 
 def test_a_rotated_recording_is_one_source(tmp_path: Path) -> None:

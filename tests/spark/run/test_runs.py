@@ -62,7 +62,7 @@ def _silent(_text: str) -> None:
 
 
 def _run(source: Path, folder: Path, runner: InProcess | None = None, **more: Any) -> Any:
-    return run([str(source)], RunOptions(folder), runner or InProcess(), tell=_silent, **more)
+    return run([str(source)], RunOptions(folder), runner or InProcess(), warn=_silent, **more)
 
 
 def test_a_folder_of_everything_is_read_and_conserved(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_long_connection_is_decoded_in_parts(tmp_path: Path) -> None:
     counting = _Counting()
     counting.cores = 4
     options = RunOptions(tmp_path / "many", cut_bytes=10_000)
-    cut = run([str(source)], options, counting, tell=_silent)
+    cut = run([str(source)], options, counting, warn=_silent)
     assert counting.tasks.count("decode_unit") > 10
     assert cut.unbalanced == outcome.unbalanced == []
     assert tables_of(tmp_path / "many") == tables_of(tmp_path / "one")
@@ -212,7 +212,7 @@ def test_a_connection_that_is_no_longer_than_its_share_stays_whole(tmp_path: Pat
     """Cutting takes a pass over the frames, which is wasted if no core is idle."""
     source = busy(tmp_path / "in")
     counting = _Counting()
-    run([str(source)], RunOptions(tmp_path / "out", cut_bytes=10_000), counting, tell=_silent)
+    run([str(source)], RunOptions(tmp_path / "out", cut_bytes=10_000), counting, warn=_silent)
     assert counting.tasks.count("decode_unit") == 2
 
 
@@ -224,8 +224,8 @@ def test_a_run_killed_among_parts_continues(after: int, tmp_path: Path) -> None:
     _run(source, tmp_path / "whole")
     options = RunOptions(tmp_path / "out", cut_bytes=10_000)
     with pytest.raises(_Killed):
-        run([str(source)], options, _Dying(after, cores=4), tell=_silent)
-    run([str(source)], options, InProcess(cores=4), tell=_silent, resume=True)
+        run([str(source)], options, _Dying(after, cores=4), warn=_silent)
+    run([str(source)], options, InProcess(cores=4), warn=_silent, resume=True)
     assert tables_of(tmp_path / "out") == tables_of(tmp_path / "whole")
 
 
@@ -236,7 +236,7 @@ def test_only_chosen_frames_are_in_tables(tmp_path: Path) -> None:
     exchanges = sorted(rows_of(tmp_path / "all", "exchanges"), key=lambda row: row["time_ns"])
     since, until = exchanges[20]["time_ns"], exchanges[60]["time_ns"]
     options = RunOptions(tmp_path / "some", Selection(since, until, frozenset({1})))
-    outcome = run([str(source)], options, InProcess(), tell=_silent)
+    outcome = run([str(source)], options, InProcess(), warn=_silent)
     assert outcome.unbalanced == []
     wanted = [e for e in exchanges if e["api_key"] == 1 and since <= e["time_ns"] < until]
     found = rows_of(tmp_path / "some", "exchanges")
@@ -292,7 +292,7 @@ def test_waves_keep_sources_whole() -> None:
             Planned(Source(str(n), []), [Unit(f"{n}-{k}", size) for k in range(n)])
             for n in (1, 5, 2, 1)
         ]
-        return [[len(each.units) for each in wave] for wave in pipeline._waves(planned, 3)]
+        return [[len(each.units) for each in wave] for wave in pipeline._job_groups(planned, 3)]
 
     assert waves(100_000_000) == [[1], [5], [2, 1]]
     # Small units share a job.

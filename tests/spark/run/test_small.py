@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from kraftwire.spark.run import small
 from kraftwire.spark.run.derive import read_table
-from kraftwire.spark.run.parts import fill_up
-from kraftwire.spark.run.small import count_rows, is_small, settled
+from kraftwire.spark.run.parts import create_missing
+from kraftwire.spark.run.small import configured_for_few_rows, count_rows, is_small
 
 if TYPE_CHECKING:
     import pytest
@@ -32,19 +32,19 @@ def test_a_session_plans_for_few_rows_and_as_before_afterwards(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A session belongs to its user: settings for a small input must not outlive the run."""
-    fill_up(tmp_path, ["exchanges"])
+    create_missing(tmp_path, ["exchanges"])
     before = spark.conf.get(_ADAPTIVE)
-    with settled(spark, tmp_path):
+    with configured_for_few_rows(spark, tmp_path):
         assert spark.conf.get(_ADAPTIVE) == "false"
     assert spark.conf.get(_ADAPTIVE) == before == "true"
     monkeypatch.setattr(small, "_ROWS_MAX", -1)
-    with settled(spark, tmp_path):
+    with configured_for_few_rows(spark, tmp_path):
         assert spark.conf.get(_ADAPTIVE) == before
 
 
 def test_nothing_is_done_for_a_table_without_rows(spark: SparkSession, tmp_path: Path) -> None:
     """Every job that reads nothing costs a tenth of a second."""
-    fill_up(tmp_path, ["exchanges"])
+    create_missing(tmp_path, ["exchanges"])
     assert count_rows(tmp_path / "exchanges") == 0
     made = read_table(spark, tmp_path, "exchanges").groupBy("api_key").count()
     assert made.rdd.getNumPartitions() == 0

@@ -17,7 +17,7 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.run import spark_runner
 from kraftwire.spark.run.failure import JobError
-from kraftwire.spark.run.starting import LateSpark, StartingSpark
+from kraftwire.spark.run.starting import DeferredSpark, StartingSpark
 from kraftwire.spark.run.tasks import Job, Unit
 
 
@@ -172,7 +172,7 @@ def test_ctrl_c_is_still_ours_after_a_late_start() -> None:
         return spark
 
     before = signal.getsignal(signal.SIGINT)
-    with LateSpark(start) as runner:
+    with DeferredSpark(start) as runner:
         assert runner.map(_name, _work(2)) == ["unit 0", "unit 1"]
         assert runner.cores == 2
         assert signal.getsignal(signal.SIGINT) is before

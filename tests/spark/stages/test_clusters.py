@@ -128,7 +128,7 @@ def test_two_quorums_in_one_folder(spark: SparkSession, tmp_path: Path) -> None:
     """Every table has the same for both."""
     source, folder = _quorums(tmp_path / "in"), tmp_path / "out"
     names = ("raft_timeline", "replica_lag", "partitions", "anomalies")
-    run([str(source)], RunOptions(folder, tables=names), OnSpark(spark), tell=lambda _: None)
+    run([str(source)], RunOptions(folder, tables=names), OnSpark(spark), warn=lambda _: None)
     for name in names[:-1]:
         told: dict[str, list[str]] = {}
         for row in written(folder, name):
@@ -181,5 +181,5 @@ def test_files_of_a_log_directory_name_their_cluster(tmp_path: Path) -> None:
     for path in (log, meta):
         assert log_tables(path)["files"].to_pylist()[0]["cluster"] == "my-cluster"
     options = RunOptions(tmp_path / "out", tables=("files",))
-    run([str(tmp_path / "data")], options, InProcess(), tell=lambda _: None)
+    run([str(tmp_path / "data")], options, InProcess(), warn=lambda _: None)
     assert {row["cluster"] for row in written(tmp_path / "out", "files")} == {"my-cluster"}

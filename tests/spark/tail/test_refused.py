@@ -10,7 +10,7 @@ pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from kraftwire.spark.log_moved_error import LogMovedError
+from kraftwire.client.log_moved_error import LogMovedError
 from tests.spark.tail.growing import Partition, Stream
 
 

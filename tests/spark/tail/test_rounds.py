@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,16 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
+from kraftwire.client.log_moved_error import LogMovedError
+from kraftwire.client.metadata_log import Position, QuorumReader
 from kraftwire.errors import UsageError
-from kraftwire.spark.log_moved_error import LogMovedError
+from kraftwire.spark.quorum import log_rows
 from kraftwire.spark.run import InProcess, Outcome, Rhythm, RunOptions, quorum_source, run, tail
 from kraftwire.spark.run.manifest import Manifest
 from kraftwire.testing import quorum
 from tests.spark.run.folders import captures, rotated, rows_of, tables_of
 from tests.spark.tail.growing import Partition, batch
+from tests.support.secured_nodes import secured_client, secured_quorum
 
 LIVELY = {"metadata.max.idle.interval.ms": 100}
 PATIENCE_S = 60
@@ -70,12 +75,12 @@ def one_round(
     rhythm = Rhythm(0, lambda _seconds: False, is_once=True)
     options = RunOptions(folder, with_records=True)
     inputs = [] if source is None else [str(source)]
-    return tail(inputs, options, runner or InProcess(), rhythm, **({"tell": silent} | more))
+    return tail(inputs, options, runner or InProcess(), rhythm, **({"warn": silent} | more))
 
 
 def one_run(source: Path, folder: Path) -> dict[str, list[str]]:
     """The tables of a run over everything."""
-    run([str(source)], RunOptions(folder, with_records=True), InProcess(), tell=silent)
+    run([str(source)], RunOptions(folder, with_records=True), InProcess(), warn=silent)
     return tables_of(folder)
 
 
@@ -253,7 +258,7 @@ def test_rounds_continue_until_the_wait_says_no(tmp_path: Path) -> None:
         return len(waits) < 3
 
     rhythm = Rhythm(1000, wait)
-    outcome = tail([str(source)], RunOptions(out), InProcess(), rhythm, tell=silent)
+    outcome = tail([str(source)], RunOptions(out), InProcess(), rhythm, warn=silent)
     assert len(waits) == 3
     assert all(900 < each <= 1000 for each in waits)
     assert outcome.rows["batches"] == 2
@@ -284,6 +289,34 @@ def test_a_live_quorum_is_followed(tmp_path: Path) -> None:
             one_round(None, out, **place)
 
 
+def test_a_round_goes_on_when_its_session_would_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It logs in again on its connection, which the node would close, as often as it takes."""
+    more = {"connections_max_reauth_ms": 1300, "kraftwire_log_level": "debug"}
+    out = tmp_path / "out"
+    with secured_quorum(tmp_path, 1, **more, metadata_max_idle_interval_ms=100) as nodes:
+        logins: Counter[str] = Counter()
+
+        def slowly(reader: QuorumReader, start: Position, end: Position) -> Iterator[Any]:
+            deadline = time.monotonic() + PATIENCE_S
+            while max(logins.values(), default=0) < 3:
+                assert time.monotonic() < deadline, logins
+                assert reader.high_watermark(start) >= 0
+                found = re.findall(r"logged-in principal=User:alice peer=(\S+)", nodes.log(1))
+                logins.clear()
+                logins.update(found)
+            yield from log_rows(reader, start, end)
+
+        monkeypatch.setattr(quorum_source, "log_rows", slowly)
+        place = {"quorums": [nodes.bootstrap_controllers], "security": secured_client(tmp_path)}
+        outcome = one_round(None, out, **place)
+    assert (outcome.unread, outcome.unreachable) == ([], [])
+    offsets = sorted(row["offset"] for row in rows_of(out, "metadata_records"))
+    assert offsets == list(range(len(offsets)))
+    assert offsets
+
+
 def test_an_unreachable_quorum_does_not_hold_up_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,7 +325,7 @@ def test_an_unreachable_quorum_does_not_hold_up_files(
     source, out = tmp_path / "in", tmp_path / "out"
     Partition(source).append()
     told: list[str] = []
-    outcome = one_round(source, out, quorums=["127.0.0.1:1"], tell=told.append)
+    outcome = one_round(source, out, quorums=["127.0.0.1:1"], warn=told.append)
     assert outcome.rows["batches"] == 1
     assert len(told) == len(outcome.unreachable) == 1
     assert told[0].startswith("127.0.0.1:1: describing the cluster took more than 0.3 s")

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from kraftwire.spark.report.folder import ClusterNames, Context, Part
-from kraftwire.spark.report.words import clip, clock, duration, evidence, link, table, text
+from kraftwire.spark.report.formatting import (
+    clip,
+    clock,
+    duration,
+    evidence,
+    link,
+    no_rows,
+    table,
+    text,
+)
 
 __all__ = ["anomalies_part", "found_anomalies"]
 
@@ -22,10 +31,10 @@ def found_anomalies(context: Context) -> list[dict[str, Any]]:
 
 def anomalies_part(context: Context) -> Part:
     """One line per finding."""
-    part = Part("anomalies", "What to look at")
+    part = Part("anomalies", "Anomalies")
     rows = found_anomalies(context)
     if not rows:
-        part.html = '<p class="none">No rule found anything.</p>'
+        part.html = no_rows(context.folder, "anomalies", "No rule found anything.")
         return part
     part.data["anomalies"] = context.folder.table("anomalies")
     clusters = ClusterNames(context.folder)

@@ -6,18 +6,19 @@ from collections import Counter
 from typing import Any
 
 from kraftwire.spark.report.folder import Context, Part
-from kraftwire.spark.report.plots import COLOURS, spans, time_figure
-from kraftwire.spark.report.words import (
+from kraftwire.spark.report.formatting import (
     clip,
     count,
     duration,
     evidence,
     link,
+    no_rows,
     plural,
     size,
     table,
     text,
 )
+from kraftwire.spark.report.plots import COLOURS, time_bars, time_figure
 
 __all__ = ["connections_part"]
 
@@ -30,19 +31,24 @@ def connections_part(context: Context) -> Part:
     part = Part("connections", "Connections")
     rows = context.folder.rows("connections")
     if not rows:
-        part.html = '<p class="none">There are no connections.</p>'
+        part.html = no_rows(context.folder, "connections", "There are no connections.")
         return part
     part.data["connections"] = context.folder.table("connections")
     busiest = sorted(rows, key=_weight, reverse=True)[:_SHOWN]
+    for number, row in enumerate(busiest, 1):
+        row["number"] = number
     timed = [row for row in busiest if row["first_time"] and row["last_time"]]
     if timed:
         part.plots["connections"] = _plot(context, timed)
     kinds = Counter(row["protocol"] or "unknown" for row in rows)
-    said = ", ".join(f"{number:,} {text(kind)}" for kind, number in kinds.most_common())
+    protocols = ", ".join(f"{number:,} {text(kind)}" for kind, number in kinds.most_common())
+    is_cut = len(busiest) < len(rows)
+    which = f" The {len(busiest)} with the most bytes:" if is_cut else ""
     part.html = (
-        f"<p>{plural(len(rows), 'connection')}: {said}. The {len(busiest)} with most bytes:</p>"
+        f"<p>{plural(len(rows), 'connection')}: {protocols}.{which}</p>"
         + ("{{connections}}" if timed else "")
-        + f"<p class='note'>Blue: Kafka, green: TLS, other: unknown. {link('connections')}</p>"
+        + "<p class='note'>Numbered by bytes, as in the table below. Blue: Kafka, green: TLS, "
+        + f"other: unknown. {link('connections')}</p>"
         + _table(busiest, len(rows))
     )
     return part
@@ -54,7 +60,7 @@ def _weight(row: dict[str, Any]) -> tuple[int, int]:
 
 def _plot(context: Context, rows: list[dict[str, Any]]) -> Any:
     rows = sorted(rows, key=lambda row: row["first_time"], reverse=True)
-    names = [f"{index}  {clip(row['server'], 24)}" for index, row in enumerate(rows, 1)]
+    names = [f"{row['number']}  {clip(row['server'], 24)}" for row in rows]
     bars = [
         {
             "name": name,
@@ -70,7 +76,7 @@ def _plot(context: Context, rows: list[dict[str, Any]]) -> Any:
     ]
     plot = time_figure(context, 40 + 14 * len(names), y_range=names)
     plot.yaxis.major_label_text_font_size = "9px"
-    spans(
+    time_bars(
         plot, bars,
         [("", "@connection"), ("for", "@took"), ("frames", "@frames"), ("client", "@software")],
     )  # fmt: skip
@@ -80,13 +86,14 @@ def _plot(context: Context, rows: list[dict[str, Any]]) -> Any:
 def _table(rows: list[dict[str, Any]], total: int) -> str:
     lines = [
         (
+            count(row["number"]),
             text(clip(row["client"], 28)),
             text(clip(row["server"], 28)),
             text(row["protocol"]),
             size(row["client_bytes"]),
             size(row["server_bytes"]),
             count(row["frames"]),
-            duration(row["round_trip_ns"]),
+            duration(row["round_trip_ns"] or None),
             size(row["retransmitted"]),
             size(row["gap_bytes"]),
             text(clip(row["tls_name"] or row["software"], 30)),
@@ -96,10 +103,11 @@ def _table(rows: list[dict[str, Any]], total: int) -> str:
         for row in rows
     ]
     head = (
-        "client", "server", "protocol", "sent", "received", "frames", "round trip", "again", "lost",
+        "", "client", "server", "protocol", "sent", "received", "frames", "round trip",
+        "sent again", "not captured",
         "software", "closed by", "where",
     )  # fmt: skip
-    body = table(head, lines, right=(3, 4, 5, 6, 7, 8), rest=total - len(rows))
+    body = table(head, lines, right=(0, 4, 5, 6, 7, 8, 9), rest=total - len(rows))
     return f"<details><summary>Their figures</summary>{body}</details>"
 
 

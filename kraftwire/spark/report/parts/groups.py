@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kraftwire.spark.report.folder import ClusterNames, Context, Part
-from kraftwire.spark.report.parts.lag import group_multiples
-from kraftwire.spark.report.plots import COLOURS, spans, time_figure
-from kraftwire.spark.report.words import (
+from kraftwire.spark.report.formatting import (
     clip,
     clock,
     count,
@@ -15,9 +13,12 @@ from kraftwire.spark.report.words import (
     evidence,
     key,
     link,
+    no_rows,
     table,
     text,
 )
+from kraftwire.spark.report.parts.lag import group_multiples
+from kraftwire.spark.report.plots import COLOURS, time_bars, time_figure
 
 __all__ = ["groups_part"]
 
@@ -32,7 +33,7 @@ def groups_part(context: Context) -> Part:
     lag = group_multiples(context, part)
     heading = "<h3>Lag of groups</h3>" if lag else ""
     if not rows:
-        part.html = '<p class="none">No group rebalanced.</p>' + heading + lag
+        part.html = no_rows(context.folder, "groups", "No group rebalanced.") + heading + lag
         return part
     part.data["rebalances"] = context.folder.table("groups")
     clusters = ClusterNames(context.folder)
@@ -75,7 +76,7 @@ def _plot(context: Context, shown: list[str], by_group: dict[str, list[dict[str,
     ]
     plot = time_figure(context, 50 + 24 * len(shown), y_range=[labels[name] for name in shown])
     tips = [("", "@name"), ("generation", "@generation"), ("members", "@members")]
-    spans(plot, bars, [*tips, ("took", "@took")])
+    time_bars(plot, bars, [*tips, ("took", "@took")])
     return plot
 
 

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from kraftwire.spark.report.folder import Context, Part
-from kraftwire.spark.report.words import clip, count, evidence, link, plural, size, table, text
+from kraftwire.spark.report.formatting import (
+    clip,
+    count,
+    evidence,
+    link,
+    no_rows,
+    plural,
+    size,
+    table,
+    text,
+)
 from kraftwire.spark.run.manifest import DECODER_VERSION
 from kraftwire.spark.tables import TABLES
 
@@ -19,7 +30,7 @@ _SUMS = (
 
 def bad_part(context: Context) -> Part:
     """Bad input by kind of problem, and the byte counts."""
-    part = Part("bad", "Bad input, and where every byte went")
+    part = Part("bad", "Input that could not be decoded")
     part.html = _bad(context, part) + _sums(context, part)
     return part
 
@@ -34,7 +45,7 @@ def _bad(context: Context, part: Part) -> str:
             one["count"] += 1
             one["bytes"] += row["length"] or 0
     if not found:
-        return '<p class="none">Everything could be decoded.</p>'
+        return no_rows(context.folder, "bad_input", "Everything could be decoded.")
     part.data["bad_input"] = context.folder.table("bad_input", columns)
     rows = sorted(found.values(), key=lambda row: -row["count"])
     lines = [
@@ -56,7 +67,7 @@ def _bad(context: Context, part: Part) -> str:
 def _sums(context: Context, part: Part) -> str:
     rows = [row for row in context.folder.rows("files") if row["size"] is not None]
     if not rows:
-        return '<p class="none">The sums of bytes are not known.</p>'
+        return no_rows(context.folder, "files", "The sums of bytes are not known.")
     part.data["conservation"] = context.folder.table("files")
     rows.sort(key=lambda row: (_gap(row) == 0, -row["size"]))
     lines = [
@@ -73,11 +84,31 @@ def _sums(context: Context, part: Part) -> str:
         if not wrong
         else f"In {plural(wrong, 'file')} the sums differ from the size."
     )
+    said += _copies(rows)
     names = (name.removesuffix("_bytes") for name in _SUMS)
     body = table(
         ("file", "size", *names, "equal"), lines, right=range(1, 8), rest=len(rows) - _ROWS_MAX
     )
-    return f"<h3>Sums</h3><p>{said}</p>{body}<p class='note'>{link('conservation')}</p>"
+    note = "Each byte of a file counts once: in Kafka's frames, in TLS, or as what its column says."
+    return (
+        f"<h3>Bytes of each file</h3><p>{note} {said}</p>{body}"
+        f"<p class='note'>{link('conservation')}</p>"
+    )
+
+
+def _copies(rows: Iterable[dict[str, Any]]) -> str:
+    """Say what was captured more than once and counts once, if anything was."""
+    copies = {
+        name: sum(row[name] or 0 for row in rows)
+        for name in ("copied_packets", "translated_connections")
+    }
+    parts = []
+    if copies["copied_packets"]:
+        parts.append(f"{plural(copies['copied_packets'], 'packet')} came again in other wrappings")
+    if copies["translated_connections"]:
+        number = plural(copies["translated_connections"], "connection")
+        parts.append(f"{number} came again under a translated address")
+    return f" Each counts once: {', '.join(parts)}." if parts else ""
 
 
 def _gap(row: dict[str, Any]) -> int:

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftwire.spark.report.folder import ClusterNames, Context, Part
+from kraftwire.spark.report.formatting import clip, count, link, no_rows, text
 from kraftwire.spark.report.plots import COLOURS, line_plot, short_numbers, time_figure
-from kraftwire.spark.report.words import clip, count, link, text
 
 __all__ = ["group_multiples", "lag_part", "largest_lag"]
 
@@ -35,7 +35,9 @@ def lag_part(context: Context) -> Part:
     clusters = ClusterNames(context.folder)
     table = _worst(_with_topic(context.folder.table("replica_lag"), clusters))
     if not table.num_rows:
-        part.html = '<p class="none">No replica fetched: there is no lag to show.</p>'
+        part.html = no_rows(
+            context.folder, "replica_lag", "No replica fetched: there is no lag to show."
+        )
         return part
     part.data["replica_lag"] = table
     part.html = _multiples(
@@ -86,7 +88,7 @@ def _multiples(
         # A line of zeros must not lie on the axis, where it would look like no line.
         top = max(peak, 4)
         plot = time_figure(context, 116, y_range=(-0.08 * top, 1.08 * top))
-        plot.yaxis.ticker.desired_num_ticks = 3
+        plot.xaxis.ticker.desired_num_ticks = plot.yaxis.ticker.desired_num_ticks = 3
         plot.yaxis.formatter = short_numbers()
         colour = COLOURS[index % len(COLOURS)]
         line_plot(plot, points, colour, pause_ns, holds=pause_ns != _PAUSE_NS)

@@ -7,15 +7,17 @@ from collections import defaultdict
 import pyarrow as pa
 from bokeh.models import ColumnDataSource, CustomJSTickFormatter, HoverTool
 
-from kraftwire.spark.report.folder import Part
+from kraftwire.spark.report.folder import Context, Part
+from kraftwire.spark.report.formatting import clip, count, duration, link, no_rows, table, text
 from kraftwire.spark.report.parts.traffic import Latencies, Traffic
 from kraftwire.spark.report.plots import COLOURS, value_figure
-from kraftwire.spark.report.words import clip, count, duration, link, table, text
 
 __all__ = ["latency_part"]
 
 _APIS_MAX = 20
 _ROWS_MAX = 25
+# A percentile of fewer says nothing.
+_EXCHANGES_MIN = 5
 _SHARES = (0.5, 0.95, 0.99)
 _TICKS = """
 const s = tick / 1e9
@@ -24,12 +26,14 @@ return s >= 1e-3 ? +(s * 1e3).toPrecision(3) + " ms" : +(s * 1e6).toPrecision(3)
 """
 
 
-def latency_part(traffic: Traffic) -> Part:
+def latency_part(context: Context, traffic: Traffic) -> Part:
     """From the median to the 99th percentile of each API, and a table by client."""
     part = Part("latency", "Latency")
     by_api = _by_api(traffic)
     if not by_api:
-        part.html = '<p class="none">No request was captured together with its response.</p>'
+        part.html = no_rows(
+            context.folder, "exchanges", "No request was captured together with its response."
+        )
         return part
     part.data["latency"] = _data(traffic)
     part.plots["latency"] = _plot(by_api)
@@ -99,7 +103,7 @@ def _plot(by_api: list[tuple[str, Latencies]]) -> object:
 
 def _client_table(traffic: Traffic) -> str:
     rows = sorted(traffic.latency.items(), key=lambda row: -(row[1].quantile(0.99) or 0))
-    busy = [row for row in rows if row[1].total >= 5] or rows
+    busy = [row for row in rows if row[1].total >= _EXCHANGES_MIN] or rows
     lines = [
         (
             text(clip(client, 36)),
@@ -111,8 +115,10 @@ def _client_table(traffic: Traffic) -> str:
         for (api, client), one in busy[:_ROWS_MAX]
     ]
     head = ("client", "API", "exchanges", "median", "95 %", "99 %", "max")
-    body = table(head, lines, right=(2, 3, 4, 5, 6), rest=len(rows) - len(lines))
-    return f"<details open><summary>By client and API, the slowest first</summary>{body}</details>"
+    body = table(head, lines, right=(2, 3, 4, 5, 6), rest=len(busy) - len(lines))
+    only = f", of at least {_EXCHANGES_MIN} exchanges" if len(busy) < len(rows) else ""
+    title = f"By client and API{only}, the slowest first"
+    return f"<details open><summary>{title}</summary>{body}</details>"
 
 
 def _data(traffic: Traffic) -> pa.Table:

@@ -9,21 +9,32 @@ import pyarrow as pa
 from bokeh.models import HoverTool
 
 from kraftwire.spark.report.folder import ClusterNames, Context, Folder, Interval, Part
-from kraftwire.spark.report.plots import COLOURS, GAP, LEFT, spans, time_figure
-from kraftwire.spark.report.words import clock, duration, evidence, link, plural, table, text
+from kraftwire.spark.report.formatting import (
+    clock,
+    duration,
+    evidence,
+    link,
+    no_rows,
+    plural,
+    table,
+    text,
+)
+from kraftwire.spark.report.plots import COLOURS, GAP, LEFT, time_bars, time_figure
 
-__all__ = ["leaders_part", "reigns"]
+__all__ = ["leaders_part", "leaderships"]
 
 _SECOND_NS = 1_000_000_000
 _NOBODY = "nobody"
+_NOT_KNOWN = "not known"
 _TO_THE_END = "leads to the end"
 _EVENT_ROWS = 80
 
 # Kinds of events that the page lists; the CSV has all.
-_QUIET = frozenset({"fetch", "disconnect", "reminder", "snapshot-written"})
+_CONCLUSIONS = ("epoch-known", "contradiction", "replica-files")
+_QUIET = frozenset({*_CONCLUSIONS, "fetch", "disconnect", "reminder", "snapshot-written"})
 
 
-def reigns(context: Context) -> list[dict[str, Any]]:
+def leaderships(context: Context) -> list[dict[str, Any]]:
     """Return when each epoch of each cluster had which leader; without a leader the node is None.
 
     For a chosen interval: those who led in it, whenever they were elected.
@@ -33,7 +44,8 @@ def reigns(context: Context) -> list[dict[str, Any]]:
     last = context.extent[1] if context.extent else 0
     found: list[dict[str, Any]] = []
     by_cluster: dict[str | None, list[dict[str, Any]]] = {}
-    for row in sorted((r for r in rows if r["kind"] == "leader"), key=lambda r: r["time_ns"]):
+    led = (row for row in rows if row["kind"] in ("leader", "epoch"))
+    for row in sorted(led, key=lambda row: row["time_ns"]):
         by_cluster.setdefault(row["cluster"], []).append(row)
     for cluster, elected in by_cluster.items():
         for index, row in enumerate(elected):
@@ -46,7 +58,7 @@ def reigns(context: Context) -> list[dict[str, Any]]:
             found.append(
                 {
                     **common,
-                    "node": row["node"],
+                    "node": row["node"] or _NOT_KNOWN,
                     "start": row["time_ns"],
                     "end": end,
                     "ending": details.get("ending") or _TO_THE_END,
@@ -61,7 +73,7 @@ def reigns(context: Context) -> list[dict[str, Any]]:
 
 
 def _clipped(context: Context, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the parts of reigns that are in the chosen interval."""
+    """Return the parts of leaderships that are in the chosen interval."""
     if context.folder.interval == Interval():
         return found
     if context.extent is None:
@@ -77,11 +89,13 @@ def _clipped(context: Context, found: list[dict[str, Any]]) -> list[dict[str, An
 
 
 def leaders_part(context: Context) -> Part:
-    """A bar for every reign, red where there was no leader, and the events of the quorum."""
+    """A bar for every leadership, red where there was no leader, and the events of the quorum."""
     part = Part("leaders", "Who led when")
-    found = reigns(context)
+    found = leaderships(context)
     if not found:
-        part.html = '<p class="none">Nothing of a KRaft quorum was seen.</p>'
+        part.html = no_rows(
+            context.folder, "raft_timeline", "Nothing of a KRaft quorum was seen."
+        )
         return part
     clusters = ClusterNames(context.folder)
     # From the bottom: by cluster, the line without a leader and then its nodes, the first on top.
@@ -105,7 +119,7 @@ def leaders_part(context: Context) -> Part:
         for row in found
     ]
     plot = time_figure(context, 60 + 34 * len(names), y_range=names, min_border_left=LEFT)
-    spans(
+    time_bars(
         plot, bars,
         [("", "@name"), ("epoch", "@epoch"), ("from", "@from"), ("for", "@took"), ("", "@ending")],
     )  # fmt: skip
@@ -117,17 +131,22 @@ def leaders_part(context: Context) -> Part:
     part.data["timeline"] = events
     part.html = (
         "{{leaders}}<p class='note'>Red: no leader. Colours distinguish epochs. "
-        f"{link('leaders')}</p>" + _reign_table(found) + _event_table(events.to_pylist())
+        f"{link('leaders')}</p>"
+        + _leadership_table(found)
+        + _replica_table(events.to_pylist())
+        + _event_table(events.to_pylist())
     )
     return part
 
 
 def _name(row: dict[str, Any], clusters: ClusterNames) -> str:
+    if row["node"] == _NOT_KNOWN:
+        return f"leader {_NOT_KNOWN}{clusters.after(row['cluster'])}"
     who = _NOBODY if row["node"] is None else f"node {row['node']}"
     return who + clusters.after(row["cluster"])
 
 
-def _reign_table(found: list[dict[str, Any]]) -> str:
+def _leadership_table(found: list[dict[str, Any]]) -> str:
     rows = [
         (
             text(row["epoch"]) if row["node"] is not None else "",
@@ -142,8 +161,42 @@ def _reign_table(found: list[dict[str, Any]]) -> str:
     return table(head, rows[:60], right=(0, 1), rest=len(rows) - 60)
 
 
+def _replica_table(events: list[dict[str, Any]]) -> str:
+    """Return the replicas whose files are among the inputs, the furthest first; and what files say
+    of epochs whose time is not known.
+    """
+    known = [row for row in events if row["kind"] in ("epoch-known", "contradiction")]
+    html = "".join(
+        f"<p>{text(_sentence(row))}</p>" for row in sorted(known, key=lambda row: row["kind"])
+    )
+    replicas = [
+        (row, json.loads(row["details"])) for row in events if row["kind"] == "replica-files"
+    ]
+    if not replicas:
+        return html
+    lines = [
+        (
+            text(row["node"]),
+            text(details["folder"]),
+            text((details["end"] or {}).get("epoch")),
+            text((details["end"] or {}).get("offset")),
+            text(row["text"]),
+        )
+        for row, details in replicas
+    ]
+    head = ("node", "folder", "last epoch", "end offset", "may be kept?")
+    return f"{html}<h3>Replicas on disk</h3>{table(head, lines, right=(0, 2, 3))}"
+
+
+def _sentence(row: dict[str, Any]) -> str:
+    if row["kind"] == "contradiction":
+        return f"Contradiction: {row['text']}."
+    who = f", leader {row['node']}," if row["node"] else ""
+    return f"Epoch {row['epoch']}{who} {row['text']}."
+
+
 def _event_table(events: list[dict[str, Any]]) -> str:
-    told = sorted((e for e in events if e["kind"] not in _QUIET), key=lambda e: e["time_ns"])
+    shown = sorted((e for e in events if e["kind"] not in _QUIET), key=lambda e: e["time_ns"])
     rows = [
         (
             clock(row["time_ns"]),
@@ -152,7 +205,7 @@ def _event_table(events: list[dict[str, Any]]) -> str:
             text(row["text"]),
             evidence(row["file"], row["position"]),
         )
-        for row in told
+        for row in shown
     ]
     body = table(
         ("time (UTC)", "epoch", "node", "what happened", "where"),

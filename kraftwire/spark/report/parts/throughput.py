@@ -7,32 +7,32 @@ from collections import Counter
 import pyarrow as pa
 
 from kraftwire.spark.report.folder import Context, Part
+from kraftwire.spark.report.formatting import count, key, link, no_rows, table, text
 from kraftwire.spark.report.parts.traffic import Traffic
 from kraftwire.spark.report.plots import COLOURS, LEFT, line_plot, short_numbers, time_figure
-from kraftwire.spark.report.words import count, key, link, table, text
 
 __all__ = ["throughput_part"]
 
 _SECOND_NS = 1_000_000_000
 _APIS_MAX = 5
 _ERRORS_MAX = 20
-_WAYS = ("requests", "responses")
+_DIRECTIONS = ("requests", "responses")
 
 
 def throughput_part(context: Context, traffic: Traffic) -> Part:
     """Requests per second by API, bytes per second in both directions, and errors."""
     part = Part("throughput", "Throughput")
     if context.extent is None or not traffic.count:
-        part.html = '<p class="none">There are no exchanges.</p>'
+        part.html = no_rows(context.folder, "exchanges", "There are no exchanges.")
         return part
-    start, width = context.extent[0], context.span * _SECOND_NS
+    start, width = context.extent[0], context.bucket_s * _SECOND_NS
     last = (context.extent[1] - start) // width
     totals: Counter[str] = Counter()
     for (_, api), number in traffic.rate.items():
         totals[api] += number
     top = [api for api, _ in totals.most_common(_APIS_MAX)]
     rates = {
-        api: [(start + at * width + width // 2, traffic.rate[at, api] / context.span)
+        api: [(start + at * width + width // 2, traffic.rate[at, api] / context.bucket_s)
               for at in range(last + 1)]
         for api in top
     }  # fmt: skip
@@ -40,9 +40,9 @@ def throughput_part(context: Context, traffic: Traffic) -> Part:
     for index, points in enumerate(rates.values()):
         line_plot(plot, points, COLOURS[index], 1 << 62)
     flows = time_figure(context, 190, label="bytes per second", min_border_left=LEFT)
-    for index, sums in enumerate((traffic.asked, traffic.answered)):
+    for index, sums in enumerate((traffic.request_bytes, traffic.response_bytes)):
         middle = ((at, start + at * width + width // 2) for at in range(last + 1))
-        flow = [(time, sums[at] / context.span) for at, time in middle]
+        flow = [(time, sums[at] / context.bucket_s) for at, time in middle]
         line_plot(flows, flow, COLOURS[index], 1 << 62)
     plot.y_range.start = flows.y_range.start = 0
     plot.yaxis.formatter = short_numbers()
@@ -51,10 +51,12 @@ def throughput_part(context: Context, traffic: Traffic) -> Part:
     part.data["throughput"] = _data(traffic, start, width)
     rest = len(totals) - len(top)
     more = f" {rest} more APIs are in the CSV." if rest > 0 else ""
-    asked, answered = key(zip(top, COLOURS, strict=False)), key(zip(_WAYS, COLOURS, strict=False))
+    apis = key(zip(top, COLOURS, strict=False))
+    directions = key(zip(_DIRECTIONS, COLOURS, strict=False))
     part.html = (
-        f"{asked}{{{{rate}}}}{answered}{{{{bytes}}}}<p class='note'>Each point is {context.span} s."
-        f"{more} {link('throughput')}</p>{_errors(traffic)}"
+        f"{apis}{{{{rate}}}}{directions}{{{{bytes}}}}"
+        f"<p class='note'>Each point is {context.bucket_s} s.{more} {link('throughput')}</p>"
+        f"{_errors(traffic)}"
     )
     return part
 
@@ -67,7 +69,7 @@ def _errors(traffic: Traffic) -> str:
         for (api, error), number in traffic.errors.most_common(_ERRORS_MAX)
     ]
     body = table(
-        ("API", "error", "answers"), rows, right=(2,), rest=len(traffic.errors) - len(rows)
+        ("API", "error", "responses"), rows, right=(2,), rest=len(traffic.errors) - len(rows)
     )
     return f"<details open><summary>Errors in responses</summary>{body}</details>"
 
@@ -78,8 +80,8 @@ def _data(traffic: Traffic, start: int, width: int) -> pa.Table:
             "time_ns": start + at * width,
             "api": api,
             "exchanges": number,
-            "request_bytes_all_apis": traffic.asked[at],
-            "response_bytes_all_apis": traffic.answered[at],
+            "request_bytes_all_apis": traffic.request_bytes[at],
+            "response_bytes_all_apis": traffic.response_bytes[at],
         }
         for (at, api), number in sorted(traffic.rate.items())
     ]

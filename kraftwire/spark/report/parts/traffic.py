@@ -20,7 +20,7 @@ _COLUMNS = (
     "time_ns", "api_name", "client_id", "latency_ns", "wait_ns", "service_ns", "request_size",
     "response_size", "errors",
 )  # fmt: skip
-_CLASSES = 16
+_BUCKETS_PER_DOUBLING = 16
 _SECOND_NS = 1_000_000_000
 
 
@@ -43,7 +43,7 @@ class Latencies:
         for each in sorted(self.counts):
             seen += self.counts[each]
             if seen >= wanted:
-                return float(min(2 ** ((each + 0.5) / _CLASSES), self.highest))
+                return float(min(2 ** ((each + 0.5) / _BUCKETS_PER_DOUBLING), self.highest))
         return None
 
 
@@ -51,8 +51,8 @@ class Latencies:
 class Traffic:
     """Sums over the exchanges of the interval.
 
-    `latency` by (API, client) without a Fetch's wait, `wait` of Fetches by client; `rate`
-    and `bytes` by span, the number of the span since the extent's start.
+    `latency` by (API, client) without a Fetch's wait, `wait` of Fetches by client; `rate`,
+    `request_bytes` and `response_bytes` by the number of the bucket since the extent's start.
     """
 
     count: int = 0
@@ -61,8 +61,8 @@ class Traffic:
     )
     wait: dict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))
     rate: Counter[tuple[int, str]] = field(default_factory=Counter)
-    asked: Counter[int] = field(default_factory=Counter)
-    answered: Counter[int] = field(default_factory=Counter)
+    request_bytes: Counter[int] = field(default_factory=Counter)
+    response_bytes: Counter[int] = field(default_factory=Counter)
     errors: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
@@ -71,7 +71,7 @@ def read_traffic(context: Context) -> Traffic:
     traffic = Traffic()
     if context.extent is None:
         return traffic
-    start, width = context.extent[0], context.span * _SECOND_NS
+    start, width = context.extent[0], context.bucket_s * _SECOND_NS
     for batch in context.folder.batches("exchanges", _COLUMNS):
         table = pa.Table.from_batches([batch])
         table = table.filter(pc.greater(table["time_ns"], 0))
@@ -84,28 +84,28 @@ def _add(traffic: Traffic, table: pa.Table, start: int, width: int) -> None:
     traffic.count += table.num_rows
     api = pc.fill_null(table["api_name"], "unknown")
     client = pc.fill_null(table["client_id"], "(no client id)")
-    span = pa.array((table["time_ns"].to_numpy() - start) // width)
+    bucket = pa.array((table["time_ns"].to_numpy() - start) // width)
     rows = pa.table(
         {
             "api": api,
             "client": client,
-            "span": span,
+            "bucket": bucket,
             "service": pc.coalesce(table["service_ns"], table["latency_ns"]),
             "wait": table["wait_ns"],
-            "asked": table["request_size"],
-            "answered": table["response_size"],
+            "request_bytes": table["request_size"],
+            "response_bytes": table["response_size"],
         }
     )
-    for row in rows.group_by(["span", "api"]).aggregate([([], "count_all")]).to_pylist():
-        traffic.rate[row["span"], row["api"]] += row["count_all"]
-    sums = rows.group_by("span").aggregate([("asked", "sum"), ("answered", "sum")])
+    for row in rows.group_by(["bucket", "api"]).aggregate([([], "count_all")]).to_pylist():
+        traffic.rate[row["bucket"], row["api"]] += row["count_all"]
+    sums = rows.group_by("bucket").aggregate([("request_bytes", "sum"), ("response_bytes", "sum")])
     for row in sums.to_pylist():
-        traffic.asked[row["span"]] += row["asked_sum"] or 0
-        traffic.answered[row["span"]] += row["answered_sum"] or 0
-    for row in _classes(rows, "service", ["api", "client"]):
+        traffic.request_bytes[row["bucket"]] += row["request_bytes_sum"] or 0
+        traffic.response_bytes[row["bucket"]] += row["response_bytes_sum"] or 0
+    for row in _latency_buckets(rows, "service", ["api", "client"]):
         _count(traffic.latency[str(row["api"]), str(row["client"])], row)
     fetches = rows.filter(pc.greater(pc.fill_null(rows["wait"], 0), 0))
-    for row in _classes(fetches, "wait", ["client"]):
+    for row in _latency_buckets(fetches, "wait", ["client"]):
         _count(traffic.wait[str(row["client"])], row)
     _add_errors(traffic, table)
 
@@ -117,12 +117,12 @@ def _add_errors(traffic: Traffic, table: pa.Table) -> None:
             traffic.errors[row["api_name"] or "unknown", error] += 1
 
 
-def _classes(rows: pa.Table, column: str, keys: list[str]) -> list[dict[str, object]]:
+def _latency_buckets(rows: pa.Table, column: str, keys: list[str]) -> list[dict[str, object]]:
     known = rows.filter(pc.is_valid(rows[column]))
     if not known.num_rows:
         return []
     values = np.maximum(known[column].to_numpy(), 1)
-    classes = np.floor(np.log2(values) * _CLASSES).astype(np.int64)
+    classes = np.floor(np.log2(values) * _BUCKETS_PER_DOUBLING).astype(np.int64)
     known = known.append_column("class", pa.array(classes))
     grouped = known.group_by([*keys, "class"]).aggregate([([], "count_all"), (column, "max")])
     found: list[dict[str, object]] = grouped.rename_columns(

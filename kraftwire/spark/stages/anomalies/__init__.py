@@ -12,7 +12,9 @@ from kraftwire.spark.stages.anomalies import (
     elections,
     leaders,
     logs,
+    metadata,
     rebalances,
+    replicas,
     watermarks,
 )
 from kraftwire.spark.stages.anomalies.rule import Rule
@@ -28,6 +30,8 @@ RULES: tuple[Rule, ...] = (
     *clients.RULES,
     *rebalances.RULES,
     *copies.RULES,
+    *replicas.RULES,
+    *metadata.RULES,
 )
 
 # Every table that a rule reads, once.

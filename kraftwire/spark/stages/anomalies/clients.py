@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.produce_request import ProduceRequest
 from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, Rule, at, counted, found
-from kraftwire.spark.stages.keys import span, spells
+from kraftwire.spark.stages.keys import span, with_session
 from kraftwire.spark.stages.stage import Tables
 
 __all__ = ["RULES"]
@@ -23,11 +23,11 @@ _EMPTY_SHARE = 0.8
 # Users notice a Produce that takes this long; half the request timeout is an error.
 _SLOW_S = 1.0
 _VERY_SLOW_S = 15.0
-_SLOW_PAUSE_S = 10.0
+_SLOW_GAP_S = 10.0
 
 # retry.backoff.ms is 100 ms and doubles: a client that waits for an election retries less often.
 _RETRIES = 20
-_RETRY_PAUSE_S = 2.0
+_RETRY_GAP_S = 2.0
 
 # Errors that are part of a protocol: the client retries and soon succeeds.
 _NOT_REFUSED = (
@@ -49,8 +49,8 @@ def _fetch_storm(tables: Tables) -> DataFrame:
         .where(F.col("count") >= _EMPTY_SHARE * F.col("all"))
     )
     storms = (
-        spells(busy, ("client_id", "server"), 2.0)
-        .groupBy("client_id", "server", "spell")
+        with_session(busy, ("client_id", "server"), 2.0)
+        .groupBy("client_id", "server", "session")
         .agg(
             F.sum("count").alias("count"),
             F.max("count").alias("most"),
@@ -78,8 +78,8 @@ def _slow_produce(tables: Tables) -> DataFrame:
         (F.col("api_key") == ProduceRequest.API_KEY) & (F.col("latency_ns") >= _SLOW_S * _SECOND_NS)
     )
     times = (
-        spells(slow, ("client_id", "server"), _SLOW_PAUSE_S)
-        .groupBy("client_id", "server", "spell")
+        with_session(slow, ("client_id", "server"), _SLOW_GAP_S)
+        .groupBy("client_id", "server", "session")
         .agg(
             F.count("*").alias("count"),
             (F.max("latency_ns") / 1e9).alias("longest"),
@@ -113,8 +113,8 @@ def _retry_storm(tables: Tables) -> DataFrame:
     )
     keys = ("client_id", "server", "api_name", "error")
     storms = (
-        spells(refused, keys, _RETRY_PAUSE_S)
-        .groupBy(*keys, "spell")
+        with_session(refused, keys, _RETRY_GAP_S)
+        .groupBy(*keys, "session")
         .agg(F.count("*").alias("count"), *span())
         .where(F.col("count") >= _RETRIES)
     )

@@ -7,14 +7,14 @@ from pyspark.sql import functions as F
 
 from kraftwire.spark.stages.anomalies.rule import ERROR, INFO, WARNING, Rule, at, found
 from kraftwire.spark.stages.clusters import same
-from kraftwire.spark.stages.keys import span, spells
+from kraftwire.spark.stages.keys import span, with_session
 from kraftwire.spark.stages.stage import Tables
 
 __all__ = ["RULES"]
 
 # Rounds of votes that follow each other within this time belong together. Kafka's candidates wait
 # for up to a second before they try again.
-_PAUSE_S = 10.0
+_GAP_S = 10.0
 
 # A vote may be split once or twice; this many epochs in a row without a leader are a problem.
 _LOST = 4
@@ -37,8 +37,8 @@ def _election_storm(tables: Tables) -> DataFrame:
     votes = timeline.where("kind = 'vote'").join(led, is_led, "left")
     lost = F.when(F.col("_epoch").isNull(), F.col("epoch"))
     storms = (
-        spells(votes, ("cluster",), _PAUSE_S)
-        .groupBy("cluster", "spell")
+        with_session(votes, ("cluster",), _GAP_S)
+        .groupBy("cluster", "session")
         .agg(
             *span(),
             F.min("epoch").alias("first"),
@@ -69,10 +69,10 @@ def _election_storm(tables: Tables) -> DataFrame:
 def _refused_pre_votes(tables: Tables) -> DataFrame:
     """A node gets no pre-votes although others respond: they still hear from a leader.
 
-    During an election, a node that asks a moment too late is rejected as well; that is normal.
+    During an election a node whose request comes late is rejected as well; that is normal.
     """
     answer = "array<struct<voter:string,granted:boolean,error:string>>"
-    asked = (
+    pre_votes = (
         tables["raft_timeline"]
         .where("kind = 'pre-vote'")
         .withColumn("answers", F.from_json(F.get_json_object("details", "$.answers"), answer))
@@ -80,8 +80,8 @@ def _refused_pre_votes(tables: Tables) -> DataFrame:
         .where("not exists(answers, a -> coalesce(a.granted, false))")
     )
     rounds = (
-        spells(asked, ("cluster", "node"), _PAUSE_S)
-        .groupBy("cluster", "node", "spell")
+        with_session(pre_votes, ("cluster", "node"), _GAP_S)
+        .groupBy("cluster", "node", "session")
         .agg(
             *span(),
             F.count("*").alias("rounds"),
@@ -92,11 +92,11 @@ def _refused_pre_votes(tables: Tables) -> DataFrame:
     elected = tables["raft_timeline"].where("kind = 'leader'").select(
         F.col("cluster").alias("_cluster"), F.col("time_ns").alias("_elected")
     )
-    pause = int(_PAUSE_S * 1e9)
+    gap_ns = int(_GAP_S * 1e9)
     is_late = (
         same("cluster", "_cluster")
         & (F.col("rounds") < _REFUSED)
-        & F.col("_elected").between(F.col("time_ns") - pause, F.col("end_ns") + pause)
+        & F.col("_elected").between(F.col("time_ns") - gap_ns, F.col("end_ns") + gap_ns)
     )
     return found(
         rounds.join(elected, is_late, "left_anti"),

@@ -19,7 +19,7 @@ def _two_leaders(tables: Tables) -> DataFrame:
     """Fetch responses, DescribeQuorum or the timeline name two leaders of one epoch."""
     seen = tables["quorum_observations"].where("leader_id >= 0 and leader_epoch >= 0")
     named = seen.groupBy("cluster", "leader_epoch", "leader_id").agg(*span())
-    told = tables["raft_timeline"].where("kind in ('leader', 'conflict') and node is not null")
+    claims = tables["raft_timeline"].where("kind in ('leader', 'conflict') and node is not null")
     named = named.select(
         "cluster",
         F.col("leader_epoch").alias("epoch"),
@@ -28,7 +28,7 @@ def _two_leaders(tables: Tables) -> DataFrame:
         "end_ns",
         "place",
     ).unionByName(
-        told.select(
+        claims.select(
             "cluster", "epoch", F.col("node").alias("leader"), "time_ns",
             F.col("time_ns").alias("end_ns"), F.struct("file", "position").alias("place"),
         )

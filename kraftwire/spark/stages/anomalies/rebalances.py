@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kraftwire.spark.stages.anomalies.rule import WARNING, Rule, at, found
-from kraftwire.spark.stages.keys import evidence, spells
+from kraftwire.spark.stages.keys import evidence, with_session
 from kraftwire.spark.stages.stage import Tables
 
 __all__ = ["RULES"]
@@ -15,7 +15,7 @@ __all__ = ["RULES"]
 # restart takes two for each member.
 _GENERATIONS = 5
 _PER_MEMBER = 2
-_PAUSE_S = 45.0
+_GAP_S = 45.0
 
 
 def _rebalance_storm(tables: Tables) -> DataFrame:
@@ -23,8 +23,8 @@ def _rebalance_storm(tables: Tables) -> DataFrame:
     rounds = tables["groups"].withColumn("time_ns", F.unix_micros("start") * 1000)
     keys = ("cluster", "group_id", "protocol")
     storms = (
-        spells(rounds, keys, _PAUSE_S)
-        .groupBy(*keys, "spell")
+        with_session(rounds, keys, _GAP_S)
+        .groupBy(*keys, "session")
         .agg(
             F.count("*").alias("count"),
             F.min("generation").alias("first"),

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.spark.stages.anomalies.rule import ERROR, Rule, at, found
 from kraftwire.spark.stages.clusters import CLUSTERS, with_cluster
-from kraftwire.spark.stages.keys import answered, span, topic_key
+from kraftwire.spark.stages.keys import span, topic_key, with_response_time
 from kraftwire.spark.stages.stage import Tables
 
 __all__ = ["RULES"]
@@ -24,16 +24,17 @@ def _high_watermark_back(tables: Tables) -> DataFrame:
 
     Two servers may differ: a new leader, and any follower, learns of it later.
     """
-    told = _of_quorum(tables["quorum_observations"]).unionByName(
+    reported = _of_quorum(tables["quorum_observations"]).unionByName(
         _of_partitions(with_cluster(tables["partition_traffic"], tables))
     )
-    told = answered(told, tables["exchanges"]).withColumn("time_ns", F.col("end_ns"))
+    timed = with_response_time(reported, tables["exchanges"])
+    timed = timed.withColumn("time_ns", F.col("end_ns"))
     before = (
         Window.partitionBy(*_LOG, "node", "epoch")
         .orderBy("time_ns")
         .rangeBetween(Window.unboundedPreceding, -_OVERTAKING_NS)
     )
-    back = told.withColumn("highest", F.max("high_watermark").over(before)).where(
+    back = timed.withColumn("highest", F.max("high_watermark").over(before)).where(
         "high_watermark < highest"
     )
     spans = back.groupBy(*_LOG, "node", "epoch").agg(

@@ -18,14 +18,14 @@ from kraftwire.spark.logs.place import Place
 from kraftwire.spark.logs.rows import constant, timestamps
 from kraftwire.spark.tables import TABLES
 
-__all__ = ["Meaning", "data_of", "meaning_of", "without_secrets"]
+__all__ = ["MetadataRows", "json_text", "metadata_rows", "without_secrets"]
 
 _SCHEMA = TABLES["metadata_records"].arrow
 _HIDDEN = REDACTED.encode()
 _FIRST_BYTE_MAX = max(head[0] for head in SECRET_HEADS)
 
 
-class Meaning:
+class MetadataRows:
     """Rows of `metadata_records`, and records that fit no schema: (index of the batch, error)."""
 
     __slots__ = ("problems", "table")
@@ -35,7 +35,7 @@ class Meaning:
         self.problems = problems
 
 
-def data_of(decoded: Decoded, *, show_secrets: bool = False) -> str:
+def json_text(decoded: Decoded, *, show_secrets: bool = False) -> str:
     """Return the JSON text of a decoded record, without secrets.
 
     The text is that of Kafka's converters; the end of a transaction also has `controlType`, since
@@ -50,9 +50,9 @@ def data_of(decoded: Decoded, *, show_secrets: bool = False) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
 
-def meaning_of(place: Place, table: Any, facts: Any, *, show_secrets: bool) -> Meaning:
+def metadata_rows(place: Place, table: Any, facts: Any, *, show_secrets: bool) -> MetadataRows:
     """Return the rows of records by columns, in one of Kafka's own topics."""
-    lanes = np.asarray(table["batch"])
+    batch_indexes = np.asarray(table["batch"])
     control = facts.attributes & 0x20 != 0
     rows: list[int] = []
     types: list[str] = []
@@ -60,39 +60,39 @@ def meaning_of(place: Place, table: Any, facts: Any, *, show_secrets: bool) -> M
     texts: list[str] = []
     problems = []
     cells = zip(
-        lanes.tolist(), table["offset"].to_pylist(), table["key"].to_pylist(),
+        batch_indexes.tolist(), table["offset"].to_pylist(), table["key"].to_pylist(),
         table["value"].to_pylist(), strict=True,
     )  # fmt: skip
-    for row, (lane, offset, key, value) in enumerate(cells):
+    for row, (batch_index, offset, key, value) in enumerate(cells):
         record = Record(offset, 0, key, value)
         try:
-            decoded = decode_record(record, place.family, is_control=bool(control[lane]))
+            decoded = decode_record(record, place.family, is_control=bool(control[batch_index]))
         except WireError as error:
-            problems.append((lane, error))
+            problems.append((batch_index, error))
             continue
         if decoded is None:
             continue
         rows.append(row)
         types.append(decoded.type)
         versions.append(decoded.version)
-        texts.append(data_of(decoded, show_secrets=show_secrets))
+        texts.append(json_text(decoded, show_secrets=show_secrets))
     count = len(rows)
     chosen = table.take(pa.array(rows, pa.int32()))
-    lane = lanes[rows] if rows else lanes[:0]
+    batch_index = batch_indexes[rows] if rows else batch_indexes[:0]
     columns = {
         "file": constant(place.file, pa.string(), count),
-        "position": pa.array(facts.position[lane], pa.int64()),
+        "position": pa.array(facts.position[batch_index], pa.int64()),
         "topic": constant(place.topic, pa.string(), count),
         "topic_id": constant(place.topic_id, pa.string(), count),
         "partition": constant(place.partition, pa.int32(), count),
         "offset": chosen["offset"],
-        "epoch": pa.array(facts.leader_epoch[lane], pa.int32()),
+        "epoch": pa.array(facts.leader_epoch[batch_index], pa.int32()),
         "time": timestamps(np.asarray(chosen["timestamp"])),
         "type": pa.array(types, pa.string()),
         "version": pa.array(versions, pa.int16()),
         "data": pa.array(texts, pa.string()),
     }
-    return Meaning(pa.table([columns[name] for name in _SCHEMA.names], _SCHEMA), problems)
+    return MetadataRows(pa.table([columns[name] for name in _SCHEMA.names], _SCHEMA), problems)
 
 
 def without_secrets(values: Any, *, is_metadata: bool) -> Any:

@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 from kraftwire.printable import printable
+from kraftwire.spark.report.folder import Folder
 
 __all__ = [
     "clip",
@@ -18,6 +19,7 @@ __all__ = [
     "evidence",
     "key",
     "link",
+    "no_rows",
     "plural",
     "size",
     "table",
@@ -56,6 +58,16 @@ def count(value: float | None) -> str:
 def plural(number: int, noun: str) -> str:
     """``1 error``, ``2 errors``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def no_rows(folder: Folder, name: str, sentence: str) -> str:
+    """Return what a table without rows says: a sentence, or that the run did not make it. HTML."""
+    if folder.is_made(name):
+        return f'<p class="none">{text(sentence)}</p>'
+    return (
+        f'<p class="none">Not known: the run did not make the table <code>{text(name)}</code>; '
+        "it makes those that <code>--tables</code> names.</p>"
+    )
 
 
 def duration(nanoseconds: float | None) -> str:

@@ -1,0 +1,146 @@
+"""Records of a metadata log that contradict the records before them.
+
+The check is that of `kraftwire decode`: `kraftwire.controller.check`. It begins at offset 0 or with
+a snapshot in the folder of the log, and goes on after a gap with what follows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType
+
+from kraftwire import messages
+from kraftwire.controller.check import MetadataCheck
+from kraftwire.decode.body.context import METADATA_TOPIC
+from kraftwire.decode.files.kinds import parse_file_name
+from kraftwire.errors import KraftwireError
+from kraftwire.spark.stages.anomalies.rule import ERROR, Rule, found
+from kraftwire.spark.stages.clusters import CLUSTERS, of_files
+from kraftwire.spark.stages.stage import Tables
+from kraftwire.spark.tables.columns import Column, Table
+
+__all__ = ["RULES"]
+
+# Findings of one log; a log that is wrong in more places needs no longer list.
+_FOUND_MAX = 1_000
+
+# What tables show in place of a secret; no rule looks at it.
+_HIDDEN = '"[redacted]"'
+
+_COLUMNS = ("source", "file", "position", "base_offset", "last_offset", "count", "records")
+
+_FOUND = Table(
+    "contradictions",
+    "A record that cannot be applied.",
+    (
+        Column("file", "string", "its segment or snapshot"),
+        Column("position", "bigint", "its batch there"),
+        Column("time", "timestamp", "always null"),
+        Column("detail", "string", "what the record says, and what the state says"),
+    ),
+)
+
+
+class _FolderCheck:
+    """Checks the snapshots and the log of one folder.
+
+    Order: the batches of all snapshots, one file after the other, then those of the log by offset.
+    """
+
+    def __init__(self) -> None:
+        self.found: list[dict[str, Any]] = []
+        self._check = MetadataCheck()
+        self._snapshot = ""
+        # End offset -> the state there.
+        self._states: dict[int, MetadataCheck] = {}
+
+    def on_batch(self, row: dict[str, Any]) -> None:
+        """Check the records of a batch."""
+        if row["source"] == "snapshot":
+            self._begin_in_snapshot(row)
+        else:
+            self._begin_in_log(row)
+        records = row["records"] or ()
+        if len(records) != row["count"]:
+            self._check.forget()  # a record could not be decoded
+            return
+        for record in records:
+            self._on_record(row, record)
+
+    def _begin_in_snapshot(self, row: dict[str, Any]) -> None:
+        if row["file"] != self._snapshot:
+            self._snapshot = row["file"]
+            self._check = MetadataCheck(in_snapshot=True)
+        self._check.batch(row["base_offset"], row["last_offset"])
+
+    def _begin_in_log(self, row: dict[str, Any]) -> None:
+        if self._snapshot:
+            self._snapshot, self._check = "", MetadataCheck()
+        offsets = row["base_offset"], row["last_offset"]
+        self._check.batch(*offsets)
+        if not self._check.is_whole and offsets[0] in self._states:
+            self._check = self._states.pop(offsets[0]).after_snapshot(offsets[0])
+            self._check.batch(*offsets)
+
+    def _on_record(self, row: dict[str, Any], record: dict[str, Any]) -> None:
+        try:
+            data = json.loads(record["data"].replace(_HIDDEN, '""'))
+            message = messages.find(record["type"]).from_json(data, record["version"])
+        except (KraftwireError, ValueError, KeyError):
+            self._check.forget()
+            return
+        contradiction = self._check.record(record["offset"], message)
+        if contradiction is not None and len(self.found) < _FOUND_MAX:
+            place = {"file": row["file"], "position": row["position"], "time": None}
+            self.found.append({**place, "detail": str(contradiction)})
+        if record["type"] == "SnapshotFooterRecord" and self._snapshot and self._check.is_whole:
+            end = parse_file_name(self._snapshot.rpartition("/")[2]).base_offset
+            if end is not None:
+                self._states[end] = self._check
+
+
+def _contradicting_metadata(tables: Tables) -> DataFrame:
+    """Records that Kafka's controller cannot replay: there, each is a fatal fault."""
+    place = ["file", "position"]
+    record = F.struct("offset", "type", "version", "data")
+    records = tables["metadata_records"].groupBy(*place).agg(
+        F.sort_array(F.collect_list(record)).alias("records")
+    )
+    batches = tables["batches"].where(
+        (F.col("topic") == METADATA_TOPIC) & F.col("is_valid") & (F.col("source") != "wire")
+    )
+    folder = F.regexp_extract("file", "^(.*)/[^/]*$", 1).alias("folder")
+    rows = batches.join(records, place, "left").select(folder, *_COLUMNS)
+    # Snapshots come first; the order survives the grouping, which orders only by folder.
+    order = (F.col("folder"), F.col("source").desc(), F.when(F.col("source") == "snapshot", F.col(
+        "file"
+    )), F.col("base_offset"))  # fmt: skip
+    ordered = rows.repartition("folder").sortWithinPartitions(*order)
+    checked = ordered.groupBy("folder").agg(_check_of(*_COLUMNS).alias("found"))
+    one = of_files(checked.select(F.inline("found")), tables)
+    return found(
+        one, "contradicting-metadata", ERROR, file=F.col("file"), position=F.col("position"),
+        detail=F.col("detail"),
+    )
+
+
+@F.arrow_udf(returnType=ArrayType(_FOUND.spark))
+def _check_of(batches: Iterator[tuple[pa.Array, ...]]) -> Any:
+    """Yield the findings of one folder, from batches of its rows."""
+    check = _FolderCheck()
+    for arrays in batches:
+        for row in pa.RecordBatch.from_arrays(list(arrays), list(_COLUMNS)).to_pylist():
+            check.on_batch(row)
+    return pa.scalar(check.found, pa.list_(pa.struct(list(_FOUND.arrow))))
+
+
+RULES = (
+    Rule("contradicting-metadata", ("batches", "metadata_records", CLUSTERS),
+         _contradicting_metadata),
+)  # fmt: skip

@@ -1,0 +1,192 @@
+"""What the files of replicas say in timeline and anomalies, as in `kraftwire story raft`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kraftwire.decode.files import FileFinding, FileOptions, FileReport, decode_file
+from kraftwire.decode.files.walk import walk
+from kraftwire.spark.logs import decode_tables
+from kraftwire.spark.stages import STAGES
+from kraftwire.spark.stages.anomalies import RULES
+from tests.spark.stages.tables import given, rows_of
+from tests.support.log_directories import IDLE_MS, LogMaker, write_directory
+from tests.support.metadata_files import SOUND, WRONG, write_segment, write_snapshot
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "logs" / "controller"
+NAME = "__cluster_metadata-0"
+
+Rows = list[dict[str, Any]]
+
+
+def _tables(spark: SparkSession, *folders: Path) -> dict[str, Any]:
+    """The tables of log directories, up to the timeline."""
+    rows: dict[str, Rows] = {}
+    for path in walk(folders, print):
+        for name, table in decode_tables(path).items():
+            rows.setdefault(name, []).extend(table.to_pylist())
+    tables = given(spark, **rows)
+    for name in ("clusters", "raft_timeline"):
+        tables = {**tables, name: STAGES[name].make(tables)}
+    return tables
+
+
+def _events(tables: dict[str, Any], *kinds: str) -> Rows:
+    found = rows_of(tables["raft_timeline"], "raft_timeline")
+    return [row for row in found if row["kind"] in kinds]
+
+
+def _found(tables: dict[str, Any], rule: str) -> Rows:
+    one = next(each for each in RULES if each.id == rule)
+    return rows_of(one.find(tables), "anomalies")
+
+
+def test_a_segment_in_the_middle_is_missing(spark: SparkSession) -> None:
+    """Epochs come from batches, leader-epoch-checkpoint and quorum-state, each with its source."""
+    tables = _tables(spark, GOLDEN)
+    epochs = _events(tables, "leader", "epoch", "epoch-known")
+    assert sorted((row["epoch"], row["node"], row["kind"]) for row in epochs) == [
+        (1, "2", "leader"), (2, None, "epoch-known"), (3, None, "epoch-known"),
+        (4, None, "epoch"), (5, "1", "epoch-known"),
+    ]
+    assert "quorum-state" in next(row["text"] for row in epochs if row["epoch"] == 5)
+    [missing] = _found(tables, "missing-offsets")
+    assert missing["detail"] == "the metadata log lacks offsets 254 to 992"
+    [damaged] = _found(tables, "damaged-replica")
+    assert damaged["node"] == "3"
+
+
+def test_a_log_that_is_silent_has_no_leader(spark: SparkSession, tmp_path: Path) -> None:
+    """An active controller writes at least every metadata.max.idle.interval.ms."""
+    log = LogMaker()
+    log.leader(1, 1)
+    log.idle(1, 20)
+    log.time_ms += 600_000 - IDLE_MS
+    log.leader(2, 1)
+    log.idle(2, 20)
+    tables = _tables(spark, write_directory(tmp_path / "a", log))
+    [silence] = _found(tables, "silent-leader")
+    assert silence["severity"] == "warning"
+    assert 599 <= (silence["end_time"] - silence["time"]).total_seconds() <= 600
+
+
+def test_which_replica_is_the_furthest(spark: SparkSession, tmp_path: Path) -> None:
+    """And what the files of a replica contradict."""
+    folders = []
+    for node, count in ((1, 10), (2, 14), (3, 4)):
+        log = LogMaker()
+        log.leader(1, 2)
+        log.idle(1, count)
+        checkpoint = [(1, 0), (2, 3)] if node == 3 else [(1, 0)]
+        folders.append(
+            write_directory(
+                tmp_path / str(node), log, node=node, election=(1, 2, 2), checkpoint=checkpoint
+            )
+        )
+    tables = _tables(spark, *folders)
+    replicas = {row["node"]: row["text"] for row in _events(tables, "replica-files")}
+    assert replicas["2"].startswith("furthest: keep it")
+    assert replicas["1"] == "behind: may be kept: it fetches the last 4 records"
+    [first, *_] = _found(tables, "contradicting-files")
+    assert "leader-epoch-checkpoint" in first["detail"]
+
+
+def _flipped(path: Path, at: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+_NAMES = (
+    "sound", "torn", "cut", "zeros", "damaged", "unvoted", "unreadable", "gap", "lost", "emptied",
+)  # fmt: skip
+
+
+def _strange_directories(folder: Path) -> list[Path]:
+    """One of each kind that must not be kept, each of a cluster of its own, and a sound one."""
+    made = []
+    for name in _NAMES:
+        log = LogMaker()
+        log.leader(1, 2)
+        log.idle(1, 4)
+        if name == "gap":
+            log.skip(7)
+        log.idle(1, 4)
+        if name in ("lost", "emptied"):
+            log.roll()
+        state = None if name == "unvoted" else (1, 2, 2)
+        cluster = f"{name:A<22}"
+        made.append(
+            write_directory(
+                folder / name, log, cluster=cluster, election=state, checkpoint=[(1, 0)]
+            )
+        )
+    first, last = f"{0:020}.log", f"{9:020}.log"
+    _flipped(folder / "torn" / NAME / first, -1)
+    path = folder / "cut" / NAME / first
+    path.write_bytes(path.read_bytes()[:-20])
+    path = folder / "zeros" / NAME / first
+    path.write_bytes(path.read_bytes() + bytes(100))
+    _flipped(folder / "damaged" / NAME / first, 300)
+    (folder / "unreadable" / NAME / "quorum-state").write_text("{")
+    (folder / "lost" / NAME / first).unlink()
+    assert (folder / "lost" / NAME / last).stat().st_size == 0
+    (folder / "emptied" / NAME / first).write_bytes(b"")
+    return made
+
+
+def test_directories_are_judged_as_in_the_story(spark: SparkSession, tmp_path: Path) -> None:
+    """Whatever is wrong with them: the same verdict and the same advice."""
+    folders = _strange_directories(tmp_path)
+    command = [sys.executable, "-m", "kraftwire", "story", "raft", "--json", *map(str, folders)]
+    printed = subprocess.run(command, capture_output=True, check=False, text=True).stdout
+    told_of = [e for story in printed.splitlines() for e in json.loads(story)["directories"]]
+    expected = {each["folder"]: f"{each['verdict']}: {each['advice']}" for each in told_of}
+    assert len(expected) == len(folders)
+    tables = _tables(spark, *folders)
+    told = _events(tables, "replica-files")
+    assert {json.loads(row["details"])["folder"]: row["text"] for row in told} == expected
+    refused = {row["detail"].partition(": ")[0] for row in _found(tables, "damaged-replica")}
+    sound = {folder for folder, text in expected.items() if "is whole" in text}
+    assert refused == expected.keys() - sound
+    assert {Path(each).parent.name for each in sound} == {"sound", "torn", "cut", "zeros"}
+    ends = [json.loads(row["details"]) for row in _events(tables, "unread-bytes")]
+    assert {Path(each["folder"]).parent.name for each in ends} == {"cut", "zeros"}
+    for each in ends:
+        folder = each.pop("folder")
+        (said,) = [unread for one in told_of if one["folder"] == folder for unread in one["unread"]]
+        assert each == {key: value for key, value in said.items() if key != "file"}
+
+
+@pytest.mark.parametrize("with_snapshot", [False, True])
+def test_records_that_contradict_the_log(
+    spark: SparkSession, tmp_path: Path, with_snapshot: bool
+) -> None:
+    """The same findings as decode, at the same places."""
+    if with_snapshot:
+        write_snapshot(tmp_path / NAME, SOUND, 500)
+        write_segment(tmp_path / NAME, WRONG, 500)
+    else:
+        write_segment(tmp_path / NAME, [*SOUND, *WRONG])
+    printed: list[FileFinding] = []
+    report = FileReport(printed.append)
+    for path in walk([tmp_path], print):
+        for _ in decode_file(path, FileOptions(), report):
+            pass
+    expected = {(e.file, e.position, e.detail) for e in printed if e.id == "contradiction"}
+    found = _found(_tables(spark, tmp_path), "contradicting-metadata")
+    assert {(row["file"], row["position"], row["detail"]) for row in found} == expected
+    assert len(expected) == len(found) == 3
+
+
+def test_a_log_without_its_beginning_is_not_checked(spark: SparkSession, tmp_path: Path) -> None:
+    """The part that was deleted may have had what the records need."""
+    write_segment(tmp_path / NAME, WRONG, 500)
+    assert not _found(_tables(spark, tmp_path), "contradicting-metadata")
