@@ -202,7 +202,7 @@ class Operators:
         coverage = self._cluster.coverage
         if error == ErrorCode.NONE:
             coverage.hit(f"change done: {step.kind}")
-            self._told(step)
+            self._check_acknowledged(step)
             self._next(job)
         elif error in _SETTLED:
             coverage.hit(f"change settled: {ErrorCode(error).name}")
@@ -212,7 +212,7 @@ class Operators:
             coverage.hit(name if name in SITUATIONS else "change refused")
             self._again(job)
 
-    def _told(self, step: Step) -> None:
+    def _check_acknowledged(self, step: Step) -> None:
         """Check that a change acknowledged as committed is committed. S12."""
         committed = self._cluster.log_checks.in_force
         if step.kind == "remove":

@@ -63,6 +63,8 @@ class SimFile:
             files.before_sync(self._inode, self._path)
         files.sync_count += 1
         self._inode.make_durable(len(self._inode.pending))
+        if files.is_watched:
+            files.was_synced()
 
     def close(self) -> None:
         """Close the file, which makes nothing durable."""
@@ -95,6 +97,7 @@ class SimFiles:
     def __init__(self, before_step: Callable[[], None] | None = None) -> None:
         self.sync_count = 0
         self._before_step = before_step
+        self._after_sync: Callable[[], None] | None = None
         self.is_watched = False
         self._steps_to_cut: int | None = None
         self.is_full = False
@@ -311,6 +314,18 @@ class SimFiles:
             self._need_space(path)
         return data
 
+    def after_next_sync(self, action: Callable[[], None]) -> None:
+        """Do something right after the next sync of a file, as from another thread."""
+        self._after_sync = action
+        self._watch()
+
+    def was_synced(self) -> None:
+        """Do what comes right after this sync."""
+        action, self._after_sync = self._after_sync, None
+        self._watch()
+        if action is not None:
+            action()
+
     def before_sync(self, inode: Inode, path: str) -> None:
         """Raises if the power fails, or if the flush does."""
         self.step()
@@ -322,7 +337,8 @@ class SimFiles:
 
     def _watch(self) -> None:
         has_fault = self._steps_to_cut is not None or self.is_full or self._is_broken
-        self.is_watched = has_fault or self._before_step is not None
+        has_action = self._before_step is not None or self._after_sync is not None
+        self.is_watched = has_fault or has_action
 
     def _need_space(self, path: str) -> None:
         if self.is_full:

@@ -55,7 +55,7 @@ class Environment:
         self.log_checks = self.checkers.log_checks
         self.leader_killer = LeaderKiller(plan, self.queue, self.log_checks, self.coverage)
         self.software = "kraftwire"
-        self.is_calm = False
+        self.is_quiet = False
         self.elections = 0
         self.crashes = 0
         self.acknowledged = 0
@@ -101,7 +101,7 @@ class Environment:
 
     def lag(self) -> int:
         """Draw how long a state machine takes for a delivery. Units: microseconds."""
-        if self.is_calm:
+        if self.is_quiet:
             return 0
         self.coverage.hit("state machine lagged")
         return int(self._lags.random() * self.plan.slow_ms * MS)

@@ -92,15 +92,15 @@ class _Phase:
         """End all faults."""
         cluster = self.cluster
         cluster.note("all is repaired")
-        cluster.is_calm = True
+        cluster.is_quiet = True
         cluster.nemesis.end()
         cluster.leader_killer.disarm()
         cluster.workload.end()
         weather = cluster.plan.weather
         if weather.tail or weather.duplicate:
             self._quiet_at = cluster.queue.now + weather.tail_ms * MS
-        calm = Weather(latency_ms=weather.latency_ms, flush_ms=weather.flush_ms)
-        cluster.network.heal(replace(calm, tail_ms=weather.tail_ms))
+        quiet = Weather(latency_ms=weather.latency_ms, flush_ms=weather.flush_ms)
+        cluster.network.heal(replace(quiet, tail_ms=weather.tail_ms))
         for machine in cluster.machines.values():
             machine.files.mend()
             if machine.process is not None:

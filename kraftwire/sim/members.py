@@ -11,8 +11,9 @@ from kraftwire.log.format import FormatNode, FormatRequest, Quorum, format_direc
 from kraftwire.log.voters import InitialVoter
 from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft.config import RaftConfig, RaftTimers
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.replica.storage import Directories
 from kraftwire.sim.checker_set import CheckerSet
 from kraftwire.sim.disk import SimFiles

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from multiprocessing import get_context
 from typing import Any
 
+from kraftwire.sim import seeds as sim_seeds
 from kraftwire.sim.cluster import Cluster
 from kraftwire.sim.coverage import RARE, SITUATIONS
-from kraftwire.sim.invariants import BUGS, as_violation
 from kraftwire.sim.liveness import check_liveness
 from kraftwire.sim.plan import Plan, draw
 from kraftwire.sim.timeline import Timeline
@@ -20,48 +20,26 @@ _NETWORK_FAULTS = ("dropped", "duplicated", "delayed", "connection reset", "slow
 
 
 @dataclass(slots=True)
-class Outcome:
-    """The result of one cluster. `invariant` is empty if none was violated."""
+class Outcome(sim_seeds.Outcome):
+    """The result of one cluster."""
 
-    seed: int
     virtual_seconds: float = 0.0
     events: int = 0
     elections: int = 0
-    commits: int = 0
     crashes: int = 0
     faults: Counter[str] = field(default_factory=Counter)
-    coverage: Counter[str] = field(default_factory=Counter)
     trace_hash: str = ""
-    invariant: str = ""
-    detail: str = ""
-    evidence: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
-class Totals:
+class Totals(sim_seeds.Totals):
     """Totals over clusters. Units: `virtual_seconds` is in the clusters' virtual time."""
 
-    clusters: int = 0
     virtual_seconds: float = 0.0
     events: int = 0
     elections: int = 0
-    commits: int = 0
     crashes: int = 0
-    violations: int = 0
     faults: Counter[str] = field(default_factory=Counter)
-    coverage: Counter[str] = field(default_factory=Counter)
-
-    def add(self, outcome: Outcome) -> None:
-        """Count a cluster."""
-        self.clusters += 1
-        self.virtual_seconds += outcome.virtual_seconds
-        self.events += outcome.events
-        self.elections += outcome.elections
-        self.commits += outcome.commits
-        self.crashes += outcome.crashes
-        self.violations += bool(outcome.invariant)
-        self.faults.update(outcome.faults)
-        self.coverage.update(outcome.coverage)
 
     def to_json(self) -> dict[str, Any]:
         """Return the object in the last line of `kraftwire sim run --json`."""
@@ -94,23 +72,13 @@ def run_plan(plan: Plan, timeline: Timeline | None = None) -> Outcome:
 
 def run_cluster(cluster: Cluster) -> Outcome:
     """Run a cluster through its faults and the time after them."""
-    # A cluster becomes garbage only when it ends: collecting sooner finds nothing.
-    gc.disable()
-    try:
-        return _run(cluster)
-    finally:
-        gc.enable()
 
-
-def _run(cluster: Cluster) -> Outcome:
-    outcome = Outcome(cluster.plan.seed)
-    try:
+    def run() -> None:
         cluster.run()
         cluster.check_end(is_whole=check_liveness(cluster))
-    except BUGS as error:
-        failed = as_violation(error)
-        outcome.invariant, outcome.detail = failed.invariant, failed.detail
-        outcome.evidence = failed.evidence
+
+    outcome = Outcome(cluster.plan.seed)
+    outcome.run(run)
     outcome.virtual_seconds = cluster.queue.now / 1e6
     outcome.events = cluster.events
     outcome.elections = cluster.elections

@@ -44,7 +44,7 @@ class _Search:
         before = self.best
         self._shorten()
         self._drop_faults()
-        for changes in (_fewer_nodes, _calmer, _milder_faults):
+        for changes in (_fewer_nodes, _quieter, _milder_faults):
             # After a reduction the other candidates are tried on the result, none of them twice.
             while any(self._fails(smaller) for smaller in changes(self.best)):
                 pass
@@ -105,7 +105,7 @@ def _fewer_nodes(plan: Plan) -> Iterator[Plan]:
             yield replace(plan, voters=voters)
 
 
-def _calmer(plan: Plan) -> Iterator[Plan]:
+def _quieter(plan: Plan) -> Iterator[Plan]:
     """Plans with plain settings: all settings at once, then one after another."""
     right = (1_000_000,) * plan.nodes if plan.drift else ()
     simple: dict[str, object] = {
@@ -126,9 +126,9 @@ def _calmer(plan: Plan) -> Iterator[Plan]:
     for name, value in simple.items():
         if getattr(plan, name) != value:
             yield replace(plan, **{name: value})  # type: ignore[arg-type]
-    calm = Weather()
+    quiet = Weather()
     for part in fields(Weather):
-        value = getattr(calm, part.name)
+        value = getattr(quiet, part.name)
         if getattr(plan.weather, part.name) != value:
             yield replace(plan, weather=replace(plan.weather, **{part.name: value}))
     if plan.appends_per_second > 0.5:

@@ -97,7 +97,7 @@ class Watch:
         self._log = self._log_checks.logs[self._node]
         self._has_changed = False
         self._event: Event | None = None
-        self._is_told = cluster.timeline is not None
+        self._has_timeline = cluster.timeline is not None
         before: dict[type, Callable[[Any], None]] = {
             do.SendRequest: self._before_request,
             do.SendReply: self._before_reply,
@@ -128,7 +128,7 @@ class Watch:
     def step(self, event: Event | None, effects: list[do.Effect]) -> bool:
         """Note the event that causes the next effects; returns whether `every` counts them."""
         self._event = event
-        if self._is_told:
+        if self._has_timeline:
             self._cluster.record(self._node, event, effects)
         return self._process.effects_to_crash is not None
 

@@ -14,10 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
+
+from tests.history.matching import replaced
 
 AS_SHIPPED = "as shipped"
 WITH_THE_BUG = "with the bug"
@@ -26,7 +29,7 @@ WITH_THE_BUG = "with the bug"
 @dataclass(frozen=True)
 class Edit:
     """A change of one function. `where` is `module:function` or `module:Class.method`; `old` occurs
-    exactly once in its source, which is looked at without its indentation."""
+    exactly once in its source, whose layout does not matter (`matching`)."""
 
     where: str
     old: str
@@ -45,13 +48,22 @@ class Known:
     rules: str
     test: str
     module: str
+    bug: Bug
 
 
 # Every bug with a scenario, by the import of the modules here.
-BUGS: list[Known] = []
+_BUGS: list[Known] = []
 
 
-def _function(where: str) -> FunctionType:
+def known_bugs() -> list[Known]:
+    """Return all bugs with a scenario. Order: by number."""
+    for path in sorted(Path(__file__).parent.glob("test_*.py")):
+        import_module(f"tests.history.{path.stem}")
+    return sorted(set(_BUGS), key=lambda bug: (bug.number, bug.module, bug.test))
+
+
+def function_at(where: str) -> FunctionType:
+    """Return the function that an edit is about."""
     module, _, path = where.partition(":")
     found: Any = import_module(module)
     for name in path.split("."):
@@ -64,13 +76,16 @@ def _function(where: str) -> FunctionType:
     return found
 
 
+def source_of(function: FunctionType) -> str:
+    """Return the source of a function, without its indentation."""
+    return textwrap.dedent(inspect.getsource(function))
+
+
 def _code_of(where: str, function: FunctionType, edits: list[Edit]) -> CodeType:
     """The code of the function after the edits."""
-    source = textwrap.dedent(inspect.getsource(function))
+    source = source_of(function)
     for edit in edits:
-        count = source.count(edit.old)
-        assert count == 1, f"{where} has {count} times {edit.old!r}: this bug is out of date"
-        source = source.replace(edit.old, edit.new)
+        source = replaced(source, edit.old, edit.new, where)
     # The globals stay those of the module, because only the code is taken over.
     flags = __future__.annotations.compiler_flag
     code = compile(source, where, "exec", flags, True)
@@ -86,7 +101,7 @@ def _code_of(where: str, function: FunctionType, edits: list[Edit]) -> CodeType:
 def put_back(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put a bug back while a test runs."""
     for where in dict.fromkeys(edit.where for edit in bug):
-        function = _function(where)
+        function = function_at(where)
         edits = [edit for edit in bug if edit.where == where]
         monkeypatch.setattr(function, "__code__", _code_of(where, function, edits))
 
@@ -107,8 +122,8 @@ def history(
     """
 
     def decorate(scenario: Callable[[], None]) -> Callable[..., None]:
-        known = Known(number, ticket, rules, scenario.__name__, scenario.__module__)
-        BUGS.append(known)
+        known = Known(number, ticket, rules, scenario.__name__, scenario.__module__, bug)
+        _BUGS.append(known)
 
         @pytest.mark.parametrize("code", [AS_SHIPPED, WITH_THE_BUG])
         @wraps(scenario)

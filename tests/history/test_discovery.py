@@ -140,7 +140,7 @@ def _told_to_lead(lone: Lone) -> bool:
     Edit(
         "kraftwire.raft.parked:ParkedFetches.expired",
         "return self._take(list(islice(waited, PARKED_WOKEN_MAX)))",
-        "self.next_deadline_ms = None\n    return list(self._parked.values())",
+        "self.next_deadline_ms = None\nreturn list(self._parked.values())",
     ),
     red="answered twice",
 )

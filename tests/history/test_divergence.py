@@ -94,7 +94,7 @@ def test_a_node_that_led_its_own_epochs_catches_up() -> None:
         "kraftwire.raft.following:_take",
         "_follow_high_watermark(state, data.high_watermark)",
         "_follow_high_watermark(state, data.high_watermark)\n"
-        "    state.log.last_epoch = state.log.last_epoch if data.records else 0",
+        "state.log.last_epoch = state.log.last_epoch if data.records else 0",
     ),
     red="forgot the epoch of its last record",
 )
@@ -171,7 +171,7 @@ _TRUNCATE = "kraftwire.log.metadata_log:MetadataLog._truncate"
     Edit(
         _TRUNCATE,
         "segment.cut(number)",
-        "segment.cut(number)\n    self._mark.set(self._mark_at(end))",
+        "segment.cut(number)\nself._mark.set(self._mark_at(end))",
     ),
     red="refuses its own log",
 )

@@ -70,7 +70,7 @@ def test_a_node_with_another_directory_than_the_voters_does_not_stand() -> None:
     Edit(
         "kraftwire.raft.transitions:to_follower",
         "_become(state, new, reason)",
-        "new.has_fetched = True\n    _become(state, new, reason)",
+        "new.has_fetched = True\n_become(state, new, reason)",
     ),
     Edit(
         "kraftwire.raft.epochs:hears_no_leader",

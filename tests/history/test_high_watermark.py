@@ -70,7 +70,7 @@ def test_what_was_acknowledged_is_still_there_after_a_power_loss_of_all() -> Non
     Edit(
         "kraftwire.raft.serving:_answer",
         "if position.kind is not PositionKind.VALID:",
-        "_count(state, role, replica, offset)\n    if position.kind is not PositionKind.VALID:",
+        "_count(state, role, replica, offset)\nif position.kind is not PositionKind.VALID:",
     ),
     red="counted a log that differs",
 )
@@ -93,7 +93,7 @@ def test_a_follower_whose_log_differs_does_not_count() -> None:
         "kraftwire.raft.following:_take",
         "diverging, snapshot = data.diverging_epoch, data.snapshot_id",
         "diverging, snapshot = data.diverging_epoch, data.snapshot_id\n"
-        "    _follow_high_watermark(state, data.high_watermark)",
+        "_follow_high_watermark(state, data.high_watermark)",
     ),
     red="took for committed what has to be cut",
 )
@@ -140,7 +140,7 @@ def test_the_high_watermark_follows_a_log_that_was_cut_to_nothing() -> None:
         "kraftwire.raft.progress:LeaderProgress.record_fetch",
         "moved = state.end_offset != position",
         "assert state.end_offset <= position, 'the fetch offset fell'\n"
-        "    moved = state.end_offset != position",
+        "moved = state.end_offset != position",
     ),
     red="the fetch offset fell",
 )

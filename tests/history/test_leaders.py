@@ -116,7 +116,7 @@ def test_a_leader_outside_the_voter_set_does_not_help_to_commit() -> None:
     "R-RES-1, L3",
     Edit(
         "kraftwire.raft.core:_handle_rare",
-        'state.resign_reason = "the state machine asked for it"',
+        'state.resign_reason = "this node was asked to resign"',
         "pass",
     ),
     red="leads without a state machine",
@@ -223,7 +223,7 @@ def test_a_batch_that_is_too_large_is_refused_and_does_not_depose_the_leader() -
         "kraftwire.raft.accumulator:Accumulator.append",
         "if len(self._complete) >= WAITING_BATCHES_MAX:",
         "self.drain_due_ms = now_ms + self._linger_ms\n"
-        "    if len(self._complete) >= WAITING_BATCHES_MAX:",
+        "if len(self._complete) >= WAITING_BATCHES_MAX:",
     ),
     red="never succeeds again",
 )

@@ -8,6 +8,8 @@ from random import Random
 import trio
 from trio.testing import MockClock
 
+from kraftwire.controller.activation import activate
+from kraftwire.controller.image import METADATA_VERSION, MetadataImage
 from kraftwire.errors import StorageError
 from kraftwire.messages.abort_transaction_record import AbortTransactionRecord
 from kraftwire.messages.begin_transaction_record import BeginTransactionRecord
@@ -17,9 +19,7 @@ from kraftwire.messages.describe_quorum_request import (
     TopicData,
 )
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
-from kraftwire.node import controller_steps as steps
 from kraftwire.node.driver import Driver
-from kraftwire.node.image import METADATA_VERSION, MetadataImage
 from kraftwire.raft import effects, events
 from kraftwire.raft.config import METADATA_TOPIC, RaftConfig
 from kraftwire.raft.core import RaftCore
@@ -108,8 +108,8 @@ def _play(story: Callable[[], Awaitable[None]]) -> None:
     Edit(
         "kraftwire.node.driver:Driver.run",
         "self._handle_events()",
-        "try:\n                    self._handle_events()\n"
-        "                except Exception:\n                    await trio.sleep_forever()",
+        "try:\n    self._handle_events()\n"
+        "except Exception:\n    await trio.sleep_forever()",
     ),
     red="continues as if nothing had happened",
 )
@@ -172,7 +172,7 @@ def test_a_leader_that_was_stopped_for_a_while_does_not_answer_as_one() -> None:
     "KAFKA-20839",
     "S15",
     Edit(
-        "kraftwire.node.controller_steps:activate",
+        "kraftwire.controller.activation:activate",
         "if image.transaction_offset >= 0:",
         "if image.transaction_offset >= 1 << 40:",
     ),
@@ -185,7 +185,7 @@ def test_a_bootstrap_that_was_cut_short_is_undone_and_written_again() -> None:
     values = [encode_metadata(record, 0) for record in half]
     image = MetadataImage()
     image.replay(RecordBatch(data_batch(1, 1, 0, values)))
-    records = steps.activate(image, [(version, 0)], None)
+    records = activate(image, [(version, 0)], None)
     is_undone = isinstance(records[0][0], AbortTransactionRecord)
     assert is_undone, "continues the transaction of another controller"
     again = [encode_metadata(record, number) for record, number in records]

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
 from pathlib import Path
 
-from tests.history.putting_back import BUGS, Known
+from tests.history.putting_back import Known, known_bugs
 
 _HERE = Path(__file__).parent
 _IN_SCOPE = set(range(1, 72))
-
-
-def _known() -> list[Known]:
-    """All bugs with a scenario. Order: by number."""
-    for path in sorted(_HERE.glob("test_*.py")):
-        import_module(f"tests.history.{path.stem}")
-    return sorted(set(BUGS), key=lambda bug: (bug.number, bug.module, bug.test))
 
 
 def _row(bug: Known) -> str:
@@ -30,11 +22,11 @@ def test_the_table_is_that_of_the_scenarios() -> None:
     text = (_HERE / "README.md").read_text()
     rows = [line for line in text.split("## Not here")[0].splitlines() if line[:3] != "| n"]
     found = [line for line in rows if re.match(r"\| \d", line)]
-    assert found == [_row(bug) for bug in _known()]
+    assert found == [_row(bug) for bug in known_bugs()]
 
 
 def test_every_number_has_a_scenario_or_a_reason() -> None:
     """None is left out silently."""
     text = (_HERE / "README.md").read_text()
     excused = {int(number) for number in re.findall(r"(?m)^\| (\d+) ", text.split("## Not")[1])}
-    assert {bug.number for bug in _known()} | excused == _IN_SCOPE
+    assert {bug.number for bug in known_bugs()} | excused == _IN_SCOPE

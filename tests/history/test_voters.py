@@ -187,8 +187,8 @@ def test_an_observer_that_cannot_be_a_voter_sleeps_until_something_happens() -> 
     "R-REM-3, R-REM-5, R-END-2",
     Edit(
         "kraftwire.raft.progress:LeaderProgress.preferred_successors",
-        "if state is not self.own]",
-        "if state.key != self.voters.get(self._key.id).key]",
+        "if state is not self.own",
+        "if state.key != self.voters.get(self._key.id).key",
     ),
     red="'NoneType' object has no attribute 'key'",
     fails_with=AttributeError,
@@ -221,8 +221,8 @@ def test_a_leader_that_was_removed_steps_down_and_keeps_running() -> None:
     "R-UPG-1, R-UPD-6",
     Edit(
         "kraftwire.raft.upgrading:handle_upgrade",
-        "(ControlType.KRAFT_VOTERS, voters_record(voters)),",
-        "",
+        "(ControlType.KRAFT_VOTERS, voters_record(voters))",
+        "*()",
     ),
     red="nobody knows the voters",
 )
@@ -253,8 +253,8 @@ def test_an_upgrade_of_kraft_version_writes_the_voters_too() -> None:
     "R-VC-1, R-ADD-2, L4",
     Edit(
         "kraftwire.raft.changes:handle_add_voter",
-        "state.now + state.config.timers.request_timeout_ms,",
-        "1 << 62,",
+        "leader.candidates[destination] = candidate",
+        "leader.change, candidate.deadline_ms = candidate, 1 << 62",
     ),
     red="no voter can be changed any more",
 )

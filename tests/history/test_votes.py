@@ -30,9 +30,8 @@ _STATE = "/log/quorum-state"
     Edit(
         "kraftwire.raft.startup:first_role",
         "return _resigned(state)",
-        "return Candidate(\n"
-        "            election.epoch, Votes(state.voters, config.key),\n"
-        "            state.random_timeout(), config.key)",
+        "return Candidate(election.epoch, Votes(state.voters, config.key), "
+        "state.random_timeout(), config.key)",
     ),
     red="S13: offset 1 of epoch 1 is two batches",
     fails_with=Violation,

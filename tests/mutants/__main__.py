@@ -9,10 +9,11 @@ import time
 from math import inf
 
 from tests.mutants.catalogue import ALL
-from tests.mutants.choosing import matching, of_the_day
+from tests.mutants.choosing import matching
 from tests.mutants.figures import as_json, as_table
 from tests.mutants.mutant import Mutant
 from tests.mutants.running import checked, run
+from tests.support.of_the_day import of_the_day
 
 _FAILED = 1
 

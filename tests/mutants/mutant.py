@@ -14,9 +14,9 @@ class Mutant:
     """A rule with a mistake in it.
 
     `rule` is what it breaks, by the numbers of rules and invariants. `edit` is one change of one
-    function, looked up by name and text, so that it survives edits elsewhere in the file; `also`
-    is the same change where the rule occurs twice. `ring` is what kills it: `untimed`, or tests
-    as pytest names them.
+    function, looked up by name and tokens, so that it survives other edits of file and function;
+    `also` is the same change where the rule occurs twice. `ring` is what kills it: `untimed`, or
+    tests as pytest names them.
     """
 
     name: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.mutants.catalogue import ALL
-from tests.mutants.choosing import matching, of_the_day
+from tests.mutants.choosing import matching
+from tests.support.of_the_day import of_the_day
 
 _DAY = 20_000
 

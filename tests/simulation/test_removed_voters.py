@@ -66,7 +66,7 @@ def test_it_does_no_harm_if_all_support_pre_votes() -> None:
 
 def test_it_cuts_itself_off_where_it_does_not_know_that_its_removal_is_committed() -> None:
     """Its log has the removal, so its own set is the others; it does not support pre-votes."""
-    outcome = run_plan(draw(1332, _LENGTH_MS))
+    outcome = run_plan(draw(496, _LENGTH_MS))
     assert outcome.invariant == ""
     assert outcome.coverage["a removed voter cuts itself off"] == 1
 

@@ -13,6 +13,7 @@ from functools import cache
 from types import NoneType
 from typing import Any
 
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft import roles, state
 from kraftwire.raft.accumulator import Accumulator, DrainedBatch
 from kraftwire.raft.core import RaftCore
@@ -25,7 +26,7 @@ from kraftwire.raft.log_view import LogView
 from kraftwire.raft.parked import ParkedFetch, ParkedFetches
 from kraftwire.raft.peers import Peers
 from kraftwire.raft.progress import LeaderProgress, ReplicaProgress
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.sim.untimed.disk import Applied, Disk, Entry
 from kraftwire.sim.untimed.node import Node, Work, _Append

@@ -12,11 +12,12 @@ from collections.abc import Callable, Hashable
 from io import BytesIO
 from typing import Any, Generic, TypeVar
 
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft.addresses import Addresses
 from kraftwire.raft.config import RaftConfig
 from kraftwire.raft.effects import Destination, Effect, ElectionState
 from kraftwire.raft.state import LastMessage
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.sim.exhaust.bounds import Bounds
 from kraftwire.sim.exhaust.canon import labels

@@ -99,6 +99,11 @@ class ElectionChecks:
             self._campaigns(model, cast("VoteRequest", message))
         elif message.NAME in ("FetchRequest", "FetchSnapshotRequest"):
             self._fetches(model, message)
+        elif message.NAME == "AddRaftVoterRequest" and model.removed_at is not None:
+            raise Violation(
+                "S12",
+                f"{model.key[0]} asks to join again, after its removal at {model.removed_at}",
+            )
 
     def on_response_sent(self, model: ReplicaModel, event: did.ResponseSent) -> None:
         """An answer leaves."""

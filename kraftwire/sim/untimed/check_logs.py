@@ -6,6 +6,10 @@ The replicas that a commit needs follow from a model of the voter set of every l
 
 from __future__ import annotations
 
+from typing import cast
+
+from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.sim import describe
 from kraftwire.sim.invariants import Violation
 from kraftwire.sim.untimed import replica_events as did
@@ -116,8 +120,10 @@ class LogChecks:
             )
         end = event.entries[-1].end if event.entries else event.start.offset
         if event.start.offset > model.start.offset:
-            # A snapshot was ahead of the log: what it does not cover was never committed.
-            self._drops(model, end, event.election.epoch)
+            # A snapshot was ahead of the log: what it does not cover was never committed, unless it
+            # was lost before it was durable.
+            dropped = [one for one in model.log if end < one.end <= model.durable]
+            self._history.drops(own, event.election.epoch, end, tuple(dropped))
         elif end < model.durable:
             raise Violation("S12", f"{own} lost what was durable, from {end} on")
         model.load(event.covered, event.voters, event.version)
@@ -156,6 +162,16 @@ class LogChecks:
         """A snapshot got its name. S14: it is the sum of what is committed, with its voters."""
         control = event.voters, event.version
         self._history.has_snapshot(model.key[0], event.id, event.state, control)
+
+    def on_response_sent(self, model: ReplicaModel, event: did.ResponseSent) -> None:
+        """An answer leaves. S14: a part of a snapshot holds some of it."""
+        if event.message.NAME != "FetchSnapshotResponse":
+            return
+        response = cast("FetchSnapshotResponse", event.message)
+        for part in response.topics[0].partitions if response.topics else ():
+            if part.error_code == ErrorCode.NONE and not part.unaligned_records:
+                place = f"at {part.position} of {part.size}"
+                raise Violation("S14", f"{model.key[0]} serves nothing of a snapshot {place}")
 
     def on_reset(self, model: ReplicaModel, event: did.Reset) -> None:
         """A log was emptied to a snapshot. S11, S14."""

@@ -45,6 +45,7 @@ class Checkers:
             self.elections.on_request_sent(model, event.message)
         elif kind is did.ResponseSent:
             self.elections.on_response_sent(model, event)
+            self.logs.on_response_sent(model, event)
         elif kind is did.Persisted:
             self.elections.on_persisted(model, event)
         elif kind is did.HighWatermarkAdvanced:

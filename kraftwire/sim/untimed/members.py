@@ -9,14 +9,27 @@ from random import Random
 
 from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from kraftwire.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
+from kraftwire.messages.fetch_snapshot_request import (
+    FetchSnapshotRequest,
+    PartitionSnapshot,
+    SnapshotId,
+    TopicSnapshot,
+)
 from kraftwire.messages.kraft_version_record import KRaftVersionRecord
 from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
-from kraftwire.raft.config import KRAFT_VERSION_MAX, Handover, RaftConfig, RaftTimers
+from kraftwire.protocol.endpoint import Endpoint
+from kraftwire.raft.config import (
+    KRAFT_VERSION_MAX,
+    Handover,
+    RaftConfig,
+    RaftTimers,
+    TopicPartition,
+)
 from kraftwire.raft.effects import WriteSnapshot
 from kraftwire.raft.histories import voters_record
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.records.control import ControlType
-from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT
+from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 from kraftwire.sim.untimed.checkers import Checkers
 from kraftwire.sim.untimed.disk import Applied, Disk, snapshot_bytes
 from kraftwire.sim.untimed.plan import Plan
@@ -52,7 +65,8 @@ class Members:
         self.static: Voters = () if plan.is_dynamic else tuple((n, bytes(16)) for n in initial)
 
     def _voter(self, node: int) -> Voter:
-        return Voter(ReplicaKey(*self.key(node)), (_endpoint(node),), 0, KRAFT_VERSION_MAX)
+        highest = KRAFT_VERSION_MAX + (node == self._plan.newer_voter)
+        return Voter(ReplicaKey(*self.key(node)), (_endpoint(node),), 0, highest)
 
     def directory_id(self, node: int, generation: int) -> bytes:
         """Return the directory id of a node that has lost this many disks."""
@@ -140,6 +154,18 @@ class Members:
         return RemoveRaftVoterRequest(
             cluster_id=CLUSTER_ID, voter_id=key[0], voter_directory_id=key[1]
         )
+
+    def read_request(
+        self, snapshot: OffsetAndEpoch, position: int, epoch: int
+    ) -> FetchSnapshotRequest:
+        """Build a client's request for a part of a snapshot."""
+        partition = PartitionSnapshot(
+            current_leader_epoch=epoch,
+            snapshot_id=SnapshotId(end_offset=snapshot.offset, epoch=snapshot.epoch),
+            position=position,
+        )
+        topic = TopicSnapshot(name=TopicPartition().name, partitions=[partition])
+        return FetchSnapshotRequest(cluster_id=CLUSTER_ID, topics=[topic])
 
     def api_versions(self, _node: int) -> ApiVersionsResponse:
         """Return the answer of a node to ApiVersions."""

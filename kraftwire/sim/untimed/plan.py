@@ -5,8 +5,9 @@ Swarm testing: every seed leaves out some kinds of events and makes others frequ
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Any
 
 # What can come next, and how often by default, against each other.
 KINDS: dict[str, float] = {
@@ -33,6 +34,28 @@ KINDS: dict[str, float] = {
     "upgrade": 0.5,  # raises kraft.version
 }
 
+# Beginnings of clusters (`openings`), with what they need.
+OPENINGS: dict[str, dict[str, Any]] = {
+    "cut-off change": {"voters": 3, "is_dynamic": True, "with_state": True},
+    "removed before another change": {"voters": 4, "is_dynamic": True, "auto_join": True},
+    "same end of another epoch": {
+        "voters": 5,
+        "others": 0,
+        "with_state": True,
+        "auto_join": False,
+        "fetch_max_bytes": 1,
+    },
+    "snapshot read to its end": {"with_state": True},
+    "voter of a later release": {"is_dynamic": True, "newer_voter": 1},
+}
+
+# One cluster in this many has an opening.
+_OPENED = 8
+_STEPS_OPENED = 800
+
+# With short pauses, an opening would be over before its nodes agree.
+_TIMERS_OPENED = {"append_linger_ms": 0, "retry_backoff_ms": 500, "retry_backoff_max_ms": 500}
+
 _RARE = tuple(kind for kind in KINDS if kind not in ("deliver", "work", "timer", "start", "append"))
 
 
@@ -42,7 +65,9 @@ class Plan:
 
     `is_dynamic` has its voters in the log from the start (kraft.version 1). `weights` are those of
     `KINDS` for this cluster; `timers` differ from Kafka's defaults. `with_state` gives every node a
-    state machine. `fetch_max_bytes` and `chunk_bytes` bound what a leader sends at once.
+    state machine. `fetch_max_bytes` and `chunk_bytes` bound what a leader sends at once. `opening`
+    names the events with which it begins, none if it is empty. `newer_voter` is a voter whose entry
+    has the versions of a later release than it runs, 0 for none.
     """
 
     seed: int
@@ -56,6 +81,8 @@ class Plan:
     chunk_bytes: int = 1 << 20
     timers: dict[str, int] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
+    opening: str = ""
+    newer_voter: int = 0
 
     @property
     def nodes(self) -> range:
@@ -73,7 +100,7 @@ def draw(seed: int) -> Plan:
         if kind in _RARE and random.random() < 0.35:
             continue
         weights[kind] = weight * random.choice((0.3, 1.0, 1.0, 1.0, 3.0))
-    return Plan(
+    plan = Plan(
         seed=seed,
         voters=voters,
         others=random.choice((0, 0, 1, 1, 2)),
@@ -86,6 +113,11 @@ def draw(seed: int) -> Plan:
         timers=_timers(random),
         weights=weights,
     )
+    if random.randrange(_OPENED):
+        return plan
+    name = random.choice(list(OPENINGS))
+    more: dict[str, Any] = {"timers": _TIMERS_OPENED, **OPENINGS[name]}
+    return replace(plan, opening=name, steps=_STEPS_OPENED, **more)
 
 
 def _timers(random: Random) -> dict[str, int]:

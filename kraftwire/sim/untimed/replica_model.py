@@ -17,7 +17,8 @@ class ReplicaModel:
     """One replica.
 
     `durable` is an offset; `sets` and `versions` are by offset, ascending; those at -1 come from
-    the configuration.
+    the configuration. `removed_at` is the offset of the set that removed this replica while it ran,
+    None if there is none.
     """
 
     __slots__ = (
@@ -27,6 +28,7 @@ class ReplicaModel:
         "high_watermark",
         "key",
         "log",
+        "removed_at",
         "sets",
         "start",
         "stored",
@@ -42,6 +44,7 @@ class ReplicaModel:
         self.stored = ElectionState()
         self.sets: list[tuple[int, Voters]] = [(-1, static)]
         self.versions: list[tuple[int, int]] = [(-1, 0)]
+        self.removed_at: int | None = None
         self.consumed = 0
         self.fired: tuple[int, int] = (0, -1)
 
@@ -87,21 +90,37 @@ class ReplicaModel:
     def observe(self, entry: Entry) -> None:
         """Adopt the voters and version that a batch at the log's end sets."""
         if entry.voters is not None:
+            before = self.sets[-1][0] if self.is_voter() else -1
             self.sets.append((entry.voters_offset, entry.voters))
+            self._note_removal(before)
         if entry.version is not None:
             self.versions.append((entry.base, entry.version))
 
     def load(self, offset: int, voters: Voters | None, version: int | None) -> None:
         """Start from a snapshot that ends at an offset."""
-        static = self.sets[0]
+        static, before = self.sets[0], self.sets[-1][0] if self.is_voter() else -1
         self.sets, self.versions = [static], [(-1, 0)]
         if voters is not None:
             self.sets.append((offset - 1, voters))
+            self._note_removal(before)
         if version is not None:
             self.versions.append((offset - 1, version))
 
+    def _note_removal(self, before: int) -> None:
+        """Compare the newest set with one at `before` that had this replica, -1 for none.
+
+        Configured voters have no directory ids: a log that names others has removed none of them.
+        """
+        where = self.sets[-1][0]
+        if self.is_voter():
+            self.removed_at = None
+        elif 0 <= before < where:
+            self.removed_at = where
+
     def cut(self, end: int) -> None:
         """Drop what was set at or after an offset."""
+        if self.removed_at is not None and self.removed_at >= end:
+            self.removed_at = None
         while self.log and self.log[-1].end > end:
             self.log.pop()
         while len(self.sets) > 1 and self.sets[-1][0] >= end:
@@ -123,3 +142,4 @@ class ReplicaModel:
         for entry in entries:
             if entry.base >= covered:
                 self.observe(entry)
+        self.removed_at = None

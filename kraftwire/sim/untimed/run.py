@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from multiprocessing import get_context
-from typing import Any
+from typing import ClassVar
 
-from kraftwire.sim.invariants import BUGS, Violation, as_violation
+from kraftwire.sim import seeds as sim_seeds
+from kraftwire.sim.invariants import Violation
 from kraftwire.sim.untimed.plan import KINDS, Plan, draw
 from kraftwire.sim.untimed.quiet_period import check_quiet_period
 from kraftwire.sim.untimed.scheduler import Scheduler
@@ -20,50 +19,21 @@ QUIET_PERIOD: Action = ("quiet",)
 
 
 @dataclass(slots=True)
-class Outcome:
-    """The result of one cluster. `invariant` is empty if none was violated; `path` is what
-    happened, up to the violation."""
+class Outcome(sim_seeds.Outcome):
+    """The result of one cluster; `path` is what happened, up to the violation."""
 
-    seed: int
     steps: int = 0
     elections: int = 0
-    commits: int = 0
-    coverage: Counter[str] = field(default_factory=Counter)
     path: list[Action] = field(default_factory=list)
-    invariant: str = ""
-    detail: str = ""
-    evidence: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
-class Totals:
+class Totals(sim_seeds.StepTotals):
     """Totals over clusters."""
 
-    clusters: int = 0
-    steps: int = 0
+    SHOWN: ClassVar[tuple[str, ...]] = ("steps", "elections", "commits")
+
     elections: int = 0
-    commits: int = 0
-    violations: int = 0
-    coverage: Counter[str] = field(default_factory=Counter)
-
-    def add(self, outcome: Outcome) -> None:
-        """Count a cluster."""
-        self.clusters += 1
-        self.steps += outcome.steps
-        self.elections += outcome.elections
-        self.commits += outcome.commits
-        self.violations += bool(outcome.invariant)
-        self.coverage.update(outcome.coverage)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the object in the last line of `kraftwire sim explore --json`."""
-        return {
-            "clusters": self.clusters,
-            "steps": self.steps,
-            "elections": self.elections,
-            "commits": self.commits,
-            "violations": self.violations,
-        }
 
 
 def explore(plan: Plan) -> Outcome:
@@ -124,16 +94,7 @@ def _quiet_period(world: World) -> None:
 
 def _outcome(world: World, apply: Callable[[], None]) -> Outcome:
     outcome = Outcome(world.plan.seed, path=world.history)
-    # A cluster becomes garbage only when it ends: collecting sooner finds nothing.
-    gc.disable()
-    try:
-        apply()
-    except BUGS as error:
-        failed = as_violation(error)
-        outcome.invariant, outcome.detail = failed.invariant, failed.detail
-        outcome.evidence = failed.evidence
-    finally:
-        gc.enable()
+    outcome.run(apply)
     outcome.steps = sum(world.coverage.get(kind, 0) for kind in KINDS)
     outcome.elections = len(world.checkers.history.leaders)
     outcome.commits = world.checkers.history.frontier
@@ -151,12 +112,7 @@ def run_seed(seed: int) -> Outcome:
 
 def run_seeds(seeds: Iterable[int], jobs: int = 1) -> Generator[Outcome, None, None]:
     """Run many seeds. Order: that of the seeds, whatever the number of jobs."""
-    if jobs <= 1:
-        yield from map(run_seed, seeds)
-        return
-    # A forked child has all modules already; nothing here has threads.
-    with get_context("fork").Pool(jobs) as pool:
-        yield from pool.imap(run_seed, seeds, chunksize=32)
+    return sim_seeds.in_order(run_seed, seeds, jobs)
 
 
 # Without further nodes, without state machines, with Kafka's timers.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import accumulate
 from random import Random
 
+from kraftwire.sim.untimed.openings import opening
 from kraftwire.sim.untimed.plan import Plan
 from kraftwire.sim.untimed.world import Action, World
 
@@ -24,6 +25,7 @@ class Scheduler:
         self._world = world
         self._nodes = list(plan.nodes)
         self._voters = plan.voters
+        self._opening = opening(plan, world)
         self._random = Random(f"choices {plan.seed}")
         makers: dict[str, Callable[[], Action | None]] = {
             "deliver": self._deliver,
@@ -53,7 +55,13 @@ class Scheduler:
         self._sums = list(accumulate(plan.weights[kind] for kind in kinds))
 
     def next(self) -> Action | None:
-        """Return an event that may apply now; None if none was found in a few tries."""
+        """Return an event that may apply now; None if none was found in a few tries.
+
+        Those of the opening come first.
+        """
+        first = next(self._opening, None)
+        if first is not None:
+            return first
         for _ in range(_TRIES):
             chosen = bisect(self._sums, self._random.random() * self._sums[-1])
             what = self._makers[chosen]()

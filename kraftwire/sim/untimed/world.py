@@ -201,7 +201,7 @@ class World:
     def _resign(self, at: int) -> bool:
         """A state machine resigns its leadership."""
         node = self._leading(at)
-        return node is not None and self._tell(at, events.ResignRequested(node.epoch))
+        return node is not None and self._handle(at, events.ResignRequested(node.epoch))
 
     def _stop(self, at: int) -> bool:
         """A node is asked to shut down gracefully."""
@@ -209,21 +209,21 @@ class World:
         if node is None:
             return False
         node.is_leaving = True
-        return self._tell(at, events.ShutdownRequested())
+        return self._handle(at, events.ShutdownRequested())
 
     def _snapshot(self, at: int) -> bool:
         """A state machine wants a snapshot of what it has."""
         node = self.nodes.get(at)
         if node is None or not node.applied.offset:
             return False
-        return self._tell(at, events.SnapshotWanted(LISTENER, node.applied.offset, 1))
+        return self._handle(at, events.SnapshotWanted(LISTENER, node.applied.offset, 1))
 
     def _retain(self, at: int, place: int) -> bool:
         """A log may start at one of its snapshots."""
         stored = sorted(one for one in self.disks[at].snapshots if one.offset)
         if not stored:
             return False
-        return self._tell(at, events.LogStartProposed(stored[place % len(stored)]))
+        return self._handle(at, events.LogStartProposed(stored[place % len(stored)]))
 
     def _add(self, at: int, newcomer: int) -> bool:
         """An operator asks a node to add a voter."""
@@ -239,15 +239,23 @@ class World:
         node = self._leading(at)
         if node is None:
             return False
-        return self._tell(at, events.UpgradeRequested(_TOKENS, node.epoch, 1))
+        return self._handle(at, events.UpgradeRequested(_TOKENS, node.epoch, 1))
+
+    def _read(self, at: int, beyond: int) -> bool:
+        """A client asks a node for a part of its newest snapshot, from near the end of the file."""
+        node, newest = self.nodes.get(at), max(self.disks[at].snapshots, default=None)
+        if node is None or newest is None:
+            return False
+        position = len(self.disks[at].snapshots[newest]) + beyond
+        return self._ask(at, self.members.read_request(newest, position, node.epoch), 1)
 
     def _ask(self, at: int, message: Message, version: int) -> bool:
         if at not in self.nodes:
             return False
         token = self.calls.arrives(None)
-        return self._tell(at, events.RequestReceived(token, version, message, LISTENER_NAME))
+        return self._handle(at, events.RequestReceived(token, version, message, LISTENER_NAME))
 
-    def _tell(self, at: int, event: events.Event) -> bool:
+    def _handle(self, at: int, event: events.Event) -> bool:
         node = self.nodes.get(at)
         if node is None:
             return False
@@ -385,6 +393,7 @@ _ACTIONS: dict[str, Callable[..., bool]] = {
     "add": World._add,
     "remove": World._remove,
     "upgrade": World._upgrade,
+    "read": World._read,
     "start": World._start,
     "crash": World._crash,
     "cut": World._cut,

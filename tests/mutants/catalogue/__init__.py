@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants.catalogue import (
+    controller,
     elections,
     leaders,
     links,
@@ -23,4 +24,5 @@ ALL: tuple[Mutant, ...] = (
     *snapshots.MUTANTS,
     *logs.MUTANTS,
     *links.MUTANTS,
+    *controller.MUTANTS,
 )

@@ -51,8 +51,9 @@ MUTANTS = (
         "R-VOTE-6, S3",
         Edit(
             f"{_VOTES}:_decide_standard",
-            "return voted.id == candidate.id and (",
-            "return voted.id >= 0 or (",
+            "return voted.id == candidate.id and "
+            "(not voted.has_directory_id or voted.directory_id == candidate.directory_id)",
+            "return True",
         ),
     ),
     Mutant(
@@ -136,8 +137,8 @@ MUTANTS = (
         "R-ROLE table, S3",
         Edit(
             f"{_TURNS}:to_candidate",
-            "new = Candidate(state.role.epoch + 1, votes,",
-            "new = Candidate(max(state.role.epoch, 1), votes,",
+            "state.role.epoch + 1",
+            "max(state.role.epoch, 1)",
         ),
     ),
     Mutant(
@@ -145,8 +146,8 @@ MUTANTS = (
         "R-ROLE-2",
         Edit(
             f"{_TURNS}:to_unattached",
-            "    if keep:\n        check(",
-            "    if not keep:\n        new.voted = old.voted\n    if keep:\n        check(",
+            "if keep:",
+            "if not keep:\n    new.voted = old.voted\nif keep:",
         ),
         "tests/unit/raft/test_votes_kept.py",
     ),
@@ -155,8 +156,8 @@ MUTANTS = (
         "R-ROLE-2",
         Edit(
             f"{_TURNS}:to_follower",
-            "old.voted if epoch == old.epoch else None,",
-            "old.voted,",
+            "old.voted if epoch == old.epoch else None",
+            "old.voted",
         ),
         "tests/unit/raft/test_votes_kept.py",
     ),
@@ -165,8 +166,8 @@ MUTANTS = (
         "R-ROLE-2, S3",
         Edit(
             f"{_TURNS}:to_follower",
-            "old.voted if epoch == old.epoch else None,",
-            "None,",
+            "old.voted if epoch == old.epoch else None",
+            "None",
         ),
     ),
     Mutant(
@@ -204,7 +205,7 @@ MUTANTS = (
         Edit(
             "kraftwire.raft.core:_take_sent",
             "return sent if state.peers.answered(request_id) else None",
-            "state.peers.answered(request_id)\n    return sent",
+            "state.peers.answered(request_id)\nreturn sent",
         ),
     ),
     Mutant(
@@ -219,7 +220,7 @@ MUTANTS = (
         Edit(
             "kraftwire.raft.core:_take_sent",
             "return sent if state.peers.answered(request_id) else None",
-            "state.peers.answered(request_id)\n    return sent",
+            "state.peers.answered(request_id)\nreturn sent",
         ),
     ),
     Mutant(
@@ -340,5 +341,15 @@ MUTANTS = (
             "return True",
         ),
         "tests/unit/raft/test_transitions.py",
+    ),
+    Mutant(
+        "a prospective that is no longer a voter does not return to its leader",
+        "R-VOTE-12, L2",
+        Edit(
+            "kraftwire.raft.elections:poll_prospective",
+            '_end_prospective(state, role, "no longer a voter")',
+            'to_unattached(state, role.epoch, "no longer a voter", keep=True)',
+        ),
+        "tests/unit/raft/test_log_reset.py",
     ),
 )

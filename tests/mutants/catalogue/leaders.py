@@ -63,7 +63,7 @@ MUTANTS = (
             "kraftwire.raft.appending:drain",
             "leader.progress.note_log_end(state.log.end_offset)",
             "leader.progress.note_log_end(state.log.end_offset)\n"
-            "    leader.progress.note_durable_end(state.log.end_offset)",
+            "leader.progress.note_durable_end(state.log.end_offset)",
         ),
     ),
     Mutant(
@@ -81,9 +81,8 @@ MUTANTS = (
         "R-FET-12, S9",
         Edit(
             "kraftwire.raft.serving:_answer",
-            "    if position.kind is not PositionKind.VALID:",
-            "    if position.kind is not PositionKind.VALID:\n"
-            "        _count(state, role, replica, offset)\n",
+            "if position.kind is not PositionKind.VALID:",
+            "if position.kind is not PositionKind.VALID:\n    _count(state, role, replica, offset)",
         ),
     ),
     Mutant(
@@ -93,7 +92,7 @@ MUTANTS = (
             f"{_COUNTS}.record_fetch",
             "is_voter = state is not None and _matches(state.key, key)",
             "state = state or next(iter(self.voters.values()))\n"
-            "    is_voter = state is not None",
+            "is_voter = state is not None",
         ),
     ),
     Mutant(
@@ -200,8 +199,8 @@ MUTANTS = (
         "R-END-4",
         Edit(
             "kraftwire.raft.epoch_announcements:_backoff",
-            "if position == 0:\n        return 0",
-            "if position == 0:\n        return longest",
+            "return 0",
+            "return longest",
         ),
         "tests/unit/raft/test_successors.py",
     ),
@@ -229,10 +228,13 @@ MUTANTS = (
         "R-LIS-3, S15",
         Edit(
             "kraftwire.raft.listeners:_next_delivery",
-            "listener.promised = high_watermark\n"
-            "        return [DeliverCommitted(listener.id, listener.next_offset, high_watermark)]",
-            "listener.promised = log.end_offset\n"
-            "        return [DeliverCommitted(listener.id, listener.next_offset, log.end_offset)]",
+            "listener.promised = high_watermark",
+            "listener.promised = log.end_offset",
+        ),
+        also=Edit(
+            "kraftwire.raft.listeners:_next_delivery",
+            "DeliverCommitted(listener.id, listener.next_offset, high_watermark)",
+            "DeliverCommitted(listener.id, listener.next_offset, log.end_offset)",
         ),
     ),
     Mutant(

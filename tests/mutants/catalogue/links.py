@@ -46,8 +46,8 @@ MUTANTS = (
         "R-CQ-2, R-HW-3, L7",
         Edit(
             f"{_COUNTS}.record_fetch",
-            "    if not is_voter:\n        return False",
-            "    if not is_voter:\n        self._count(state, now_ms)\n        return False",
+            "if not is_voter:",
+            "if not is_voter:\n    self._count(state, now_ms)\nif not is_voter:",
         ),
         f"{_PARTITIONS}::test_observers_do_not_keep_a_leader_that_no_voter_reaches",
     ),
@@ -58,8 +58,8 @@ MUTANTS = (
             f"{_VOTES}:poll_prospective",
             "elif state.now >= role.deadline_ms:",
             "elif state.now >= role.deadline_ms and state.may_stand:\n"
-            '        to_candidate(state, "the pre-vote timed out")\n'
-            "    elif state.now >= role.deadline_ms:",
+            '    to_candidate(state, "the pre-vote timed out")\n'
+            "elif state.now >= role.deadline_ms:",
         ),
         f"{_PARTITIONS}::test_voters_that_only_an_observer_reaches_elect_no_leader",
     ),

@@ -47,7 +47,7 @@ MUTANTS = (
         Edit(
             "kraftwire.log.recovery:check_mark",
             "if last.end_offset < flushed and damage:",
-            "if last.end_offset < flushed:\n        return\n    if last.end_offset < 0 and damage:",
+            "if last.end_offset < flushed:\n    return\nif last.end_offset < 0 and damage:",
         ),
         "tests/unit/log/test_recovery.py tests/unit/log/test_mark.py",
     ),
@@ -126,8 +126,9 @@ MUTANTS = (
         "D11",
         Edit(
             "kraftwire.log.flush_mark:FlushMark.set",
-            "self.raise_to(mark)\n        self.raise_to(mark)",
-            "self.raise_to(mark)",
+            "if self._file is None:",
+            "if self._file is not None:\n    self.raise_to(mark)\n    return\n"
+            "if self._file is None:",
         ),
         "tests/unit/log/test_mark.py",
     ),
@@ -204,5 +205,21 @@ MUTANTS = (
             "self.lock = threading.Semaphore(2)",
         ),
         "tests/unit/node/test_driver_flush.py",
+    ),
+    Mutant(
+        "the mark covers what was appended beside the flush",
+        "D11",
+        Edit(
+            "kraftwire.log.metadata_log:MetadataLog.flush",
+            "self._mark_at(end_offset)",
+            "self._mark_at(self.end_offset)",
+        ),
+        "tests/crash/test_crash_images.py::test_no_crash_loses_what_was_acknowledged",
+    ),
+    Mutant(
+        "a torn write damages both copies of the mark",
+        "D11",
+        Edit("kraftwire.log.flush_mark:FlushMark.raise_to", "self._number % 2 * COPY_BYTES", "0"),
+        "tests/crash/test_crash_images.py::test_no_crash_loses_what_was_acknowledged",
     ),
 )

@@ -102,9 +102,9 @@ MUTANTS = (
         "an id is added twice",
         "R-ADD-1, KAFKA-15671",
         Edit(
-            f"{_CHANGES}:_check_add",
-            "if present is not None:",
-            "if present is not None and present.key == voter.key:",
+            f"{_CHANGES}:_check_absent",
+            "if present is None:",
+            "if present is None or present.key != key:",
         ),
         "tests/unit/raft/voters/test_added.py",
     ),
@@ -112,7 +112,7 @@ MUTANTS = (
         "a voter that lags is added",
         "R-ADD-5",
         Edit(
-            f"{_CHANGES}:handle_probe",
+            f"{_CHANGES}:_check_candidate",
             "if not leader.progress.is_caught_up(key, state.now, within):",
             "if within < 0:",
         ),
@@ -203,8 +203,8 @@ MUTANTS = (
         "R-VC-3, L4",
         Edit(
             f"{_CHANGES}:fail_change",
-            "if leader.change is not None:",
-            "if leader.change is None:",
+            "_end_change(state, leader, ErrorCode.NOT_LEADER_OR_FOLLOWER, text)",
+            "_end_change(state, leader, ErrorCode.NONE, text)",
         ),
         "tests/unit/raft/voters/test_pending.py",
     ),
@@ -297,7 +297,7 @@ MUTANTS = (
         Edit(
             "kraftwire.raft.upgrading:_check_voters",
             "if reported is None:",
-            "if reported is None:\n            continue\n        if voter is None:",
+            "if reported is None:\n    continue\nif voter is None:",
         ),
         "tests/unit/raft/test_upgrading.py",
     ),
@@ -310,5 +310,38 @@ MUTANTS = (
             "value = bytearray(range(16))",
         ),
         "tests/unit/log/test_directory_ids.py",
+    ),
+    Mutant(
+        "a snapshot takes the set before a change right after it",
+        "R-ID-8, S16",
+        Edit("kraftwire.raft.histories:_prune", "offset < end_offset", "offset <= end_offset"),
+    ),
+    Mutant(
+        "a removed voter joins again when the others change",
+        "R-JOIN-1, R-JOIN-3, S12",
+        Edit(
+            "kraftwire.raft.state:RaftState.voters_changed",
+            "self.is_removed or (was_voter and is_later)",
+            "was_voter and is_later",
+        ),
+    ),
+    Mutant(
+        "a voter does not report another kraft.version maximum",
+        "R-UPD-1, L4",
+        Edit(
+            "kraftwire.raft.voter_updates:_is_known",
+            "entry.kraft_version_max == own.kraft_version_max",
+            "True",
+        ),
+    ),
+    Mutant(
+        "the answer to an update is no sign of life",
+        "R-UPD-5",
+        Edit(
+            "kraftwire.raft.voter_updates:handle_update_response",
+            "role.fetch_deadline_ms = state.now + role.fetch_timeout_ms",
+            "pass",
+        ),
+        "tests/unit/raft/voters/test_updated.py",
     ),
 )

@@ -177,8 +177,8 @@ MUTANTS = (
         "R-FSN-4, L5",
         Edit(
             f"{_FETCHED}:handle_fetch_snapshot_response",
-            "    if is_gone:\n        text",
-            "    if not part:\n        text",
+            "if is_gone:",
+            "if not part:",
         ),
         "tests/unit/raft/test_downloading.py tests/unit/raft/test_downloading_wrong.py",
     ),
@@ -232,5 +232,43 @@ MUTANTS = (
             "if error == -2:",
         ),
         "tests/unit/raft/test_snapshots_served.py",
+    ),
+    Mutant(
+        "a follower at the log's start with a later epoch is valid",
+        "R-FET-7, S6",
+        Edit(
+            "kraftwire.raft.log_view:LogView._needs_snapshot",
+            "epoch != oldest.epoch",
+            "epoch < oldest.epoch",
+        ),
+    ),
+    Mutant(
+        "a part of a snapshot after its end is served",
+        "R-FSN-2, S14",
+        Edit(
+            "kraftwire.raft.snapshots:_check_request",
+            "0 <= requested.position < size",
+            "0 <= requested.position <= size",
+        ),
+    ),
+    Mutant(
+        "a snapshot inside the committed log is fetched",
+        "R-FET-21, S11",
+        Edit(
+            "kraftwire.raft.downloading:begin_download",
+            "known = max(state.committed, state.log.start_offset)",
+            "known = state.log.start_offset",
+        ),
+        "tests/fuzz/test_raft_hostile.py",
+    ),
+    Mutant(
+        "a snapshot inside the committed log replaces it",
+        "R-FSN-4, S11",
+        Edit(
+            "kraftwire.raft.downloading:handle_finished",
+            "is_committed = snapshot.offset <= state.committed",
+            "is_committed = False",
+        ),
+        "tests/unit/raft/test_downloading.py",
     ),
 )

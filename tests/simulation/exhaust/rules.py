@@ -110,7 +110,7 @@ RULES = (
                 "kraftwire.raft.progress:LeaderProgress.voters_changed",
                 "old, observers = self.voters, self.observers",
                 "old, observers = self.voters, self.observers\n"
-                "    if len(voters) < len(old):\n        return",
+                "if len(voters) < len(old):\n    return",
             ),
         ),
         _bounds(1, changes=1),
@@ -137,7 +137,7 @@ RULES = (
                 "kraftwire.raft.appending:drain",
                 "leader.progress.note_log_end(state.log.end_offset)",
                 "leader.progress.note_log_end(state.log.end_offset)\n"
-                "    leader.progress.note_durable_end(state.log.end_offset)",
+                "leader.progress.note_durable_end(state.log.end_offset)",
             ),
         ),
         _bounds(1, restarts=1),

@@ -1,0 +1,1 @@
+"""Clusters under the shipped controller: its decisions, with simulated brokers in virtual time."""

@@ -1,0 +1,56 @@
+"""Runs the clusters of seeds, and sums up."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from kraftwire.sim import seeds as sim_seeds
+from kraftwire.sim.controlled.world import World
+
+STEPS = 200
+
+
+@dataclass(slots=True)
+class Outcome(sim_seeds.Outcome):
+    """The result of one cluster; `history` is what happened last."""
+
+    title: str = ""
+    steps: int = 0
+    failovers: int = 0
+    history: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Totals(sim_seeds.StepTotals):
+    """Totals over clusters."""
+
+    SHOWN: ClassVar[tuple[str, ...]] = ("steps", "commits", "failovers")
+
+    failovers: int = 0
+
+
+def run_seed(seed: int) -> Outcome:
+    """Run the cluster of a seed."""
+    outcome = Outcome(seed)
+    worlds: list[World] = []
+
+    def run() -> None:
+        worlds.append(World(seed))
+        for _ in range(STEPS):
+            outcome.steps += 1
+            worlds[0].step()
+        worlds[0].finish()
+
+    outcome.run(run)
+    for world in worlds:
+        outcome.title, outcome.coverage = world.title, world.counts
+        outcome.commits, outcome.failovers = world.shell.commits, world.shell.failovers
+        outcome.history = list(world.history) if outcome.invariant else []
+    return outcome
+
+
+def run_seeds(seeds: Iterable[int], jobs: int = 1) -> Generator[Outcome, None, None]:
+    """Run many seeds. Order: that of the seeds, whatever the number of jobs."""
+    return sim_seeds.in_order(run_seed, seeds, jobs)

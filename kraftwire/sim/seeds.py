@@ -1,0 +1,90 @@
+"""Clusters of many seeds: how one ends, the sums over all, and the processes that run them."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass, field, fields
+from multiprocessing import get_context
+from typing import ClassVar, TypeVar
+
+from kraftwire.sim.invariants import BUGS, as_violation
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The result of one cluster. `invariant` is empty if none was violated."""
+
+    seed: int
+    commits: int = 0
+    coverage: Counter[str] = field(default_factory=Counter)
+    invariant: str = ""
+    detail: str = ""
+    evidence: tuple[str, ...] = ()
+
+    def run(self, cluster: Callable[[], None]) -> None:
+        """Run a cluster to its end, or to a violation, which is kept."""
+        # A cluster becomes garbage only when it ends: collecting sooner finds nothing.
+        gc.disable()
+        try:
+            cluster()
+        except BUGS as error:
+            failed = as_violation(error)
+            self.invariant, self.detail = failed.invariant, failed.detail
+            self.evidence = failed.evidence
+        finally:
+            gc.enable()
+
+
+@dataclass(slots=True)
+class Totals:
+    """Totals over clusters. What subclasses add are sums of what their outcomes have by that name.
+    """
+
+    clusters: int = 0
+    violations: int = 0
+    commits: int = 0
+    coverage: Counter[str] = field(default_factory=Counter)
+
+    def add(self, outcome: Outcome) -> None:
+        """Count a cluster."""
+        self.clusters += 1
+        self.violations += bool(outcome.invariant)
+        for each in fields(self):
+            if each.name in ("clusters", "violations"):
+                continue
+            total, value = getattr(self, each.name), getattr(outcome, each.name)
+            if isinstance(total, Counter):
+                total.update(value)
+            else:
+                setattr(self, each.name, total + value)
+
+
+@dataclass(slots=True)
+class StepTotals(Totals):
+    """Totals over clusters whose length is a number of steps. `SHOWN` are the counters that
+    commands print, in this order."""
+
+    SHOWN: ClassVar[tuple[str, ...]] = ()
+
+    steps: int = 0
+
+    def to_json(self) -> dict[str, int]:
+        """Return the object in the last line of a command with ``--json``."""
+        return {name: getattr(self, name) for name in ("clusters", *self.SHOWN, "violations")}
+
+
+_O = TypeVar("_O", bound=Outcome)
+
+
+def in_order(
+    run_seed: Callable[[int], _O], seeds: Iterable[int], jobs: int
+) -> Generator[_O, None, None]:
+    """Run many seeds. Order: that of the seeds, whatever the number of jobs."""
+    if jobs <= 1:
+        yield from map(run_seed, seeds)
+        return
+    # A forked child has all modules already; nothing here has threads.
+    with get_context("fork").Pool(jobs) as pool:
+        yield from pool.imap(run_seed, seeds, chunksize=32)

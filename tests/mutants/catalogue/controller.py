@@ -1,0 +1,101 @@
+"""Rules of the active controller: brokers, leaders, in-sync replicas, sessions."""
+
+from __future__ import annotations
+
+from tests.history.putting_back import Edit
+from tests.mutants.mutant import Mutant
+
+_WORLD = "tests/simulation/test_controlled.py"
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        "any replica is elected without permission",
+        "C-PCB-5, M2",
+        Edit(
+            "kraftwire.controller.partition_changes:_Change._elected",
+            "if self._target.election is Election.UNCLEAN:",
+            "if True:",
+        ),
+        _WORLD,
+    ),
+    Mutant(
+        "a leader elected uncleanly does not recover",
+        "C-PCB-6, M2",
+        Edit(
+            "kraftwire.controller.partition_changes:_Change._elect",
+            "self._record.leader_recovery_state = RECOVERING",
+            "pass",
+        ),
+        _WORLD,
+    ),
+    Mutant(
+        "an unclean stop leaves the eligible replicas as they are",
+        "C-REG-5, M2",
+        Edit(
+            "kraftwire.controller.brokers:_clean_up",
+            "keys = [*topics.in_isr(broker_id), *topics.in_elr(broker_id)]",
+            "keys = topics.in_isr(broker_id)",
+        ),
+        _WORLD,
+    ),
+    Mutant(
+        "a fenced broker goes on leading",
+        "C-FEN, M5",
+        Edit(
+            "kraftwire.controller.brokers:_state_records",
+            "return [*moved, (change, 0)]",
+            "return [(change, 0)]",
+        ),
+        _WORLD,
+    ),
+    Mutant(
+        "a session that has just ended is not looked at",
+        "C-HB-11, M7",
+        Edit(
+            "kraftwire.controller.sessions:Sessions.expired",
+            "item[1] <= before",
+            "item[1] < before",
+        ),
+        _WORLD,
+    ),
+    Mutant(
+        "a broker that lags is unfenced",
+        "C-HB-6, M7",
+        Edit(
+            "kraftwire.controller.brokers:_next_state",
+            "request.current_metadata_offset < broker.offset",
+            "False",
+        ),
+        _WORLD,
+    ),
+    Mutant(
+        "a change of in-sync replicas may be stale",
+        "C-ISR-2, M6",
+        Edit(
+            "kraftwire.controller.isr:_error",
+            "if epochs[1] < partition.partition_epoch:",
+            "if False:",
+        ),
+        _WORLD,
+    ),
+    Mutant(
+        "the last known leader need not be a replica",
+        "C-PCB-5, M3",
+        Edit(
+            "kraftwire.controller.partition_changes:_Change._elected",
+            "[replica for replica in last_known if replica in self._replicas]",
+            "last_known",
+        ),
+        "tests/unit/controller/test_partition_changes.py",
+    ),
+    Mutant(
+        "a replica leads from a directory that goes",
+        "C-DIR-3, M5",
+        Edit(
+            "kraftwire.controller.brokers:_state_records",
+            "topics.without_leader.difference(lost)",
+            "topics.without_leader",
+        ),
+        "tests/unit/controller/test_brokers.py",
+    ),
+)

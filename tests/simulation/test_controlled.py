@@ -1,0 +1,75 @@
+"""Brokers under the active controller: no invariant is violated, and much happens."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kraftwire.cli.main import main
+from kraftwire.controller import isr, partition_changes, producer_ids
+from kraftwire.controller.image.topics import NO_LEADER
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.sim.controlled.run import Outcome, Totals, run_seed, run_seeds
+
+_CLUSTERS = 60
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> list[Outcome]:
+    """The results of the sample; `make proof` runs these and many more."""
+    print(f"kraftwire sim controller --seeds 0-{_CLUSTERS - 1}")
+    return list(run_seeds(range(_CLUSTERS)))
+
+
+def test_a_sample_of_clusters_keeps_all_invariants(outcomes: list[Outcome]) -> None:
+    """After every batch of records, and at every failover."""
+    assert [f"{o.seed}: {o.invariant}: {o.detail}" for o in outcomes if o.invariant] == []
+
+
+def test_a_sample_of_clusters_reaches_what_matters(outcomes: list[Outcome]) -> None:
+    """What no longer happens is no longer tested."""
+    totals = Totals()
+    for outcome in outcomes:
+        totals.add(outcome)
+    assert min(totals.coverage.values()) > _CLUSTERS
+    assert totals.failovers > 2 * _CLUSTERS
+    assert totals.commits > 25 * _CLUSTERS
+
+
+def test_a_seed_determines_everything() -> None:
+    """A failing seed fails again."""
+    assert run_seed(3) == run_seed(3)
+
+
+def test_the_command_prints_totals_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its last line is what other programs read."""
+    assert main(["sim", "controller", "--seeds", "8-9", "--json"]) == 0
+    totals = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (totals["clusters"], totals["steps"], totals["violations"]) == (2, 400, 0)
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "value", "invariant"),
+    [
+        (producer_ids, "BLOCK", 0, "M10"),
+        (isr, "_error", lambda *_: ErrorCode.NONE, "M6"),
+        (partition_changes._Change, "_elected", lambda _: (NO_LEADER, False), "M13"),
+    ],
+)
+def test_a_broken_rule_is_reported_with_its_seed(
+    place: object,
+    name: str,
+    value: object,
+    invariant: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The command names the invariant, what happened before, and how to run it again."""
+    monkeypatch.setattr(place, name, value)
+    assert main(["sim", "controller", "--seeds", "0-9", "--json"]) == 1
+    out, err = capsys.readouterr()
+    first = json.loads(out.splitlines()[0])
+    assert first["invariant"] == invariant
+    assert first["meaning"]
+    assert f"kraftwire sim controller --seeds {first['seed']}-{first['seed']}" in err
