@@ -15,7 +15,8 @@ from hypothesis import settings
 
 from kraftwire import engine
 from tests.support.engines import FOR_EACH_ENGINE, use
-from tests.support.marks import QUICK, is_slow_folder, marks_of
+from tests.support.marks import QUICK, has_only_slow, marks_of
+from tests.support.of_the_day import of_the_day
 
 if TYPE_CHECKING:
     from tests.support.shifts import Shifts
@@ -38,15 +39,36 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave folders in which everything is slow unread if nothing slow is wanted."""
-    is_quick = config.option.markexpr == QUICK and collection_path.parent == _TESTS
-    return True if is_quick and is_slow_folder(collection_path.name) else None
+    """Load no folder and no file in which everything is slow if nothing slow is wanted."""
+    is_quick = config.option.markexpr == QUICK and _TESTS in collection_path.parents
+    path = collection_path.relative_to(_TESTS).as_posix() if is_quick else ""
+    return True if path and has_only_slow(path) else None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Give each test the marks of its folder, before marks select tests."""
-    for name in marks_of(item.path.relative_to(_TESTS).as_posix()):
+    for name in marks_of(item.nodeid.removeprefix("tests/")):
         item.add_marker(name)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let `make proof` try other tests every day."""
+    parser.addoption(
+        "--of-the-day",
+        type=int,
+        metavar="K",
+        help="run K of the tests that are left, different ones every day",
+    )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave those of the day, after marks have selected."""
+    count: int | None = config.option.of_the_day
+    if count is not None:
+        chosen = of_the_day(items, count, int(time.time() // 86_400))
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -15,7 +15,7 @@ from tests.bench.report import Bar, console
 SECTIONS = (
     *("codec", "languages", "records", "columns", "startup", "segments", "capture"),
     *("log_job", "broker", "jobs", "scale"),
-    *("raft", "rate", "failover", "siege", "sim"),
+    *("raft", "rate", "failover", "siege", "secured_siege", "security", "sim", "authorizer"),
 )
 
 

@@ -18,7 +18,7 @@ from tests.bench.report import Bar, console, print_bars, print_table
 from tests.bench.tree import Tree, run_tree
 from tests.support.java import run_kafka_tool
 from tests.support.kafka_process import KafkaCluster, KafkaNode
-from tests.support.maven import KAFKA, kafka_classpath
+from tests.support.maven import KAFKA, directory_of, kafka_classpath
 
 __all__ = ["run"]
 
@@ -32,7 +32,7 @@ _TOOLS = "org.apache.kafka.tools"
 
 def run() -> list[Bar]:
     """Measure, print, and return the bars that were missed."""
-    if shutil.which("java") is None or not KAFKA.directory.is_dir():
+    if shutil.which("java") is None or not directory_of(KAFKA).is_dir():
         console.print("broker is skipped: no java, or the tests have not fetched Kafka's jars")
         return []
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:

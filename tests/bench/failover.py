@@ -18,7 +18,7 @@ from statistics import median
 
 from kraftwire.protocol.error_codes import ErrorCode
 from tests.bench.report import Bar, console, print_bars, print_table
-from tests.support.maven import CACHE, KAFKA
+from tests.support.maven import CACHE, KAFKA, directory_of
 from tests.support.mixed_quorum import JAVA, OURS, MixedQuorum, wait_until
 
 __all__ = ["run"]
@@ -36,7 +36,7 @@ def run() -> list[Bar]:
     """Measure, print, and return the bars that were missed."""
     kills = int(os.environ.get(KILLS_VARIABLE, KILLS))
     kinds = {"Kafka": JAVA, "kraftwire": OURS}
-    if shutil.which("java") is None or not KAFKA.directory.is_dir():
+    if shutil.which("java") is None or not directory_of(KAFKA).is_dir():
         console.print("Kafka is skipped: no java, or the tests have not fetched its jars")
         del kinds["Kafka"]
     times = _measure(kinds, kills)

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.bench.report import console
-from tests.support.maven import KAFKA
+from tests.support.maven import KAFKA, directory_of
 
-__all__ = ["JavaReader", "java_reader"]
+__all__ = ["JavaReader", "has_java", "java_reader"]
 
 _SOURCE = Path(__file__).with_name("java") / "ReadRecords.java"
 # After these the JVM has compiled what it runs often.
@@ -49,17 +49,24 @@ class JavaReader:
         return int(taken) / _NANOSECONDS
 
 
+def has_java(what: str) -> bool:
+    """Whether Java and Kafka's jars are there; without them, a line says what is left out."""
+    if shutil.which("java") is not None and directory_of(KAFKA).is_dir():
+        return True
+    console.print(f"{what} is left out: no java, or the tests have not fetched its jars")
+    return False
+
+
 @contextmanager
 def java_reader(data: bytes) -> Iterator[JavaReader | None]:
     """The reader of a segment's bytes; None where Java or Kafka's jars are missing."""
-    if shutil.which("java") is None or not KAFKA.directory.is_dir():
-        console.print("Java's reader is left out: no java, or the tests have not fetched its jars")
+    if not has_java("Java's reader"):
         yield None
         return
     with tempfile.NamedTemporaryFile(prefix="segment-") as file:
         file.write(data)
         file.flush()
-        jars = str(KAFKA.directory / "*")
+        jars = str(directory_of(KAFKA) / "*")
         command = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", jars, str(_SOURCE), file.name]
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

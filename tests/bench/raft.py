@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.report import Bar, console, print_bars, print_table
-from tests.support.maven import CACHE, KAFKA
+from tests.support.maven import CACHE, KAFKA, directory_of
 from tests.support.perf_quorum import JAVA, OURS, PerfLoad, PerfQuorum
 
 __all__ = ["run"]
@@ -84,7 +84,7 @@ def run() -> list[Bar]:
     """Measure, print, and return the bars that were missed."""
     begin, end = map(float, os.environ.get(WINDOW_VARIABLE, WINDOW).split("-"))
     programs = dict(PROGRAMS)
-    if shutil.which("java") is None or not KAFKA.directory.is_dir():
+    if shutil.which("java") is None or not directory_of(KAFKA).is_dir():
         console.print("Kafka is skipped: no java, or the tests have not fetched its jars")
         del programs["Kafka"]
     rows, bars = [], []

@@ -15,7 +15,7 @@ from kraftwire.records.builder import BatchHeader, build_batch
 from tests.bench.engines import OURS, PURE
 from tests.bench.measure import Run, run_process
 from tests.bench.report import Bar, console, print_bars, print_table
-from tests.support.maven import CACHE, KAFKA
+from tests.support.maven import CACHE, KAFKA, directory_of
 
 __all__ = ["run"]
 
@@ -102,7 +102,7 @@ def _segment(folder: Path, compression: str, size: int) -> Path:
         with part.open("wb") as file:
             for batch in _batches(compression):
                 file.write(batch)
-                if file.tell() >= size:
+                if file.warn() >= size:
                     break
         part.rename(path)
     return path
@@ -127,11 +127,11 @@ def _value(source: random.Random) -> bytes:
 
 
 def _dump_log() -> list[str] | None:
-    if shutil.which("java") is None or not KAFKA.directory.is_dir():
+    if shutil.which("java") is None or not directory_of(KAFKA).is_dir():
         console.print("kafka-dump-log is skipped: no java, or the tests have not fetched its jars")
         return None
     main_class = "org.apache.kafka.tools.DumpLogSegments"
-    command = ["java", "-Xmx256m", "-cp", str(KAFKA.directory / "*"), main_class]
+    command = ["java", "-Xmx256m", "-cp", str(directory_of(KAFKA) / "*"), main_class]
     return [*command, "--deep-iteration", "--files"]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kraftwire.errors import KraftwireError
-from kraftwire.log.names import is_leftover
+from kraftwire.log.flush_mark import FLUSH_MARK_FILE, parse_mark
+from kraftwire.log.names import is_leftover, join, partition_directory
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.replica.storage import Storage
 from kraftwire.sim.disk import SimFiles
@@ -17,6 +18,9 @@ def problem_of(files: SimFiles, expected: Expectation, *, use: bool = False) -> 
     With `use` the log is written to and opened once more.
     """
     try:
+        problem = _mark_problem(files, expected)
+        if problem is not None:
+            return problem
         storage = Storage.open(DIRECTORIES, files)
         problem = _problem(storage, files, expected)
         if problem is None and use:
@@ -24,6 +28,22 @@ def problem_of(files: SimFiles, expected: Expectation, *, use: bool = False) -> 
     except KraftwireError as error:
         return f"refused, or ended by {type(error).__name__}: {error}"
     return problem
+
+
+def _mark_problem(files: SimFiles, expected: Expectation) -> str | None:
+    """What is wrong with the flush mark that the start will find: a torn write leaves one copy."""
+    path = join(partition_directory(DIRECTORIES.metadata, DIRECTORIES.topic.name), FLUSH_MARK_FILE)
+    if not files.exists(path):
+        return "has no flush mark" if expected.durable_end else None
+    found = parse_mark(files.read_bytes(path))
+    if found is None:
+        return "has no valid copy of the flush mark"
+    _, mark = found
+    # A reset lowers the mark first.
+    end = min([expected.durable_end, *([expected.reset.offset] if expected.reset else ())])
+    if mark.end.offset < end:
+        return f"has a flush mark of {mark.end.offset}, flushed up to {end}"
+    return None
 
 
 def _problem(storage: Storage, files: SimFiles, expected: Expectation) -> str | None:

@@ -79,7 +79,7 @@ class Run:
         self._flush()
         self._append(1, 10, 300, 20)
         self._append(1, 40)
-        self._flush()
+        self._append_beside_a_flush(1, 20, 30)
         self._vote(2, 1, -1)
         self._append(2, 700, 200)
         self._flush()
@@ -194,6 +194,15 @@ class Run:
         self._expect("flush")
         end = self._storage.log.flush()
         self._expect("flushed", durable_end=end)
+
+    def _append_beside_a_flush(self, epoch: int, *sizes: int) -> None:
+        """An append comes while a flush has synced the log, but not yet raised the mark."""
+        self._expect("flush beside an append")
+        before = self._storage.log.end_offset
+        self._files.after_next_sync(lambda: self._append(epoch, *sizes))
+        end = self._storage.log.flush()
+        assert end == before < self._storage.log.end_offset
+        self._expect("flushed beside an append", durable_end=end)
 
     def _truncate(self, number: int) -> None:
         """Truncate from the batch of this number on."""

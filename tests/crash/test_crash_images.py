@@ -20,8 +20,14 @@ _BROKEN = {
         Edit(
             f"{_LOG}.flush",
             "    for segment in dirty:",
-            "    self._mark.raise_to(self._mark_at(end_offset))\n        for segment in dirty:",
+            "self._mark.raise_to(self._mark_at(end_offset))\nfor segment in dirty:",
         ),
+    ),
+    "the mark covers what was appended beside the flush": (
+        Edit(f"{_LOG}.flush", "self._mark_at(end_offset)", "self._mark_at(self.end_offset)"),
+    ),
+    "both copies of the mark are in one place": (
+        Edit("kraftwire.log.flush_mark:FlushMark.raise_to", "self._number % 2 * COPY_BYTES", "0"),
     ),
     "a flush syncs no file of the log": (
         Edit("kraftwire.log.segment:Segment.sync", "self.file.fdatasync()", "pass"),
@@ -31,7 +37,7 @@ _BROKEN = {
         Edit(
             f"{_LOG}._truncate",
             "segment.cut(number)",
-            "segment.cut(number)\n    self._mark.set(self._mark_at(end))",
+            "segment.cut(number)\nself._mark.set(self._mark_at(end))",
         ),
     ),
     "a truncation is not made durable": (

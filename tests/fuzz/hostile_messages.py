@@ -46,6 +46,7 @@ REQUESTS = (
     "UpdateRaftVoterRequest",
 )
 
+_OFFSET_MAX = (1 << 63) - 1
 _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 ERRORS = [0, 0, 0, 6, 8, 13, 31, 35, 42, 74, 75, 94, 98, 99, 104, 125, -1, 999, 32767, -32768]
 
@@ -139,7 +140,8 @@ class Speech:
     def _fetched(self, who: int, epoch: int, error: int) -> Message:
         """Records, an offset to truncate to, or a snapshot to load."""
         source, core = self.source, self.lone.core
-        base = max(core.end_offset + source.choice([0, 0, 0, 1, -1]), 0)
+        base = core.end_offset + source.choice([0, 0, 0, 1, -1])
+        base = min(max(base, 0), _OFFSET_MAX)
         written = min(max(epoch, 0), EPOCH_MAX)
         records = data_batch(base, written, 0, [b"r"] * source.randint(1, 3))
         if source.random() < 0.2:
@@ -219,7 +221,7 @@ class Speech:
 
     def _offset(self) -> int:
         end = self.lone.core.end_offset
-        return self.source.choice([end, end, end + 1, end - 1, 0, -1, end // 2, (1 << 63) - 1])
+        return self.source.choice([end, end, end + 1, end - 1, 0, -1, end // 2, _OFFSET_MAX])
 
     def _aim(self, message: Any) -> None:
         """Make a random message refer to this log and an epoch near this one."""

@@ -7,6 +7,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
+from kraftwire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.raft import effects, events
 from kraftwire.raft.epochs import EPOCH_MAX
@@ -163,6 +164,9 @@ class Hostile:
             case effects.SendRequest(_, destination, request):
                 request.encode(type(request).VERSIONS.high)
                 assert 0 < destination.port < 65536, f"port {destination.port}"
+                if isinstance(request, FetchSnapshotRequest):
+                    end = request.topics[0].partitions[0].snapshot_id.end_offset
+                    assert end > self.committed, f"S11: fetches what is committed, up to {end}"
             case effects.PersistQuorumState(state=state):
                 self._check_stored(state)
             case effects.HighWatermarkAdvanced(offset):

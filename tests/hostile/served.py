@@ -16,6 +16,7 @@ from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.config_listeners import Listener
 from kraftwire.node.connection import Connection, ConnectionStats, Service
 from kraftwire.node.context import Request
+from kraftwire.node.guard import Guard
 from kraftwire.node.logs import RateLimit
 from kraftwire.protocol.envelope import encode_request
 from kraftwire.wire.frame import frame
@@ -41,7 +42,12 @@ class Served:
     """What the connections of one node share. `ended` counts connections by cause."""
 
     def __init__(
-        self, nursery: trio.Nursery, answer: Answer = _metadata, *, limit: int = 1 << 30
+        self,
+        nursery: trio.Nursery,
+        answer: Answer = _metadata,
+        *,
+        limit: int = 1 << 30,
+        guard: Guard | None = None,
     ) -> None:
         self.stats = ConnectionStats()
         self._nursery = nursery
@@ -49,6 +55,7 @@ class Served:
         self._admission = Admission(limit, clock=lambda: 0.0)
         self.budget = self._admission.memory
         self._answer = answer
+        self._guard = guard
 
     @property
     def ended(self) -> dict[str, int]:
@@ -66,7 +73,7 @@ class Served:
         listener = Listener("CONTROLLER", "here", 9093, True, True)
         connection = Connection(
             stream,
-            Service(listener, _VERSIONS, self._answer),
+            Service(listener, _VERSIONS, self._answer, self._guard),
             ConnectionLimits(),
             stats=self.stats,
             garbage=RateLimit(trio.current_time),

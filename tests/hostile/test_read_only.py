@@ -37,7 +37,11 @@ READING = {
     *("FindCoordinator", "SaslHandshake", "SaslAuthenticate"),
 }
 NAMES = {messages.API_NAMES[key] for key in BROKER_VERSIONS | CONTROLLER_VERSIONS}
-DENIED = {ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+DENIED = {
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+}
 OFFERS = [
     (to, key, version)
     for to in ("client", "peer", "both")

@@ -14,9 +14,7 @@ from kraftwire import messages
 from kraftwire.cli.main import main
 from kraftwire.decode.body.secrets import (
     REDACTED,
-    is_secret_config,
     is_secret_record,
-    is_secret_value,
     redact,
     redact_batch,
 )
@@ -25,6 +23,7 @@ from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftwire.records.builder import BatchHeader, build_columns
 from kraftwire.records.metadata import encode_metadata
+from kraftwire.security.secret_names import is_secret_config, is_secret_value
 from tests.support.payloads import request, response
 from tests.support.pcap_builder import Session, frame, pcap_of
 

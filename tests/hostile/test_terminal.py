@@ -265,7 +265,7 @@ def test_the_summary_of_a_pipeline_and_its_report(
     parquet = pytest.importorskip("pyarrow.parquet")
     from kraftwire.cli.pipeline.command import _summary
     from kraftwire.cli.tables import show
-    from kraftwire.spark.report.words import text
+    from kraftwire.spark.report.formatting import text
     from kraftwire.spark.run.pipeline import Outcome
 
     row = {"rule": NAME, "severity": "error", "node": 1, "detail": NAME, "time": 1}

@@ -146,7 +146,8 @@ async def test_peers_that_say_nothing_are_probed(nursery: trio.Nursery) -> None:
 
 
 def test_a_commit_answers_voters_before_a_crowd() -> None:
-    """Thousands of others that wait for the same commit are answered a few at a time."""
+    """Thousands of others that wait for the same commit are answered a few at a time
+    (SEC-TURNS)."""
     lone = leading()
     core = lone.core
     end, epoch = core.end_offset, core.epoch
@@ -167,7 +168,8 @@ def test_a_commit_answers_voters_before_a_crowd() -> None:
         if answered():
             break
         lone.wait(1)
-    assert answered().index(1) <= PARKED_WOKEN_MAX
+    # Not even a few others come before it: their answers would delay each commit.
+    assert answered()[0] == 1
     for _ in range(len(crowd) // PARKED_WOKEN_MAX + 1):
         lone.wait(0)
     assert set(crowd) <= set(answered())

@@ -19,8 +19,8 @@ from kraftwire.messages.produce_request import (
 )
 from kraftwire.node.admission import LONG_REQUESTS_BYTES_BURST, LONG_REQUESTS_BYTES_PER_SECOND
 from kraftwire.node.context import Request
-from kraftwire.node.handlers.api_versions import SOFTWARE_NAME_SIZE_MAX
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.software import SOFTWARE_NAME_SIZE_MAX
 from kraftwire.raft.effects import LogSlice, SendReply
 from kraftwire.raft.events import RequestReceived
 from kraftwire.wire.message import Message

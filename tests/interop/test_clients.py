@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from kraftwire.capture.capture import Capture
 from kraftwire.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftwire.testing import Quorum, quorum
-from tests.interop.clients.matrix import CLIENTS, Client, probe
+from tests.interop.clients.matrix import CLIENTS, Client, probe, probe_login
 from tests.support.java import run_kafka_tool
 from tests.support.maven import unavailable
+from tests.support.secured_nodes import secured_quorum
 
 
 @pytest.fixture(scope="module")
@@ -24,13 +26,38 @@ def nodes() -> Iterator[Quorum]:
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
 def test_a_client_connects_negotiates_describes_and_reads(client: Client, nodes: Quorum) -> None:
     """A probe leaves out what its client cannot do; everything else has to work."""
-    if missing := client.missing():
-        reason = f"{client.name} needs {missing}"
-        unavailable(reason) if client.is_required else pytest.skip(reason)
+    _skip_missing(client)
     outcome = probe(client, nodes)
     failed = {name: step.detail for name, step in outcome.steps.items() if not step.is_ok}
     assert not failed
     assert {"connect", "negotiate", "describe"} <= outcome.steps.keys()
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Quorum]]:
+    """A quorum over SASL_SSL, and the folder of its stores."""
+    folder = tmp_path_factory.mktemp("secured")
+    with secured_quorum(folder) as started:
+        yield folder, started
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+def test_a_client_does_the_same_after_a_login(
+    client: Client, secured: tuple[Path, Quorum]
+) -> None:
+    """By SCRAM over TLS, with a certificate that it verifies."""
+    _skip_missing(client)
+    folder, nodes = secured
+    outcome = probe(client, nodes, probe_login(folder, "SCRAM-SHA-512"))
+    failed = {name: step.detail for name, step in outcome.steps.items() if not step.is_ok}
+    assert not failed
+    assert {"connect", "describe"} <= outcome.steps.keys()
+
+
+def _skip_missing(client: Client) -> None:
+    if missing := client.missing():
+        reason = f"{client.name} needs {missing}"
+        unavailable(reason) if client.is_required else pytest.skip(reason)
 
 
 def test_javas_admin_asks_for_a_groups_coordinator_a_few_times(nodes: Quorum) -> None:

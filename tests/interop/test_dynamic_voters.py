@@ -143,7 +143,6 @@ def test_a_leader_of_ours_is_removed_and_comes_back(three: MixedQuorum) -> None:
     former = three.depose(3)
     assert three.leader() == 3
     three.start(former)
-    # Among Java's controllers ours writes nothing as a leader.
     three.wait_commit(three.status().high_watermark - 1)
 
     remove(three, 3)

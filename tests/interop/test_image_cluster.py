@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from kraftwire.controller.image import MetadataImage
+from kraftwire.inspect.metadata import change_line
 from kraftwire.messages import alter_client_quotas_request as quotas
 from kraftwire.messages import alter_partition_reassignments_request as reassignments
 from kraftwire.messages import alter_user_scram_credentials_request as scram
@@ -27,15 +29,17 @@ from kraftwire.messages.describe_user_scram_credentials_request import (
 from kraftwire.messages.init_producer_id_request import InitProducerIdRequest
 from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.voters_record import VotersRecord
-from kraftwire.node.image import MetadataImage
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.control import ControlType, decode_control
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.reader import read_batches
+from kraftwire.story.metadata.differences import differences
+from kraftwire.story.metadata.rows import SUBJECTS, rows
+from kraftwire.story.metadata.sources import read_files
 from kraftwire.testing.ports import free_ports
 from kraftwire.wire.message import Message
 from tests.support.kafka_process import KafkaNode, kafka_uuid
-from tests.support.metadata_snapshots import meaning, read_snapshot, snapshot_id, write_snapshot
+from tests.support.metadata_snapshots import metadata, read_snapshot, snapshot_id, write_snapshot
 from tests.support.mixed_quorum import wait_until
 from tests.support.node_process import ask
 
@@ -313,13 +317,26 @@ def test_the_image_equals_kafkas_snapshots(cluster: Cluster) -> None:
     for path in snapshots:
         image = _image_at(batches, snapshot_id(path).offset)
         assert image.problem == ""
-        assert meaning(image.freeze()) == meaning(read_snapshot(path)), path.name
+        assert metadata(image.freeze()) == metadata(read_snapshot(path)), path.name
     kinds = {
         "AccessControlEntryRecord", "ClientQuotaRecord", "ConfigRecord", "PartitionChangeRecord",
         "ProducerIdsRecord", "RegisterControllerRecord", "RemoveTopicRecord",
         "UserScramCredentialRecord", "BrokerRegistrationChangeRecord", "FeatureLevelRecord",
     }  # fmt: skip
     assert kinds <= set(image.counts)
+
+
+def test_the_state_at_an_offset_is_that_of_kafkas_snapshot(cluster: Cluster) -> None:
+    """`kraftwire metadata diff` finds none of the log with any snapshot of it, voters included."""
+    for path in cluster.snapshots():
+        log = read_files([cluster.partition], snapshot_id(path).offset - 1)
+        snapshot = read_files([path])
+        assert log.is_complete
+        assert log.snapshot is None
+        assert snapshot.is_complete
+        for subject in SUBJECTS:
+            found = differences(rows(log, [subject]), rows(snapshot, [subject]))
+            assert [change_line(each) for each in found] == [], path.name
 
 
 def _voters(batches: list[RecordBatch]) -> list[tuple[ControlType, Message]]:
@@ -375,7 +392,7 @@ def test_kafka_starts_from_a_snapshot_of_ours(cluster: Cluster) -> None:
     for batch in cluster.batches():
         if batch.last_offset < snapshot_id(newest).offset:
             image.replay(batch)
-    assert meaning(image.freeze()) == meaning(read_snapshot(newest))
+    assert metadata(image.freeze()) == metadata(read_snapshot(newest))
     for node in cluster.nodes.values():
         text = node.console.read_text(errors="replace")
         assert not re.search(r" FATAL |Encountered .*fault", text), node.node_id

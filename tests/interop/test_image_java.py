@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kraftwire.node.image import MetadataImage
+from kraftwire.controller.image import MetadataImage
 from kraftwire.records.offsets import OffsetAndEpoch
 from tests.support.java import java_images
 from tests.support.metadata_history import History
-from tests.support.metadata_snapshots import meaning, type_order
+from tests.support.metadata_snapshots import metadata, type_order
 from tests.support.node_stub import raw_batch
 
 HISTORIES = 300
@@ -31,7 +31,7 @@ def test_a_snapshot_says_what_kafkas_would_say(seed: int) -> None:
         place = f"history {seed + number}"
         assert not isinstance(theirs, str), f"{place}: {theirs}"
         ours = list(_image_of(history).freeze())
-        assert meaning(ours) == meaning(theirs), place
+        assert metadata(ours) == metadata(theirs), place
         assert type_order(ours) == type_order(theirs), place
 
 
@@ -43,8 +43,8 @@ def test_kafka_reads_our_snapshots_as_the_log_they_replace(seed: int) -> None:
     of_snapshots = java_images([[snapshot] for snapshot in frozen])
     for number, (log, snapshot) in enumerate(zip(of_logs, of_snapshots, strict=True)):
         assert not isinstance(snapshot, str), f"history {seed + number}: {snapshot}"
-        assert meaning(snapshot) == meaning(log), f"history {seed + number}"
+        assert metadata(snapshot) == metadata(log), f"history {seed + number}"
         for source in (frozen[number], snapshot):
             end = OffsetAndEpoch(1000, 3)
             image = MetadataImage.load(end, [raw_batch(source, 0)])
-            assert meaning(image.freeze()) == meaning(log), f"history {seed + number}"
+            assert metadata(image.freeze()) == metadata(log), f"history {seed + number}"

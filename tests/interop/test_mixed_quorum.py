@@ -135,8 +135,8 @@ def moving(output: str) -> str:
 def test_ours_keeps_leading_if_configured_never_to_hand_over(
     quorum: MixedQuorum, tmp_path: Path
 ) -> None:
-    """Java controllers follow it as they would a Java leader; a Java broker waits, and is served
-    as soon as a Java controller leads again.
+    """Java controllers follow it as they would a Java leader; it serves a Java broker, and so does
+    the Java controller that leads after it.
     """
     stopped_leading(quorum)
     node = quorum.members[NODE]
@@ -153,14 +153,17 @@ def test_ours_keeps_leading_if_configured_never_to_hand_over(
         epoch = quorum.status().leader_epoch
         wait_until(lambda: is_caught_up(quorum, 1, 2, broker.node_id), "followers that have all")
         check_tools(quorum)
-        wait_until(lambda: attempts(broker) > 3, "a broker that tries again")
+        broker.wait_ready()
+        # A voter reports itself to a leader that it has followed for a fetch timeout.
+        wait_until(
+            lambda: reporting_voters(capture(quorum)) & set(JAVAS), "a report of a Java voter"
+        )
         assert (quorum.leader(), quorum.status().leader_epoch) == (NODE, epoch)
         quorum.check_health()
 
         node.stop()
         quorum.leader(among=JAVAS)
         node.start()
-        broker.wait_ready()
         admin = Admin(bootstrap_servers=f"127.0.0.1:{broker.listeners['PLAINTEXT']}", timeout_s=30)
         assert [each.id for each in admin.describe_cluster().nodes] == [broker.node_id]
     finally:
@@ -188,18 +191,20 @@ def is_caught_up(quorum: MixedQuorum, *node_ids: int) -> bool:
 
 
 def check_tools(quorum: MixedQuorum) -> None:
-    """While ours leads, nothing is written, so that both tools print the same offsets."""
+    """Both tools print the same about a quorum that ours leads, but for what moves meanwhile."""
     for view in ("--status", "--replication"):
         expected = theirs("--bootstrap-controller", quorum.bootstrap_controllers, "describe", view)
         assert expected.returncode == 0, expected.stderr
         for address in (quorum.bootstrap_controllers, quorum.address(1)):
             found = ours("--bootstrap-controller", address, "describe", view)
-            assert masked(found.stdout) == masked(expected.stdout)
+            assert steady(view, found.stdout) == steady(view, expected.stdout)
 
 
-def attempts(broker: KafkaNode) -> int:
-    """How often a broker has taken our node for the active controller until it was corrected."""
-    return broker.console.read_text().count("Recorded new KRaft controller")
+def steady(view: str, output: str) -> list[str]:
+    """A status without moving offsets; of the replication, each replica's id and state."""
+    if view == "--status":
+        return moving(output).splitlines()
+    return [f"{words[0]} {words[-1]}" for line in output.splitlines() if (words := line.split())]
 
 
 def test_the_recorded_traffic_is_that_of_a_well_behaved_peer(quorum: MixedQuorum) -> None:
@@ -215,15 +220,21 @@ def test_the_recorded_traffic_is_that_of_a_well_behaved_peer(quorum: MixedQuorum
     check_high_watermarks([line for line in lines if sent_by_ours(quorum, line)])
     check_no_hurry([line for line in lines if not sent_by_ours(quorum, line)])
     registrations = [line for line in lines if line["apiName"] == "BrokerRegistration"]
-    refusals = {line["body"]["errorCode"] for line in registrations if is_response(line)}
-    assert refusals == {ErrorCode.NOT_CONTROLLER}
-    updates = [line for line in lines if line["apiName"] == "UpdateRaftVoter"]
-    told = {line["body"]["errorCode"] for line in updates if is_response(line)}
-    senders = {line["body"]["voterId"] for line in updates if not is_response(line)}
-    assert told == {ErrorCode.NONE}
-    # A Java voter reports to a leader once in a fetch timeout: ours may lead for less than that.
-    assert NODE in senders
-    assert senders & set(JAVAS)
+    answers = {line["body"]["errorCode"] for line in registrations if is_response(line)}
+    assert ErrorCode.NONE in answers
+    assert answers <= {ErrorCode.NONE, ErrorCode.NOT_CONTROLLER}
+    reports = [line for line in lines if line["apiName"] == "UpdateRaftVoter"]
+    errors = {line["body"]["errorCode"] for line in reports if is_response(line)}
+    # A report can reach a leader that has just lost its leadership.
+    assert errors - {ErrorCode.NOT_LEADER_OR_FOLLOWER} == {ErrorCode.NONE}
+    assert NODE in reporting_voters(lines)
+    assert reporting_voters(lines) & set(JAVAS)
+
+
+def reporting_voters(lines: list[dict[str, Any]]) -> set[int]:
+    """The voters that have sent UpdateRaftVoter to our node, and ours if it has sent one."""
+    requests = [line for line in lines if line["apiName"] == "UpdateRaftVoter"]
+    return {line["body"]["voterId"] for line in requests if not is_response(line)}
 
 
 def sent_by_ours(quorum: MixedQuorum, line: dict[str, Any]) -> bool:

@@ -6,10 +6,11 @@ import functools
 import html
 import re
 
-from kraftwire.node.config_keys import KEYS, LONG_MAX, kafka_keys
+from kraftwire.node.config_keys import KEYS, LONG_MAX
+from kraftwire.protocol.kafka_keys import kafka_keys
 from tests.support.java import run_kafka_tool
 
-_ENTRY = re.compile(r'<h4><a id="([^"]+)"></a>(.*?)</li>', re.DOTALL)
+_ENTRY = re.compile(r'<h4><a id="([^"]+)"></a>(.*?)</table>', re.DOTALL)
 _FACT = re.compile(r"<th>(\w[\w ]*):</th><td>(.*?)</td>")
 
 # Some of Kafka's texts are lists that have to be split, such as the map of security protocols.
@@ -19,6 +20,7 @@ _KINDS = {
     "boolean": ("bool",),
     "list": ("list",),
     "string": ("text", "list"),
+    "password": ("text",),
 }
 
 

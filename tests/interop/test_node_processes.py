@@ -228,6 +228,23 @@ def test_a_paused_leader_is_replaced_and_follows_when_it_wakes(tmp_path: Path) -
         assert line.endswith(f"epoch={epoch} end_offset={line.rpartition('=')[2]}")
 
 
+def test_a_leader_hands_over_when_it_is_asked_to(tmp_path: Path) -> None:
+    """An operator moves the leadership before maintenance; a follower ignores the signal."""
+    with NodeQuorum(tmp_path) as quorum:
+        quorum.start_all()
+        first = elected(quorum, 1, 2, 3)
+        before = marks(quorum)
+        others = [i for i in (1, 2, 3) if i != first]
+        quorum.nodes[others[0]].send(signal.SIGUSR1)
+        quorum.nodes[others[0]].wait_for("event=does-not-lead signal=SIGUSR1")
+        quorum.nodes[first].send(signal.SIGUSR1)
+        assert elected(quorum, *others, since=before) in others
+        node = quorum.nodes[first]
+        node.wait_for("old=leader new=resigned .*asked to resign", before[first])
+        node.wait_for("new=follower", before[first])
+        assert node.stop() == 0
+
+
 def test_the_capture_of_a_node_shows_its_election(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

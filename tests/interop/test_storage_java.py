@@ -273,3 +273,35 @@ def test_a_formatted_directory_is_left_alone(both: Both, flags: tuple[str, ...],
     java, ours = both(Case(flags, files={"data/meta.properties": _DONE}))
     assert (ours.code, ours.out, ours.err) == (java.code, java.out, java.err) == (0, told, "")
     assert ours.files == java.files
+
+
+_USERS = (
+    "SCRAM-SHA-256=[name=alice,password=a b,salt=c2FsdHNhbHRzYWx0]",
+    'SCRAM-SHA-512=[name="bob",saltedpassword=c2VjcmV0,salt=c2FsdHNhbHRzYWx0,iterations=16384]',
+)
+
+
+def test_users_are_the_same_records(both: Both) -> None:
+    """Kafka's tool prints their keys; ours does not."""
+    flags = tuple(word for user in _USERS for word in ("--add-scram", user))
+    java, ours = both(Case(flags))
+    assert (java.code, ours.code) == (0, 0)
+    assert java.files == ours.files
+    assert "storedKey=[" in java.out
+    assert "[hidden]" in ours.out
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        *("SCRAM-SHA-1=[name=a,password=b]", "SCRAM-SHA-256=[password=b]", "SCRAM-SHA-256"),
+        *("SCRAM-SHA-256=[name=a]", "SCRAM-SHA-256=[name=a,saltedpassword=c2VjcmV0]"),
+        *("SCRAM-SHA-256=[name=a,password=b,iterations=1]", "SCRAM-SHA-256=name=a,password=b"),
+        "SCRAM-SHA-256=[name=a,password=b,x=y]",
+    ],
+)
+def test_users_that_both_refuse(both: Both, user: str) -> None:
+    """Nothing is written."""
+    java, ours = both(Case(("--add-scram", user)))
+    assert (java.code != 0, ours.code) == (True, 1)
+    assert ours.files == java.files == {}

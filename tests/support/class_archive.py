@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from kraftwire.testing.ports import free_ports
-from tests.support.maven import CACHE, KAFKA, Release, exclusive, kafka_classpath
+from tests.support.maven import CACHE, KAFKA, Release, directory_of, exclusive, kafka_classpath
 
 _SECONDS_MAX = 300
 _READY_LINE = "Kafka Server started"
@@ -65,7 +65,7 @@ def archive_options(release: Release = KAFKA) -> tuple[str, ...]:
 
 def _digest(release: Release) -> str:
     """What an archive depends on: the JVM, and the jars with their times."""
-    jars = sorted(release.directory.glob("*.jar"))
+    jars = sorted(directory_of(release).glob("*.jar"))
     facts = [f"{jar.name} {jar.stat().st_size} {jar.stat().st_mtime_ns}" for jar in jars]
     version = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True)
     text = "\n".join([version.stderr, *facts])

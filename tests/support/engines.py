@@ -8,6 +8,7 @@ from kraftwire.wire.message import Message
 # Path prefixes, under `tests`, of the tests of what the engine in C does as well.
 FOR_EACH_ENGINE = (
     "engine/test_choice",
+    "unit/decode/files/test_contradictions",
     "unit/records/",
     "unit/wire/test_",
     "fuzz/test_damage",

@@ -6,11 +6,13 @@ Owns accepting, framing and the answer to ApiVersions. Every connection has a se
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Mapping
 from typing import Self
 
 from kraftwire import messages
+from kraftwire.errors import WireError
 from kraftwire.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from kraftwire.messages.describe_cluster_response import (
     DescribeClusterBroker,
@@ -46,8 +48,10 @@ class FakeNode:
     """A node on a free loopback port.
 
     `answers` maps API keys to functions from request to response; None leaves a request
-    unanswered. `versions` narrows the offered versions; the default is all that the schemas know.
-    `requests` are the requests so far, without the first ApiVersions of each connection.
+    unanswered, and any other API ends the connection. `versions` narrows the offered versions; the
+    default is all that the schemas know.
+    `requests` are the requests so far, without ApiVersions unless it is in `answers`. With a
+    context for `tls` connections are encrypted.
     Order: use it as a context manager.
     """
 
@@ -55,10 +59,13 @@ class FakeNode:
         self,
         answers: Mapping[int, Answer] | None = None,
         versions: Mapping[int, tuple[int, int]] | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.answers: dict[int, Answer] = dict(answers or {})
         self.requests: list[Message] = []
+        self.connection_count = 0
         self._versions = dict(versions or {})
+        self._tls = tls
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
@@ -89,6 +96,7 @@ class FakeNode:
                 connection, _ = self._listener.accept()
             except OSError:
                 return
+            self.connection_count += 1
             self._connections.append(connection)
             thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
             self._threads.append(thread)
@@ -98,13 +106,19 @@ class FakeNode:
         frames = FrameBuffer()
         is_greeted = False
         with connection:
+            stream = connection
             try:
-                while data := connection.recv(65536):
+                if self._tls is not None:
+                    stream = self._tls.wrap_socket(connection, server_side=True)
+                    self._connections.append(stream)
+                while data := stream.recv(65536):
                     for payload in frames.feed(data):
-                        self._answer(connection, payload, is_greeted)
+                        self._answer(stream, payload, is_greeted)
                         is_greeted = True
-            except (HangUpError, OSError):
-                _shut(connection)
+            except (HangUpError, OSError, WireError):
+                _shut(stream)
+            finally:
+                stream.close()
 
     def _answer(self, connection: socket.socket, payload: bytes, is_greeted: bool) -> None:
         header, request, _ = decode_request(payload)
@@ -114,6 +128,8 @@ class FakeNode:
         else:
             if is_greeted:
                 self.requests.append(request)
+            if request.API_KEY not in self.answers:
+                raise HangUpError
             response = self.answers[request.API_KEY](request)
         if response is not None:
             reply = ResponseHeader(correlation_id=header.correlation_id)

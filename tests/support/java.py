@@ -132,19 +132,23 @@ def java_images(questions: Iterable[list[list[bytes]]]) -> list[list[bytes] | st
 
 
 class JavaPeer:
-    """Kafka's own serializer of one release in a separate JVM; see java/Peer.java.
+    """A program in a separate JVM that answers questions: Kafka's own serializer of one release.
 
+    See java/Peer.java; `folder` and `program` name another one, such as security/Security.java.
     Order: use it as a context manager; the JVM starts on entry and ends on exit.
     """
 
-    def __init__(self, release: Release = KAFKA) -> None:
+    def __init__(self, release: Release = KAFKA, folder: str = "", program: str = "Peer") -> None:
         self.release = release
+        self._folder = folder
+        self._program = program
         self._process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> JavaPeer:
-        classpath = f"{compiled_classes(self.release)}:{kafka_classpath(self.release)}"
+        classes = compiled_classes(self.release, self._folder)
+        classpath = f"{classes}:{kafka_classpath(self.release)}"
         self._process = subprocess.Popen(
-            ["java", *JVM_OPTIONS, "-cp", classpath, "kraftwire.Peer"],
+            ["java", *JVM_OPTIONS, "-cp", classpath, f"kraftwire.{self._program}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             encoding="utf-8",
@@ -235,7 +239,7 @@ class JavaTools:
         self._process.stdout.close()
 
     def run(self, tool: str, *args: object) -> subprocess.CompletedProcess[str]:
-        """Run `storage`, `quorum` or `features` with arguments to its end.
+        """Run `storage`, `quorum`, `features`, `acls`, `configs` or `tokens` to its end.
 
         Raises: AssertionError if the tool ends the JVM, as it does on wrong usage.
         """

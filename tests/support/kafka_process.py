@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
 
+from kraftwire.testing.cluster.log4j import logging_options, write_logging
 from kraftwire.testing.ports import free_ports
 from tests.support.class_archive import archive_options
 from tests.support.java import run_kafka_tool, shared_tools
@@ -28,21 +29,6 @@ STOP_SECONDS_MAX = 30
 
 _HOST = "127.0.0.1"
 _READY_LINE = "Kafka Server started"  # the last line of the start, logged with every role
-
-# For log4j 2, and for the log4j 1 of releases before 4.0. Each generation ignores the other's file.
-_LOG4J2 = """Configuration:
-  Appenders:
-    Console:
-      name: out
-      PatternLayout: {pattern: "%d{HH:mm:ss.SSS} %p %m (%c{1})%n"}
-  Loggers:
-    Root: {level: INFO, AppenderRef: [{ref: out}]}
-"""
-_LOG4J = """log4j.rootLogger=INFO, out
-log4j.appender.out=org.apache.log4j.ConsoleAppender
-log4j.appender.out.layout=org.apache.log4j.PatternLayout
-log4j.appender.out.layout.ConversionPattern=%d{HH:mm:ss.SSS} %p %m (%c{1})%n
-"""
 
 # One of everything, so that a node fits next to a test run and needs no second replica.
 _SMALL = {
@@ -122,8 +108,7 @@ class KafkaNode:
         lines = [f"{key}={value}\n" for key, value in self.properties.items()]
         config = self.folder / "server.properties"
         config.write_text("".join(lines))
-        (self.folder / "log4j2.yaml").write_text(_LOG4J2)
-        (self.folder / "log4j.properties").write_text(_LOG4J)
+        write_logging(self.folder, "%d{HH:mm:ss.SSS}")
         return config
 
     def format(self, cluster_id: str, *options: str) -> None:
@@ -142,8 +127,7 @@ class KafkaNode:
         command = [
             *("java", "-Xmx256m", "-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
             *archive_options(self.release),
-            f"-Dlog4j2.configurationFile={self.folder / 'log4j2.yaml'}",
-            f"-Dlog4j.configuration={(self.folder / 'log4j.properties').as_uri()}",
+            *logging_options(self.folder),
             *("-cp", kafka_classpath(self.release)),
             *("kafka.Kafka", str(self.folder / "server.properties")),
         ]

@@ -13,11 +13,12 @@ from random import Random
 from typing import Any
 
 from kraftwire.log.settings import LogSettings, SnapshotSettings
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft import effects as fx
 from kraftwire.raft import events as ev
 from kraftwire.raft.config import RaftConfig
 from kraftwire.raft.core import RaftCore
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.replica import StateMachine
 from kraftwire.replica.ports import ResponsePart, WorkKind
 from kraftwire.replica.runner import Runner

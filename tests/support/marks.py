@@ -1,13 +1,11 @@
 """Which marks the tests of a folder have; a slow file of a fast folder is marked in the file.
 
-``-m "not slow"`` selects what `make quick` runs.
+``-m "not slow"`` selects what `make quick` runs, ``-m "not full"`` what `make test` runs.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
-# Folder or path prefix under `tests` -> marks. The longest prefix that fits counts.
+# Folder, path or test id under `tests` -> marks. The longest that a test's id begins with counts.
 MARKS: dict[str, tuple[str, ...]] = {
     "crash/": ("search", "slow"),
     "engine/": ("search", "slow"),
@@ -20,6 +18,12 @@ MARKS: dict[str, tuple[str, ...]] = {
     "scenarios/": (),
     "simulation/": ("search", "slow"),
     "spark/": ("spark", "slow"),
+    "spark/captures/test_bins": ("spark",),
+    "spark/captures/test_exchanges": ("spark",),
+    "spark/captures/test_rows": ("spark",),
+    "spark/logs/test_log_tables": ("spark",),
+    "spark/tables/": ("spark",),
+    "spark/test_paths": ("spark",),
     "tidy/": (),
     "tidy/test_hops": ("slow",),
     "tidy/test_readme": ("slow",),
@@ -34,15 +38,80 @@ MARKS: dict[str, tuple[str, ...]] = {
     "unit/wire/": ("portable",),
 }
 
+# File -> beginnings of the names of long tests. Each shows what a test beside it shows, in one more
+# case or at full size.
+LONG_CASES = {
+    "hostile/test_bombs.py": (
+        "test_bytes_of_very_many_records_are_not_kept",
+        "test_lines_of_many_headers_are_not_kept",
+        "test_millions_of_records_are_a_finding[gzip]",
+        "test_millions_of_records_are_a_finding[lz4]",
+        "test_millions_of_records_are_a_finding[snappy]",
+    ),
+    "hostile/test_capture_memory.py": (
+        "test_captures_share_one_budget[_unanswered",
+        "test_connections_and_names_cost_little[closed",
+        "test_connections_and_names_cost_little[half",
+        "test_connections_and_names_cost_little[used-stats",
+    ),
+    "hostile/test_dense.py": (
+        "test_a_long_frame_in_a_small_capture_is_cut[bytes",
+        "test_a_long_frame_in_a_small_capture_is_cut[values",
+        "test_requests_that_wait_hold_no_objects",
+    ),
+    "hostile/test_diff.py": (
+        "test_batches_that_are_all_damaged_are_counted",
+    ),
+    "interop/test_brokers.py": (
+        "test_brokers_of_older_releases[kraft.version 0-java 3.9.2-3.3",
+        "test_brokers_of_older_releases[kraft.version 0-java 4.1.2",
+        "test_brokers_of_older_releases[kraft.version 1-java 3.9.2-3.9",
+        "test_brokers_of_older_releases[kraft.version 1-java 4.1.2",
+    ),
+    "interop/test_clients.py": (
+        "test_a_client_does_the_same_after_a_login[Kafka's tools]",
+    ),
+    "interop/test_dynamic_voters.py": (
+        "test_a_running_quorum_takes_a_voter_and_lets_it_go_and_takes_it_wiped[2",
+        "test_a_running_quorum_takes_a_voter_and_lets_it_go_and_takes_it_wiped[3",
+        "test_a_static_quorum_becomes_dynamic[java]",
+    ),
+    "interop/test_mixed_sasl_ssl.py": (
+        "test_controllers_change_to_scram_once_the_log_has_users",
+    ),
+    "interop/test_mixed_snapshots.py": (
+        "test_a_voter_that_is_50_000_records_late_catches_up",
+        "test_directories_with_snapshots_change_hands",
+    ),
+    "interop/test_recover.py": (
+        "test_kafka_goes_on_after_two_of_three_controllers_are_lost[kraft.version 0]",
+        "test_kafkas_other_survivor_starts_empty_and_is_added",
+        "test_kafkas_static_voter_starts_empty_and_copies_the_log",
+    ),
+    "interop/test_replacing.py": (
+        "test_a_controller_whose_disk_is_gone_comes_back_under_its_id[Kafka]",
+        "test_a_dead_controller_is_replaced_by_a_new_one[Kafka-the leader]",
+        "test_a_dead_controller_is_replaced_by_a_new_one[kraftwire-a follower]",
+        "test_a_living_leader_is_replaced[Kafka]",
+    ),
+    "interop/test_tools_and_quorums.py": (
+        "test_a_controller_is_added_and_removed[kraftwire-kraftwire's tool]",
+    ),
+}
+
+_FULL = tuple(f"{file}::{name}" for file, names in LONG_CASES.items() for name in names)
+
 QUICK = "not slow"
 
 
-def marks_of(path: str) -> tuple[str, ...]:
-    """The marks of a test file, whose path begins below `tests`."""
-    fitting = [prefix for prefix in MARKS if path.startswith(prefix)]
-    return MARKS[max(fitting, key=len)] if fitting else ()
+def marks_of(test: str) -> tuple[str, ...]:
+    """The marks of a test, or of a file of tests, whose id or path begins below `tests`."""
+    fitting = [prefix for prefix in MARKS if test.startswith(prefix)]
+    found = MARKS[max(fitting, key=len)] if fitting else ()
+    return (*found, "full") if test.startswith(_FULL) else found
 
 
-def is_slow_folder(folder: str) -> bool:
-    """Whether all tests of a folder at the top of `tests` are slow, so that none need be loaded."""
-    return "slow" in MARKS.get(f"{folder}/", ()) and Path(folder).name == folder
+def has_only_slow(path: str) -> bool:
+    """Whether all tests of a folder or file below `tests` are slow: it need not be loaded."""
+    inside = (marks for prefix, marks in MARKS.items() if prefix.startswith(f"{path}/"))
+    return "slow" in marks_of(f"{path}/") and all("slow" in marks for marks in inside)

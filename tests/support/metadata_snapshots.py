@@ -20,7 +20,7 @@ from kraftwire.wire.message import Message
 _SETS = ("endPoints", "features", "logDirs", "cordonedLogDirs", "entity")
 
 
-def meaning(values: Iterable[bytes]) -> list[str]:
+def metadata(values: Iterable[bytes]) -> list[str]:
     """The records in a canonical order, a line of JSON each.
 
     What Kafka writes in any order is sorted; the owner of the last block of producer ids is

@@ -6,13 +6,16 @@ Owns a `Context` whose appends are committed at once, unless a test holds them b
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ParamSpec, cast
 
 import trio
 from trio.testing import MockClock
 
+from kraftwire.controller.image import METADATA_VERSION, MetadataImage
+from kraftwire.controller.step import VersionedRecord
 from kraftwire.errors import ApiError
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
@@ -21,10 +24,9 @@ from kraftwire.node.config import NodeConfig
 from kraftwire.node.config_listeners import Listener
 from kraftwire.node.context import Request
 from kraftwire.node.controller import Controller
-from kraftwire.node.controller_steps import VersionedRecord
-from kraftwire.node.image import METADATA_VERSION, MetadataImage
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.builder import BatchHeader, build_columns
 from kraftwire.records.control import ControlType, control_key
@@ -34,13 +36,16 @@ from kraftwire.wire.message import Message
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAg"
 
+P = ParamSpec("P")
 
-def in_virtual_time(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
+
+def in_virtual_time(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
     """Run a test on a clock that jumps to the next deadline."""
 
     @functools.wraps(test)
-    def run() -> None:
-        trio.run(test, clock=MockClock(autojump_threshold=0))
+    def run(*arguments: P.args, **named: P.kwargs) -> None:
+        clock = MockClock(autojump_threshold=0)
+        trio.run(functools.partial(test, *arguments, **named), clock=clock)
 
     return run
 
@@ -87,6 +92,7 @@ class RaftStub:
     kraft_version: int = 0
     cluster_id: str | None = CLUSTER_ID
     foreign_voters: frozenset[int] = frozenset()
+    replica_count: int = 3
 
 
 def config_of(node_id: int = 1, **more: object) -> NodeConfig:
@@ -125,6 +131,7 @@ class StubNode:
         self.clock_ms = 1_000_000
         self.is_stuck = False
         self.resigned: list[int] = []
+        self.forbidden: list[str] = []
         self.upgrades: list[tuple[int, bool]] = []
         self.upgrade_refusal: ApiError | None = None
         self.forwarded: list[Message] = []
@@ -151,6 +158,15 @@ class StubNode:
     def now_ms(self) -> int:
         """The test's clock."""
         return self.clock_ms
+
+    def wall_ms(self) -> int:
+        """The test's clock, which began with the epoch."""
+        return self.clock_ms
+
+    async def answer(self, request: Request) -> Message | None:
+        """What the handler of a request answers; everybody may ask everything."""
+        handler = handlers.route(request)
+        return None if handler is None else await handler(request, cast("Any", self))
 
     async def raft_request(self, _: Request) -> Message:
         """The answer that the test has set for the core."""
@@ -188,9 +204,10 @@ class StubNode:
     ) -> int:
         """Append and commit at once."""
         raft = self.raft
-        is_elsewhere = expected_end_offset not in (None, raft.end_offset)
-        if epoch != raft.epoch or raft.role != "leader" or is_elsewhere:
+        if epoch != raft.epoch or raft.role != "leader":
             raise ApiError(ErrorCode.NOT_CONTROLLER, "not the leader")
+        if expected_end_offset not in (None, raft.end_offset):
+            raise ApiError(ErrorCode.OPERATION_NOT_ATTEMPTED, "another offset")
         batch = raw_batch(values, raft.end_offset, epoch, self.clock_ms)
         self.commit(batch)
         return batch.last_offset
@@ -218,6 +235,10 @@ class StubNode:
     def resign(self, epoch: int) -> None:
         """Record which epoch was resigned."""
         self.resigned.append(epoch)
+
+    def forbid_leadership(self, reason: str) -> None:
+        """Record why this node must not lead."""
+        self.forbidden.append(reason)
 
     def log_records(self) -> list[str]:
         """The names of the records in the log, in order."""
@@ -264,3 +285,20 @@ def with_brokers(node: StubNode, *broker_ids: int, is_fenced: bool = False) -> S
     ]
     node.commit_records((level, 0), *((broker, 4) for broker in brokers))
     return node
+
+
+def active_node(**config: object) -> StubNode:
+    """The active controller, with broker 1 registered at epoch 1."""
+    node = with_brokers(StubNode(**config), 1)  # type: ignore[arg-type]
+    node.controller.leadership(1, 1, node.raft.end_offset)
+    return node
+
+
+@asynccontextmanager
+async def deciding(**config: object) -> AsyncIterator[StubNode]:
+    """The active controller at work."""
+    node = active_node(**config)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(node.controller.run)
+        yield node
+        nursery.cancel_scope.cancel()

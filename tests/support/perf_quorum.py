@@ -28,10 +28,10 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.testing.ports import free_ports
 from kraftwire.wire.frame import frame
 from tests.support.kafka_process import kafka_uuid
-from tests.support.maven import KAFKA
+from tests.support.maven import KAFKA, directory_of
 
 # Unthrottled, Kafka's keeps what is not written yet without a bound: 1 GiB is too little.
-JAVA = ("java", "-Xmx4g", "-cp", str(KAFKA.directory / "*"), "kafka.tools.TestRaftServer")
+JAVA = ("java", "-Xmx4g", "-cp", str(directory_of(KAFKA) / "*"), "kafka.tools.TestRaftServer")
 OURS = (sys.executable, "-m", "kraftwire", "perf", "--json")
 
 # Unthrottled, Kafka answers a Fetch after some ten seconds.

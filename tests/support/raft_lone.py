@@ -7,11 +7,12 @@ from dataclasses import replace
 from random import Random
 from typing import Any, TypeVar
 
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft import effects, events
 from kraftwire.raft.config import Handover, RaftConfig, RaftTimers
 from kraftwire.raft.core import RaftCore
 from kraftwire.raft.effects import ElectionState
-from kraftwire.raft.voters import Endpoint, ReplicaKey, VoterSet
+from kraftwire.raft.voters import ReplicaKey, VoterSet
 from kraftwire.records import RecordBatch
 from kraftwire.records.offsets import BOOTSTRAP_SNAPSHOT, OffsetAndEpoch
 from kraftwire.records.plain import data_batch

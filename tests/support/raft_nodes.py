@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from kraftwire.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
 from kraftwire.messages.kraft_version_record import KRaftVersionRecord
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft.histories import voters_record
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.records.control import ControlType
 from tests.support.raft_disk import Control
 

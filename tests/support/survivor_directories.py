@@ -13,8 +13,9 @@ from kraftwire.log.settings import LogSettings
 from kraftwire.log.snapshots.store import SnapshotStore
 from kraftwire.log.voters import InitialVoter
 from kraftwire.messages.leader_change_message import LeaderChangeMessage
+from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.raft.histories import VoterHistory, voters_record
-from kraftwire.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.records.control import ControlType, control_batch
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.replica.lost_majority.survivors import ControllerNode, Survivor, read_survivor

@@ -41,11 +41,12 @@ class TlsSession:
     """A client and a server that have agreed on keys, and their session.
 
     `cipher` is a name of OpenSSL for TLS 1.2; None stands for TLS 1.3. `keylog` is the file with
-    the secrets.
+    the secrets. With `is_mutual` the client shows the server's certificate as its own.
     """
 
     folder: Path
     cipher: str | None = None
+    is_mutual: bool = False
     session: Session = field(default_factory=lambda: Session().open())
 
     def __post_init__(self) -> None:
@@ -56,6 +57,10 @@ class TlsSession:
         client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
         server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         server.load_cert_chain(*certificate(self.folder))
+        if self.is_mutual:
+            client.load_cert_chain(self.folder / "cert.pem", self.folder / "key.pem")
+            server.load_verify_locations(self.folder / "cert.pem")
+            server.verify_mode = ssl.CERT_REQUIRED
         # A server that gives a ticket leaves the id of the session empty.
         server.options |= ssl.OP_NO_TICKET
         for context in (client, server):

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+# Versions that no release of Kafka has yet, and so no vectors; clients of others send them.
+UNRELEASED = {("ApiVersionsRequest", 5), ("ApiVersionsResponse", 5)}
+
 FOLDER = Path(__file__).resolve().parents[1] / "golden" / "vectors"
 
 

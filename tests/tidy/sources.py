@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import os
 import subprocess
 from collections.abc import Iterator
@@ -49,10 +50,22 @@ def python_files(*folders: str) -> list[Path]:
     return [path for path in files if path.relative_to(ROOT).parts[0] in folders]
 
 
-@cache
 def parse(path: Path) -> ast.Module:
-    """The syntax tree of a Python file."""
-    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+    """The syntax tree of a Python file of the project."""
+    return _trees()[path]
+
+
+@cache
+def _trees() -> dict[Path, ast.Module]:
+    """The syntax trees of all files, which no later collection of garbage goes through."""
+    gc.disable()
+    try:
+        return {
+            path: ast.parse(path.read_text(encoding="utf-8"), str(path)) for path in python_files()
+        }
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def show(path: Path, line: int | None = None) -> str:

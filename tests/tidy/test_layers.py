@@ -12,12 +12,13 @@ from tests.tidy.sources import PACKAGES, ROOT, parse, python_files, show
 
 LAYERS = (
     ("collector", "errors", "limits", "printable"),
-    ("engine",),
+    ("engine", "properties"),
     ("wire",),
     ("messages",),
     ("protocol", "records"),
-    ("raft", "log"),
-    ("replica", "capture"),
+    ("security",),
+    ("raft", "log", "controller"),
+    ("replica", "transport", "capture"),
     ("node", "client", "sim", "decode"),
     ("story",),
     ("spark", "inspect", "testing"),
@@ -28,10 +29,12 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 # Libraries that are slow to import or shape the code around them stay where they belong.
 LIBRARIES = {
-    "trio": {"node", "client"},
+    "trio": {"node", "client", "transport"},
     "click": {"cli"},
     "h11": {"node"},
     "construct": {"decode"},
+    "cryptography": {"capture", "security"},
+    "ssl": {"security", "transport"},
     "cramjam": {"records", "capture", "decode"},
     "pyspark": {"spark"},
     "pyarrow": {"spark"},

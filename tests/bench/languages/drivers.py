@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.bench.corpus import Item
 from tests.bench.report import console
-from tests.support.maven import KAFKA
+from tests.support.maven import KAFKA, directory_of
 
 __all__ = ["Driver", "Times", "drivers", "write_list"]
 
@@ -64,10 +64,10 @@ def write_list(items: Iterable[Item], folder: Path) -> Path:
 
 
 def _java(folder: Path) -> Driver | None:
-    if shutil.which("javac") is None or not KAFKA.directory.is_dir():
+    if shutil.which("javac") is None or not directory_of(KAFKA).is_dir():
         console.print("Java is skipped: no javac, or the tests have not fetched Kafka's jars")
         return None
-    jars = str(KAFKA.directory / "*")
+    jars = str(directory_of(KAFKA) / "*")
     source = _HERE / "java" / "CodecDriver.java"
     _build(["javac", "-cp", jars, "-d", str(folder), str(source)], _HERE)
     path = os.pathsep.join((str(folder), jars))

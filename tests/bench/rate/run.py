@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.bench.rate.search import Search
 from tests.bench.rate.step import IDLE_RATE, Step, measure, rest
 from tests.bench.report import Bar, console, print_bars, print_table
-from tests.support.maven import CACHE, KAFKA
+from tests.support.maven import CACHE, KAFKA, directory_of
 from tests.support.perf_quorum import JAVA, PerfLoad, PerfQuorum
 
 __all__ = ["run"]
@@ -118,7 +118,7 @@ def run() -> list[Bar]:
     """Measure, print, and return the bars that were missed."""
     sizes = os.environ.get(SIZES_VARIABLE, ",".join(map(str, START_RATES))).split(",")
     names = list(PROGRAMS)
-    if shutil.which("java") is None or not KAFKA.directory.is_dir():
+    if shutil.which("java") is None or not directory_of(KAFKA).is_dir():
         console.print("Kafka is skipped: no java, or the tests have not fetched its jars")
         names.remove("Kafka")
     rows: list[tuple[str, ...]] = []

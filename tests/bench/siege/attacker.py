@@ -11,7 +11,9 @@ import sys
 
 import trio
 
-from tests.bench.siege.attacks import ATTACKS, Target
+from tests.bench.siege.attacks import Target
+from tests.bench.siege.logins import ALL_ATTACKS
+from tests.bench.siege.peer import log_in_by
 
 __all__: list[str] = []
 
@@ -21,8 +23,9 @@ _NICENESS = 5
 
 
 async def _attack(name: str, seconds: float, target: Target) -> None:
+    log_in_by(target.login)
     with trio.move_on_after(seconds):
-        await ATTACKS[name].carry_out(target)
+        await ALL_ATTACKS[name].carry_out(target)
         await trio.sleep_forever()
 
 

@@ -23,8 +23,8 @@ from kraftwire.messages.produce_request import (
     TopicProduceData,
 )
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
-from tests.bench.siege import connections, forged
-from tests.bench.siege.peer import again_and_again, exchange, many, request, send
+from tests.bench.siege import changes, connections, forged
+from tests.bench.siege.peer import Socket, again_and_again, exchange, many, request, send
 from tests.bench.siege.target import Target
 
 __all__ = ["ATTACKS", "Attack", "Target"]
@@ -50,7 +50,7 @@ class Attack:
 async def _repeat(target: Target, frames: list[bytes], connections_: int) -> None:
     """Send these frames alternately on each of some connections, and read the responses."""
 
-    async def talk(sock: trio.socket.SocketType) -> None:
+    async def talk(sock: Socket) -> None:
         while True:
             for data in frames:
                 await exchange(sock, data)
@@ -69,7 +69,7 @@ async def _huge_fetch(target: Target) -> None:
     """One partition named very often, within the length limits and above; no answer is read."""
     frames = [request(_fetch(count), 12) for count in (60_000, 9_000, 400)]
 
-    async def talk(sock: trio.socket.SocketType, data: bytes) -> None:
+    async def talk(sock: Socket, data: bytes) -> None:
         await send(sock, data)
         await trio.sleep(1)
 
@@ -83,7 +83,7 @@ async def _greedy_fetch(target: Target) -> None:
     """The whole log again and again, on connections that read none of it."""
     data = request(_fetch(1), 12) * 100
 
-    async def talk(sock: trio.socket.SocketType) -> None:
+    async def talk(sock: Socket) -> None:
         await send(sock, data)
         await trio.sleep_forever()
 
@@ -152,11 +152,11 @@ async def _short_requests(target: Target) -> None:
         request(_fetch(1, max_bytes=1), 12),
     ]
 
-    async def read(sock: trio.socket.SocketType) -> None:
+    async def read(sock: Socket) -> None:
         while await sock.recv(_MIB):
             pass
 
-    async def talk(sock: trio.socket.SocketType, data: bytes) -> None:
+    async def talk(sock: Socket, data: bytes) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(read, sock)
             while True:
@@ -185,10 +185,15 @@ ATTACKS = {
     "huge-fetch": Attack("one partition, very often", _huge_fetch, 60_000 * 30),
     "greedy-fetch": Attack("the whole log, never read", _greedy_fetch, 8 * _MIB),
     "parked": Attack("4,300 Fetches that wait for ever", connections.parked),
+    "described": Attack("the same, described without a pause", connections.described),
     "produce": Attack("Produce of 20 MB and of 2 MiB", _produce, 20 * 1000 * 1000),
     "elections": Attack("ElectLeaders of many partitions", _elect_leaders, _MIB),
     "metadata": Attack("Metadata of many topics", _metadata, 2 * _MIB),
     "brokers": Attack("registrations of many directories", _registrations, 4 * _MIB),
+    "directories": Attack("60 brokers of 9,000 directories", changes.many_directories, _MIB),
+    "registrations": Attack("brokers without end", changes.registrations),
+    "updates": Attack("voters' addresses, in their names", changes.updates),
+    "additions": Attack("new voters that never answer", changes.additions),
     "short": Attack("short requests, without a pause", _short_requests),
     "just-short": Attack("requests of 1 to 8 KiB", _just_short),
     "idle": Attack("idle connections, all descriptors", connections.idle),

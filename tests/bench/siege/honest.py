@@ -15,26 +15,30 @@ from dataclasses import dataclass, field
 import trio
 
 from kraftwire.errors import KraftwireError
-from kraftwire.limits import REQUEST_ELEMENTS_MAX
 from kraftwire.messages.broker_registration_request import (
     BrokerRegistrationRequest,
     Feature,
     Listener,
 )
 from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
+from kraftwire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kraftwire.messages.update_features_response import UpdateFeaturesResponse
 from kraftwire.protocol.envelope import decode_response
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
-from tests.bench.siege.peer import exchange, opened, request
+from tests.bench.siege.peer import Socket, ask, exchange, opened, request
 
-__all__ = ["Commits", "commit_steadily", "lengthen_log"]
+__all__ = ["Commits", "commit_steadily", "lengthen_log", "upgrade"]
 
 CONNECTIONS = 4
 PERIOD_SECONDS = 0.6
 
 _FIRST_BROKER_ID = 100_000
-# As many directories as a registration may name.
-_DIRECTORIES = REQUEST_ELEMENTS_MAX - 10
+# Long records, within the bound of a registration.
+_RACK = "r" * 32_000
+# A broker has to know what is finalized.
+_FINALIZED = ("metadata", "kraft", "transaction", "group", "share", "streams")
+_FEATURES = (*(f"{name}.version" for name in _FINALIZED), "eligible.leader.replicas.version")
 _PATIENCE_SECONDS = 10.0
 _RETRY_SECONDS = 0.05
 _VERSIONS = {BrokerRegistrationRequest: 3, UnregisterBrokerRequest: 0}
@@ -66,16 +70,26 @@ async def commit_steadily(ports: Sequence[int], cluster_id: str, commits: Commit
 
 async def lengthen_log(port: int, cluster_id: str, size: int) -> None:
     """Have the leader write this many bytes: a log that is worth fetching. Units: bytes."""
-    directories = [n.to_bytes(16, "big") for n in range(1, _DIRECTORIES)]
     with closing(await opened(port)) as sock:
-        for _ in range(0, size, 16 * _DIRECTORIES):
+        for _ in range(0, size, len(_RACK)):
             broker_id = _FIRST_BROKER_ID - 1
-            registration = _registration(broker_id, cluster_id, directories)
+            registration = _registration(broker_id, cluster_id, _RACK)
             for message in (registration, UnregisterBrokerRequest(broker_id=broker_id)):
                 await _committed(sock, message)
 
 
-async def _committed(sock: trio.socket.SocketType, message: Message) -> None:
+def upgrade(port: int) -> bool:
+    """Have the voters in the log, where they can change, as those of new clusters are.
+
+    Returns whether that is done: the leader must have heard from all voters.
+    """
+    raised = FeatureUpdateKey(feature="kraft.version", max_version_level=1, upgrade_type=1)
+    answer = ask(port, UpdateFeaturesRequest(timeout_ms=10_000, feature_updates=[raised]))
+    assert isinstance(answer, UpdateFeaturesResponse)
+    return not answer.error_code
+
+
+async def _committed(sock: Socket, message: Message) -> None:
     """Have this record committed. Raises: EOFError with the error's name if it is not."""
     version = _VERSIONS[type(message)]
     with trio.fail_after(_PATIENCE_SECONDS):
@@ -87,18 +101,16 @@ async def _committed(sock: trio.socket.SocketType, message: Message) -> None:
 
 
 def _registration(
-    broker_id: int, cluster_id: str, directories: list[bytes]
+    broker_id: int, cluster_id: str, rack: str | None = None
 ) -> BrokerRegistrationRequest:
     return BrokerRegistrationRequest(
         broker_id=broker_id,
         cluster_id=cluster_id,
         incarnation_id=os.urandom(16),
         listeners=[Listener(name="PLAINTEXT", host="127.0.0.1", port=9)],
-        features=[
-            Feature(name="metadata.version", min_supported_version=1, max_supported_version=99)
-        ],
-        rack=None,
-        log_dirs=directories,
+        features=[Feature(name=name, max_supported_version=99) for name in _FEATURES],
+        rack=rack,
+        log_dirs=[os.urandom(16)],
     )
 
 
@@ -133,11 +145,11 @@ class _Client:
                 self._ports.rotate()
                 await trio.sleep(_RETRY_SECONDS)
 
-    async def _commit(self, sock: trio.socket.SocketType) -> None:
+    async def _commit(self, sock: Socket) -> None:
         await _committed(sock, self._next())
         self._is_registered = not self._is_registered
 
     def _next(self) -> Message:
         if self._is_registered:
             return UnregisterBrokerRequest(broker_id=self._broker_id)
-        return _registration(self._broker_id, self._cluster_id, [os.urandom(16)])
+        return _registration(self._broker_id, self._cluster_id)

@@ -28,10 +28,13 @@ from kraftwire.node.admission import EVICTED_BYTES_MIN
 from tests.bench.report import Bar, console, print_bars, print_table
 from tests.bench.siege import watch
 from tests.bench.siege.attacks import ATTACKS
-from tests.bench.siege.honest import Commits, commit_steadily, lengthen_log
+from tests.bench.siege.honest import Commits, commit_steadily, lengthen_log, upgrade
+from tests.bench.siege.logins import ALL_ATTACKS, LOGIN_ATTACKS
+from tests.bench.siege.peer import ask, log_in_by
+from tests.bench.siege.secured import SecuredQuorum
 from tests.bench.siege.target import Target
 from tests.support.kafka_process import free_ports
-from tests.support.node_process import NodeQuorum, ask
+from tests.support.node_process import NodeQuorum
 
 __all__ = ["run"]
 
@@ -68,11 +71,16 @@ class Outcome:
     recovery: float
 
 
-def run() -> list[Bar]:
-    """Measure, print, and return the bars that were missed."""
-    names = os.environ.get(ATTACKS_VARIABLE, ",".join(ATTACKS)).split(",")
+def run(*, is_secured: bool = False) -> list[Bar]:
+    """Measure, print, and return the bars that were missed.
+
+    `is_secured` nodes have TLS and logins, and are attacked there too.
+    """
+    chosen = LOGIN_ATTACKS | ATTACKS if is_secured else ATTACKS
+    names = os.environ.get(ATTACKS_VARIABLE, ",".join(chosen)).split(",")
     seconds = float(os.environ.get(SECONDS_VARIABLE, "8"))
-    with tempfile.TemporaryDirectory() as folder, NodeQuorum(Path(folder)) as quorum:
+    make = SecuredQuorum if is_secured else NodeQuorum
+    with tempfile.TemporaryDirectory() as folder, make(Path(folder)) as quorum:
         siege = _Siege(quorum)
         undisturbed, outcomes = trio.run(siege.hold, names, seconds)
     base = _quantile(undisturbed, 0.99)
@@ -82,8 +90,9 @@ def run() -> list[Bar]:
         *("attack", "commits", "p50 ms", "p99 ms", "p99 x", "elections", "failed"),
         *("peak MiB", "left MiB", "recovery s"),
     )
-    print_table("Siege: an honest client's commits, and the leader", columns, rows)
-    return print_bars("Siege: summary", [bar for one in outcomes for bar in _bars(one, base)])
+    what = "Siege over SASL_SSL" if is_secured else "Siege"
+    print_table(f"{what}: an honest client's commits, and the leader", columns, rows)
+    return print_bars(f"{what}: summary", [bar for one in outcomes for bar in _bars(one, base)])
 
 
 def _times(values: Sequence[float]) -> tuple[str, str]:
@@ -106,7 +115,7 @@ def _row(outcome: Outcome, base: float) -> tuple[str, ...]:
 
 
 def _bars(outcome: Outcome, base: float) -> list[Bar]:
-    memory = 4 * ATTACKS[outcome.name].frame_bytes + CONNECTION_BYTES_MAX
+    memory = 4 * ALL_ATTACKS[outcome.name].frame_bytes + CONNECTION_BYTES_MAX
     name = outcome.name
     return [
         Bar(f"{name}: p99 / undisturbed", outcome.p99 / base, 2.0, is_ceiling=True),
@@ -127,6 +136,11 @@ class _Siege:
 
     def __init__(self, quorum: NodeQuorum) -> None:
         self._quorum = quorum
+        self._login: dict[str, str] = {}
+        self._folder = ""
+        if isinstance(quorum, SecuredQuorum):
+            self._login, self._folder = quorum.login, str(quorum.stores)
+        log_in_by(self._login)
         self._metrics = dict(zip(quorum.ports, free_ports(len(quorum.ports)), strict=True))
         self._commits = Commits()
         for node_id in quorum.ports:
@@ -137,6 +151,8 @@ class _Siege:
         for node in quorum.nodes.values():
             node.wait_for("^ready ")
         self._target = self._look()
+        while not upgrade(self._target.leader_port):
+            time.sleep(_LOOK_SECONDS)
 
     def _look(self) -> Target:
         """What attackers know, once there is a leader and a cluster id."""
@@ -144,10 +160,11 @@ class _Siege:
         while True:
             leader_id, epoch = watch.epoch_of(ports["1"])
             if leader_id >= 0:
-                told = ask(ports[str(leader_id)], DescribeClusterRequest(), 0)
+                told = ask(ports[str(leader_id)], DescribeClusterRequest(endpoint_type=2))
                 assert isinstance(told, DescribeClusterResponse)
                 if told.cluster_id and told.controller_id >= 0:
-                    return Target(ports, leader_id, epoch, told.cluster_id, DESCRIPTORS)
+                    known = (ports, leader_id, epoch, told.cluster_id, DESCRIPTORS)
+                    return Target(*known, self._login, self._folder)
             time.sleep(_LOOK_SECONDS)
 
     async def hold(self, names: Sequence[str], seconds: float) -> tuple[list[float], list[Outcome]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["Target"]
 
@@ -10,13 +10,15 @@ __all__ = ["Target"]
 @dataclass(frozen=True, slots=True)
 class Target:
     """A quorum. `ports` by node id as text, as JSON has it; `descriptors` is the limit of each
-    node."""
+    node. `login` are the client properties by which everybody logs in, `folder` has the stores."""
 
     ports: dict[str, int]
     leader_id: int
     epoch: int
     cluster_id: str
     descriptors: int
+    login: dict[str, str] = field(default_factory=dict)
+    folder: str = ""
 
     @property
     def leader_port(self) -> int:

@@ -8,7 +8,15 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.node_process import NodeProcess, describe
+from kraftwire.messages.describe_quorum_request import (
+    DescribeQuorumRequest,
+    PartitionData,
+    TopicData,
+)
+from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
+from kraftwire.raft.config import METADATA_TOPIC
+from tests.bench.siege.peer import ask
+from tests.support.node_process import NodeProcess
 
 __all__ = ["Memory", "elections", "epoch_of", "held_bytes", "open_descriptors", "reset_peak"]
 
@@ -42,7 +50,10 @@ def open_descriptors(pid: int) -> int:
 
 def epoch_of(port: int) -> tuple[int, int]:
     """The leader and its epoch according to a node."""
-    told = describe(port).topics[0].partitions[0]
+    topic = TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData()])
+    answer = ask(port, DescribeQuorumRequest(topics=[topic]))
+    assert isinstance(answer, DescribeQuorumResponse)
+    told = answer.topics[0].partitions[0]
     return told.leader_id, told.leader_epoch
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 from rich.console import Console
 from rich.table import Table
 
 from kraftwire.testing import quorum
-from tests.interop.clients.matrix import CLIENTS, STEPS, Outcome, probe
+from tests.interop.clients.matrix import CLIENTS, STEPS, Outcome, probe, probe_login
+from tests.support.secured_nodes import MECHANISMS, secured_quorum
 
 __all__ = ["main"]
 
@@ -18,14 +22,22 @@ __all__ = ["main"]
 @click.argument("names", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per client.")
 @click.option("--markdown", is_flag=True, help="Print a table for a README.")
-def main(names: tuple[str, ...], as_json: bool, markdown: bool) -> None:
+@click.option("--sasl", type=click.Choice(MECHANISMS), help="Over SASL_SSL, by this mechanism.")
+def main(names: tuple[str, ...], as_json: bool, markdown: bool, sasl: str | None) -> None:
     """Run the clients, all by default; the exit code is 1 if one that ran failed."""
     known = {client.name for client in CLIENTS}
     if unknown := set(names) - known:
         raise click.UsageError(f"no client {', '.join(unknown)}; there are {', '.join(known)}")
     outcomes: dict[str, Outcome] = {}
     skipped: dict[str, str] = {}
-    with quorum(capture=True) as nodes:
+    with ExitStack() as stack:
+        login = None
+        if sasl is None:
+            nodes = stack.enter_context(quorum(capture=True))
+        else:
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="clients-")))
+            nodes = stack.enter_context(secured_quorum(folder))
+            login = probe_login(folder, sasl)
         for client in CLIENTS:
             if names and client.name not in names:
                 continue
@@ -33,7 +45,7 @@ def main(names: tuple[str, ...], as_json: bool, markdown: bool) -> None:
                 skipped[client.name] = missing
                 continue
             click.echo(f"{client.name} ...", err=True)
-            outcomes[client.name] = probe(client, nodes)
+            outcomes[client.name] = probe(client, nodes, login)
     if as_json:
         _print_json(outcomes)
     elif markdown:

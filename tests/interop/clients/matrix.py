@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,8 +25,18 @@ from kraftwire.testing import Quorum
 from tests.interop.clients.builds import go_command, go_missing, node_command, node_missing
 from tests.support.java import JVM_OPTIONS, compiled_classes
 from tests.support.maven import kafka_classpath
+from tests.support.secured_kafka import USER, USER_PASSWORD
 
-__all__ = ["CLIENTS", "STEPS", "Client", "Outcome", "Step", "java_command", "probe"]
+__all__ = [
+    "CLIENTS",
+    "STEPS",
+    "Client",
+    "Outcome",
+    "Step",
+    "java_command",
+    "probe",
+    "probe_login",
+]
 
 ROOT = Path(__file__).resolve().parents[3]
 STEPS = ("connect", "negotiate", "describe", "read")
@@ -71,13 +81,17 @@ class Client:
     is_required: bool = False
 
 
-def probe(client: Client, quorum: Quorum) -> Outcome:
-    """Run a client's probe against a quorum that writes captures."""
+def probe(client: Client, quorum: Quorum, login: Mapping[str, str] | None = None) -> Outcome:
+    """Run a client's probe against a quorum that writes captures, or where it has to log in.
+
+    `login` is a `probe.Login`, in JSON's form.
+    """
     outcome = Outcome()
     started = time.time_ns()
     result = subprocess.run(
         [*client.command(), quorum.bootstrap_servers],
         cwd=ROOT,
+        env=os.environ | ({"KRAFTWIRE_PROBE_LOGIN": json.dumps(login)} if login else {}),
         capture_output=True,
         text=True,
         timeout=_PROBE_SECONDS_MAX,
@@ -92,10 +106,19 @@ def probe(client: Client, quorum: Quorum) -> Outcome:
     if result.returncode or not outcome.steps:
         detail = f"exit code {result.returncode}: {result.stderr.strip()[-500:]}"
         outcome.steps["connect"] = Step(False, detail)
+    if login:
+        # A node that decrypts writes no capture.
+        return outcome
     ports = {int(text.rpartition(":")[2]) for text in quorum.bootstrap_servers.split(",")}
     captures = [quorum.capture_file(node_id) for node_id in quorum.node_ids]
     outcome.steps["negotiate"] = _negotiated(captures, ports, started)
     return outcome
+
+
+def probe_login(folder: Path, mechanism: str) -> dict[str, str]:
+    """How probes log in at a quorum of `secured_nodes` with this folder."""
+    ca = str(folder / "ca.pem")
+    return {"ca": ca, "mechanism": mechanism, "user": USER, "password": USER_PASSWORD}
 
 
 def _negotiated(captures: Iterable[Path], ports: set[int], since_ns: int) -> Step:

@@ -6,13 +6,39 @@ Probes in other languages print the same lines; README.md in this folder describ
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-__all__ = ["METADATA_TOPIC", "READ_COUNT", "bootstrap_servers", "check_records", "run"]
+__all__ = [
+    "METADATA_TOPIC",
+    "READ_COUNT",
+    "Login",
+    "bootstrap_servers",
+    "check_records",
+    "login",
+    "run",
+]
 
 METADATA_TOPIC = "__cluster_metadata"
 READ_COUNT = 10
+
+
+@dataclass(frozen=True)
+class Login:
+    """What SASL_SSL takes: a file with the authority, a mechanism, a user and its password."""
+
+    ca: str
+    mechanism: str
+    user: str
+    password: str
+
+
+def login() -> Login | None:
+    """The login of this run, from the environment; None for PLAINTEXT."""
+    text = os.environ.get("KRAFTWIRE_PROBE_LOGIN")
+    return Login(**json.loads(text)) if text else None
 
 
 def bootstrap_servers() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -14,13 +15,28 @@ from tests.interop.clients.probe import (
     READ_COUNT,
     bootstrap_servers,
     check_records,
+    login,
     run,
 )
 
 
+def _config() -> dict[str, Any]:
+    found = login()
+    plain = {"bootstrap_servers": bootstrap_servers(), "client_id": "probe"}
+    if found is None:
+        return plain
+    return plain | {
+        "security_protocol": "SASL_SSL",
+        "ssl_context": ssl.create_default_context(cafile=found.ca),
+        "sasl_mechanism": found.mechanism,
+        "sasl_plain_username": found.user,
+        "sasl_plain_password": found.password,
+    }
+
+
 async def connect() -> str:
     """The cluster and its brokers."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers(), client_id="probe")
+    admin = AIOKafkaAdminClient(**_config())
     await admin.start()
     try:
         cluster = await admin.describe_cluster()
@@ -33,7 +49,7 @@ async def connect() -> str:
 
 async def describe() -> str:
     """The quorum's topic; the client has no call for the quorum itself."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers(), client_id="probe")
+    admin = AIOKafkaAdminClient(**_config())
     await admin.start()
     try:
         names = await admin.list_topics()
@@ -48,9 +64,7 @@ async def describe() -> str:
 
 async def read() -> str:
     """The quorum's topic from its beginning."""
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=bootstrap_servers(), client_id="probe", enable_auto_commit=False
-    )
+    consumer = AIOKafkaConsumer(**_config(), enable_auto_commit=False)
     await consumer.start()
     try:
         partition = TopicPartition(METADATA_TOPIC, 0)

@@ -10,6 +10,7 @@ from tests.interop.clients.probe import (
     READ_COUNT,
     bootstrap_servers,
     check_records,
+    login,
     run,
 )
 
@@ -17,7 +18,17 @@ _SECONDS = 20
 
 
 def _config(**more: object) -> dict[str, object]:
-    return {"bootstrap.servers": bootstrap_servers(), "client.id": "probe", **more}
+    found = login()
+    plain = {"bootstrap.servers": bootstrap_servers(), "client.id": "probe", **more}
+    if found is None:
+        return plain
+    return plain | {
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": found.ca,
+        "sasl.mechanism": found.mechanism,
+        "sasl.username": found.user,
+        "sasl.password": found.password,
+    }
 
 
 def connect() -> str:

@@ -9,13 +9,29 @@ from tests.interop.clients.probe import (
     READ_COUNT,
     bootstrap_servers,
     check_records,
+    login,
     run,
 )
 
 
+def _config() -> dict[str, object]:
+    found = login()
+    if found is None:
+        return {"bootstrap_servers": bootstrap_servers(), "client_id": "probe"}
+    return {
+        "bootstrap_servers": bootstrap_servers(),
+        "client_id": "probe",
+        "security_protocol": "SASL_SSL",
+        "ssl_cafile": found.ca,
+        "sasl_mechanism": found.mechanism,
+        "sasl_plain_username": found.user,
+        "sasl_plain_password": found.password,
+    }
+
+
 def connect() -> str:
     """The cluster and its brokers."""
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers(), client_id="probe")
+    admin = KafkaAdminClient(**_config())
     cluster = admin.describe_cluster()
     admin.close()
     assert len(cluster["brokers"]) == 3, cluster
@@ -25,7 +41,7 @@ def connect() -> str:
 
 def describe() -> str:
     """The quorum, and its topic."""
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers(), client_id="probe")
+    admin = KafkaAdminClient(**_config())
     quorum = admin.describe_metadata_quorum()
     partition = quorum["topics"][0]["partitions"][0]
     (topic,) = admin.describe_topics([METADATA_TOPIC])
@@ -40,8 +56,7 @@ def describe() -> str:
 def read() -> str:
     """The quorum's topic from its beginning."""
     consumer = KafkaConsumer(
-        bootstrap_servers=bootstrap_servers(),
-        client_id="probe",
+        **_config(),
         enable_auto_commit=False,
         consumer_timeout_ms=20_000,
     )

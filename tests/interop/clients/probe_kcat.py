@@ -6,16 +6,29 @@ import json
 import re
 import subprocess
 
-from tests.interop.clients.probe import METADATA_TOPIC, bootstrap_servers, run
+from tests.interop.clients.probe import METADATA_TOPIC, bootstrap_servers, login, run
 
 _SECONDS = 20
 # The quorum writes one control record for each of its leaders; clients do not show them.
 _CONTROL_RECORDS_MAX = 10
 
 
+def _options() -> list[str]:
+    options = {"client.id": "probe"}
+    if (found := login()) is not None:
+        options |= {
+            "security.protocol": "SASL_SSL",
+            "ssl.ca.location": found.ca,
+            "sasl.mechanism": found.mechanism,
+            "sasl.username": found.user,
+            "sasl.password": found.password,
+        }
+    return [word for key, value in options.items() for word in ("-X", f"{key}={value}")]
+
+
 def _kcat(*words: str) -> str:
     """What kcat prints. Raises: AssertionError with its complaint if it fails."""
-    command = ["kcat", "-b", bootstrap_servers(), "-X", "client.id=probe", *words]
+    command = ["kcat", "-b", bootstrap_servers(), *_options(), *words]
     result = subprocess.run(
         command, capture_output=True, text=True, timeout=_SECONDS, check=False, errors="replace"
     )

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
-from tests.interop.clients.probe import METADATA_TOPIC, bootstrap_servers, run
+from tests.interop.clients.probe import METADATA_TOPIC, bootstrap_servers, login, run
 from tests.support.java import run_kafka_tool
 from tests.support.maven import KAFKA
+from tests.support.secured_kafka import login_properties, write_properties
 
 _TOOLS = "org.apache.kafka.tools"
+
+
+def _server() -> tuple[str, ...]:
+    """The options with the bootstrap servers, and with how to log in."""
+    found = login()
+    server = ("--bootstrap-server", bootstrap_servers())
+    if found is None:
+        return server
+    values = login_properties(found.ca, found.mechanism, found.user, found.password)
+    path = Path(found.ca).with_name("tools.properties")
+    return (*server, "--command-config", write_properties(path, values))
 
 
 def _tool(main_class: str, *arguments: object) -> str:
@@ -23,7 +36,7 @@ def _expect(output: str, *patterns: str) -> None:
 
 def connect() -> str:
     """kafka-cluster and kafka-broker-api-versions."""
-    server = ("--bootstrap-server", bootstrap_servers())
+    server = _server()
     output = _tool(f"{_TOOLS}.ClusterTool", "cluster-id", *server)
     _expect(output, r"^Cluster ID: \S{22}$")
     endpoints = _tool(f"{_TOOLS}.ClusterTool", "list-endpoints", *server)
@@ -36,7 +49,7 @@ def connect() -> str:
 
 def describe() -> str:
     """kafka-metadata-quorum, kafka-features, kafka-topics and kafka-get-offsets."""
-    server = ("--bootstrap-server", bootstrap_servers())
+    server = _server()
     quorum = f"{_TOOLS}.MetadataQuorumCommand"
     _expect(_tool(quorum, *server, "describe", "--status"), r"^LeaderId: +[123]$")
     table = _tool(quorum, *server, "describe", "--replication", "--human-readable")
@@ -56,7 +69,7 @@ def read() -> str:
     """kafka-console-consumer, by partition, without a group."""
     output = _tool(
         f"{_TOOLS}.consumer.ConsoleConsumer",
-        *("--bootstrap-server", bootstrap_servers()),
+        *_server(),
         *("--topic", METADATA_TOPIC, "--partition", 0, "--offset", "earliest"),
         *("--max-messages", 10, "--timeout-ms", 30000),
         # Values are not text.

@@ -22,7 +22,8 @@ import org.apache.kafka.common.utils.AppInfoParser;
 
 /**
  * Kafka's own admin client and consumer on a quorum, reported as JSON lines: one with the version,
- * then one per step. The only argument is the list of bootstrap servers.
+ * then one per step. The only argument is the list of bootstrap servers; a login by SASL_SSL comes
+ * from the environment.
  */
 public final class ClientProbe {
     private static final String TOPIC = "__cluster_metadata";
@@ -32,9 +33,29 @@ public final class ClientProbe {
 
     private final Properties config = new Properties();
 
-    private ClientProbe(String bootstrapServers) {
+    private ClientProbe(String bootstrapServers) throws Exception {
         config.put("bootstrap.servers", bootstrapServers);
         config.put("client.id", "probe");
+        String login = System.getenv("KRAFTWIRE_PROBE_LOGIN");
+        if (login != null) {
+            logIn(JSON.readValue(login, Map.class));
+        }
+    }
+
+    /** SASL_SSL, with the file of an authority, a mechanism, a user and its password. */
+    private void logIn(Map<?, ?> login) {
+        String mechanism = (String) login.get("mechanism");
+        String kind = mechanism.startsWith("SCRAM") ? "scram.Scram" : "plain.Plain";
+        config.put("security.protocol", "SASL_SSL");
+        config.put("ssl.truststore.type", "PEM");
+        config.put("ssl.truststore.location", login.get("ca"));
+        config.put("sasl.mechanism", mechanism);
+        config.put(
+            "sasl.jaas.config",
+            String.format(
+                "org.apache.kafka.common.security.%sLoginModule required username=\"%s\""
+                    + " password=\"%s\";",
+                kind, login.get("user"), login.get("password")));
     }
 
     public static void main(String[] args) throws Exception {

@@ -5,6 +5,8 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
+import org.apache.kafka.common.utils.Exit;
+
 import java.io.BufferedReader;
 import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
@@ -18,8 +20,9 @@ import java.util.List;
  * Kafka's command line tools one after the other in one JVM, which saves the second that each
  * would need to start: one JSON line {"tool", "args"} in, one JSON line {"code", "out", "err"} out.
  *
- * The tools are "storage", "quorum" and "features". What a tool throws is reported as its
- * main method reports it. They are called by reflection, as not every release has them.
+ * The tools are "storage", "quorum", "features", "acls", "configs" and "tokens". What a tool throws
+ * is reported as its main method reports it. They are called by reflection, as not every release has
+ * them.
  */
 public final class Tools {
     private static final ObjectMapper MAPPER = new ObjectMapper();
@@ -65,6 +68,9 @@ public final class Tools {
                     .invoke(null, args, System.out);
                 case "quorum" -> command("MetadataQuorumCommand", args);
                 case "features" -> command("FeatureCommand", args);
+                case "tokens" -> command("DelegationTokenCommand", args);
+                case "acls" -> main("org.apache.kafka.tools.AclCommand", args);
+                case "configs" -> main("kafka.admin.ConfigCommand", args);
                 default -> throw new IllegalArgumentException("unknown tool " + tool);
             };
             return (Integer) code;
@@ -76,6 +82,29 @@ public final class Tools {
             System.err.println(isTerse ? cause.getMessage() : cause.toString());
             return 1;
         }
+    }
+
+    /** Runs a tool that has nothing but its main method, which ends the JVM where it fails. */
+    private static Object main(String name, String[] args) throws Exception {
+        Exit.setExitProcedure((code, message) -> {
+            throw new Exited();
+        });
+        try {
+            Class.forName(name).getMethod("main", String[].class).invoke(null, (Object) args);
+            return 0;
+        } catch (InvocationTargetException thrown) {
+            if (thrown.getCause() instanceof Exited) {
+                return 1;
+            }
+            throw thrown;
+        } finally {
+            Exit.resetExitProcedure();
+        }
+    }
+
+    /** A tool that would have ended the JVM. */
+    private static final class Exited extends Error {
+        private static final long serialVersionUID = 1;
     }
 
     private static Object command(String name, String[] args) throws Exception {

@@ -11,11 +11,13 @@ from pathlib import Path
 # active controller is an error for those that look for one, and they retry. How long a commit took
 # depends on the machine, or on voters that are down. A Java leader cannot encode its refusal
 # of a FetchSnapshot (R-FSN-3), and the sender gets an unknown error. And 4.x asks 3.9, which does
-# not support pre-votes, for one in vain before it stands for election without.
+# not support pre-votes, for one in vain before it stands for election without. A broker says of
+# each partition that is added to a topic that it was missing, whoever leads.
 _HARMLESS = (
     r"\[Controller(Apis|RegistrationManager)",
     r".*\(EventPerformanceMonitor\)",
     r".*UNKNOWN_SERVER_ERROR in FETCH_SNAPSHOT response",
+    r"\[Broker id=\d+\] Expected partition .* to exist, but it was missing. Creating",
     r"Request OutboundRequest\(.*VoteRequestData.*unsupported version",
 )
 _JAVA = re.compile(

@@ -7,10 +7,17 @@ import io
 import re
 import shutil
 import signal
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
 
 from kraftwire.cli import main as cli
-from kraftwire.messages.describe_quorum_response import PartitionData
+from kraftwire.client.sync import Connection
+from kraftwire.controller.image import MetadataImage
+from kraftwire.errors import ApiError, SecurityError
+from kraftwire.messages.describe_quorum_request import DescribeQuorumRequest, TopicData
+from kraftwire.messages.describe_quorum_request import PartitionData as AskedPartition
+from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse, PartitionData
 from kraftwire.records.batch import RecordBatch
 from kraftwire.wire.json_form import uuid_from_text
 from tests.support.kafka_process import KafkaNode
@@ -23,13 +30,15 @@ from tests.support.node_process import SECONDS_MAX, NodeProcess, describe
 class Member:
     """One node, which may return as another kind on the same directory.
 
-    `java` owns its files, for either kind; `ours` is the process while it is one of ours.
+    `java` owns its files, for either kind; `ours` is the process while it is one of ours. `client`
+    are the properties with which tests connect to it.
     """
 
     def __init__(self, kind: str, node: KafkaNode) -> None:
         self.java = node
         self.kind = kind
         self.ours: NodeProcess | None = None
+        self.client: Mapping[str, str] | None = None
         self._stopped_lines: list[str] = []
 
     @property
@@ -208,6 +217,13 @@ class Member:
         """The bytes of all segments, as they are on disk now."""
         return self.folder.data()
 
+    def image(self) -> MetadataImage:
+        """The state that the member's log describes."""
+        image = MetadataImage()
+        for batch in self.batches():
+            image.replay(batch)
+        return image
+
     def batches(self) -> list[RecordBatch]:
         """The batches of the log, without a last one that is being written."""
         return self.folder.batches()
@@ -217,10 +233,24 @@ class Member:
         """Where the log on disk ends."""
         return self.folder.end_offset
 
+    def _asked(self, seconds: float) -> DescribeQuorumResponse:
+        topic = TopicData(topic_name="__cluster_metadata", partitions=[AskedPartition()])
+        address = ("127.0.0.1", self.port)
+        with warnings.catch_warnings():
+            # Passwords in clear are no secret here.
+            warnings.simplefilter("ignore")
+            connection = Connection(
+                address, client_id="test", timeout_s=seconds, security=self.client
+            )
+        with connection:
+            answer = connection.request(DescribeQuorumRequest(topics=[topic]))
+        assert isinstance(answer, DescribeQuorumResponse)
+        return answer
+
     def describe(self, seconds: float = SECONDS_MAX) -> PartitionData | None:
         """What it reports about the quorum; None if it does not answer in time."""
         try:
-            answer = describe(self.port, seconds)
-        except (OSError, AssertionError):
+            answer = describe(self.port, seconds) if self.client is None else self._asked(seconds)
+        except (OSError, AssertionError, ApiError, SecurityError):
             return None
         return answer.topics[0].partitions[0] if answer.topics else None

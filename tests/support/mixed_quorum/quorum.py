@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Self
 
 from kraftwire.messages.describe_quorum_response import PartitionData, ReplicaState
-from kraftwire.node.image import MetadataImage
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.testing.ports import free_ports
 from kraftwire.wire.fast import ZERO_UUID
@@ -54,17 +53,20 @@ class MixedQuorum:
         brokers: Mapping[int, str] | None = None,
         relays: Mapping[int, int] | None = None,
         format_options: tuple[str, ...] = (),
+        client: Mapping[str, str] | None = None,
     ) -> None:
         """Make members.
 
-        `special` are properties of single members, `relays` ports that controllers advertise in
-        place of their own. `format_options` are for every member's formatting.
+        `client` are the properties with which tests connect to controllers. `special` are
+        properties of single members, `relays` ports that controllers advertise in place of their
+        own. `format_options` are for every member's formatting.
         """
         self.cluster_id = kafka_uuid()
         self.is_dynamic = is_dynamic
         self.observers = frozenset(observers)
         self._folder = folder
         self._common = dict(properties or {})
+        self._client = client
         self._special = {key: dict(value) for key, value in (special or {}).items()}
         self._format_options = format_options
         everyone = {**kinds, **(brokers or {})}
@@ -82,6 +84,7 @@ class MixedQuorum:
             address = f"CONTROLLER://127.0.0.1:{self._advertised[node_id]}"
             settings.setdefault("advertised.listeners", address)
         member = Member(kind, KafkaNode(node_id, place, listeners, settings))
+        member.client = self._client
         self.members[node_id] = member
         return member
 
@@ -285,9 +288,7 @@ class MixedQuorum:
         """
 
         def look() -> bool:
-            image = MetadataImage()
-            for batch in self.members[self.leader()].batches():
-                image.replay(batch)
+            image = self.members[self.leader()].image()
             return image.controllers.keys() >= set(node_ids)
 
         wait_until(look, f"registrations of controllers {node_ids}", self.last_lines)

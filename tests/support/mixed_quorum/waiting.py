@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 def wait_until(
     look: Callable[[], _T | None],
     what: str,
-    tell: Callable[[], str] = str,
+    warn: Callable[[], str] = str,
     seconds: float = SECONDS_MAX,
 ) -> _T:
     """Call `look` until it returns something true; returns that.
@@ -27,6 +27,6 @@ def wait_until(
     deadline = time.monotonic() + seconds
     pause = threading.Event()
     while not (found := look()):
-        assert time.monotonic() < deadline, f"waited in vain for {what}\n{tell()}"
+        assert time.monotonic() < deadline, f"waited in vain for {what}\n{warn()}"
         pause.wait(_LOOK_SECONDS)
     return found

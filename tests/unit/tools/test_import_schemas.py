@@ -359,3 +359,36 @@ def test_a_release_that_is_not_a_number_is_refused_before_maven_runs(tmp_path: P
 
 
 # The report
+
+
+# A version that is not released
+
+
+def test_an_unreleased_version_of_ours_survives_the_next_import(tmp_path: Path) -> None:
+    """Clients of others send it before Kafka's release; once released, the release decides."""
+    out, cache = tmp_path / "schemas", tmp_path / "jars"
+    cache.mkdir()
+    released = request("0-1", field("Count"))
+    assert run(out, jar(cache / "kafka-clients-4.3.1.jar", released)) == 0
+    ours = request("0-2", field("Count"), field("Reason", versions="2+"))
+    path = out / "rpc" / "PingRequest.json"
+    path.write_text(render_schema(parsed({**ours, "latestVersionUnstable": True})))
+    assert run(out, cache / "kafka-clients-4.3.1.jar") == 0
+    assert str(read_tree(out)["PingRequest"].valid) == "0-2"
+    newer = jar(cache / "kafka-clients-4.4.0.jar", request("0-2", field("Count")))
+    assert run(out, cache / "kafka-clients-4.3.1.jar", newer) == 0
+    assert ranges(read_tree(out)["PingRequest"]) == {"Count": "0+"}
+
+
+def test_an_unreleased_version_must_fit_the_releases(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only what is new may differ from what Kafka writes."""
+    out, cache = tmp_path / "schemas", tmp_path / "jars"
+    cache.mkdir()
+    release = jar(cache / "kafka-clients-4.3.1.jar", request("0-1", field("Count")))
+    assert run(out, release) == 0
+    ours = request("0-2", field("Count", "int64"), latestVersionUnstable=True)
+    (out / "rpc" / "PingRequest.json").write_text(render_schema(parsed(ours)))
+    assert run(out, release) == 2
+    assert "PingRequest v0" in capsys.readouterr().err

@@ -2,12 +2,16 @@
 
 import kafkajs from 'kafkajs'
 
-import { expect, run, servers, TOPIC } from './probe.js'
+import { expect, login, run, servers, TOPIC } from './probe.js'
 
 const client = new kafkajs.Kafka({
   clientId: 'probe',
   brokers: servers,
-  logLevel: kafkajs.logLevel.NOTHING
+  logLevel: kafkajs.logLevel.NOTHING,
+  ...(login && {
+    ssl: { ca: [login.ca] },
+    sasl: { mechanism: login.mechanism, username: login.user, password: login.password }
+  })
 })
 
 async function asAdmin (ask) {

@@ -2,9 +2,13 @@
 
 import { Admin, Connection, Consumer, describeQuorumV2, metadataV12 } from '@platformatic/kafka'
 
-import { expect, run, servers, TOPIC } from './probe.js'
+import { expect, login, run, servers, TOPIC } from './probe.js'
 
-const options = { clientId: 'probe', bootstrapBrokers: servers, timeout: 20_000 }
+const secured = login && {
+  tls: { ca: login.ca },
+  sasl: { mechanism: login.mechanism, username: login.user, password: login.password }
+}
+const options = { clientId: 'probe', bootstrapBrokers: servers, timeout: 20_000, ...secured }
 const IS_CONTROL = 0x20
 // The quorum writes one control record for each of its leaders.
 const CONTROL_RECORDS_MAX = 10
@@ -26,7 +30,7 @@ async function connect () {
 // The client's own metadata omits internal topics; its calls for single requests do not.
 async function asking (ask) {
   const [host, port] = servers[0].split(':')
-  const connection = new Connection('probe')
+  const connection = new Connection('probe', secured)
   await connection.connect(host, Number(port))
   return closing(connection, ask)
 }

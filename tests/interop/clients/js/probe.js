@@ -1,9 +1,15 @@
 // What the probes in JavaScript share: steps that are reported as JSON lines.
 
+import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 
 export const TOPIC = '__cluster_metadata'
 export const servers = process.argv.at(-1).split(',')
+
+const given = process.env.KRAFTWIRE_PROBE_LOGIN
+
+/** How to log in by SASL_SSL: the authority's certificate, mechanism, user, password. */
+export const login = given && (({ ca, ...rest }) => ({ ca: readFileSync(ca), ...rest }))(JSON.parse(given))
 
 /** Take the steps in order and report each; one that fails does not stop the others. */
 export async function run (client, steps) {

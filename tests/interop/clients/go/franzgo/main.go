@@ -9,18 +9,35 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"kraftwire/probes/probe"
 )
 
 func client(more ...kgo.Opt) (*kgo.Client, context.Context, func(), error) {
 	options := append([]kgo.Opt{kgo.SeedBrokers(probe.Servers()...), kgo.ClientID("probe")}, more...)
+	if login := probe.LoggingIn(); login != nil {
+		options = append(options, kgo.SASL(mechanism(login)), kgo.DialTLSConfig(login.TLS()))
+	}
 	opened, err := kgo.NewClient(options...)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	limited, cancel := context.WithTimeout(context.Background(), probe.Patience)
 	return opened, limited, func() { cancel(); opened.Close() }, nil
+}
+
+func mechanism(login *probe.Login) sasl.Mechanism {
+	user := scram.Auth{User: login.User, Pass: login.Password}
+	switch login.Mechanism {
+	case "SCRAM-SHA-256":
+		return user.AsSha256Mechanism()
+	case "SCRAM-SHA-512":
+		return user.AsSha512Mechanism()
+	}
+	return plain.Auth{User: login.User, Pass: login.Password}.AsMechanism()
 }
 
 func connect() (string, error) {

@@ -6,12 +6,42 @@ import (
 	"errors"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/sasl"
+	"github.com/segmentio/kafka-go/sasl/plain"
+	"github.com/segmentio/kafka-go/sasl/scram"
 
 	"kraftwire/probes/probe"
 )
 
 func client() *kafka.Client {
-	return &kafka.Client{Addr: kafka.TCP(probe.Servers()...), Timeout: probe.Patience}
+	made := &kafka.Client{Addr: kafka.TCP(probe.Servers()...), Timeout: probe.Patience}
+	if login := probe.LoggingIn(); login != nil {
+		made.Transport = &kafka.Transport{TLS: login.TLS(), SASL: mechanism(login)}
+	}
+	return made
+}
+
+func dialer() *kafka.Dialer {
+	made := &kafka.Dialer{Timeout: probe.Patience, DualStack: true}
+	if login := probe.LoggingIn(); login != nil {
+		made.TLS, made.SASLMechanism = login.TLS(), mechanism(login)
+	}
+	return made
+}
+
+func mechanism(login *probe.Login) sasl.Mechanism {
+	if login.Mechanism == "PLAIN" {
+		return plain.Mechanism{Username: login.User, Password: login.Password}
+	}
+	algorithm := scram.SHA256
+	if login.Mechanism == "SCRAM-SHA-512" {
+		algorithm = scram.SHA512
+	}
+	made, err := scram.Mechanism(algorithm, login.User, login.Password)
+	if err != nil {
+		panic(err)
+	}
+	return made
 }
 
 func connect() (string, error) {
@@ -50,7 +80,7 @@ func read() (string, error) {
 	limited, cancel := context.WithTimeout(context.Background(), probe.Patience)
 	defer cancel()
 	// The client's transport omits internal topics; the reader and this connection do not.
-	leader, err := kafka.DialLeader(limited, "tcp", probe.Servers()[0], probe.Topic, 0)
+	leader, err := dialer().DialLeader(limited, "tcp", probe.Servers()[0], probe.Topic, 0)
 	if err != nil {
 		return "", err
 	}
@@ -59,7 +89,9 @@ func read() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	reader := kafka.NewReader(kafka.ReaderConfig{Brokers: probe.Servers(), Topic: probe.Topic})
+	reader := kafka.NewReader(kafka.ReaderConfig{
+		Brokers: probe.Servers(), Topic: probe.Topic, Dialer: dialer(),
+	})
 	defer reader.Close()
 	records := &probe.Records{}
 	for !records.Reached(end) {

@@ -2,6 +2,8 @@
 package probe
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -28,6 +30,37 @@ type Step struct {
 // Servers are the bootstrap servers, from the last argument.
 func Servers() []string {
 	return strings.Split(os.Args[len(os.Args)-1], ",")
+}
+
+// A Login is what SASL_SSL takes.
+type Login struct {
+	CA        string `json:"ca"`
+	Mechanism string `json:"mechanism"`
+	User      string `json:"user"`
+	Password  string `json:"password"`
+}
+
+// LoggingIn is the login of this run, from the environment; nil for PLAINTEXT.
+func LoggingIn() *Login {
+	given := os.Getenv("KRAFTWIRE_PROBE_LOGIN")
+	if given == "" {
+		return nil
+	}
+	login := &Login{}
+	if err := json.Unmarshal([]byte(given), login); err != nil {
+		panic(err)
+	}
+	return login
+}
+
+// TLS trusts the login's authority alone.
+func (l *Login) TLS() *tls.Config {
+	roots := x509.NewCertPool()
+	data, err := os.ReadFile(l.CA)
+	if err != nil || !roots.AppendCertsFromPEM(data) {
+		panic(fmt.Sprintf("no authority in %s: %v", l.CA, err))
+	}
+	return &tls.Config{RootCAs: roots}
 }
 
 // Run takes the steps in order and reports each; one that fails does not stop the others.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/xdg-go/scram"
 
 	"kraftwire/probes/probe"
 )
@@ -16,7 +17,38 @@ func config() *sarama.Config {
 	made.ClientID = "probe"
 	// Its requests follow the configured release; the default is an old one.
 	made.Version = sarama.MaxVersion
+	if login := probe.LoggingIn(); login != nil {
+		logIn(made, login)
+	}
 	return made
+}
+
+func logIn(made *sarama.Config, login *probe.Login) {
+	made.Net.TLS.Enable, made.Net.TLS.Config = true, login.TLS()
+	made.Net.SASL.Enable = true
+	made.Net.SASL.User, made.Net.SASL.Password = login.User, login.Password
+	made.Net.SASL.Mechanism = sarama.SASLMechanism(login.Mechanism)
+	algorithm := scram.SHA256
+	if login.Mechanism == "SCRAM-SHA-512" {
+		algorithm = scram.SHA512
+	}
+	made.Net.SASL.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient {
+		return &conversation{algorithm: algorithm}
+	}
+}
+
+// sarama has SCRAM's messages from its user.
+type conversation struct {
+	algorithm scram.HashGeneratorFcn
+	*scram.ClientConversation
+}
+
+func (c *conversation) Begin(user, password, authzID string) error {
+	client, err := c.algorithm.NewClient(user, password, authzID)
+	if err == nil {
+		c.ClientConversation = client.NewConversation()
+	}
+	return err
 }
 
 func connect() (string, error) {

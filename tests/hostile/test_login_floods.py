@@ -1,0 +1,343 @@
+"""Logins that are many, slow, huge or heard before: SEC-LOGIN, SEC-HANDSHAKE."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from kraftwire.errors import SecurityError
+from kraftwire.limits import CONNECTION_BYTES_MAX
+from kraftwire.messages.api_versions_response import ApiVersion, ApiVersionsResponse
+from kraftwire.messages.metadata_request import MetadataRequest
+from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kraftwire.messages.sasl_handshake_request import SaslHandshakeRequest
+from kraftwire.node.guard import Guard
+from kraftwire.node.link import Stream
+from kraftwire.security.credentials import PLAIN, SCRAM_SHA_256, PasswordCredentials
+from kraftwire.security.mapping import PrincipalMapper
+from kraftwire.security.plain import PlainServer
+from kraftwire.security.sasl_client import SaslClient
+from kraftwire.security.sasl_server import End, LoginSettings, SaslServer
+from kraftwire.security.scram import ScramCredential, ScramServer, ScramUser, salted_password
+from kraftwire.security.tls import TlsContext
+from kraftwire.transport.handshakes import HANDSHAKE_BYTES_MAX, Handshakes
+from kraftwire.wire.frame import LENGTH_SIZE, frame
+from tests.hostile.served import Served, request_frame
+from tests.support.certificates import Identity, authority, identity, long_chain, node_context, pem
+from tests.support.node_stub import in_virtual_time
+
+_MIB = 1024 * 1024
+_TOKEN_BYTES = 512 * 1024
+_METADATA = request_frame(MetadataRequest(topics=[]), 8)
+_HANDSHAKE = request_frame(SaslHandshakeRequest(mechanism=PLAIN), 1)
+
+
+def settings(nonce: str = "server") -> LoginSettings:
+    """One user, by PLAIN and SCRAM; `nonce` is the server's part, random on a node."""
+    keys = [ApiVersion(api_key=key, max_version=high) for key, high in ((3, 13), (17, 1), (36, 2))]
+    salted = salted_password(SCRAM_SHA_256, "secret", b"salt", 4096)
+    user = ScramUser("alice", ScramCredential.of(SCRAM_SHA_256, salted, b"salt", 4096))
+    return LoginSettings(
+        {
+            PLAIN: lambda: PlainServer({"alice": "secret"}.get),
+            SCRAM_SHA_256: lambda: ScramServer(
+                SCRAM_SHA_256, lambda *_: user, nonce=nonce, decoy=b"decoy"
+            ),
+        },
+        {},
+        lambda _: ApiVersionsResponse(api_keys=keys),
+    )
+
+
+def guard() -> Guard:
+    """That of a listener with logins, without TLS."""
+    return Guard(None, settings(), PrincipalMapper(), lambda _: "")
+
+
+async def _read(stream: Any) -> bytes:
+    """A frame's payload; nothing at the end of the stream."""
+    data = b""
+    while len(data) < LENGTH_SIZE or len(data) < LENGTH_SIZE + int.from_bytes(data[:4]):
+        part = await stream.receive_some()
+        if not part:
+            return b""
+        data += part
+    return data[LENGTH_SIZE:]
+
+
+async def _log_in_honestly(stream: Any) -> None:
+    """By the right password, and one request after it."""
+    login = SaslClient(PLAIN, PasswordCredentials("alice", "secret"), "n")
+    request = login.next()
+    while request is not None:
+        await stream.send_all(frame(request))
+        request = login.next(await _read(stream))
+    await stream.send_all(_METADATA)
+    assert await _read(stream)
+    await stream.aclose()
+
+
+@in_virtual_time
+async def test_passwords_are_tried_ten_times_a_second_at_most() -> None:
+    """By each connection; the right one is not held up by them."""
+    guesses, guessers, seconds = 0, 40, 20
+
+    async def guess(node: Served) -> None:
+        nonlocal guesses
+        while True:
+            stream = node.connect()
+            wrong = SaslAuthenticateRequest(auth_bytes=b"\0alice\0wrong")
+            await stream.send_all(_HANDSHAKE + request_frame(wrong, 1))
+            assert await _read(stream)
+            await _read(stream)
+            guesses += 1
+            assert not await _read(stream)
+
+    async with trio.open_nursery() as nursery:
+        node = Served(nursery, guard=guard())
+        start = trio.current_time()
+        for _ in range(guessers):
+            nursery.start_soon(guess, node)
+        for _ in range(20):
+            before = trio.current_time()
+            await _log_in_honestly(node.connect())
+            assert trio.current_time() == before
+            await trio.sleep(1)
+        passed = trio.current_time() - start
+        nursery.cancel_scope.cancel()
+    assert passed == seconds
+    assert guessers * seconds * 5 < guesses <= guessers * seconds * 10
+
+
+@in_virtual_time
+async def test_tokens_that_are_never_finished_are_given_up() -> None:
+    """They hold no more than all connections may, and keep nobody out."""
+    limit, count = 4 * _MIB, 40
+    whole = request_frame(SaslAuthenticateRequest(auth_bytes=bytes(_TOKEN_BYTES - 100)), 1)
+    async with trio.open_nursery() as nursery:
+        node = Served(nursery, guard=guard(), limit=limit)
+        for _ in range(count):
+            stream = node.connect()
+            await stream.send_all(_HANDSHAKE)
+            assert await _read(stream)
+            await stream.send_all(whole[:-1])
+            await trio.sleep(1)
+            assert node.budget.used <= limit
+        await _log_in_honestly(node.connect())
+        assert node.ended["no-memory"] >= count - limit // _TOKEN_BYTES
+        nursery.cancel_scope.cancel()
+    # The bound of a node is this for any number of connections.
+    assert CONNECTION_BYTES_MAX == 256 * _MIB
+
+
+@in_virtual_time
+async def test_long_tokens_take_turns() -> None:
+    """As long requests do, at 512 KiB a second in all; short logins do not wait for them."""
+    count, size, ended = 8, 400 * 1024, 0
+    token = request_frame(SaslAuthenticateRequest(auth_bytes=b"\0alice\0" + b"w" * size), 1)
+
+    async def guess(node: Served) -> None:
+        nonlocal ended
+        stream = node.connect()
+        await stream.send_all(_HANDSHAKE)
+        assert await _read(stream)
+        await stream.send_all(token)
+        assert await _read(stream)
+        assert not await _read(stream)
+        ended += 1
+
+    async with trio.open_nursery() as nursery:
+        node = Served(nursery, guard=guard())
+        start = trio.current_time()
+        async with trio.open_nursery() as inner:
+            for _ in range(count):
+                inner.start_soon(guess, node)
+            await trio.sleep(1)
+            before = trio.current_time()
+            await _log_in_honestly(node.connect())
+            assert trio.current_time() == before
+            assert ended < count
+        # The first ones are a burst that an idle node allows.
+        assert trio.current_time() - start > (count - 2) * size / (512 * 1024)
+        assert node.budget.used < size
+        nursery.cancel_scope.cancel()
+
+
+class _Pieces:
+    """A peer that begins a login and has all of a token in its socket, in pieces."""
+
+    def __init__(self, data: bytes, size: int, read: Callable[[int], None]) -> None:
+        """`read` is told at which position each piece begins."""
+        self._data, self._size, self._read = data, size, read
+        self._position = 0
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Answers are not looked at."""
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        """The next piece, at once."""
+        await trio.lowlevel.checkpoint()
+        start = self._position
+        if start == len(self._data):
+            await trio.sleep_forever()
+        self._read(start)
+        self._position = min(start + min(self._size, max_bytes or self._size), len(self._data))
+        return self._data[start : self._position]
+
+
+class _Rounds(trio.abc.Instrument):
+    """The most reads in one round of the event loop."""
+
+    def __init__(self) -> None:
+        self.reads = self.most = self.total = 0
+
+    def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - trio's names
+        """A round has ended."""
+        self.most, self.reads = max(self.most, self.reads), 0
+
+    def count(self) -> None:
+        """A read."""
+        self.reads += 1
+        self.total += 1
+
+
+@pytest.mark.parametrize(("size", "record", "free"), [(128 * 1024, 16 * 1024, 1), (64, 1, 16)])
+@in_virtual_time
+async def test_long_logins_are_read_in_turns(size: int, record: int, free: int) -> None:
+    """One read in a round of the loop, whether a login has many bytes or many pieces of them."""
+    token = request_frame(SaslAuthenticateRequest(auth_bytes=bytes(size)), 1)[:-1]
+    data, count, rounds = _HANDSHAKE + token, 20, _Rounds()
+
+    def read(start: int) -> None:
+        if start >= free * record:
+            rounds.count()
+
+    async with trio.open_nursery() as nursery:
+        node = Served(nursery, guard=guard())
+        trio.lowlevel.add_instrument(rounds)
+        for _ in range(count):
+            node.serve(_Pieces(data, record, read))
+        for _ in range(5):
+            before = trio.current_time()
+            await _log_in_honestly(node.connect())
+            assert trio.current_time() == before
+        assert 0 < rounds.total < count
+        # All of it is read long before the time of a login is over.
+        await trio.sleep(5)
+        trio.lowlevel.remove_instrument(rounds)
+        nursery.cancel_scope.cancel()
+    assert rounds.total == count * (-(-len(data) // record) - free)
+    assert rounds.most == 1
+
+
+@in_virtual_time
+async def test_tokens_that_are_too_long_are_not_read() -> None:
+    """The length alone ends the connection, after the delay of a failed login."""
+    async with trio.open_nursery() as nursery:
+        node = Served(nursery, guard=guard())
+        for size in (_TOKEN_BYTES + 1, (1 << 31) - 1):
+            stream = node.connect()
+            await stream.send_all(_HANDSHAKE)
+            assert await _read(stream)
+            before = trio.current_time()
+            await stream.send_all(size.to_bytes(LENGTH_SIZE))
+            assert not await _read(stream)
+            assert trio.current_time() == pytest.approx(before + 0.1)
+        assert node.ended == {"bad-frame": 2}
+        nursery.cancel_scope.cancel()
+
+
+@in_virtual_time
+async def test_a_handshake_has_thirty_seconds() -> None:
+    """However slowly its bytes come."""
+
+    async def accept(stream: trio.SocketStream) -> tuple[Stream, bytes | None]:
+        while await stream.receive_some():
+            pass
+        return stream, None
+
+    slow = Guard(accept, None, PrincipalMapper(), lambda _: "")
+    async with trio.open_nursery() as nursery:
+        node = Served(nursery, guard=slow)
+        near, far = trio.socket.socketpair()
+        node.serve(trio.SocketStream(far))
+        before, client = trio.current_time(), trio.SocketStream(near)
+        with pytest.raises(trio.BrokenResourceError):
+            await _trickle(client)
+        near.close()
+        assert 30 <= trio.current_time() - before <= 32
+        assert node.ended == {"slow-request": 1}
+        nursery.cancel_scope.cancel()
+
+
+async def _trickle(stream: trio.SocketStream) -> None:
+    while True:
+        await stream.send_all(b"\x16")
+        await trio.sleep(1)
+
+
+def _shown(node_tls: TlsContext, holder: Identity, folder: Path) -> str:
+    """Why a node refuses a client that shows a chain."""
+    store = folder / "chain.pem"
+    store.write_text(holder.key_pem() + holder.chain_pem)
+    client_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client_tls.load_verify_locations(cadata=pem(authority().certificate))
+    client_tls.load_cert_chain(store)
+
+    async def show(port: int) -> None:
+        stream = await trio.open_tcp_stream("127.0.0.1", port)
+        secured = trio.SSLStream(
+            stream, client_tls, server_hostname="localhost", https_compatible=True
+        )
+        try:
+            await secured.do_handshake()
+            await secured.receive_some()
+        except trio.BrokenResourceError:
+            pass
+        await trio.aclose_forcefully(stream)
+
+    async def run() -> str:
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        async with listener, trio.open_nursery() as nursery:
+            nursery.start_soon(show, listener.socket.getsockname()[1])
+            node = await listener.accept()
+            with trio.fail_after(60), pytest.raises(SecurityError) as caught:
+                await Handshakes().accept(node, node_tls)
+            node.socket.close()
+        return str(caught.value)
+
+    return trio.run(run)
+
+
+def test_chains_of_certificates_are_bounded(tmp_path: Path) -> None:
+    """Each costs time, trusted or not: a long chain is not looked at, a short one is refused."""
+    context = node_context(identity(), tmp_path, needs_certificate=True)
+    node = TlsContext(context, has_key=True, has_roots=True)
+    assert "the peer's certificate does not pass" in _shown(node, long_chain(8), tmp_path)
+    problem = f"more than {HANDSHAKE_BYTES_MAX} bytes"
+    for length in (60, 330):
+        assert problem in _shown(node, long_chain(length), tmp_path)
+
+
+def test_a_login_that_was_heard_is_of_no_use() -> None:
+    """The messages of a login by SCRAM, again: the nonce of the server is another one."""
+    login = SaslClient(SCRAM_SHA_256, PasswordCredentials("alice", "secret"), "client")
+    heard: list[bytes] = []
+    listener = SaslServer(settings("first"))
+    request = login.next()
+    while request is not None:
+        heard.append(request)
+        step = listener.receive(request, now_ms=0, epoch_ms=0)
+        request = login.next(step.reply)
+    assert listener.principal is not None
+    for nonce, is_same in (("first", True), ("second", False)):
+        listener = SaslServer(settings(nonce))
+        for payload in heard:
+            step = listener.receive(payload, now_ms=0, epoch_ms=0)
+        assert (listener.principal is not None) is is_same
+        assert (step.end is End.OPEN) is is_same

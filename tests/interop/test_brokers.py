@@ -1,0 +1,176 @@
+"""Real brokers of Kafka 4.3.1 on controllers of ours: their whole life, with clients at work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.mixed_quorum import JAVA, JAVA_3_9, JAVA_4_1, OURS, MixedQuorum, wait_until
+
+confluent_kafka = pytest.importorskip("confluent_kafka")
+admin_module = pytest.importorskip("confluent_kafka.admin")
+
+BROKERS = (101, 102)
+TOPIC = "orders"
+
+# Short sessions, so that a killed broker is fenced soon; one internal partition each.
+PROPERTIES: Mapping[str, object] = {
+    "broker.session.timeout.ms": 3000,
+    "broker.heartbeat.interval.ms": 500,
+    "offsets.topic.num.partitions": 1,
+    "offsets.topic.replication.factor": 2,
+}
+
+
+@pytest.fixture(params=[(1,), (1, 2, 3)], ids=["one controller", "three controllers"])
+def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MixedQuorum]:
+    """Controllers of ours and two brokers, all running."""
+    controllers = dict.fromkeys(request.param, OURS)
+    brokers = dict.fromkeys(BROKERS, JAVA)
+    with MixedQuorum(tmp_path, controllers, PROPERTIES, brokers=brokers) as quorum:
+        quorum.start(*controllers)
+        for broker_id in BROKERS:
+            quorum.members[broker_id].start()
+        for broker_id in BROKERS:
+            quorum.members[broker_id].wait_ready()
+        yield quorum
+
+
+class Producer:
+    """Sends numbers, each acknowledged by all in-sync replicas before the next."""
+
+    def __init__(self, servers: str) -> None:
+        settings = {"bootstrap.servers": servers, "acks": "all", "enable.idempotence": True}
+        self._producer = confluent_kafka.Producer(settings | {"linger.ms": 0, "log_level": 0})
+        self.sent = 0
+
+    def send(self, count: int) -> None:
+        """Send the next numbers."""
+        for _ in range(count):
+            errors: list[Any] = []
+            self._producer.produce(
+                TOPIC, str(self.sent), callback=lambda error, _, seen=errors: seen.append(error)
+            )
+            self._producer.flush(60)
+            assert errors == [None]
+            self.sent += 1
+
+
+def read_all(servers: str, count: int) -> list[int]:
+    """Read as a member of a group until so many records are there; returns the numbers, sorted."""
+    settings = {
+        "bootstrap.servers": servers,
+        "group.id": "readers",
+        "auto.offset.reset": "earliest",
+        "log_level": 0,
+    }
+    consumer = confluent_kafka.Consumer(settings)
+    consumer.subscribe([TOPIC])
+    found: list[int] = []
+    try:
+        wait_until(lambda: _poll(consumer, found, count), f"all of {count} records")
+        found += [int(one.value()) for one in consumer.consume(10, 1.0) if not one.error()]
+    finally:
+        consumer.close()
+    return sorted(found)
+
+
+def _poll(consumer: Any, found: list[int], count: int) -> bool:
+    found += [int(one.value()) for one in consumer.consume(500, 1.0) if not one.error()]
+    return len(found) >= count
+
+
+def test_brokers_live_on_controllers_of_ours(cluster: MixedQuorum) -> None:
+    """Topics, a broker that is killed and comes back, one that is stopped, a new controller:
+    everything that was acknowledged is read once, and every replica is in sync again."""
+    servers = ",".join(f"127.0.0.1:{cluster.members[each].port}" for each in BROKERS)
+    admin = admin_module.AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    topic = admin_module.NewTopic(TOPIC, num_partitions=3, replication_factor=2)
+    admin.create_topics([topic])[TOPIC].result(60)
+    producer = Producer(servers)
+    producer.send(50)
+
+    cluster.members[102].kill()
+    producer.send(50)
+    assert leaders(admin) == {101}
+    cluster.members[102].start()
+    cluster.members[102].wait_ready()
+    wait_until(lambda: in_sync(admin) == 3, "replicas that are in sync again")
+
+    cluster.members[101].stop()
+    producer.send(50)
+    assert leaders(admin) == {102}
+    cluster.members[101].start()
+    cluster.members[101].wait_ready()
+    wait_until(lambda: in_sync(admin) == 3, "replicas that are in sync again")
+
+    if len(cluster.controllers) > 1:
+        leader = cluster.leader()
+        cluster.members[leader].kill()
+        producer.send(50)
+        assert cluster.leader() != leader
+        cluster.start(leader)
+        resized = admin_module.NewPartitions(TOPIC, 5)
+        admin.create_partitions([resized])[TOPIC].result(60)
+        wait_until(lambda: in_sync(admin) == 5, "new partitions")
+        check_no_broker_was_fenced(cluster, leader)
+    assert read_all(servers, producer.sent) == list(range(producer.sent))
+    admin.delete_topics([TOPIC])[TOPIC].result(60)
+    wait_until(lambda: TOPIC not in admin.list_topics(timeout=10).topics, "a topic that is gone")
+
+
+@pytest.mark.parametrize(
+    ("kind", "release"), [(JAVA_3_9, "3.3-IV3"), (JAVA_3_9, "3.9-IV0"), (JAVA_4_1, "4.1-IV1")]
+)
+@pytest.mark.parametrize("is_dynamic", [False, True], ids=["kraft.version 0", "kraft.version 1"])
+def test_brokers_of_older_releases(
+    tmp_path: Path, kind: str, release: str, is_dynamic: bool
+) -> None:
+    """At metadata versions that they know. Metadata reaches them as soon as it is committed, so a
+    client that connects at once finds the broker."""
+    properties = {**PROPERTIES, "offsets.topic.replication.factor": 1}
+    options: Any = {
+        "brokers": {101: kind},
+        "is_dynamic": is_dynamic,
+        "format_options": ("--release-version", release),
+    }
+    with MixedQuorum(tmp_path, {1: OURS}, properties, **options) as cluster:
+        cluster.start(1)
+        broker = cluster.members[101]
+        broker.start()
+        broker.wait_ready()
+        servers = f"127.0.0.1:{broker.port}"
+        admin = admin_module.AdminClient({"bootstrap.servers": servers, "log_level": 0})
+        admin.create_topics([admin_module.NewTopic(TOPIC, 2, 1)])[TOPIC].result(60)
+        producer = Producer(servers)
+        producer.send(20)
+        assert read_all(servers, 20) == list(range(20))
+        assert broker.complaints() == []
+
+
+def leaders(admin: Any) -> set[int]:
+    """The leaders of the topic's partitions."""
+    return {one.leader for one in partitions(admin)}
+
+
+def in_sync(admin: Any) -> int:
+    """How many partitions of the topic have all of their replicas in sync."""
+    return sum(len(one.isrs) == 2 for one in partitions(admin))
+
+
+def partitions(admin: Any) -> list[Any]:
+    """The partitions of the topic."""
+    return list(admin.list_topics(TOPIC, timeout=30).topics[TOPIC].partitions.values())
+
+
+def check_no_broker_was_fenced(cluster: MixedQuorum, killed: int) -> None:
+    """A new controller gives every broker a fresh session (C-HB-1)."""
+    for member in cluster.controllers:
+        if member.node_id != killed:
+            lines = member.lines
+            active = [i for i, line in enumerate(lines) if "event=controller-active" in line]
+            later = lines[active[-1] :] if active else []
+            assert not [line for line in later if "brokers-fenced" in line]

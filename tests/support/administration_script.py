@@ -1,0 +1,323 @@
+"""Random changes of ACLs, users, quotas, configurations and tokens, at a Java controller and ours.
+
+Owns the requests and what makes two answers comparable: without texts, and in one order, as Kafka's
+has that of hash tables (C-ORD-2). Values are few, so that requests meet what earlier ones wrote.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import trio
+
+from kraftwire.node.config_security import AuthorizerSettings, NodeSecurity
+from kraftwire.security.tokens import TokenSettings
+from tests.support.controller_script import Connection, Tools, our_controller
+from tests.support.forwarded_tokens import TokenSender
+
+# Name, version and body of a request.
+Question = tuple[str, int, dict[str, Any]]
+
+_AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+    "delegation.token.secret.key": "secret",
+}
+_DAY_MS = 24 * 3600 * 1000
+_TOKENS = TokenSettings(b"secret", 7 * _DAY_MS, _DAY_MS, _DAY_MS)
+_UNTOLD = (
+    *("ErrorMessage", "ThrottleTimeMs"),
+    *("IssueTimestamp", "MaxTimestamp", "ExpirationTimestamp"),
+)
+# Lists of answers that are in the order of the request.
+_IN_ORDER = {"CreateAcls": ["Results"], "DeleteAcls": ["FilterResults"]}
+_TOPIC, _BROKER, _LOGGER, _METRICS, _GROUP = 2, 4, 8, 16, 32
+
+
+class Script:
+    """A seeded sequence of requests."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+        self._turn = 0
+        self._kinds: Mapping[Callable[[], Question], int] = {
+            self._create_acls: 3,
+            self._delete_acls: 2,
+            self._users: 3,
+            self._quotas: 4,
+            self._configs: 4,
+            self._whole_configs: 1,
+            self._tokens: 4,
+        }
+
+    def questions(self, count: int) -> Iterator[Question]:
+        """Make so many requests."""
+        for _ in range(count):
+            (make,) = self._random.choices(list(self._kinds), list(self._kinds.values()))
+            yield make()
+
+    def _one(self, usual: list[Any], rare: list[Any]) -> Any:
+        return self._random.choice(rare if self._random.random() < 0.08 else usual)
+
+    def _some(self, make: Callable[[], Any], most: int) -> list[Any]:
+        return [make() for _ in range(self._random.randint(0, most))]
+
+    def _create_acls(self) -> Question:
+        def creation() -> dict[str, Any]:
+            kind = self._one([2, 3, 4, 5, 6, 7], [99])
+            named = self._one(["t", "u", "t.", "*"], ["", "kafka-cluster"])
+            return {
+                "ResourceType": kind,
+                "ResourceName": "kafka-cluster" if kind == 4 and named != "" else named,
+                "ResourcePatternType": self._one([3, 4], [9]),
+                "Principal": self._one(["User:a", "User:b", "Group:g:h"], ["User:", "x"]),
+                "Host": self._one(["*", "1.2.3.4"], ["", "nowhere"]),
+                "Operation": self._one([2, 3, 4, 8, 15], [99]),
+                "PermissionType": self._one([2, 3], [9]),
+            }
+
+        return "CreateAcls", 3, {"Creations": self._some(creation, 3)}
+
+    def _delete_acls(self) -> Question:
+        def passing() -> dict[str, Any]:
+            return {
+                "ResourceTypeFilter": self._one([1, 2, 3, 4, 5], [99]),
+                "ResourceNameFilter": self._one([None, "t", "t.u", "kafka-cluster"], [""]),
+                "PatternTypeFilter": self._one([1, 2, 3, 4], [9]),
+                "PrincipalFilter": self._one([None, "User:a", "User:b"], ["User:"]),
+                "HostFilter": self._one([None, None, "*", "1.2.3.4"], [""]),
+                "Operation": self._one([1, 1, 2, 3, 4], [99]),
+                "PermissionType": self._one([1, 2, 3], [9]),
+            }
+
+        return "DeleteAcls", 3, {"Filters": self._some(passing, 2)}
+
+    def _users(self) -> Question:
+        def named() -> dict[str, Any]:
+            name, mechanism = self._one(["a", "b", "c"], [""]), self._one([1, 2], [0, 3])
+            return {"Name": name, "Mechanism": mechanism}
+
+        def upsertion() -> dict[str, Any]:
+            return named() | {
+                "Salt": self._random.randbytes(4),
+                "SaltedPassword": self._random.randbytes(9),
+                "Iterations": self._one([4096, 9000], [4095, 16384, 16385]),
+            }
+
+        changes = {"Deletions": self._some(named, 1), "Upsertions": self._some(upsertion, 2)}
+        return "AlterUserScramCredentials", 0, changes
+
+    def _quotas(self) -> Question:
+        def entry() -> dict[str, Any]:
+            kinds = self._one(
+                [["user"], ["client-id"], ["user", "client-id"], ["ip"]],
+                [[], ["x"], ["ip", "user"]],
+            )
+            entity = [
+                {
+                    "EntityType": kind,
+                    "EntityName": self._one(["1.2.3.4", "::1", None], [""])
+                    if kind == "ip"
+                    else self._one(["a", "b", None], [""]),
+                }
+                for kind in kinds
+            ]
+            return {"Entity": entity, "Ops": self._some(lambda: change("ip" in kinds), 3)}
+
+        def change(is_address: bool) -> dict[str, Any]:
+            rates, others = ["producer_byte_rate", "consumer_byte_rate"], ["request_percentage"]
+            own = ["connection_creation_rate"]
+            key = self._one(own if is_address else rates + others, own + others + ["nope"])
+            values = [0.0, -1.0, 99_999.5, 99_999.0000001, 2.0**31, 2.0**63, 2.0**64]
+            # Few connections a second would be too few for the script itself.
+            return {
+                "Key": key,
+                "Value": self._one([100_000.0, 200_000.0], values),
+                "Remove": self._random.random() < 0.3,
+            }
+
+        entries = {_text(each["Entity"]): each for each in self._some(entry, 2)}
+        body = {"Entries": list(entries.values()), "ValidateOnly": self._random.random() < 0.1}
+        return "AlterClientQuotas", 1, body
+
+    def _tokens(self) -> Question:
+        create, renew, expire = (f"{verb}DelegationToken" for verb in ("Create", "Renew", "Expire"))
+        name = self._one([create, renew], [expire])
+        who = self._one(["a", "b"], ["ANONYMOUS"])
+        body = {"principal": who, "by_token": self._one([False], [True])}
+        if name != create:
+            period = "RenewPeriodMs" if name == renew else "ExpiryTimePeriodMs"
+            # Not the same twice in a row: Kafka looks at the image that it published last.
+            self._turn = (self._turn + 1) % 10
+            return name, 2, body | {"Hmac": self._turn, period: self._one([-1, 10**9], [0])}
+        # A super user needs no right for tokens of others.
+        owner = "b" if who == "ANONYMOUS" else None
+        renewers = self._some(
+            lambda: {
+                "PrincipalType": self._one(["User"], ["Group"]),
+                "PrincipalName": self._one(["a", "b"], [""]),
+            },
+            2,
+        )
+        body |= {
+            "OwnerPrincipalType": owner and "User",
+            "OwnerPrincipalName": owner,
+            "Renewers": renewers,
+            "MaxLifetimeMs": self._one([-1, 10**9], [0]),
+        }
+        return name, 3, body
+
+    def _resource(self) -> tuple[int, str]:
+        kind = self._one([_METRICS, _GROUP], [_TOPIC, _BROKER, _LOGGER, 7])
+        name = self._one(["1", "a"], ["", "b c"])
+        return kind, name
+
+    def _config(self, kind: int) -> tuple[str, str]:
+        keys = _VALUES.get(kind, _OTHER_VALUES)
+        key = self._one(list(keys), ["nope", "cleanup.policy"])
+        return key, self._random.choice(keys.get(key, ["1", "x"]))
+
+    def _configs(self) -> Question:
+        def change() -> dict[str, Any]:
+            key, value = self._config(kind)
+            operation = self._one([0, 0, 1], [2, 3])
+            return {"Name": key, "ConfigOperation": operation, "Value": value}
+
+        kind, name = self._resource()
+        configs = self._some(change, 3)
+        resource = {"ResourceType": kind, "ResourceName": name, "Configs": configs}
+        return "IncrementalAlterConfigs", 1, self._of_resources(resource)
+
+    def _whole_configs(self) -> Question:
+        kind, name = self._resource()
+        values = dict(self._some(lambda: self._config(kind), 3))
+        configs = [{"Name": key, "Value": value} for key, value in values.items()]
+        resource = {"ResourceType": kind, "ResourceName": name, "Configs": configs}
+        return "AlterConfigs", 2, self._of_resources(resource)
+
+    def _of_resources(self, resource: dict[str, Any]) -> dict[str, Any]:
+        times = self._one([1], [2])
+        return {"Resources": [resource] * times, "ValidateOnly": self._random.random() < 0.1}
+
+
+_NUMBERS = ["0", "1", "2", "3", "5", "99", "1000", "5000", "15000", "45000", "50000", "60001", "x"]
+_VALUES: Mapping[int, Mapping[str, list[str]]] = {
+    _METRICS: {
+        "interval.ms": ["99", "100", " 500 ", "3600000", "3600001", "x", ""],
+        "metrics": ["a", "a,b", "a, a", "", "*", "a,,b"],
+        "match": ["client_id=a.*", "client_id = b", "x=y", "client_id=", "client_id=(", "a"],
+    },
+    _GROUP: {
+        **{
+            f"{kind}.{key}": _NUMBERS
+            for kind in ("consumer", "share", "streams")
+            for key in ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
+        },
+        "share.record.lock.duration.ms": _NUMBERS,
+        "share.delivery.count.limit": _NUMBERS,
+        "share.partition.max.record.locks": _NUMBERS,
+        "share.auto.offset.reset": ["latest", "EARLIEST", "by_duration:PT1H", "by_duration:x"],
+        "share.isolation.level": ["read_committed", "none"],
+        "share.renew.acknowledge.enable": ["TRUE", "no"],
+        "streams.num.standby.replicas": _NUMBERS,
+        "streams.initial.rebalance.delay.ms": _NUMBERS,
+    },
+}
+_OTHER_VALUES: Mapping[str, list[str]] = {"no.such.thing": ["1", "DEBUG"]}
+
+
+def java_trace(tools: Tools, folder: Path, port: int, seed: int, count: int) -> list[str]:
+    """What a fresh Java controller answers to a script, and what it writes."""
+    return tools.run("-m", __name__, folder, port, seed, count)
+
+
+def _print_java_trace(folder: str, port: str, seed: str, count: str) -> None:
+    fuzz, oracle = map(importlib.import_module, ("ctlfuzz", "oracle"))
+    java = oracle.Java(folder, int(port), _AUTHORIZER)
+    try:
+        # Waits until the controller has registered itself.
+        connection = fuzz.Run(int(port)).c
+        for line in _trace(connection, int(seed), int(count)):
+            print(line)
+    finally:
+        java.stop()
+
+
+def our_trace(tools: Tools, seed: int, count: int) -> list[str]:
+    """What our controller answers to a script, and what it writes."""
+    return trio.run(_our_trace, tools, seed, count)
+
+
+class _Ticking(Connection):
+    """A connection that takes time, in which tokens expire."""
+
+    def call(self, name: str, version: int, body: dict[str, Any]) -> Any:
+        """Answer a moment later."""
+        self._node.clock_ms += 2
+        return super().call(name, version, body)
+
+
+async def _our_trace(tools: Tools, seed: int, count: int) -> list[str]:
+    authorizer = AuthorizerSettings(frozenset(), False)
+    security = NodeSecurity(authorizer=authorizer, tokens=_TOKENS)
+    # Nothing is written while it is idle, as at the Java controller.
+    async with our_controller(tools, security=security, idle_interval_ms=0) as (node, comparison):
+        connection = _Ticking(tools, node, comparison)
+        return await trio.to_thread.run_sync(
+            lambda: list(_trace(connection, seed, count))
+        )
+
+
+def _trace(connection: Any, seed: int, count: int) -> Iterator[str]:
+    """Yield a line for each request: the request, the answer, the records."""
+    ids: dict[bytes, str] = {}
+    tokens = TokenSender(connection)
+    offset = connection.dump(0, raw=True)[-1][0] + 1
+    for name, version, body in Script(seed).questions(count):
+        sender = tokens.ask if "DelegationToken" in name else connection.call
+        answer = sender(name, version, body)
+        found = [one for one in connection.dump(offset, raw=True) if one[0] >= offset]
+        for _, _, _, _, fields in found:
+            if "TokenId" in fields:
+                fields["TokenId"] = tokens.number(fields["TokenId"])
+        records = [
+            [record, number, _plain(fields, ids)] for _, _, record, number, fields in found
+        ]
+        offset += len(found)
+        told = _plain(answer, {})
+        if name in _IN_ORDER:
+            told = {key: [_sorted(each) for each in told[key]] for key in _IN_ORDER[name]}
+        else:
+            told = _sorted(told)
+        yield _text([name, _plain(body, {}), told, _sorted(records)])
+
+
+def _plain(value: Any, ids: dict[bytes, str]) -> Any:
+    """Return a value without texts, ids by order of appearance, other bytes as text."""
+    if isinstance(value, bytes):
+        is_id = len(value) == 16 and value != bytes(16)
+        return ids.setdefault(value, f"id{len(ids)}") if is_id else value.hex()
+    if isinstance(value, dict):
+        return {key: _plain(each, ids) for key, each in value.items() if key not in _UNTOLD}
+    return [_plain(each, ids) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _sorted(value: Any) -> Any:
+    """Return a value with all lists but those of numbers in the order of their texts."""
+    if isinstance(value, dict):
+        return {key: _sorted(each) for key, each in value.items()}
+    return sorted(map(_sorted, value), key=_text) if isinstance(value, list) else value
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+if __name__ == "__main__":
+    _print_java_trace(*sys.argv[1:])

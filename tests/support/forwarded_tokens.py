@@ -1,0 +1,78 @@
+"""Requests for delegation tokens as a broker forwards them, at any controller.
+
+Controllers give tokens to who has logged in; on a plaintext listener only an Envelope says that
+somebody has. Requests name tokens by number: HMACs and ids are random, and so are times.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from kraftwire.security.principal import Principal, encode_principal
+
+_ADDRESS = bytes((10, 0, 0, 1))
+_NOT_FOUND, _NOT_ALLOWED = 62, 64
+_ASKED_MAX = 1000
+_TIMES = ("IssueTimestampMs", "ExpiryTimestampMs", "MaxTimestampMs", "ThrottleTimeMs")
+
+
+class TokenSender:
+    """Forwards requests for tokens over a connection of `ctlfuzz`, and knows those it was given."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._proto: Any = importlib.import_module("proto")
+        self._keys: dict[str, int] = importlib.import_module("oracle").KEY
+        self._hmacs: list[bytes] = []
+        self._ids: list[str] = []
+        self._removed: set[Any] = set()
+
+    def ask(self, name: str, version: int, body: dict[str, Any]) -> dict[str, Any]:
+        """Forward a request of the principal that it names; returns the answer without times."""
+        asked = {key: value for key, value in body.items() if key not in ("principal", "by_token")}
+        if "Hmac" in asked:
+            number = asked["Hmac"]
+            asked["Hmac"] = self._hmacs[number] if number < len(self._hmacs) else b"nothing"
+        key = self._keys[name]
+        frame = self._proto.req_frame(key, version, 7, "client", asked)
+        envelope = {
+            "RequestData": frame[4:],
+            "RequestPrincipal": encode_principal(
+                Principal("User", body["principal"], body["by_token"])
+            ),
+            "ClientHostAddress": _ADDRESS,
+        }
+        told = self._asked(key, version, envelope)
+        hmac = asked.get("Hmac")
+        for _ in range(_ASKED_MAX):
+            if told["ErrorCode"] != _NOT_FOUND or hmac not in self._hmacs or hmac in self._removed:
+                break
+            # Kafka finds a token once it has published the image with it, a moment later.
+            told = self._asked(key, version, envelope)
+        if told["ErrorCode"] == 0 and asked.get("ExpiryTimePeriodMs", 0) < 0:
+            self._removed.add(hmac)
+        return self._told(told)
+
+    def _asked(self, key: int, version: int, envelope: dict[str, Any]) -> dict[str, Any]:
+        answer = self._connection.call("Envelope", 0, envelope)
+        assert answer["ErrorCode"] == 0, answer
+        _, told = self._proto.parse_resp(key, version, answer["ResponseData"])
+        return dict(told)
+
+    def number(self, token_id: str) -> int:
+        """The number of a token."""
+        return self._ids.index(token_id)
+
+    def _told(self, answer: dict[str, Any]) -> dict[str, Any]:
+        if answer["ErrorCode"] == _NOT_ALLOWED:
+            # Ours names nobody then.
+            return {"ErrorCode": _NOT_ALLOWED}
+        if answer.get("TokenId"):
+            assert answer["IssueTimestampMs"] < answer["ExpiryTimestampMs"]
+            self._ids.append(answer.pop("TokenId"))
+            self._hmacs.append(answer.pop("Hmac"))
+        is_set = answer["ExpiryTimestampMs"] > 0
+        return {key: value for key, value in answer.items() if key not in _TIMES} | {
+            "has a time": is_set
+        }
