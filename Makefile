@@ -13,7 +13,7 @@ PINNED_SPARK := .ci/requirements-spark.txt
 # compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup quick spark demo test proof acceptance sanitize check bench interop generate sim nemesis
+.PHONY: setup quick spark demo demo-brokers test proof acceptance sanitize check bench interop generate sim nemesis
 .PHONY: docs dist sbom pins vulnerabilities
 
 setup: $(STAMP)
@@ -55,20 +55,25 @@ demo: setup
 	@$(MAKE) --no-print-directory spark
 	@$(BIN)/python -m tools.demo_report
 
+# Real brokers on a control plane in Python, half a minute: needs Java 17; Maven fetches Kafka at first use.
+demo-brokers: setup
+	@$(BIN)/python -m tools.demo_brokers
+
 # What to run while you work: style, types, and the fast tests. One to two minutes on two processors, once
 # mypy has a cache. The first run also sets up, and lets mypy read everything.
 quick: setup check
 	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist worksteal
 
-# All tests, by four processes: tests with real Kafka mostly wait, so two processors are busy with them.
-# Who begins with what is in tests/support/shifts.py; the many short unit tests come last.
+# All tests but the longest cases, by four processes: tests with real Kafka mostly wait, so two processors
+# are busy with them. Who begins with what is in tests/support/shifts.py; the many short unit tests come last.
 test: setup check spark
-	$(BIN)/python -m tools.twice --numprocesses 4 --dist loadfile --no-loadscope-reorder \
+	$(BIN)/python -m tools.twice -m "not full" --numprocesses 4 --dist loadfile --no-loadscope-reorder \
 	  --ignore tests/spark/cluster --ignore tests/spark/killed \
 	  --ignore tests/interop/test_mixed_traffic.py
 
 # What is searched rather than tested: simulation, the random walk, the exhaustive search, crash
-# images, real quorums under faults, also under clients, Spark that is killed, some of the mutants.
+# images, real quorums under faults, also under clients, Spark that is killed, some of the mutants, and
+# some of the tests that are too long for `make test`.
 # Each part gets its share of PROOF_SECONDS.
 PROOF_SECONDS ?= 1500
 PROOF_SEEDS ?= 0-9999

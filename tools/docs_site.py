@@ -34,6 +34,8 @@ _NAVIGATION: dict[str, tuple[str, ...]] = {
         "kraftwire/sim",
         "docs/recover.md",
         "docs/security.md",
+        "docs/secured-clusters.md",
+        "docs/plaintext-to-sasl-ssl.md",
     ),
     "Reference": ("docs/public.md", "docs/reference.md"),
     "How it works": (
@@ -43,6 +45,7 @@ _NAVIGATION: dict[str, tuple[str, ...]] = {
         "codegen",
         "docs/engine.md",
         "docs/rules.md",
+        "docs/controller-rules.md",
         "docs/invariants.md",
     ),
     "Decisions": ("docs/adr", "docs/adr/*.md"),

@@ -45,7 +45,7 @@ class Part:
 PARTS = (
     Part(
         "simulation",
-        0.32,
+        0.27,
         ("kraftwire", "sim", "run", "--seeds", "{seeds}", "--jobs", "{jobs}", "--within",
          "{seconds}", "--json"),
         in_full=("--require-coverage", str(_MARKS)),
@@ -62,9 +62,16 @@ PARTS = (
         0.09,
         ("kraftwire", "sim", "exhaust", "--within", "{seconds}", "--json"),
     ),
+    Part(
+        "controller",
+        0.05,
+        ("kraftwire", "sim", "controller", "--seeds", "{seeds}", "--jobs", "{jobs}", "--within",
+         "{seconds}", "--json"),
+    ),
     Part("nemesis", 0.09, ("tests.nemesis", "--seconds", "{seconds}")),
     Part("traffic", 0.04, ("tools.twice", "tests/interop/test_mixed_traffic.py")),
     Part("spark", 0.09, ("tools.twice", "tests/spark/cluster", "tests/spark/killed")),
+    Part("long cases", 0.08, ("tools.twice", "-m", "full", "--of-the-day", "6")),
     Part("engine", 0.02, ("tests.engine", "--cases", "50000000", "--within", "{seconds}")),
     Part("sanitized engine", 0.02, ("tools.sanitize", "--within", "{seconds}")),
     Part("mutants", 0.07, ("tests.mutants", "--rotate", "60", "--within", "{seconds}")),
