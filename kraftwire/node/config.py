@@ -94,7 +94,7 @@ class NodeConfig:
     unclean_interval_ms: int = 300_000
     rack: str | None = None
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
-    handover: str = "auto"
+    handover: str = "never"
     describe_leader_last_fetch: str = "now"
     prometheus: tuple[str, int] | None = None
     capture_file: str | None = None

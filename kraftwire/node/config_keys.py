@@ -91,7 +91,7 @@ _TABLE = (
     Key("max.connections.per.ip.overrides", "list"),
     # Our own. `quorum.retry.backoff.max.ms` is a name of KIP-595 that no release of Kafka has.
     Key("quorum.retry.backoff.max.ms", "int", None, 0),
-    Key("kraftwire.leader.handover", "choice", "auto", choices=("auto", "always", "never")),
+    Key("kraftwire.leader.handover", "choice", "never", choices=("auto", "always", "never")),
     Key("num.partitions", "int", 1, 1),
     Key("default.replication.factor", "int", 1),
     Key("auto.leader.rebalance.enable", "bool", True),

@@ -108,6 +108,6 @@ class RaftConfig:
     snapshot_max_bytes: int = SNAPSHOT_BYTES_MAX
     can_be_voter: bool = True
     auto_join: bool = False
-    handover: Handover = Handover.AUTO
+    handover: Handover = Handover.NEVER
     features: frozenset[str] = frozenset({"kraft.version 0-1", "metadata.version 7-30"})
     describe_leader_last_fetch: str = "now"

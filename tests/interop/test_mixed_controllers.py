@@ -30,9 +30,8 @@ PROPERTIES = {
 def test_leadership_moves_both_ways_while_clients_work(tmp_path: Path) -> None:
     """Whoever leads decides: nothing acknowledged is lost, no broker is fenced, logs are equal."""
     kinds = {1: JAVA, 2: JAVA, NODE: kind_under_test()}
-    special = {NODE: {"kraftwire.leader.handover": "never"}}
     brokers = dict.fromkeys(BROKERS, JAVA)
-    with MixedQuorum(tmp_path, kinds, PROPERTIES, special, brokers=brokers) as quorum:
+    with MixedQuorum(tmp_path, kinds, PROPERTIES, brokers=brokers) as quorum:
         quorum.start()
         node = quorum.members[NODE]
         servers = quorum.bootstrap_servers

@@ -23,8 +23,8 @@ COMPLAINTS = ("Found ", "isvalid: false", "Exception", "WARNING", "rror")
 def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MixedQuorum]:
     """The quorum after its first commits: two nodes of ours run, the Java controller does not."""
     kinds = {FIRST: OURS, SECOND: OURS, LATE: JAVA}
-    busy = {"metadata.max.idle.interval.ms": 100}
-    with MixedQuorum(tmp_path_factory.mktemp("directories"), kinds, busy) as quorum:
+    properties = {"metadata.max.idle.interval.ms": 100, "kraftwire.leader.handover": "auto"}
+    with MixedQuorum(tmp_path_factory.mktemp("directories"), kinds, properties) as quorum:
         quorum.start(FIRST, SECOND)
         quorum.wait_commit(20)
         yield quorum

@@ -1,4 +1,4 @@
-"""Two Java controllers and one kraftwire node as static voters of one quorum.
+"""Two Java controllers and one kraftwire node, which hands over to them, as static voters.
 
 The three are shared by all tests of this module, each of which leaves them running, under any
 leader.
@@ -39,8 +39,13 @@ def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MixedQuorum]:
     """The quorum, running and with its first commits."""
     folder = tmp_path_factory.mktemp("mixed")
     kinds = {1: JAVA, 2: JAVA, NODE: OURS}
-    recorded = {NODE: {"kraftwire.capture.file": folder / CAPTURE}}
-    with MixedQuorum(folder, kinds, BUSY, recorded) as quorum:
+    special = {
+        NODE: {
+            "kraftwire.capture.file": folder / CAPTURE,
+            "kraftwire.leader.handover": "auto",
+        }
+    }
+    with MixedQuorum(folder, kinds, BUSY, special) as quorum:
         quorum.start()
         quorum.wait_commit(0)
         yield quorum
@@ -95,7 +100,7 @@ def test_a_java_follower_comes_back_after_a_kill(quorum: MixedQuorum) -> None:
 
 
 def test_elected_in_place_of_a_killed_leader_we_hand_over(quorum: MixedQuorum) -> None:
-    """Only a Java controller can be active among Java brokers, so ours leads no longer than needed.
+    """With `kraftwire.leader.handover=auto`, ours leads no longer than needed.
 
     Its LeaderChange record is committed, and the next leader writes after it.
     """

@@ -66,7 +66,7 @@ def restart(quorum: MixedQuorum, node_id: int, kind: str) -> None:
 
 def check_all(quorum: MixedQuorum) -> None:
     """More is committed, every member has it, none has anything else or logs an error."""
-    quorum.leader(among=JAVAS)
+    quorum.leader()
     quorum.wait_commit(quorum.status().high_watermark)
     quorum.check_logs_agree()
     quorum.check_health()

@@ -23,7 +23,6 @@ from tests.support.mixed_quorum.tools import Tools
 TESTED = kind_under_test()
 VOTER, LATE, SERVED, BROKER = 3, 4, 5, 11
 JAVAS = (1, 2)
-LEADS_ON = "kraftwire.leader.handover=never"
 
 # The first cleaning, after a minute, finds more than this.
 KNOBS: Mapping[str, object] = {
@@ -59,7 +58,7 @@ def check_all(quorum: MixedQuorum) -> None:
 
 
 def java_leader(quorum: MixedQuorum) -> int:
-    """Let one of the Java voters lead; returns its id. Ours resigns by itself after a while."""
+    """Let one of the Java voters lead; returns its id."""
     member = quorum.members[VOTER]
     if quorum.leader() == VOTER:
         member.stop()
@@ -149,7 +148,7 @@ def test_java_takes_a_snapshot_that_we_serve(quorum: MixedQuorum) -> None:
     member = quorum.members[VOTER]
     wait_until(lambda: len(member.folder.snapshots()) >= 2, "snapshots of our own")
     member.stop()
-    member.start(None, LEADS_ON)
+    member.start()
     member.wait_ready()
     wait_caught_up(quorum, VOTER)
     former = quorum.depose(VOTER)

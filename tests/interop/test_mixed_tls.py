@@ -19,8 +19,6 @@ from tests.support.mixed_quorum.agreement import check_logs
 from tests.support.secured_kafka import client_properties, write_stores
 
 HOST = "127.0.0.1"
-# Otherwise a node of ours leads only until a Java controller can.
-LEADS_ON = "kraftwire.leader.handover=never"
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ def test_either_kind_leads_when_the_other_is_killed(secured: Secured) -> None:
     """kill -9 of a Java leader, then of ours; nothing that was committed is lost."""
     quorum, ours = secured.quorum, secured.quorum.members[3]
     ours.stop()
-    ours.start(None, LEADS_ON)
+    ours.start()
     leader = secured.wait_all_caught_up().leader_id
     if leader != 3:
         # The other Java controller is paused until it lacks records, so it cannot win.

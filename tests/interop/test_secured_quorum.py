@@ -103,7 +103,7 @@ def test_wrong_logins_are_final(quorum: MixedQuorum, tmp_path: Path) -> None:
 
 
 def test_java_controllers_elect_our_node(quorum: MixedQuorum) -> None:
-    """They log in at it, and it at them; it hands over to one that is an active controller."""
+    """They log in at it, and it at them, whoever leads."""
     former = quorum.depose(NODE)
     mark = quorum.wait_commit(0)
     quorum.start(former)

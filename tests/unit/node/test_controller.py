@@ -132,8 +132,8 @@ async def test_a_node_that_does_not_lead_refuses() -> None:
 
 @in_virtual_time
 async def test_a_leader_among_java_voters_refuses_and_writes_nothing() -> None:
-    """A Java controller serves them better; it takes over, and brokers retry meanwhile."""
-    node = ClockedNode(idle_interval_ms=500)
+    """Configured to hand over: a Java controller takes over, and brokers retry meanwhile."""
+    node = ClockedNode(idle_interval_ms=500, handover="auto")
     node.raft.foreign_voters = frozenset({2})
     node.controller = Controller(node.config, node, bootstrap=[LEVEL])
     async with trio.open_nursery() as nursery:
@@ -151,7 +151,7 @@ async def test_a_leader_among_java_voters_refuses_and_writes_nothing() -> None:
 @in_virtual_time
 async def test_a_leader_that_never_hands_over_writes_among_java_voters() -> None:
     """It is the only one that may: without it, brokers would wait as long as it leads."""
-    node = ClockedNode(idle_interval_ms=500, handover="never")
+    node = ClockedNode(idle_interval_ms=500)
     node.raft.foreign_voters = frozenset({2})
     node.controller = Controller(node.config, node, bootstrap=[LEVEL])
     async with trio.open_nursery() as nursery:

@@ -238,7 +238,7 @@ async def test_an_envelope_is_for_the_leader() -> None:
 
 async def test_an_envelope_says_that_the_controller_has_moved() -> None:
     """A broker that got such an answer inside would pass it on to its client (C-ENV-3)."""
-    node = active_node()
+    node = active_node(handover="auto")
     node.raft.foreign_voters = frozenset({2})
     for message, version in ((topics("x"), 7), (topics("x", "y"), 2)):
         answer = await answer_of(node, request_of(wrapped(message, version), 0, to="peer"))
