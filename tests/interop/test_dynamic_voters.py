@@ -202,7 +202,7 @@ def test_a_static_quorum_becomes_dynamic(tmp_path: Path, leads: str) -> None:
         quorum.wait_commit(0)
         if leads == "ours":
             quorum.start(quorum.depose(3))
-        leader = quorum.leader(among=[3] if leads == "ours" else [1, 2])
+        quorum.leader(among=[3] if leads == "ours" else [1, 2])
         tools = Tools(quorum)
 
         said: list[str] = []
@@ -220,8 +220,8 @@ def test_a_static_quorum_becomes_dynamic(tmp_path: Path, leads: str) -> None:
         assert tools.feature_levels()["kraft.version"] == "1"
         quorum.check_logs_agree()
         quorum.check_health()
-        assert quorum.leader() == leader
-        for node_id in sorted({2, 3} - {leader}):
+        # On a slow machine another one may lead by now.
+        for node_id in sorted({2, 3} - {quorum.leader()}):
             remove(quorum, node_id)
             add(quorum, node_id)
         for member in quorum.controllers:

@@ -52,6 +52,7 @@ LONG_CASES = {
         "test_captures_share_one_budget[_unanswered",
         "test_connections_and_names_cost_little[closed",
         "test_connections_and_names_cost_little[half",
+        "test_connections_and_names_cost_little[unheard-stats",
         "test_connections_and_names_cost_little[used-stats",
     ),
     "hostile/test_dense.py": (
@@ -69,12 +70,19 @@ LONG_CASES = {
         "test_brokers_of_older_releases[kraft.version 1-java 4.1.2",
     ),
     "interop/test_clients.py": (
+        "test_a_client_connects_negotiates_describes_and_reads[sarama]",
+        "test_a_client_connects_negotiates_describes_and_reads[segmentio",
         "test_a_client_does_the_same_after_a_login[Kafka's tools]",
+        "test_a_client_does_the_same_after_a_login[sarama]",
+        "test_a_client_does_the_same_after_a_login[segmentio",
     ),
     "interop/test_dynamic_voters.py": (
         "test_a_running_quorum_takes_a_voter_and_lets_it_go_and_takes_it_wiped[2",
         "test_a_running_quorum_takes_a_voter_and_lets_it_go_and_takes_it_wiped[3",
         "test_a_static_quorum_becomes_dynamic[java]",
+    ),
+    "interop/test_mixed_rolling.py": (
+        "test_a_quorum_is_upgraded_next_to_ours[by way of 4.1",
     ),
     "interop/test_mixed_sasl_ssl.py": (
         "test_controllers_change_to_scram_once_the_log_has_users",
@@ -96,6 +104,17 @@ LONG_CASES = {
     ),
     "interop/test_tools_and_quorums.py": (
         "test_a_controller_is_added_and_removed[kraftwire-kraftwire's tool]",
+    ),
+    "spark/logs/test_memory.py": (
+        "test_memory_is_bounded[Python",
+    ),
+    "spark/run/test_on_spark.py": (
+        "test_a_folder_may_have_any_name",
+    ),
+    "tidy/test_recipes.py": (
+        "test_a_recipe_leads_to_its_end[1",
+        "test_a_recipe_leads_to_its_end[3",
+        "test_a_recipe_leads_to_its_end[4",
     ),
 }
 
