@@ -40,11 +40,16 @@ _TOO_MANY = 250_000
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """One attack. `frame_bytes` is the longest frame that it sends, or asks for."""
+    """One attack.
+
+    `frame_bytes` is the longest frame that it sends, or asks for. With `changes_voters` an honest
+    change of the voters must succeed meanwhile.
+    """
 
     about: str
     carry_out: Callable[[Target], Awaitable[None]]
     frame_bytes: int = 64 * 1024
+    changes_voters: bool = False
 
 
 async def _repeat(target: Target, frames: list[bytes], connections_: int) -> None:
@@ -193,7 +198,7 @@ ATTACKS = {
     "directories": Attack("60 brokers of 9,000 directories", changes.many_directories, _MIB),
     "registrations": Attack("brokers without end", changes.registrations),
     "updates": Attack("voters' addresses, in their names", changes.updates),
-    "additions": Attack("new voters that never answer", changes.additions),
+    "additions": Attack("new voters that never answer", changes.additions, changes_voters=True),
     "short": Attack("short requests, without a pause", _short_requests),
     "just-short": Attack("requests of 1 to 8 KiB", _just_short),
     "idle": Attack("idle connections, all descriptors", connections.idle),

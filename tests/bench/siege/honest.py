@@ -15,20 +15,28 @@ from dataclasses import dataclass, field
 import trio
 
 from kraftwire.errors import KraftwireError
+from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest
+from kraftwire.messages.add_raft_voter_request import Listener as AddListener
 from kraftwire.messages.broker_registration_request import (
     BrokerRegistrationRequest,
     Feature,
     Listener,
 )
+from kraftwire.messages.describe_quorum_request import DescribeQuorumRequest
+from kraftwire.messages.describe_quorum_request import PartitionData as DescribedPartition
+from kraftwire.messages.describe_quorum_request import TopicData as DescribedTopic
+from kraftwire.messages.describe_quorum_response import DescribeQuorumResponse
+from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftwire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraftwire.messages.update_features_response import UpdateFeaturesResponse
 from kraftwire.protocol.envelope import decode_response
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.raft.config import METADATA_TOPIC
 from kraftwire.wire.message import Message
 from tests.bench.siege.peer import Socket, ask, exchange, opened, request
 
-__all__ = ["Commits", "commit_steadily", "lengthen_log", "upgrade"]
+__all__ = ["Commits", "change_voters", "commit_steadily", "lengthen_log", "upgrade"]
 
 CONNECTIONS = 4
 PERIOD_SECONDS = 0.6
@@ -41,7 +49,13 @@ _FINALIZED = ("metadata", "kraft", "transaction", "group", "share", "streams")
 _FEATURES = (*(f"{name}.version" for name in _FINALIZED), "eligible.leader.replicas.version")
 _PATIENCE_SECONDS = 10.0
 _RETRY_SECONDS = 0.05
-_VERSIONS = {BrokerRegistrationRequest: 3, UnregisterBrokerRequest: 0}
+_VERSIONS: dict[type[Message], int] = {
+    AddRaftVoterRequest: 1,
+    BrokerRegistrationRequest: 3,
+    DescribeQuorumRequest: 2,
+    RemoveRaftVoterRequest: 0,
+    UnregisterBrokerRequest: 0,
+}
 
 
 @dataclass(slots=True)
@@ -89,12 +103,50 @@ def upgrade(port: int) -> bool:
     return not answer.error_code
 
 
+async def change_voters(port: int, cluster_id: str) -> float:
+    """Remove a follower from the voters, and add it again.
+
+    Each is asked for until it succeeds, as an operator would. Returns the longer one's seconds.
+    """
+    with closing(await opened(port)) as sock:
+        quorum = await _described(sock)
+        (place,) = quorum.topics[0].partitions
+        voters = {one.replica_id: one.replica_directory_id for one in place.current_voters}
+        node = next(one for one in quorum.nodes if one.node_id in voters.keys() - {place.leader_id})
+        key = {"voter_id": node.node_id, "voter_directory_id": voters[node.node_id]}
+        listeners = [AddListener(name=e.name, host=e.host, port=e.port) for e in node.listeners]
+        addition = AddRaftVoterRequest(
+            cluster_id=cluster_id, timeout_ms=1000, listeners=listeners, **key
+        )
+        removal = RemoveRaftVoterRequest(cluster_id=cluster_id, **key)
+        return max([await _until_done(sock, one) for one in (removal, addition)])
+
+
+async def _described(sock: Socket) -> DescribeQuorumResponse:
+    topic = DescribedTopic(topic_name=METADATA_TOPIC, partitions=[DescribedPartition()])
+    answer = await _answered(sock, DescribeQuorumRequest(topics=[topic]))
+    assert isinstance(answer, DescribeQuorumResponse)
+    return answer
+
+
+async def _until_done(sock: Socket, message: Message) -> float:
+    """Repeat a request until its answer has no error; returns the seconds that it took."""
+    began = trio.current_time()
+    while getattr(await _answered(sock, message), "error_code"):  # noqa: B009 - both answers have it
+        await trio.sleep(_RETRY_SECONDS)
+    return trio.current_time() - began
+
+
+async def _answered(sock: Socket, message: Message) -> Message:
+    version = _VERSIONS[type(message)]
+    payload = await exchange(sock, request(message, version))
+    return decode_response(payload, message.API_KEY, version)[1]
+
+
 async def _committed(sock: Socket, message: Message) -> None:
     """Have this record committed. Raises: EOFError with the error's name if it is not."""
-    version = _VERSIONS[type(message)]
     with trio.fail_after(_PATIENCE_SECONDS):
-        payload = await exchange(sock, request(message, version))
-    answer = decode_response(payload, message.API_KEY, version)[1]
+        answer = await _answered(sock, message)
     code = ErrorCode(getattr(answer, "error_code"))  # noqa: B009 - both answers have one
     if code != ErrorCode.NONE:
         raise EOFError(code.name)

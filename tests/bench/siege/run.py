@@ -28,7 +28,7 @@ from kraftwire.node.admission import EVICTED_BYTES_MIN
 from tests.bench.report import Bar, console, print_bars, print_table
 from tests.bench.siege import watch
 from tests.bench.siege.attacks import ATTACKS
-from tests.bench.siege.honest import Commits, commit_steadily, lengthen_log, upgrade
+from tests.bench.siege.honest import Commits, change_voters, commit_steadily, lengthen_log, upgrade
 from tests.bench.siege.logins import ALL_ATTACKS, LOGIN_ATTACKS
 from tests.bench.siege.peer import ask, log_in_by
 from tests.bench.siege.secured import SecuredQuorum
@@ -44,6 +44,7 @@ SECONDS_VARIABLE = "KRAFTWIRE_BENCH_SECONDS"
 DESCRIPTORS = 6000
 UNDISTURBED_SECONDS = 4.0
 RECOVERY_SECONDS_MAX = 12.0
+CHANGE_SECONDS_MAX = 10.0
 
 _WARM_UP_SECONDS = 5.0
 # More than one Fetch response can hold, and less than triggers a snapshot.
@@ -58,7 +59,10 @@ _MIB = 1024 * 1024
 
 @dataclass(slots=True)
 class Outcome:
-    """The effect of one attack. Units: milliseconds, seconds, bytes more than before."""
+    """The effect of one attack. Units: milliseconds, seconds, bytes more than before.
+
+    `change` is how long an honest change of the voters took, where one was made.
+    """
 
     name: str
     commits: int
@@ -69,6 +73,7 @@ class Outcome:
     peak: int
     left: int
     recovery: float
+    change: float | None = None
 
 
 def run(*, is_secured: bool = False) -> list[Bar]:
@@ -117,12 +122,16 @@ def _row(outcome: Outcome, base: float) -> tuple[str, ...]:
 def _bars(outcome: Outcome, base: float) -> list[Bar]:
     memory = 4 * ALL_ATTACKS[outcome.name].frame_bytes + CONNECTION_BYTES_MAX
     name = outcome.name
-    return [
+    bars = [
         Bar(f"{name}: p99 / undisturbed", outcome.p99 / base, 2.0, is_ceiling=True),
         Bar(f"{name}: elections", outcome.elections, 0, unit="", is_ceiling=True),
         Bar(f"{name}: memory", outcome.peak / _MIB, memory / _MIB, unit="MiB", is_ceiling=True),
         Bar(f"{name}: recovery", outcome.recovery, 10, unit="s", is_ceiling=True),
     ]
+    if outcome.change is not None:
+        change = f"{name}: an honest change of the voters"
+        bars.append(Bar(change, outcome.change, CHANGE_SECONDS_MAX, unit="s", is_ceiling=True))
+    return bars
 
 
 def _quantile(values: Sequence[float], share: float) -> float:
@@ -206,6 +215,7 @@ class _Siege:
             stack.callback(attacker.kill)
             await trio.sleep(_ATTACKER_START_SECONDS)
             start = trio.current_time()
+            change = await self._change_voters() if ALL_ATTACKS[name].changes_voters else None
             await trio.to_thread.run_sync(attacker.wait)
         end = trio.current_time()
         recovery = await self._recover(pid, descriptors, held, 2 * base)
@@ -221,7 +231,14 @@ class _Siege:
             peak=after.peak - before.now,
             left=after.now - before.now,
             recovery=recovery,
+            change=change,
         )
+
+    async def _change_voters(self) -> float:
+        """How long an honest change takes; infinite if it has not succeeded in time."""
+        with trio.move_on_after(CHANGE_SECONDS_MAX):
+            return await change_voters(self._target.leader_port, self._target.cluster_id)
+        return math.inf
 
     @property
     def _metrics_port(self) -> int:
