@@ -34,12 +34,14 @@ _OF_BROKERS = (BrokerRegistrationChangeRecord, RegisterBrokerRecord, UnregisterB
 
 class QueuedStep(NamedTuple):
     """A step that waits. It is decided apart from others that touch the same; without any
-    `touches`, apart from all others. It is not decided any more after `deadline_ms`."""
+    `touches`, apart from all others. It is not decided any more after `deadline_ms`; it has waited
+    since `queued_ms`."""
 
     decide: ControllerStep
     touches: frozenset[Hashable]
     deadline_ms: int | None
     answer: Callable[[Message | ApiError], None]
+    queued_ms: int = 0
 
 
 def take(queue: dict[K, QueuedStep], order: Iterable[K]) -> dict[K, QueuedStep]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from enum import Enum, auto
 
 from kraftwire.controller.cluster import RESERVED_DIRECTORIES, Cluster
-from kraftwire.controller.image import BrokerImage
+from kraftwire.controller.image import BrokerImage, MetadataImage
 from kraftwire.controller.image.topics import PartitionKey
 from kraftwire.controller.partition_changes import updates
 from kraftwire.controller.registrations import is_excessive, is_too_long, repeated
@@ -194,6 +194,16 @@ def heartbeat(
         should_shut_down=wanted is _State.SHUTDOWN_NOW,
     )
     return StepResult(response, records, applied)
+
+
+def late_heartbeat(
+    image: MetadataImage, sessions: Sessions, request: BrokerHeartbeatRequest, now_ms: int
+) -> None:
+    """Record a heartbeat that waited too long to be decided on: its broker lives (C-DL-2)."""
+    broker = image.brokers.get(request.broker_id)
+    if broker is not None and broker.epoch == request.broker_epoch:
+        sessions.touch(broker.id, now_ms)
+        sessions.offsets[broker.id] = request.current_metadata_offset
 
 
 def _state(sessions: Sessions, broker: BrokerImage) -> _State:

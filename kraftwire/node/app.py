@@ -33,6 +33,7 @@ from kraftwire.node.config import ConnectionLimits, NodeConfig
 from kraftwire.node.config_listeners import Listener
 from kraftwire.node.connection import Connection, ConnectionStats, Service
 from kraftwire.node.context import Context, Interpose
+from kraftwire.node.controller_metrics import snapshot_samples
 from kraftwire.node.directories import directories_of
 from kraftwire.node.driver import Driver
 from kraftwire.node.guard import Guard
@@ -393,6 +394,9 @@ class Node:
         yield from link_samples(self._link_stats)
         yield counter("log_flushes", "Flushes of the log", parts.driver.flush_count)
         yield contradiction_sample(parts.controller.image.contradiction)
+        if self._state_machine is None:
+            yield from parts.controller.samples()
+        yield from snapshot_samples(parts.driver.snapshot_written, parts.driver.now_ms())
 
 
 def _open_bytes(config: NodeConfig) -> int:

@@ -13,7 +13,7 @@ Source: Kafka's `QuorumController`; KAFKA-20839 for a bootstrap that was cut sho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import trio
@@ -38,7 +38,14 @@ from kraftwire.messages.update_features_response import UpdateFeaturesResponse
 from kraftwire.node.admission import CONNECTION, in_turn
 from kraftwire.node.config import NodeConfig
 from kraftwire.node.context import Quorum, not_active
+from kraftwire.node.controller_metrics import (
+    QueueMetrics,
+    ignored_voters_sample,
+    image_samples,
+    leader_samples,
+)
 from kraftwire.node.logs import log
+from kraftwire.node.metrics import Sample
 from kraftwire.node.waiting import Future
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.records.batch import RecordBatch
@@ -108,6 +115,7 @@ class Controller:
         settings = config.security.tokens
         self._tokens = None if settings is None else Tokens(settings)
         self._sessions = Sessions(config.session_timeout_ms)
+        self._metrics = QueueMetrics()
         self._epoch: int | None = None
         self._is_forbidden = False
         # By connection and order of arrival; see `admission.in_turn`.
@@ -126,6 +134,15 @@ class Controller:
     @property
     def image(self) -> MetadataImage:
         return self._image
+
+    def samples(self) -> Iterator[Sample]:
+        """Return the metrics of Kafka's controller (C-MET-1)."""
+        now_ms = self._quorum.now_ms()
+        yield from self._metrics.samples(now_ms)
+        yield from image_samples(self._image, self._quorum.wall_ms(), self._metrics.faults)
+        yield from leader_samples(self._sessions if self.is_active else None, now_ms)
+        has_other_voters = self._config.voters and self._quorum.raft.kraft_version > 0
+        yield ignored_voters_sample(bool(has_other_voters))
 
     def apply(self, batches: Sequence[RecordBatch]) -> None:
         image = self._image
@@ -150,6 +167,7 @@ class Controller:
         is_leader = leader_id == self._quorum.key.id
         self._check_image()
         self._epoch = epoch if is_leader else None
+        self._metrics.leader_changes += leader_id >= 0
         log("info", "leader-change", leader=leader_id, epoch=epoch, end_offset=end_offset)
         self._notify()
 
@@ -206,12 +224,19 @@ class Controller:
 
     async def heartbeat(self, request: BrokerHeartbeatRequest) -> Message:
         now_ms = self._quorum.now_ms
-        return await self.decide(
-            lambda cluster, next_offset: brokers.heartbeat(
-                cluster, self._sessions, request, next_offset=next_offset, now_ms=now_ms()
-            ),
-            ("broker", request.broker_id),
-        )
+        try:
+            return await self.decide(
+                lambda cluster, next_offset: brokers.heartbeat(
+                    cluster, self._sessions, request, next_offset=next_offset, now_ms=now_ms()
+                ),
+                ("broker", request.broker_id),
+                timeout_ms=self._config.heartbeat_interval_ms // 2,
+            )
+        except ApiError as error:
+            if error.code == ErrorCode.REQUEST_TIMED_OUT:
+                self._metrics.heartbeats_timed_out += 1
+                brokers.late_heartbeat(self._image, self._sessions, request, now_ms())
+            raise
 
     async def update_features(self, updates: Sequence[FeatureUpdateKey]) -> None:
         done = UpdateFeaturesResponse()
@@ -227,14 +252,16 @@ class Controller:
                 self._refuse_all()
                 # No event reports a change in the known software of the voters.
                 until = None if epoch is None else self._quorum.now_ms() + _RECHECK_MS
-                await self._wait(until)
+                await self._rest(until)
                 continue
             try:
                 await self._lead(epoch)
             except ApiError as error:
                 if error.code == ErrorCode.OPERATION_NOT_ATTEMPTED:
                     continue
-                level = "info" if error.code == ErrorCode.NOT_CONTROLLER else "warning"
+                is_expected = error.code == ErrorCode.NOT_CONTROLLER
+                self._metrics.faults += not is_expected
+                level = "info" if is_expected else "warning"
                 log(level, "controller-stopped", epoch=epoch, reason=error.detail)
                 self._refuse_all()
                 if self._epoch == epoch:
@@ -257,8 +284,9 @@ class Controller:
         future = Future[Message | ApiError]()
         self._arrivals += 1
         key = CONNECTION.get(), self._arrivals
-        deadline = None if timeout_ms is None else self._quorum.now_ms() + timeout_ms
-        self._queue[key] = QueuedStep(decide, frozenset(touches), deadline, future.set)
+        now_ms = self._quorum.now_ms()
+        deadline = None if timeout_ms is None else now_ms + timeout_ms
+        self._queue[key] = QueuedStep(decide, frozenset(touches), deadline, future.set, now_ms)
         self._notify()
         answer = await future.wait()
         if isinstance(answer, ApiError):
@@ -280,14 +308,16 @@ class Controller:
             elif expiry_ms is not None and now_ms >= expiry_ms:
                 await self._fence(epoch)
             elif due is not None:
+                self._metrics.started += 1
                 records = due.records(self._cluster)
                 if records:
                     await self._write(epoch, encoded(records))
+                self._metrics.done(1, quorum.now_ms() - now_ms)
                 due.finished(quorum.now_ms(), len(records))
             else:
                 times = [task.due_ms for task in tasks]
                 times += [] if expiry_ms is None else [expiry_ms]
-                await self._wait(min(times, default=None))
+                await self._rest(min(times, default=None))
 
     async def _fence(self, epoch: int) -> None:
         """Fence a broker whose session has expired."""
@@ -333,7 +363,9 @@ class Controller:
         """Decide on the steps that are next, write their records as one batch, answer them."""
         quorum = self._quorum
         chosen = batches.take(self._queue, in_turn(self._queue, CHANGES_AT_ONCE))
-        batch = batches.decide(chosen, self._cluster, quorum.raft.end_offset, quorum.now_ms())
+        now_ms = quorum.now_ms()
+        self._metrics.begun(chosen.values(), now_ms)
+        batch = batches.decide(chosen, self._cluster, quorum.raft.end_offset, now_ms)
         self._queue |= batch.again
         try:
             if batch.values:
@@ -348,6 +380,7 @@ class Controller:
             if error.code == ErrorCode.NOT_CONTROLLER:
                 raise
             return
+        self._metrics.done(len(batch.decided), quorum.now_ms() - now_ms)
         batch.answer()
 
     async def _write(
@@ -374,6 +407,12 @@ class Controller:
 
     def _notify(self) -> None:
         self._wake.set()
+
+    async def _rest(self, until_ms: int | None) -> None:
+        """Wait while there is nothing to do."""
+        self._metrics.rests(self._quorum.now_ms())
+        await self._wait(until_ms)
+        self._metrics.works(self._quorum.now_ms())
 
     async def _wait(self, until_ms: int | None) -> None:
         """Wait for a notification, or until a time."""

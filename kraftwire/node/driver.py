@@ -156,6 +156,11 @@ class Driver:
             machine, next_offset=next_offset, writes_snapshots=writes_snapshots
         )
 
+    @property
+    def snapshot_written(self) -> tuple[int, int] | None:
+        """The size of the last snapshot that was written, and when; None before the first."""
+        return self._runner.machines.written
+
     def write_snapshot(self, number: int) -> None:
         """Request a snapshot of a state machine; it is written soon."""
         self._snapshots_requested.append(number)

@@ -88,7 +88,8 @@ class _WriteResult(NamedTuple):
 class StateMachines:
     """The state machines of a replica, by the number under which the core knows them.
 
-    `has_interval` is True if snapshots of any are due by time.
+    `has_interval` is True if snapshots of any are due by time. `written` are the size of the last
+    snapshot and when it was complete, None before the first.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class StateMachines:
         self._submit = submit
         self._all: list[_Subscription] = []
         self.has_interval = False
+        self.written: tuple[int, int] | None = None
         self._is_stopping = False
         self.now_ms = 0
         self.wall_ms = 0
@@ -266,6 +268,7 @@ class StateMachines:
         if saved.problem:
             self._submit(ev.SnapshotFailed(snapshot, saved.problem))
         else:
+            self.written = saved.size, self.now_ms
             self._submit(ev.SnapshotWritten(snapshot, saved.size))
 
     def _check_stopping(self) -> None:

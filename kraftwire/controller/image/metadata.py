@@ -46,17 +46,18 @@ _ABORT = "AbortTransactionRecord"
 class MetadataImage:
     """The state after the records so far.
 
-    `next_offset` and `epoch` are the position in the log; `counts` has the number of records by
-    schema name. A transaction counts when it ends; `transaction_offset` is where an open one began,
-    else -1. `problem` is the first of `problem_count` reasons why the image is incomplete; empty if
-    it is complete. `contradiction` is the first record that contradicts those before it, None
-    without one.
+    `next_offset` and `epoch` are the position in the log, `timestamp` that of the last batch, -1
+    without one; `counts` has the number of records by schema name. A transaction counts when it
+    ends; `transaction_offset` is where an open one began, else -1. `problem` is the first of
+    `problem_count` reasons why the image is incomplete; empty if it is complete. `contradiction` is
+    the first record that contradicts those before it, None without one.
     """
 
     def __init__(self, state: MetadataState | None = None) -> None:
         """`state` is an empty one, by default one that keeps what a node uses."""
         self.next_offset = 0
         self.epoch = 0
+        self.timestamp = -1
         self.counts: Counter[str] = Counter()
         self.problem = ""
         self.problem_count = 0
@@ -84,6 +85,7 @@ class MetadataImage:
         image._check = MetadataCheck(in_snapshot=True)
         for batch in batches:
             image._check.batch(batch.base_offset, batch.last_offset)
+            image.timestamp = batch.max_timestamp
             if not batch.is_control:
                 # All records count as of the snapshot's last offset; offsets in the file start at
                 # 0.
@@ -221,6 +223,7 @@ class MetadataImage:
             self._replay_records(batch)
         self.next_offset = batch.last_offset + 1
         self.epoch = batch.partition_leader_epoch
+        self.timestamp = batch.max_timestamp
 
     def _note_epoch(self, batch: RecordBatch) -> None:
         if not self._epochs or batch.partition_leader_epoch > self._epochs[-1]:

@@ -22,6 +22,7 @@ from kraftwire.messages.topic_record import TopicRecord
 NO_LEADER = -1
 _NO_CHANGE = -1
 _SAME_LEADER = -2
+_RECOVERING = 1
 
 # A partition by topic id and index.
 PartitionKey = tuple[bytes, int]
@@ -32,6 +33,8 @@ class TopicsImage:
 
     `names` and `ids` lead from id to name and back. `without_leader` and `reassigning` are
     partitions in that state; `away` those that the first of their replicas does not lead.
+    `unclean_elections` and `elr_elections` count the leaders chosen among replicas that could lack
+    records, and among the eligible ones.
     """
 
     def __init__(self, records: RecordStore) -> None:
@@ -41,6 +44,7 @@ class TopicsImage:
         self.without_leader: set[PartitionKey] = set()
         self.reassigning: set[PartitionKey] = set()
         self.away: set[PartitionKey] = set()
+        self.unclean_elections = self.elr_elections = 0
         self._records = records
         self._partitions: dict[bytes, dict[int, PartitionRecord]] = {}
         self._with_elr: set[PartitionKey] = set()
@@ -67,6 +71,11 @@ class TopicsImage:
     def leads_any(self, broker_id: int) -> bool:
         """Return whether a broker leads a partition."""
         return self._by_leader.get(broker_id, 0) > 0
+
+    @property
+    def partition_count(self) -> int:
+        """The number of partitions, at a cost that depends on the brokers alone."""
+        return sum(self._by_leader.values())
 
     def order(self, key: PartitionKey) -> tuple[str, int]:
         """Return what partitions are sorted by: the name of the topic, then the index."""
@@ -113,6 +122,8 @@ class TopicsImage:
         old, value = self.partition(key), self._records.get(Family.PARTITIONS, key)
         if old is None or value is None:
             return False
+        self.unclean_elections += change.leader_recovery_state == _RECOVERING
+        self.elr_elections += change.leader in (old.eligible_leader_replicas or ())
         merged = changed(old, change)
         written = self._records.version(value)
         self._keep(key, merged, encode_in_version(merged, max(version, written)))
