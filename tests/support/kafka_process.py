@@ -61,10 +61,14 @@ class KafkaNode:
     """One node: a folder with its files, and its process while it runs.
 
     Listeners maps the listener names PLAINTEXT and CONTROLLER to ports; a node has the
-    roles of the listeners that it has. `release` may change between two starts, as in an upgrade.
+    roles of the listeners that it has. `release` may change between two starts, as in an upgrade;
+    `jvm_options` are for a small node that starts soon.
     """
 
     release: Release = KAFKA
+    jvm_options: tuple[str, ...] = (
+        "-Xmx256m", "-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -125,7 +129,7 @@ class KafkaNode:
         """Start the process without waiting for it. Order: after `format`; also a restart."""
         assert self.process is None, f"node {self.node_id} runs already"
         command = [
-            *("java", "-Xmx256m", "-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+            *("java", *self.jvm_options),
             *archive_options(self.release),
             *logging_options(self.folder),
             *("-cp", kafka_classpath(self.release)),
