@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.progress import ProgressColumn
 
 
-class Shown:
+class BackgroundDisplay:
     """A context during which `show` runs in a thread, if it is wanted.
 
     Order: `is_over` is set when the context ends, which waits for `show` to return.
@@ -41,7 +41,7 @@ class Shown:
             self._thread.join()
 
 
-class StatusLine(Shown):
+class StatusLine(BackgroundDisplay):
     """A context that shows one line on standard error, if it lasts; the line goes at its end.
 
     Units: `quiet_s` is how long nothing is shown, `interval_s` how often the text is looked at.

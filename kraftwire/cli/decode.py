@@ -26,7 +26,7 @@ from kraftwire.cli.decoding import (
     text_output,
 )
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.limits import SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO, Shown
+from kraftwire.decode.limits import SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO, FrameBudget
 from kraftwire.decode.sinks import Sink
 from kraftwire.errors import UsageError
 from kraftwire.inspect.lines.line import COLUMNS, TIME_FORMS
@@ -47,10 +47,10 @@ class Output(Enum):
 
 
 # The memory that one frame may need, by the form that its structs and values take.
-_SHOWN = {
-    Output.JSONL: Shown(250, 60, SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO),
-    Output.TREE: Shown(250, 60, SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO),
-    Output.BYTES: Shown(700, 700, SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO),
+_FRAME_BUDGETS = {
+    Output.JSONL: FrameBudget(250, 60, SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO),
+    Output.TREE: FrameBudget(250, 60, SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO),
+    Output.BYTES: FrameBudget(700, 700, SHOWN_BYTES_FREE, SHOWN_BYTES_RATIO),
 }
 
 # Only reading the fields of records and headers one by one leaves much for the collector, 80 MiB at
@@ -154,7 +154,7 @@ def _reading(options: dict[str, Any], output: Output) -> Reading:
     what = reading(
         values,
         records=options["records"],
-        shown=_SHOWN.get(output),
+        frame_budget=_FRAME_BUDGETS.get(output),
         is_brief=output in (Output.LINE, Output.COLUMNS),
     )
     return replace(what, kind=options["kind"], raw_api=api)

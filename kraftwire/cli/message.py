@@ -156,13 +156,13 @@ def _decoded(cls: type[Message], data: bytes, version: int) -> tuple[Message, in
     """
     if len(data) < _LIGHT_BYTES:
         return cls.decode(data, version)
-    from kraftwire.decode.limits import Shown
+    from kraftwire.decode.limits import FrameBudget
     from kraftwire.wire.size_estimate import decode_bounded
 
     free, ratio = MESSAGE_DECODED_FREE, MESSAGE_DECODED_RATIO
     decoded, end = decode_bounded(cls, data, version, 0, free=free, ratio=ratio)
-    shown = Shown(_STRUCT_BYTES, _VALUE_BYTES, MESSAGE_SHOWN_FREE, MESSAGE_SHOWN_RATIO)
-    if shown.is_too_much(decoded, len(data), len(data)):
+    budget = FrameBudget(_STRUCT_BYTES, _VALUE_BYTES, MESSAGE_SHOWN_FREE, MESSAGE_SHOWN_RATIO)
+    if budget.is_too_much(decoded, len(data), len(data)):
         raise UsageError("the message has too many values for its bytes to be shown as JSON")
     return decoded, end
 

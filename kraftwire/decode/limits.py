@@ -43,7 +43,7 @@ _VALUE_BYTES = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class FrameBudget:
     """The memory that an output takes for a struct and for a value, and what a frame may take.
 
     A frame may take `free` bytes, and `ratio` more for each of its own. Units: bytes.

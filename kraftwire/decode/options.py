@@ -12,7 +12,7 @@ from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.files.segment import FileOptions
 from kraftwire.decode.filters import FilterOptions, FrameFilter
-from kraftwire.decode.limits import Shown
+from kraftwire.decode.limits import FrameBudget
 from kraftwire.records.json_form import Detail
 
 __all__ = ["Options"]
@@ -24,9 +24,9 @@ class Options:
 
     `records` says how much of records JSON shows: ``none``, ``summary`` or ``full``.
     `family` overrides what the folder of a log file shows of its records. `keys` are the secrets of
-    encrypted connections. `filters` choose frames. `shown` bounds what one frame may take; None
-    cuts nothing. `is_brief` for lines of frames: records inside batches are not read, and bodies
-    are not compared with the bytes that Kafka writes.
+    encrypted connections. `filters` choose frames. `frame_budget` bounds what one frame may take;
+    None cuts nothing. `is_brief` for lines of frames: records inside batches are not read, and
+    bodies are not compared with the bytes that Kafka writes.
     """
 
     records: Detail = "full"
@@ -34,13 +34,13 @@ class Options:
     family: str | None = None
     keys: KeyLog | None = None
     filters: FilterOptions = field(default_factory=FilterOptions)
-    shown: Shown | None = None
+    frame_budget: FrameBudget | None = None
     is_brief: bool = False
 
     def settings(self, memory: Memory) -> Settings:
         """Return the settings for decoding frames; names of topics are those of a memory."""
         form = RecordsForm("none" if self.is_brief else self.records, self.show_secrets)
-        return Settings(form, memory.topics, self.shown, self.is_brief)
+        return Settings(form, memory.topics, self.frame_budget, self.is_brief)
 
     def files(self) -> FileOptions:
         """Return the options for decoding log directories."""

@@ -25,7 +25,7 @@ class Sink:
     """
 
     # Whether a request passes the filters if its response does, and the reverse.
-    is_paired: ClassVar[bool] = False
+    takes_exchanges: ClassVar[bool] = False
     # Whether filters must keep the order of frames: no request waits for its response.
     needs_order: ClassVar[bool] = False
     # Whether log directories have something to show.

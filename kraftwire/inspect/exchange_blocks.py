@@ -14,7 +14,7 @@ from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.records import RecordsForm
-from kraftwire.decode.exchange.paired import WholePaired
+from kraftwire.decode.exchange.sinks import DecodedExchangeSink
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import BOLD, RED, YELLOW, paint, utc_text
 from kraftwire.printable import printable, printable_lines, printable_text
@@ -30,7 +30,7 @@ _TEXT_TOGETHER = 64 * 1024
 _NAMES_KEPT_MAX = 1000
 
 
-class ExchangeWriter(WholePaired):
+class ExchangeWriter(DecodedExchangeSink):
     """Writes a block per exchange; subclasses make what comes below the heads of the block."""
 
     def __init__(

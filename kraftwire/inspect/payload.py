@@ -22,7 +22,7 @@ from typing import Any, Literal, TextIO
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.records import FieldBatches
 from kraftwire.decode.body.secrets import REDACTED
-from kraftwire.decode.exchange.paired import WholePaired
+from kraftwire.decode.exchange.sinks import DecodedExchangeSink
 from kraftwire.decode.files.kinds import partition_of
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import utc_text
@@ -429,7 +429,7 @@ def _any_topic(_topic: str | None, _partition: int | None) -> bool:
     return True
 
 
-class DataWriter(WholePaired):
+class DataWriter(DecodedExchangeSink):
     """Writes the records of exchanges and files."""
 
     def __init__(

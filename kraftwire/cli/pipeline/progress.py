@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from kraftwire.cli.background import Shown
+from kraftwire.cli.background import BackgroundDisplay
 
 _INTERVAL_S = 0.3
 
 
-class Progress(Shown):
+class Progress(BackgroundDisplay):
     """A context that shows the present phase; tasks leave marks with the bytes they have read."""
 
     def __init__(self, folder: Path, *, is_wanted: bool) -> None:

@@ -95,12 +95,12 @@ class DecodedFrame:
             data, is_request=frame.is_request, api=api, size=frame.size, is_early=is_early,
             input_bytes=frame.input_bytes,
         )
-        shown, body = self.settings.shown, payload.body
+        budget, body = self.settings.frame_budget, payload.body
         sizes = len(data), frame.input_bytes
-        if shown is None or body is None or not shown.is_too_much(body, *sizes):
+        if budget is None or body is None or not budget.is_too_much(body, *sizes):
             return payload
         del body
-        payload.take_apart(shown.may_have(*sizes))
+        payload.take_apart(budget.may_have(*sizes))
         return payload
 
     @lazy

@@ -14,7 +14,7 @@ from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.findings import Finding, finding_of
 from kraftwire.decode.body.scan import RecordsField, records_fields
 from kraftwire.decode.body.secrets import redact_batch
-from kraftwire.decode.limits import JSON_ROW_BYTES_MIN, JSON_ROWS_FREE, Shown
+from kraftwire.decode.limits import JSON_ROW_BYTES_MIN, JSON_ROWS_FREE, FrameBudget
 from kraftwire.errors import WireError
 from kraftwire.limits import FINDING_HEX_BYTES
 from kraftwire.records.json_form import Detail, RecordError, batch_to_json, weight_of
@@ -50,13 +50,14 @@ class RecordsForm:
 class Settings:
     """The settings of a run for records, and the names of topics learned so far.
 
-    `shown` is None where nothing is cut for display, as for programs. `is_brief` for lines: neither
-    records inside batches nor the exact form of bodies (finding `not-canonical`) are checked.
+    `frame_budget` is None where nothing is cut for display, as for programs. With `is_brief`, for
+    lines, neither records inside batches nor the exact form of bodies (finding `not-canonical`) are
+    checked.
     """
 
     records: RecordsForm = field(default_factory=RecordsForm)
     topics: TopicNames = field(default_factory=TopicNames)
-    shown: Shown | None = None
+    frame_budget: FrameBudget | None = None
     is_brief: bool = False
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.exchange.paired import WholePaired
+from kraftwire.decode.exchange.sinks import DecodedExchangeSink
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.records.header import HEADER_SIZE, MAGIC_FIELD
 from kraftwire.wire.message import Message
@@ -194,7 +194,7 @@ def exchanges(
     their responses.
     """
     decode = (decoder or FrameDecoder(Settings())).decode
-    pairs = _Pairs()
+    pairs = _ExchangeList()
     for frame in frames:
         pairs.frame(decode(frame) if isinstance(frame, Frame) else frame)
         if pairs.found:
@@ -204,7 +204,7 @@ def exchanges(
     yield from pairs.found
 
 
-class _Pairs(WholePaired):
+class _ExchangeList(DecodedExchangeSink):
     """Collects exchanges in `found`."""
 
     def __init__(self) -> None:

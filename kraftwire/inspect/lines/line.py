@@ -14,7 +14,7 @@ from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.scan import error_codes
-from kraftwire.decode.exchange.paired import QuickPaired
+from kraftwire.decode.exchange.sinks import ExchangeSink
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import BOLD, DIM, RED, YELLOW, paint, utc_text
 from kraftwire.inspect.facts import request_facts, response_facts
@@ -79,8 +79,10 @@ _BETWEEN = "\x1f"
 _MICROSECOND_NS = 1000
 
 
-class LineWriter(QuickPaired[_KeptRequest]):
+class LineWriter(ExchangeSink[_KeptRequest]):
     """Writes a line per exchange to a stream; a request waits for its response."""
+
+    reads_quickly = True
 
     def __init__(
         self, stream: TextIO, *, topics: TopicNames, is_coloured: bool = False,

@@ -17,7 +17,7 @@ from kraftwire.capture.framing.health import Health, TlsConnection
 from kraftwire.decode.body.context import Memory, needs_learning
 from kraftwire.decode.body.findings import LOSSES
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
-from kraftwire.decode.exchange.paired import WholePaired
+from kraftwire.decode.exchange.sinks import DecodedExchangeSink
 from kraftwire.decode.files.report import ExitCode, FileFinding, FileLine, FileReport
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.decode.files.walk import UnservedFolders
@@ -77,7 +77,7 @@ _HEALTH = (
 )
 
 
-class PendingExchanges(WholePaired):
+class PendingExchanges(DecodedExchangeSink):
     """Holds each request until its response, and shows both together."""
 
     def __init__(self, filter: FrameFilter, show: _Show) -> None:
@@ -104,7 +104,7 @@ class _Place:
     is_shown: bool | None = None
 
 
-class PendingInOrder(WholePaired):
+class PendingInOrder(DecodedExchangeSink):
     """Holds frames and ends of connections, and passes them on in their order.
 
     What follows a request waits with it. If too much waits, the first frame is judged alone.
@@ -319,7 +319,7 @@ class Run:
             self._show_relayed(lists, self._relay, part_read)
         elif self._filter.passes_all:
             self._show_all(lists)
-        elif self._sink.is_paired:
+        elif self._sink.takes_exchanges:
             self._show_exchanges(frames)
         else:
             for frame in frames:
@@ -404,7 +404,7 @@ class Run:
     def _show_exchanges(self, frames: Iterable[Frame]) -> None:
         """Hold requests back: whether an exchange is wanted may depend on its response."""
         sink = self._sink
-        pending: WholePaired = PendingExchanges(self._filter, self._show)
+        pending: DecodedExchangeSink = PendingExchanges(self._filter, self._show)
         if sink.needs_order:
             pending = self._in_order = PendingInOrder(self._filter, self._show, sink)
         for frame in frames:

@@ -21,7 +21,7 @@ from kraftwire.decode.body.context import note
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.scan import error_codes
 from kraftwire.decode.exchange.exchanges import FETCH_APIS, is_held_for_members, wait_ms
-from kraftwire.decode.exchange.paired import QuickPaired
+from kraftwire.decode.exchange.sinks import ExchangeSink
 from kraftwire.decode.files.kinds import FileKind, partition_of
 from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import count_text, size_text, utc_text, with_remarks
@@ -463,8 +463,10 @@ class Security:
     principal: str | None = None
 
 
-class StatsCollector(QuickPaired[_KeptRequest]):
+class StatsCollector(ExchangeSink[_KeptRequest]):
     """Collects all statistics, and the times of the first and the last frame."""
+
+    reads_quickly = True
 
     def __init__(self) -> None:
         super().__init__()

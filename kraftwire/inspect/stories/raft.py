@@ -13,7 +13,7 @@ from typing import TextIO
 from kraftwire.capture.framing.frames import Ending, Frame
 from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.body.frame import DecodedFrame
-from kraftwire.decode.exchange.paired import Paired
+from kraftwire.decode.exchange.sinks import ExchangeSink
 from kraftwire.decode.files.kinds import FileKind, partition_of
 from kraftwire.decode.files.report import FileFinding, FileLine
 from kraftwire.decode.text import (
@@ -443,7 +443,7 @@ class _KeptRequest:
     api: Api | None
 
 
-class RaftWriter(Paired[_KeptRequest]):
+class RaftWriter(ExchangeSink[_KeptRequest]):
     """Writes the story of each quorum as text."""
 
     needs_order = True

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TextIO
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import DecodedFrame
-from kraftwire.decode.exchange.paired import QuickPaired
+from kraftwire.decode.exchange.sinks import ExchangeSink
 from kraftwire.decode.limits import objects_of
 from kraftwire.messages import API_NAMES
 from kraftwire.messages.envelope_request import EnvelopeRequest
@@ -25,13 +25,14 @@ __all__ = ["StoryWriter", "write_json"]
 _ENVELOPE = "Envelope"
 
 
-class StoryWriter(QuickPaired[ObservedExchange]):
+class StoryWriter(ExchangeSink[ObservedExchange]):
     """Passes requests and responses to a story, and writes the story at the end.
 
     Subclasses name the `apis` whose bodies they need, and those among them that are also looked for
     in envelopes: `forwarded`. They write their stories.
     """
 
+    reads_quickly = True
     needs_order = True
     apis: ClassVar[frozenset[str]] = frozenset()
     forwarded: ClassVar[frozenset[str]] = frozenset()

@@ -14,7 +14,7 @@ from kraftwire.capture.framing.frames import Ending, Frame, Request
 from kraftwire.collector import rare_collection
 from kraftwire.decode.body.context import needs_learning
 from kraftwire.decode.body.quick import quick_bodies
-from kraftwire.decode.exchange.paired import PendingRequests
+from kraftwire.decode.exchange.pending import PendingRequests
 from kraftwire.spark.captures.batches import FieldRecords, FrameBatch, FrameRecord
 from kraftwire.spark.captures.bodies import Bodies, Greetings, Read
 from kraftwire.spark.captures.connections import CLUSTER_APIS, Connection

@@ -1,4 +1,4 @@
-"""Pairs requests with responses, for all outputs that show exchanges.
+"""The base classes of outputs that show exchanges: each response comes with its request.
 
 Requests wait in one table per output, `PendingRequests`. In a run of several processes, each of
 them shows some frames and skips the others: a skipped request is kept as it came, and is decoded
@@ -7,122 +7,23 @@ only if this process shows its response, or before the names of topics change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import ClassVar, Generic, TypeVar, cast
 
 from kraftwire.capture.framing.frames import Frame, Request
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.body.quick import quick_bodies, quick_body
+from kraftwire.decode.exchange.pending import PendingRequests
 from kraftwire.decode.limits import PENDING_BYTES_MAX
 from kraftwire.decode.sinks import Sink
 from kraftwire.limits import RENDER_PENDING_COUNT_MAX
 from kraftwire.wire.message import Message
 
+__all__ = ["DecodedExchangeSink", "ExchangeSink"]
+
 T = TypeVar("T")
-
-# How many connections without a request in flight are remembered: most will have one again.
-_IDLE_CONNECTIONS_MAX = 1000
-
-
-class PendingRequests(Generic[T]):
-    """A table of the requests in flight: a value for each, until its response comes.
-
-    Servers answer the requests of a connection in their order, so a response also tells
-    that earlier requests on its connection stay without one. The total weight is limited; the
-    requests that wait longest are dropped.
-    """
-
-    def __init__(self, weight_max: int = RENDER_PENDING_COUNT_MAX) -> None:
-        # Request -> its number, its value and weight.
-        self._by_connection: dict[str, dict[Request, tuple[int, T, int]]] = {}
-        self._number = 0
-        self._weight = 0
-        self._weight_max = weight_max
-        self._skipped: list[T] = []
-
-    def add(self, connection: str, request: Request, value: T, weight: int = 1) -> None:
-        """Enter a request; `skipped` then returns the values that have to be dropped."""
-        waiting = self._by_connection.get(connection)
-        if waiting is None:
-            waiting = self._by_connection[connection] = {}
-        waiting[request] = self._number, value, weight
-        self._number += 1
-        self._weight += weight
-        while self._weight > self._weight_max:
-            self._skipped.append(self._oldest())
-
-    def get(self, connection: str, request: Request) -> T | None:
-        """Return the value of a request, which stays in the table; None if it is not there."""
-        entry = self._by_connection.get(connection, {}).get(request)
-        return None if entry is None else entry[1]
-
-    def take(self, connection: str, request: Request) -> T | None:
-        """Remove a request, and return its value; `skipped` then returns those before it."""
-        waiting = self._by_connection.get(connection)
-        if not waiting or request not in waiting:
-            return None
-        number, value, weight = waiting.pop(request)
-        self._weight -= weight
-        if waiting:
-            # Insertion order is the order of the frames.
-            while waiting and waiting[first := next(iter(waiting))][0] < number:
-                _, each, weight = waiting.pop(first)
-                self._skipped.append(each)
-                self._weight -= weight
-        elif len(self._by_connection) > _IDLE_CONNECTIONS_MAX:
-            del self._by_connection[connection]
-        return value
-
-    def skipped(self) -> Iterable[T]:
-        """Return the requests that the last response has shown to stay without one, and those
-        dropped to make room; each is returned once.
-        """
-        return self._once()
-
-    @property
-    def has_skipped(self) -> bool:
-        """Whether `skipped` would return any."""
-        return bool(self._skipped)
-
-    def _once(self) -> Iterator[T]:
-        # A reported request is no longer held: the receiver may decode it.
-        found, self._skipped = self._skipped[::-1], []
-        while found:
-            value = found.pop()
-            yield value
-            del value
-
-    def drain(self) -> Iterator[T]:
-        """Remove all requests, and yield their values in order of the requests."""
-        everything = [value for each in self._by_connection.values() for value in each.values()]
-        self._by_connection.clear()
-        self._weight = 0
-        everything.sort(key=itemgetter(0), reverse=True)
-        while everything:
-            _, value, _ = everything.pop()
-            yield value
-            del value
-
-    def replace(self, change: Callable[[T], T]) -> None:
-        """Replace the value of each request by one of the same weight."""
-        for waiting in self._by_connection.values():
-            for request, (number, value, weight) in waiting.items():
-                waiting[request] = number, change(value), weight
-
-    def _oldest(self) -> T:
-        """Drop the first request of the connection that came first, and return it."""
-        connection = next(name for name, waiting in self._by_connection.items() if waiting)
-        waiting = self._by_connection[connection]
-        _, value, weight = waiting.pop(next(iter(waiting)))
-        self._weight -= weight
-        if not waiting:
-            del self._by_connection[connection]
-        return value
-
-
 
 # The memory of a decoded request besides its bytes.
 _OBJECT_BYTES = 2000
@@ -144,15 +45,16 @@ class SkippedRequest:
     decoded: DecodedFrame | None
 
 
-class Paired(Sink, Generic[T]):
-    """Takes frames in order; reports each response with what was kept of its request.
+class ExchangeSink(Sink, Generic[T]):
+    """Pairs the frames it takes: reports each response with what was kept of its request.
 
     Requests that get no response are reported as well. What is kept of requests is bounded in
     number; if they are `kept_whole`, in bytes, which `weight` estimates.
     """
 
-    is_paired = True
-    # Whether ordinary frames are shown by their bodies alone, without a `DecodedFrame`.
+    takes_exchanges = True
+    # Whether ordinary frames are taken by their bodies alone, without a `DecodedFrame`: see
+    # `decode.body.quick`.
     reads_quickly: ClassVar[bool] = False
 
     _later: Callable[[Frame, int], DecodedFrame]
@@ -324,12 +226,6 @@ class Paired(Sink, Generic[T]):
         """Forget what was kept of a request, which another process shows."""
 
 
-class QuickPaired(Paired[T]):
-    """Takes ordinary frames by their bodies alone: see `decode.body.quick`."""
-
-    reads_quickly = True
-
-
 class DecodedCache:
     """Bounds the objects of decoded requests that wait, by an estimate of their memory."""
 
@@ -356,8 +252,8 @@ class DecodedCache:
         return decoded
 
 
-class WholePaired(Paired[DecodedFrame]):
-    """Keeps decoded requests whole, and reports exchanges only."""
+class DecodedExchangeSink(ExchangeSink[DecodedFrame]):
+    """Reports exchanges of decoded frames; requests are kept whole until their responses come."""
 
     def __init__(self) -> None:
         super().__init__(kept_whole=True)
