@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kraftwire.controller.topic_configs import check_value, list_parts, whole
+from kraftwire.controller.topic_configs import Kind, check_value, list_parts, whole
 from kraftwire.errors import ApiError, UsageError
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.security.java_patterns import compiled
 
 _INTERVAL, _MATCH, _METRICS = "interval.ms", "match", "metrics"
+METRICS_KEYS = {
+    _INTERVAL: (Kind.INT, "300000"),
+    _MATCH: (Kind.LIST, ""),
+    _METRICS: (Kind.LIST, ""),
+}
 _INTERVAL_MS = range(100, 3_600_001)
 
 # What a client is known by.
@@ -35,7 +40,7 @@ def check_subscription(name: str, values: Mapping[str, str]) -> None:
     if not name:
         raise ApiError(ErrorCode.INVALID_REQUEST, "the name of the subscription is missing")
     for key in values:
-        if key not in (_INTERVAL, _MATCH, _METRICS):
+        if key not in METRICS_KEYS:
             text = f"{key} is not a configuration key of client metrics"
             raise ApiError(ErrorCode.INVALID_REQUEST, text)
     for key, value in values.items():

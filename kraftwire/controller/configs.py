@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from kraftwire.controller.client_metrics import check_subscription
+from kraftwire.controller.client_metrics import METRICS_KEYS, check_subscription
 from kraftwire.controller.cluster import MIN_INSYNC_REPLICAS, Cluster
-from kraftwire.controller.group_configs import check_group
+from kraftwire.controller.group_configs import GROUP_KEY_NAMES, check_group
 from kraftwire.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.controller.step import StepResult, VersionedRecord, config_record
 from kraftwire.controller.topic_configs import (
+    TOPIC_KEY_NAMES,
     TOPIC_KEYS,
     Kind,
     check_length,
@@ -193,7 +194,9 @@ def _records(
     stored = cluster.image.configs.get(resource, {})
     _check_min_isr(cluster, resource, changes)
     _check_cordoned(cluster, resource, changes)
-    after = {key: value for key, value in {**stored, **changes}.items() if value is not None}
+    known = _KNOWN.get(kind, stored)
+    kept = {key: value for key, value in stored.items() if key in known}
+    after = {key: value for key, value in {**kept, **changes}.items() if value is not None}
     for key, value in after.items():
         check_length(key, value)
     _CHECKS[kind](cluster, name, after)
@@ -273,6 +276,13 @@ def _logger_error(
         return ApiError(ErrorCode.INVALID_CONFIG, f"there is no logger {config.name:.300}")
     return None
 
+
+# Other keys in the log are of other releases: they are kept, and not looked at (C-CFG-14).
+_KNOWN: Mapping[int, Collection[str]] = {
+    TOPIC_RESOURCE: TOPIC_KEY_NAMES,
+    CLIENT_METRICS_RESOURCE: METRICS_KEYS,
+    GROUP_RESOURCE: GROUP_KEY_NAMES,
+}
 
 # The types of resources, and how the whole configuration of one is checked.
 _CHECKS: Mapping[int, Callable[[Cluster, str, Mapping[str, str]], None]] = {

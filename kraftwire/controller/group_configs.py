@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kraftwire.controller.cluster import Cluster
-from kraftwire.controller.topic_configs import boolean, check_value, one_of, whole
+from kraftwire.controller.topic_configs import Kind, boolean, check_value, one_of, whole
 from kraftwire.errors import ApiError
 from kraftwire.protocol.error_codes import ErrorCode
 
@@ -97,6 +97,20 @@ _TYPES: Mapping[str, Callable[[str], str]] = {
     **_OTHERS,
     **{key.name: whole(key.least, _INT_MAX) for key in _NUMBERS},
 }
+_DEFAULTS = {
+    "share.auto.offset.reset": (Kind.STRING, "latest"),
+    "share.isolation.level": (Kind.STRING, "read_uncommitted"),
+    "share.renew.acknowledge.enable": (Kind.BOOLEAN, "true"),
+}
+GROUP_KEY_NAMES = frozenset(_TYPES)
+
+
+def group_keys() -> Iterator[tuple[str, Kind, str, str]]:
+    """Yield the keys with their kinds, defaults, and the keys of the file for the defaults."""
+    for key in _NUMBERS:
+        yield key.name, Kind.INT, str(key.default), key.setting("")
+    for name, (kind, default) in _DEFAULTS.items():
+        yield name, kind, default, name
 
 
 def group_setting_errors(settings: Mapping[str, str]) -> dict[str, str]:

@@ -41,6 +41,8 @@ class Origin(IntEnum):
     ALL_BROKERS = 3
     PROPERTIES_FILE = 4
     DEFAULT = 5
+    CLIENT_METRICS = 7
+    GROUP = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +188,7 @@ TOPIC_KEYS: dict[str, TopicKey] = {key.name: key for key in _KEYS}
 # Kafka's own tests set it; it is listed nowhere.
 _SEGMENT = _int("internal.segment.bytes", "", whole(-(2**31), _INT_MAX))
 _HIDDEN = {_SEGMENT.name: _SEGMENT}
+TOPIC_KEY_NAMES = frozenset(TOPIC_KEYS | _HIDDEN)
 # Settings of a properties file in other units: factor to milliseconds by suffix.
 _UNITS = {".ms": 1, ".minutes": 60_000, ".hours": 3_600_000}
 
@@ -279,13 +282,28 @@ def effective_values(cluster: Cluster, values: Mapping[str, str]) -> list[Effect
 
 
 def _inherited(cluster: Cluster, key: TopicKey) -> EffectiveValue:
+    found = next(_given(cluster, key), None)
+    if found is None:
+        return EffectiveValue(key.name, key.default, Origin.DEFAULT)
+    return EffectiveValue(key.name, found.value, found.origin)
+
+
+def _given(cluster: Cluster, key: TopicKey) -> Iterator[EffectiveValue]:
+    """Yield what is set for all topics, by the keys of brokers; the first one counts."""
     origins = (Origin.BROKER, Origin.ALL_BROKERS, Origin.PROPERTIES_FILE)
     for origin, values in zip(origins, cluster.inherited_settings(), strict=True):
         for name, factor in _settings(key):
             value = values.get(name)
             if value is not None:
-                return EffectiveValue(key.name, _in_ms(value, factor), origin)
-    return EffectiveValue(key.name, key.default, Origin.DEFAULT)
+                yield EffectiveValue(name, _in_ms(value, factor), origin)
+
+
+def settings_of(cluster: Cluster, key: TopicKey) -> Iterator[EffectiveValue]:
+    """Yield what counts for topics without a value of their own, by the keys of brokers: what is
+    set, then the default."""
+    yield from _given(cluster, key)
+    if key.synonyms:
+        yield EffectiveValue(key.synonyms[0], key.default, Origin.DEFAULT)
 
 
 def _in_ms(value: str, factor: int) -> str:

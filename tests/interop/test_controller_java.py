@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from kraftwire.testing.ports import free_ports
+from tests.support import described_script
 from tests.support.administration_script import java_trace, our_trace
 from tests.support.controller_script import Tools, compare
 
@@ -46,3 +47,11 @@ def test_administrators_get_the_same_answers_and_records(tools: Tools, tmp_path:
     assert len(java) == len(ours) == REQUESTS
     for theirs, own in zip(java, ours, strict=True):
         assert theirs == own
+
+
+def test_configurations_are_described_as_by_kafka(tools: Tools, tmp_path: Path) -> None:
+    """Administrators see what counts, and where it is set (C-CFG-16)."""
+    (port,) = free_ports(1)
+    java = described_script.java_trace(tools, tmp_path / "java", port)
+    for theirs, own in zip(java, described_script.our_trace(tools), strict=True):
+        assert own == theirs

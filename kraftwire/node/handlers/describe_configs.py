@@ -1,16 +1,21 @@
-"""DescribeConfigs: this node's properties, and those of the quorum's topic.
+"""DescribeConfigs: this node's properties, and what the committed records say of other resources.
 
 A broker resource with this node's id shows what the node was started with and what the committed
 records set; with an empty name, the defaults of all brokers. A value that equals the default is
-shown as one; passwords and keys are hidden. The quorum's topic has no separate configuration: its
-values follow from the node's.
+shown as one; passwords and keys are hidden. Topics, groups and subscriptions of client metrics are
+those of the log, with the defaults of this controller. The quorum's topic has no separate
+configuration: its values follow from the node's.
 
-Source: KIP-133, KIP-226 (sources and synonyms); Kafka's `ConfigHelper`.
+Source: KIP-133, KIP-226 (sources and synonyms); Kafka's `ConfigHelper`; C-CFG-16.
 """
 
 from __future__ import annotations
 
+from kraftwire.controller.cluster import Cluster
+from kraftwire.controller.configs import LOGGER_RESOURCE
+from kraftwire.controller.described_configs import DESCRIBED_RESOURCES, describe
 from kraftwire.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from kraftwire.errors import ApiError
 from kraftwire.messages.describe_configs_request import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -48,30 +53,45 @@ async def handle(request: Request, context: Context) -> DescribeConfigsResponse:
 def _describe(
     request: Request, context: Context, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
-    result = DescribeConfigsResult(
-        resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=""
-    )
+    kind, name = resource.resource_type, resource.resource_name
+    result = DescribeConfigsResult(resource_type=kind, resource_name=name, error_message="")
     values: list[ConfigValue] = []
-    if resource.resource_type == TOPIC_RESOURCE:
-        if resource.resource_name == context.config.topic.name:
-            values = topic_values(context.config)
-        else:
-            result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    elif resource.resource_type != BROKER_RESOURCE:
-        result.error_code = ErrorCode.INVALID_REQUEST
-        result.error_message = f"resource type {resource.resource_type} has no configurations here"
-    elif resource.resource_name in ("", str(context.key.id)):
-        values = _broker_values(context, resource.resource_name)
-    else:
-        result.error_code = ErrorCode.INVALID_REQUEST
-        result.error_message = (
-            f"this is broker {context.key.id}, not {resource.resource_name}: ask that broker"
-        )
+    try:
+        values = _values(context, kind, name)
+    except ApiError as error:
+        result.error_code, result.error_message = error.code, error.detail
     keys = resource.configuration_keys  # as in Kafka an empty list asks for all, like null
     result.configs = [
         _shown(request, value) for value in values if not keys or value.name in keys
     ]
     return result
+
+
+def _values(context: Context, kind: int, name: str) -> list[ConfigValue]:
+    """Return the values of a resource. Raises: ApiError."""
+    if kind == TOPIC_RESOURCE and name == context.config.topic.name:
+        return topic_values(context.config)
+    if kind in DESCRIBED_RESOURCES:
+        cluster = Cluster(context.image, context.key.id, context.config.resource_settings)
+        return [
+            ConfigValue(
+                one.name,
+                one.value,
+                one.kind,
+                one.origin,
+                tuple((each.name, each.value, each.origin) for each in one.synonyms),
+                is_fixed=False,
+            )
+            for one in describe(cluster, kind, name)
+        ]
+    if kind not in (BROKER_RESOURCE, LOGGER_RESOURCE):
+        text = f"resource type {kind} has no configurations"
+        raise ApiError(ErrorCode.INVALID_REQUEST, text)
+    if name != str(context.key.id) and (name or kind == LOGGER_RESOURCE):
+        text = f"this is broker {context.key.id}, not {name:.300}: ask that broker"
+        raise ApiError(ErrorCode.INVALID_REQUEST, text)
+    # Kraftwire has none of Kafka's loggers (C-CFG-2).
+    return [] if kind == LOGGER_RESOURCE else _broker_values(context, name)
 
 
 def _broker_values(context: Context, name: str) -> list[ConfigValue]:
@@ -83,24 +103,25 @@ def _broker_values(context: Context, name: str) -> list[ConfigValue]:
     for resource, source in layers:
         configs = context.image.configs.get((BROKER_RESOURCE, resource), {})
         for key, text in sorted(configs.items()):
-            values[key] = ConfigValue(key, text, STRING, source)
+            values[key] = ConfigValue(key, text, STRING, source, is_fixed=False)
     return list(values.values())
 
 
 def _shown(request: Request, value: ConfigValue) -> DescribeConfigsResourceResult:
     message = body(request, DescribeConfigsRequest)
     is_secret = is_secret_config(value.name) or is_secret_value(value.text)
-    text = None if is_secret else value.text
     result = DescribeConfigsResourceResult(
         name=value.name,
-        value=text,
-        read_only=True,
+        value=None if is_secret else value.text,
+        read_only=value.is_fixed,
         config_source=value.source,
         is_sensitive=is_secret,
     )
     if message.include_synonyms and value.text is not None:
+        own = ((value.name, value.text, value.source),)
         result.synonyms = [
-            DescribeConfigsSynonym(name=value.name, value=text, source=value.source)
+            DescribeConfigsSynonym(name=name, value=None if is_secret else text, source=source)
+            for name, text, source in (own if value.synonyms is None else value.synonyms)
         ]
     if request.version >= _WITH_TYPES:
         result.config_type = value.kind

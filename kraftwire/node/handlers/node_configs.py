@@ -28,12 +28,18 @@ _KINDS = {"bool": BOOLEAN, "text": STRING, "choice": STRING, "int": INT, "list":
 
 @dataclass(frozen=True, slots=True)
 class ConfigValue:
-    """One configuration. `kind` and `source` are the protocol's numbers."""
+    """One configuration. `kind` and `source` are the protocol's numbers.
+
+    `synonyms` are name, value and source of all values that it could have; None if there is only
+    this one. `is_fixed` is whether it cannot be altered by a request.
+    """
 
     name: str
     text: str | None
     kind: int
     source: int
+    synonyms: tuple[tuple[str, str, int], ...] | None = None
+    is_fixed: bool = True
 
 
 def node_values(config: NodeConfig) -> list[ConfigValue]:

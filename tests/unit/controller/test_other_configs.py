@@ -11,7 +11,12 @@ from kraftwire.controller.configs import (
     alter_configs,
     alter_configs_incrementally,
 )
+from kraftwire.controller.described_configs import describe
 from kraftwire.controller.group_configs import GROUP_SETTINGS, group_setting_errors
+from kraftwire.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from kraftwire.controller.step import config_record
+from kraftwire.controller.topic_configs import Origin
+from kraftwire.errors import ApiError
 from kraftwire.messages import alter_configs_request as whole
 from kraftwire.messages import incremental_alter_configs_request as single
 from kraftwire.protocol.error_codes import ErrorCode
@@ -169,3 +174,64 @@ def test_a_node_has_no_loggers_of_kafkas() -> None:
     assert found == [(GROUP_RESOURCE, NONE), (LOGGER_RESOURCE, NONE), (LOGGER_RESOURCE, NONE)]
     assert alter(cluster, 7, "1", level) == ErrorCode.UNSUPPORTED_VERSION
     assert alter(cluster, 7, "1", ("a", APPEND, "b")) == ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "key", "value"),
+    [
+        (TOPIC_RESOURCE, "t", "retention.ms", "5"),
+        (CLIENT_METRICS_RESOURCE, "s", "interval.ms", "100"),
+        (GROUP_RESOURCE, "g", "share.delivery.count.limit", "6"),
+    ],
+)
+def test_keys_of_other_releases_stay_in_the_log_and_keep_nobody_from_changes(
+    kind: int, name: str, key: str, value: str
+) -> None:
+    """After a downgrade each change of that resource would be refused (C-CFG-14)."""
+    cluster = ControlledCluster(brokers=(1,))
+    cluster.topic("t", [1])
+    cluster.replay([config_record(kind, name, "key.of.later", "x")])
+    assert alter(cluster, kind, name, ("key.of.later", SET, "y")) in (BAD_REQUEST, BAD_CONFIG)
+    assert alter(cluster, kind, name, (key, SET, value)) == NONE
+    assert cluster.image.configs[kind, name] == {"key.of.later": "x", key: value}
+    assert key in {one.name for one in describe(cluster.view, kind, name)}
+    assert "key.of.later" not in {one.name for one in describe(cluster.view, kind, name)}
+    assert alter(cluster, kind, name, ("key.of.later", DELETE, None)) == NONE
+    assert cluster.image.configs[kind, name] == {key: value}
+
+
+def test_a_configuration_is_described_with_what_would_count_without_it() -> None:
+    """The first is what counts; without a value of its own, a topic inherits (C-CFG-16)."""
+    cluster = ControlledCluster(brokers=(1,))
+    cluster.topic("t", [1], cleanup_policy="compact, delete")
+    cluster.replay([config_record(BROKER_RESOURCE, "", "log.cleanup.policy", "compact")])
+    found = {one.name: one for one in describe(cluster.view, TOPIC_RESOURCE, "t")}
+    policy = found["cleanup.policy"]
+    assert (policy.value, policy.origin) == ("compact,delete", Origin.TOPIC)
+    assert [(one.name, one.value, one.origin) for one in policy.synonyms] == [
+        ("cleanup.policy", "compact,delete", Origin.TOPIC),
+        ("log.cleanup.policy", "compact", Origin.ALL_BROKERS),
+        ("log.cleanup.policy", "delete", Origin.DEFAULT),
+    ]
+    assert found["remote.storage.enable"].synonyms == ()
+    assert len(found) == 33
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code"),
+    [
+        (TOPIC_RESOURCE, "t", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (TOPIC_RESOURCE, "a b", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (CLIENT_METRICS_RESOURCE, "", ErrorCode.INVALID_REQUEST),
+        (GROUP_RESOURCE, "", ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_resources_that_cannot_be_are_not_described(kind: int, name: str, code: int) -> None:
+    """Groups and subscriptions need not exist, but have names (C-CFG-16)."""
+    with pytest.raises(ApiError) as caught:
+        describe(ControlledCluster().view, kind, name)
+    assert caught.value.code == code
+    if kind != TOPIC_RESOURCE:
+        assert {one.origin for one in describe(ControlledCluster().view, kind, "x")} == {
+            Origin.DEFAULT
+        }

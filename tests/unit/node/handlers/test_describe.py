@@ -257,6 +257,32 @@ async def test_single_configurations_can_be_asked_for() -> None:
     assert counts["node.id", "nope"] == 1
 
 
+async def test_what_the_log_configures_is_described_with_its_origin() -> None:
+    """On the controller's listener tools ask for topics, groups and client metrics (C-CFG-16)."""
+    node = with_brokers(StubNode(), 1)
+    node.commit_records(
+        config_record(32, "g", "consumer.session.timeout.ms", "50000"),
+        config_record(4, "", "log.roll.ms", "5"),
+    )
+    resources = [
+        configs.DescribeConfigsResource(
+            resource_type=kind, resource_name=name, configuration_keys=None
+        )
+        for kind, name in ((32, "g"), (4, ""), (8, "1"), (8, ""))
+    ]
+    for synonyms in (False, True):
+        message = DescribeConfigsRequest(resources=resources, include_synonyms=synonyms)
+        answer = await answer_of(node, request_of(message, 4, to="peer"))
+        group, brokers, loggers, nothing = answer.results
+        session = next(one for one in group.configs if one.name == "consumer.session.timeout.ms")
+        assert (session.value, session.config_source, session.read_only) == ("50000", 8, False)
+        names = ["consumer.session.timeout.ms", "group.consumer.session.timeout.ms"]
+        assert [one.name for one in session.synonyms] == (names if synonyms else [])
+        assert [(one.name, one.read_only) for one in brokers.configs] == [("log.roll.ms", False)]
+        assert (loggers.error_code, loggers.configs) == (ErrorCode.NONE, [])
+        assert nothing.error_code == ErrorCode.INVALID_REQUEST
+
+
 async def test_passwords_of_the_log_are_not_described() -> None:
     """They are configurations like others, which brokers keep to themselves."""
     node = with_brokers(StubNode(), 1)

@@ -1,0 +1,109 @@
+"""The configurations of topics, groups and client metrics as DescribeConfigs shows them.
+
+Each key has its value, where that comes from, and what would count without it. Rule: C-CFG-16.
+
+Source: Kafka's `ConfigHelper`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from kraftwire.controller.client_metrics import METRICS_KEYS
+from kraftwire.controller.cluster import Cluster
+from kraftwire.controller.configs import CLIENT_METRICS_RESOURCE, GROUP_RESOURCE
+from kraftwire.controller.group_configs import group_keys
+from kraftwire.controller.image import TOPIC_RESOURCE
+from kraftwire.controller.topic_configs import (
+    TOPIC_KEYS,
+    EffectiveValue,
+    Kind,
+    Origin,
+    check_name,
+    list_parts,
+    settings_of,
+)
+from kraftwire.errors import ApiError
+from kraftwire.protocol.error_codes import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedConfig:
+    """A key with its value. `synonyms` are all values that it could have, the one that counts
+    first, by the keys that they are set with."""
+
+    name: str
+    value: str
+    kind: Kind
+    origin: Origin
+    synonyms: tuple[EffectiveValue, ...]
+
+
+def describe(cluster: Cluster, kind: int, name: str) -> list[DescribedConfig]:
+    """Describe a topic, a group or a subscription of client metrics, by its type and name.
+
+    Raises: ApiError for a resource that cannot be.
+    """
+    return [*_DESCRIBED[kind](cluster, name)]
+
+
+def _topic(cluster: Cluster, name: str) -> Iterator[DescribedConfig]:
+    check_name(name)
+    if name not in cluster.image.topics.ids:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+    own = cluster.image.configs.get((TOPIC_RESOURCE, name), {})
+    for key in TOPIC_KEYS.values():
+        found = [*_own(own, key.name, Origin.TOPIC), *settings_of(cluster, key)]
+        yield _described(key.name, key.kind, key.default, found)
+
+
+def _group(cluster: Cluster, name: str) -> Iterator[DescribedConfig]:
+    if not name:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "the name of the group is missing")
+    own = cluster.image.configs.get((GROUP_RESOURCE, name), {})
+    for key, kind, default, setting in group_keys():
+        found = [
+            *_own(own, key, Origin.GROUP),
+            *_own(cluster.settings, setting, Origin.PROPERTIES_FILE),
+            EffectiveValue(setting, default, Origin.DEFAULT),
+        ]
+        yield _described(key, kind, default, found)
+
+
+def _subscription(cluster: Cluster, name: str) -> Iterator[DescribedConfig]:
+    if not name:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "the name of the subscription is missing")
+    own = cluster.image.configs.get((CLIENT_METRICS_RESOURCE, name), {})
+    for key, (kind, default) in METRICS_KEYS.items():
+        yield _described(key, kind, default, _own(own, key, Origin.CLIENT_METRICS))
+
+
+_DESCRIBED: Mapping[int, Callable[[Cluster, str], Iterator[DescribedConfig]]] = {
+    TOPIC_RESOURCE: _topic,
+    CLIENT_METRICS_RESOURCE: _subscription,
+    GROUP_RESOURCE: _group,
+}
+DESCRIBED_RESOURCES = frozenset(_DESCRIBED)
+
+
+def _own(values: Mapping[str, str], name: str, origin: Origin) -> list[EffectiveValue]:
+    """Return the value of a key where it is set."""
+    return [EffectiveValue(name, values[name], origin)] if name in values else []
+
+
+def _described(
+    name: str, kind: Kind, default: str, found: Iterable[EffectiveValue]
+) -> DescribedConfig:
+    synonyms = tuple(
+        EffectiveValue(one.name, _plain(kind, one.value), one.origin) for one in found
+    )
+    first = synonyms[0] if synonyms else EffectiveValue(name, default, Origin.DEFAULT)
+    return DescribedConfig(name, first.value, kind, first.origin, synonyms)
+
+
+def _plain(kind: Kind, value: str) -> str:
+    """Return a value as Kafka writes it after it was read."""
+    if kind is Kind.LIST:
+        return ",".join(list_parts(value))
+    return value.strip().lower() if kind is Kind.BOOLEAN else value.strip()
