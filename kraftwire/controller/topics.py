@@ -113,9 +113,7 @@ def _create(
     records += [config_record(TOPIC_RESOURCE, name, key, value) for key, value in values.items()]
     if MIN_INSYNC_REPLICAS in values and cluster.has_elr:
         records.append((ClearElrRecord(topic_name=name), 0))
-    records += [
-        new_partition(cluster, topic_id, index, each) for index, each in enumerate(replicas)
-    ]
+    records += new_partitions(cluster, topic_id, 0, replicas)
     result = CreatableTopicResult(
         name=name,
         topic_id=topic_id,
@@ -207,32 +205,50 @@ def check_replicas(cluster: Cluster, replicas: Sequence[int]) -> None:
 
 
 def _check_active(cluster: Cluster, assigned: Iterable[Sequence[int]], code: ErrorCode) -> None:
+    assigned = list(assigned)
+    active = _active(cluster, assigned)
     for replicas in assigned:
-        if not any(cluster.is_active(replica) for replica in replicas):
+        if active.isdisjoint(replicas):
             raise ApiError(code, f"all of the brokers {list(replicas)} are fenced or shutting down")
+
+
+def _active(cluster: Cluster, assigned: Iterable[Sequence[int]]) -> set[int]:
+    """Return the active brokers among those that are assigned; each is looked up once."""
+    return {broker for broker in set().union(*assigned) if cluster.is_active(broker)}
 
 
 def _bad_assignment(text: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
 
 
-def new_partition(
-    cluster: Cluster, topic_id: bytes, index: int, replicas: Sequence[int]
-) -> VersionedRecord:
-    """Return the record of a new partition: its active replicas are in sync (C-TOP-6)."""
-    active = [replica for replica in replicas if cluster.is_active(replica)]
-    record = PartitionRecord(
-        topic_id=topic_id,
-        partition_id=index,
-        replicas=list(replicas),
-        isr=active,
-        leader=active[0],
-        leader_epoch=0,
-        partition_epoch=0,
+def new_partitions(
+    cluster: Cluster, topic_id: bytes, first: int, assigned: Sequence[Sequence[int]]
+) -> list[VersionedRecord]:
+    """Return the records of new partitions of a topic, numbered from `first` on: the active
+    replicas of each are in sync (C-TOP-6)."""
+    active = _active(cluster, assigned)
+    version = record_version(PartitionRecord.NAME, cluster.level)
+    directories = (
+        {broker: cluster.new_directory(broker) for broker in set().union(*assigned)}
+        if cluster.level >= WITH_DIRECTORIES
+        else {}
     )
-    if cluster.level >= WITH_DIRECTORIES:
-        record.directories = [cluster.new_directory(replica) for replica in replicas]
-    return record, record_version(PartitionRecord.NAME, cluster.level)
+    records: list[VersionedRecord] = []
+    for index, replicas in enumerate(assigned, first):
+        in_sync = [replica for replica in replicas if replica in active]
+        record = PartitionRecord(
+            topic_id=topic_id,
+            partition_id=index,
+            replicas=list(replicas),
+            isr=in_sync,
+            leader=in_sync[0],
+            leader_epoch=0,
+            partition_epoch=0,
+        )
+        if directories:
+            record.directories = [directories[replica] for replica in replicas]
+        records.append((record, version))
+    return records
 
 
 def delete_topics(cluster: Cluster, request: DeleteTopicsRequest) -> StepResult:
@@ -343,10 +359,7 @@ def _more_partitions(
     else:
         replicas = place(cluster, more, factor, random)
         _check_active(cluster, replicas, ErrorCode.INVALID_REPLICATION_FACTOR)
-    return [
-        new_partition(cluster, topic_id, len(existing) + index, each)
-        for index, each in enumerate(replicas)
-    ]
+    return new_partitions(cluster, topic_id, len(existing), replicas)
 
 
 __all__ = [
@@ -356,5 +369,5 @@ __all__ = [
     "create_partitions",
     "create_topics",
     "delete_topics",
-    "new_partition",
+    "new_partitions",
 ]

@@ -6,6 +6,8 @@ Source: Kafka's `MetadataVersion`: `didMetadataChange`, `registerBrokerRecordVer
 
 from __future__ import annotations
 
+from functools import cache
+
 METADATA_VERSION = "metadata.version"
 
 # Levels that introduced records or fields: they would be lost below.
@@ -36,6 +38,7 @@ _VERSIONS = {
 }
 
 
+@cache
 def record_version(name: str, level: int) -> int:
     """Return the version in which Kafka writes a record at a level of metadata.version."""
     return next((version for low, version in _VERSIONS.get(name, ()) if level >= low), 0)

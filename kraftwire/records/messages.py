@@ -15,7 +15,6 @@ Source: Kafka's `CoordinatorRecordSerde` and `ConsumerProtocol`.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kraftwire import messages
@@ -61,8 +60,7 @@ def family_of_topic(topic: str) -> str | None:
     return FAMILIES.get(topic)
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
+class Decoded(NamedTuple):
     """The message or messages inside a record.
 
     `type` is the schema's name of a control or metadata record, and of a coordinator

@@ -149,7 +149,7 @@ class TopicsImage:
         return True
 
     def _keep(self, key: PartitionKey, record: PartitionRecord, value: bytes) -> None:
-        partitions = self._partitions.setdefault(key[0], {})
+        partitions = self._partitions[key[0]]
         old = partitions.get(key[1])
         if old is not None:
             self._unlist(key, old)
@@ -164,9 +164,14 @@ class TopicsImage:
         for replica in partition.eligible_leader_replicas or ():
             self._by_elr[replica].add(key)
         self._by_leader[partition.leader] += 1
-        for listed, holds in self._states(partition):
-            if holds:
-                listed.add(key)
+        if partition.leader == NO_LEADER:
+            self.without_leader.add(key)
+        if is_reassigning(partition):
+            self.reassigning.add(key)
+        if partition.leader not in partition.replicas[:1]:
+            self.away.add(key)
+        if partition.eligible_leader_replicas or partition.last_known_elr:
+            self._with_elr.add(key)
 
     def _unlist(self, key: PartitionKey, partition: PartitionRecord) -> None:
         """Remove a partition from the indexes."""
@@ -175,19 +180,8 @@ class TopicsImage:
         for replica in partition.eligible_leader_replicas or ():
             self._by_elr[replica].discard(key)
         self._by_leader[partition.leader] -= 1
-        for listed, _ in self._states(partition):
+        for listed in (self.without_leader, self.reassigning, self.away, self._with_elr):
             listed.discard(key)
-
-    def _states(self, partition: PartitionRecord) -> tuple[tuple[set[PartitionKey], bool], ...]:
-        return (
-            (self.without_leader, partition.leader == NO_LEADER),
-            (self.reassigning, is_reassigning(partition)),
-            (self.away, partition.leader not in partition.replicas[:1]),
-            (
-                self._with_elr,
-                bool(partition.eligible_leader_replicas or partition.last_known_elr),
-            ),
-        )
 
 
 def is_reassigning(partition: PartitionRecord) -> bool:
