@@ -80,6 +80,7 @@ PARTS = (
         ("kraftwire", "sim", "controller", "--seeds", "{seeds}", "--jobs", "{jobs}", "--within",
          "{seconds}", "--json"),
     ),
+    Part("oracle", 0.06, ("tests.oracle", "--of-the-day", "--within", "{seconds}")),
     Part("nemesis", 0.09, ("tests.nemesis", "--seconds", "{seconds}")),
     Part("traffic", 0.04, ("tools.twice", "tests/interop/test_mixed_traffic.py")),
     Part("spark", 0.09, ("tools.twice", "tests/spark/cluster", "tests/spark/killed")),

@@ -1,22 +1,25 @@
-"""The active controller and Kafka's, in the same cluster of simulated brokers.
+"""The active controller and Kafka's, on the same scripts.
 
-A seeded script registers, fences, stops and restarts brokers, creates, changes and moves topics,
-elects leaders and changes configurations. Both controllers answer and write the same, but for the
-differences that `tests/support/controller_script.py` names. Another one is that of administrators.
+Both answer and write the same, but for the differences on purpose that `tests/oracle` names; and a
+standby of Kafka replays what ours wrote.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
-from kraftwire.testing.ports import free_ports
-from tests.support import described_script
-from tests.support.administration_script import java_trace, our_trace
-from tests.support.controller_script import Tools, compare
+from kraftwire.messages.partition_change_record import PartitionChangeRecord
+from kraftwire.records.metadata import encode_metadata
+from kraftwire.records.reader import read_batches
+from tests.oracle import descriptions
+from tests.oracle.java_controllers import JavaControllers
+from tests.oracle.running import Runner
+from tests.oracle.shared_scripts import Tools
+from tests.support.node_stub import raw_batch
 
-SEED, STEPS, REQUESTS = 12, 150, 300
+SEED, OPERATIONS = 12, 150
 
 
 @pytest.fixture(scope="module")
@@ -25,33 +28,47 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Tools:
     return Tools(tmp_path_factory.mktemp("tools"))
 
 
-def test_a_script_has_the_same_answers_and_records(tools: Tools, tmp_path: Path) -> None:
-    """Brokers and clients of Kafka rely on what its controller does."""
-    print(f"seed {SEED}, {STEPS} steps")
-    (port,) = free_ports(1)
-    java = tools.java_trace(tmp_path / "java", port, SEED, STEPS)
-    comparison = compare(tools, java)
-    print(f"{comparison.requests} requests, {comparison.records} records, {comparison.known}")
-    assert comparison.differences == []
-    assert comparison.requests > STEPS / 2
-    assert comparison.records > STEPS / 2
+@pytest.fixture(scope="module")
+def java(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaControllers]:
+    """One JVM for all scripts."""
+    with JavaControllers(tools, tmp_path_factory.mktemp("java")) as java:
+        yield java
 
 
-def test_administrators_get_the_same_answers_and_records(tools: Tools, tmp_path: Path) -> None:
-    """They change ACLs, users of SCRAM, quotas, configurations of groups and client metrics, and
-    delegation tokens (C-ACL, C-SCR, C-CQ, C-CFG, C-TOK)."""
-    print(f"seed {SEED}, {REQUESTS} requests")
-    (port,) = free_ports(1)
-    java = java_trace(tools, tmp_path / "java", port, SEED, REQUESTS)
-    ours = our_trace(tools, SEED, REQUESTS)
-    assert len(java) == len(ours) == REQUESTS
-    for theirs, own in zip(java, ours, strict=True):
-        assert theirs == own
+@pytest.fixture
+def runner(tools: Tools, java: JavaControllers) -> Runner:
+    """Runs scripts at both controllers."""
+    return Runner(tools, java)
 
 
-def test_configurations_are_described_as_by_kafka(tools: Tools, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["brokers", "administrators"])
+def test_a_script_has_the_same_answers_and_records(runner: Runner, kind: str) -> None:
+    """Brokers and clients of Kafka rely on what its controller does: with topics and replicas, and
+    with ACLs, users, quotas, configurations and tokens (C-ACL, C-SCR, C-CQ, C-CFG, C-TOK)."""
+    script = runner.script(kind, SEED, OPERATIONS)
+    outcome = runner.run(kind, SEED, script)
+    done = outcome.comparison
+    print(f"seed {SEED}: {done.requests} requests, {done.records} records, {done.known}")
+    assert not outcome.is_failed, outcome.text
+    assert done.operations == len(script)
+    assert done.requests > OPERATIONS / 2
+    assert done.records > OPERATIONS / 3
+
+
+def test_a_standby_names_the_fault_of_a_log(runner: Runner) -> None:
+    """Otherwise a script whose log has none would say nothing."""
+    log = runner.run("brokers", SEED, runner.script("brokers", SEED, 1)).comparison.log
+    *_, last = read_batches(log)
+    change = PartitionChangeRecord(topic_id=bytes(range(16)), partition_id=0, leader=1)
+    batch = raw_batch([encode_metadata(change, 2)], last.last_offset + 1, epoch=2)
+    faults = " ".join(runner.faults("brokers", log + bytes(batch.raw)))
+    assert "fatal fault" in faults
+    assert f"offset {batch.base_offset}" in faults
+
+
+def test_configurations_are_described_as_by_kafka(tools: Tools, java: JavaControllers) -> None:
     """Administrators see what counts, and where it is set (C-CFG-16)."""
-    (port,) = free_ports(1)
-    java = described_script.java_trace(tools, tmp_path / "java", port)
-    for theirs, own in zip(java, described_script.our_trace(tools), strict=True):
-        assert own == theirs
+    with java.fresh(descriptions.FILE) as (connection, _):
+        theirs = descriptions.java_answers(tools, connection)
+    for answer, own in zip(theirs, descriptions.our_answers(tools), strict=True):
+        assert own == answer

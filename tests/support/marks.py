@@ -15,6 +15,7 @@ MARKS: dict[str, tuple[str, ...]] = {
     "interop/": ("interop", "slow"),
     "mutants/": ("search", "slow"),
     "nemesis/": ("search", "slow"),
+    "oracle/": (),
     "scenarios/": (),
     "simulation/": ("search", "slow"),
     "spark/": ("spark", "slow"),

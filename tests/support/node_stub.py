@@ -18,6 +18,7 @@ from kraftwire.controller.image import METADATA_VERSION, MetadataImage
 from kraftwire.controller.step import VersionedRecord
 from kraftwire.errors import ApiError
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
+from kraftwire.messages.leader_change_message import LeaderChangeMessage
 from kraftwire.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
 from kraftwire.node import handlers
 from kraftwire.node.config import NodeConfig
@@ -29,7 +30,7 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.records.batch import RecordBatch
 from kraftwire.records.builder import BatchHeader, build_columns
-from kraftwire.records.control import ControlType, control_key
+from kraftwire.records.control import ControlType, control_key, control_value
 from kraftwire.records.metadata import decode_metadata, encode_metadata
 from kraftwire.records.reader import read_batches
 from kraftwire.wire.message import Message
@@ -67,12 +68,13 @@ def raw_batch(
 
 
 def control_batch(base_offset: int, *, epoch: int = 1, timestamp: int = 1000) -> RecordBatch:
-    """A batch with one control record."""
+    """The batch that begins an epoch of node 1."""
     header = BatchHeader(
         base_offset=base_offset, partition_leader_epoch=epoch, is_control=True
     )
     key = control_key(ControlType.LEADER_CHANGE)
-    return RecordBatch(build_columns([timestamp], [key], [b"\0\0"], header=header))
+    value = control_value(LeaderChangeMessage(version=0, leader_id=1))
+    return RecordBatch(build_columns([timestamp], [key], [value], header=header))
 
 
 @dataclass

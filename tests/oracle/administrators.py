@@ -6,11 +6,8 @@ has that of hash tables (C-ORD-2). Values are few, so that requests meet what ea
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -18,13 +15,16 @@ import trio
 
 from kraftwire.node.config_security import AuthorizerSettings, NodeSecurity
 from kraftwire.security.tokens import TokenSettings
-from tests.support.controller_script import Connection, Tools, our_controller
-from tests.support.forwarded_tokens import TokenSender
+from tests.oracle.comparison import Comparison, Difference, Step
+from tests.oracle.forwarded_tokens import TokenSender
+from tests.oracle.our_controller import Connection, our_controller
+from tests.oracle.shared_scripts import Tools
 
 # Name, version and body of a request.
 Question = tuple[str, int, dict[str, Any]]
 
-_AUTHORIZER = {
+# What the Java controller runs with.
+PROPERTIES: Mapping[str, str] = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
     "delegation.token.secret.key": "secret",
@@ -232,26 +232,15 @@ _VALUES: Mapping[int, Mapping[str, list[str]]] = {
 _OTHER_VALUES: Mapping[str, list[str]] = {"no.such.thing": ["1", "DEBUG"]}
 
 
-def java_trace(tools: Tools, folder: Path, port: int, seed: int, count: int) -> list[str]:
-    """What a fresh Java controller answers to a script, and what it writes."""
-    return tools.run("-m", __name__, folder, port, seed, count)
+def operations(tools: Tools, seed: int, count: int) -> list[Question]:
+    """So many requests."""
+    del tools
+    return list(Script(seed).questions(count))
 
 
-def _print_java_trace(folder: str, port: str, seed: str, count: str) -> None:
-    fuzz, oracle = map(importlib.import_module, ("ctlfuzz", "oracle"))
-    java = oracle.Java(folder, int(port), _AUTHORIZER)
-    try:
-        # Waits until the controller has registered itself.
-        connection = fuzz.Run(int(port)).c
-        for line in _trace(connection, int(seed), int(count)):
-            print(line)
-    finally:
-        java.stop()
-
-
-def our_trace(tools: Tools, seed: int, count: int) -> list[str]:
-    """What our controller answers to a script, and what it writes."""
-    return trio.run(_our_trace, tools, seed, count)
+def java_steps(tools: Tools, connection: Any, end: int, script: Sequence[Question]) -> list[Step]:
+    """What a fresh Java controller does, whose log ends at an offset."""
+    return list(_steps(tools, connection, end, script))
 
 
 class _Ticking(Connection):
@@ -263,23 +252,37 @@ class _Ticking(Connection):
         return super().call(name, version, body)
 
 
-async def _our_trace(tools: Tools, seed: int, count: int) -> list[str]:
+def compare(tools: Tools, script: Sequence[Question], java: list[Step]) -> Comparison:
+    """Send a script to our controller; ends at the first difference."""
+    return trio.run(_compare, tools, script, java)
+
+
+async def _compare(tools: Tools, script: Sequence[Question], java: list[Step]) -> Comparison:
     authorizer = AuthorizerSettings(frozenset(), False)
     security = NodeSecurity(authorizer=authorizer, tokens=_TOKENS)
     # Nothing is written while it is idle, as at the Java controller.
     async with our_controller(tools, security=security, idle_interval_ms=0) as (node, comparison):
         connection = _Ticking(tools, node, comparison)
-        return await trio.to_thread.run_sync(
-            lambda: list(_trace(connection, seed, count))
-        )
+        ours = _steps(tools, connection, node.raft.end_offset, script)
+        await trio.to_thread.run_sync(_compare_steps, comparison, java, ours)
+    return comparison
 
 
-def _trace(connection: Any, seed: int, count: int) -> Iterator[str]:
-    """Yield a line for each request: the request, the answer, the records."""
+def _compare_steps(comparison: Comparison, java: list[Step], ours: Iterator[Step]) -> None:
+    for theirs, own in zip(java, ours, strict=True):
+        comparison.operations += 1
+        comparison.records += len(theirs["rec"])
+        if theirs != own:
+            comparison.difference = Difference(theirs, own)
+            return
+
+
+def _steps(
+    tools: Tools, connection: Any, offset: int, script: Sequence[Question]
+) -> Iterator[Step]:
     ids: dict[bytes, str] = {}
-    tokens = TokenSender(connection)
-    offset = connection.dump(0, raw=True)[-1][0] + 1
-    for name, version, body in Script(seed).questions(count):
+    tokens = TokenSender(tools, connection)
+    for number, (name, version, body) in enumerate(script):
         sender = tokens.ask if "DelegationToken" in name else connection.call
         answer = sender(name, version, body)
         found = [one for one in connection.dump(offset, raw=True) if one[0] >= offset]
@@ -287,7 +290,7 @@ def _trace(connection: Any, seed: int, count: int) -> Iterator[str]:
             if "TokenId" in fields:
                 fields["TokenId"] = tokens.number(fields["TokenId"])
         records = [
-            [record, number, _plain(fields, ids)] for _, _, record, number, fields in found
+            [record, form, _plain(fields, ids)] for _, _, record, form, fields in found
         ]
         offset += len(found)
         told = _plain(answer, {})
@@ -295,7 +298,12 @@ def _trace(connection: Any, seed: int, count: int) -> Iterator[str]:
             told = {key: [_sorted(each) for each in told[key]] for key in _IN_ORDER[name]}
         else:
             told = _sorted(told)
-        yield _text([name, _plain(body, {}), told, _sorted(records)])
+        yield {
+            "i": number,
+            "op": [name, version, _plain(body, {})],
+            "re": told,
+            "rec": _sorted(records),
+        }
 
 
 def _plain(value: Any, ids: dict[bytes, str]) -> Any:
@@ -317,7 +325,3 @@ def _sorted(value: Any) -> Any:
 
 def _text(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
-
-
-if __name__ == "__main__":
-    _print_java_trace(*sys.argv[1:])

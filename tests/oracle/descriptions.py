@@ -7,19 +7,17 @@ are types of brokers' keys, Kafka's other properties and its loggers.
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import trio
 
-from tests.support.controller_script import Connection, Tools, our_controller
+from tests.oracle.our_controller import Connection, our_controller
+from tests.oracle.shared_scripts import Tools
 
 _TOPIC, _BROKER, _LOGGER, _METRICS, _GROUP = 2, 4, 8, 16, 32
-_FILE = {
+FILE: Mapping[str, str] = {
     "log.retention.hours": "100",
     "min.insync.replicas": "2",
     "compression.type": "gzip",
@@ -50,28 +48,18 @@ _IN_UNITS = ("retention.ms", "flush.ms", "segment.ms", "segment.jitter.ms")
 _OTHER_ORIGIN = ("u", "retention.ms")
 
 
-def java_trace(tools: Tools, folder: Path, port: int) -> list[str]:
-    """What a fresh Java controller answers."""
-    return tools.run("-m", __name__, folder, port)
+def java_answers(tools: Tools, connection: Any) -> list[str]:
+    """What a fresh Java controller answers, which runs with `FILE`."""
+    return list(_trace(tools.oracle, connection))
 
 
-def _print_java_trace(folder: str, port: str) -> None:
-    fuzz, oracle = map(importlib.import_module, ("ctlfuzz", "oracle"))
-    java = oracle.Java(folder, int(port), _FILE)
-    try:
-        for line in _trace(oracle, fuzz.Run(int(port)).c):
-            print(line)
-    finally:
-        java.stop()
-
-
-def our_trace(tools: Tools) -> list[str]:
+def our_answers(tools: Tools) -> list[str]:
     """What our controller answers."""
-    return trio.run(_our_trace, tools)
+    return trio.run(_our_answers, tools)
 
 
-async def _our_trace(tools: Tools) -> list[str]:
-    config: dict[str, object] = {"resource_settings": _FILE, "idle_interval_ms": 0}
+async def _our_answers(tools: Tools) -> list[str]:
+    config: dict[str, object] = {"resource_settings": FILE, "idle_interval_ms": 0}
     async with our_controller(tools, **config) as (node, comparison):
         connection = Connection(tools, node, comparison)
         return await trio.to_thread.run_sync(lambda: list(_trace(tools.oracle, connection)))
@@ -113,7 +101,3 @@ def _plain(kind: int, topic: str, config: dict[str, Any]) -> dict[str, Any]:
         if (topic, config["Name"]) == _OTHER_ORIGIN:
             left_out.add("ConfigSource")
     return {key: value for key, value in config.items() if key not in left_out}
-
-
-if __name__ == "__main__":
-    _print_java_trace(*sys.argv[1:])

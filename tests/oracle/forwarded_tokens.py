@@ -6,10 +6,10 @@ somebody has. Requests name tokens by number: HMACs and ids are random, and so a
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from kraftwire.security.principal import Principal, encode_principal
+from tests.oracle.shared_scripts import Tools
 
 _ADDRESS = bytes((10, 0, 0, 1))
 _NOT_FOUND, _NOT_ALLOWED = 62, 64
@@ -20,10 +20,10 @@ _TIMES = ("IssueTimestampMs", "ExpiryTimestampMs", "MaxTimestampMs", "ThrottleTi
 class TokenSender:
     """Forwards requests for tokens over a connection of `ctlfuzz`, and knows those it was given."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, tools: Tools, connection: Any) -> None:
         self._connection = connection
-        self._proto: Any = importlib.import_module("proto")
-        self._keys: dict[str, int] = importlib.import_module("oracle").KEY
+        self._proto = tools.proto
+        self._keys: dict[str, int] = tools.oracle.KEY
         self._hmacs: list[bytes] = []
         self._ids: list[str] = []
         self._removed: set[Any] = set()

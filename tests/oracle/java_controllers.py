@@ -1,0 +1,164 @@
+"""Controllers of Kafka for scripts: one JVM, in which each script finds a fresh cluster.
+
+Owns their directories, and the port on which one after the other listens.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from kraftwire.testing.ports import free_ports
+from tests.oracle.shared_scripts import Tools
+from tests.support.java import JavaPeer, run_kafka_tool
+
+_LOG_NAME = "__cluster_metadata-0"
+_START_SECONDS_MAX = 60.0
+
+# A script asks for much at once, and a failover ends with an election that nobody else takes part
+# in.
+_PROPERTIES = {
+    "process.roles": "controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
+    "metadata.max.idle.interval.ms": "0",
+    "controller.quorum.election.timeout.ms": "50",
+    "controller.quorum.election.backoff.max.ms": "50",
+}
+
+_NOT_REGISTERED = 102  # BROKER_ID_NOT_REGISTERED
+
+# How a fault of any kind is logged (`LoggingFaultHandler`, `ProcessTerminatingFaultHandler`).
+_FAULT = " ERROR Encountered "
+
+_LOGGING = """\
+Configuration:
+  Properties: {{Property: []}}
+  Appenders:
+    File:
+      name: FILE
+      fileName: "{file}"
+      PatternLayout: {{pattern: "%d{{HH:mm:ss.SSS}} %p %m (%c{{1}})%n"}}
+  Loggers:
+    Root: {{level: ERROR, AppenderRef: [{{ref: FILE}}]}}
+"""
+
+
+class JavaControllers:
+    """Starts controllers of Kafka one after the other.
+
+    Order: use it as a context manager; the JVM starts on entry and ends on exit. One controller at
+    a time.
+    """
+
+    def __init__(self, tools: Tools, folder: Path) -> None:
+        self._tools = tools
+        self._folder = folder
+        self._peer = JavaPeer(folder="controllers", program="Controllers")
+        (self._port,) = free_ports(1)
+        self._log = folder / "errors.log"
+        self._blank = folder / "blank"
+
+    def __enter__(self) -> Self:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        logging = self._folder / "log4j2.yaml"
+        logging.write_text(_LOGGING.format(file=self._log))
+        file = self._properties(self._blank, {})
+        words = ("format", "--cluster-id", self._tools.oracle.CID, "--config", file)
+        run_kafka_tool("kafka.tools.StorageTool", *words)
+        self._peer.__enter__()
+        self._peer.ask([{"log": str(logging)}])
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._peer.__exit__(*exception)
+
+    @contextmanager
+    def fresh(self, properties: Mapping[str, str]) -> Iterator[tuple[Any, int]]:
+        """A new cluster: a connection to its controller, which has registered itself, and the end
+        of its log."""
+        with self._started(b"", properties):
+            connection = self._tools.oracle.Ctl(self._port)
+            try:
+                yield connection, self._registered(connection)
+            finally:
+                connection.c.close()
+
+    def faults(self, log: bytes, properties: Mapping[str, str]) -> list[str]:
+        """Let a controller replay a log that another one wrote; returns what it finds wrong.
+
+        It begins as a standby, and has replayed everything when it leads.
+        """
+        before = self._log.stat().st_size
+        halted: list[str] = []
+        with self._started(log, properties, halted):
+            connection = self._tools.oracle.Ctl(self._port)
+            try:
+                self._until(lambda: bool(self._faults(before)) or self._leads(connection))
+            except TimeoutError as error:
+                halted.append(str(error))
+            finally:
+                connection.c.close()
+        return halted + self._faults(before)
+
+    def _faults(self, start: int) -> list[str]:
+        """What Kafka has logged from a place in its log on."""
+        with self._log.open(encoding="utf-8") as file:
+            file.seek(start)
+            return [line.rstrip() for line in file if _FAULT in line]
+
+    @contextmanager
+    def _started(
+        self, log: bytes, properties: Mapping[str, str], halted: list[str] | None = None
+    ) -> Iterator[None]:
+        folder = self._folder / "node"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(self._blank, folder)
+        if log:
+            (folder / _LOG_NAME).mkdir()
+            (folder / _LOG_NAME / f"{0:020}.log").write_bytes(log)
+        file = self._properties(folder, properties)
+        self._peer.ask([{"start": str(file)}])
+        try:
+            yield
+        finally:
+            (answer,) = self._peer.ask([{"stop": True}])
+            if halted is not None and answer["halted"]:
+                halted.append(answer["halted"])
+
+    def _properties(self, folder: Path, more: Mapping[str, str]) -> Path:
+        values = _PROPERTIES | {
+            "listeners": f"CONTROLLER://127.0.0.1:{self._port}",
+            "controller.quorum.voters": f"1@127.0.0.1:{self._port}",
+            "log.dirs": str(folder),
+            **more,
+        }
+        file = self._folder / "node.properties"
+        file.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
+        return file
+
+    def _registered(self, connection: Any) -> int:
+        """Wait until the controller has registered itself; returns the end of the log."""
+        self._until(lambda: any(one[2] == "RegisterControllerRecord" for one in connection.dump()))
+        return int(connection.end())
+
+    def _leads(self, connection: Any) -> bool:
+        # An id that no broker has: the answer needs a controller that is active.
+        answer = connection.call("UnregisterBroker", 0, {"BrokerId": 999})
+        return bool(answer["ErrorCode"] == _NOT_REGISTERED)
+
+    def _until(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _START_SECONDS_MAX
+        while time.monotonic() < deadline:
+            try:
+                if condition():
+                    return
+            except (AssertionError, IndexError, KeyError):
+                pass  # nobody leads yet
+            time.sleep(0.01)
+        raise TimeoutError(f"no active controller after {_START_SECONDS_MAX:.0f} s")

@@ -1,0 +1,120 @@
+"""A controller of ours for scripts: in this process, over a log in memory.
+
+Owns how a script asks it: requests and answers go through Kafka's schemas, not through the codec
+of this project alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import trio
+
+from kraftwire import messages
+from kraftwire.controller.features import SUPPORTED_FEATURES
+from kraftwire.messages.controller_registration_request import (
+    ControllerRegistrationRequest,
+    Feature,
+)
+from kraftwire.messages.feature_level_record import FeatureLevelRecord
+from kraftwire.node.controller import Controller
+from kraftwire.records.batch import RecordBatch
+from tests.oracle.comparison import Comparison
+from tests.oracle.shared_scripts import Tools
+from tests.support.metadata_records import FEATURES
+from tests.support.node_stub import StubNode, control_batch, request_of
+
+STALE_SESSION = 101  # DUPLICATE_BROKER_REGISTRATION
+
+
+@asynccontextmanager
+async def our_controller(
+    tools: Tools, **config: object
+) -> AsyncIterator[tuple[StubNode, Comparison]]:
+    """A fresh controller of ours at work, which has registered itself, and an empty comparison."""
+    node = StubNode(1, voter_count=1, **config)
+    bootstrap = [
+        (FeatureLevelRecord(name=name, feature_level=level), 0) for name, level in FEATURES.items()
+    ]
+    node.controller = Controller(node.config, cast("Any", node), bootstrap=bootstrap)
+    node.raft.cluster_id = tools.oracle.CID
+    begin_epoch(node)
+    comparison = Comparison()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(node.controller.run)
+        await node.controller.register_controller(
+            ControllerRegistrationRequest(
+                controller_id=1,
+                features=[
+                    Feature(name=name, min_supported_version=low, max_supported_version=high)
+                    for name, (low, high) in SUPPORTED_FEATURES.items()
+                ],
+            )
+        )
+        yield node, comparison
+        nursery.cancel_scope.cancel()
+    comparison.log = b"".join(bytes(batch.raw) for batch in node.batches)
+
+
+def begin_epoch(node: StubNode) -> None:
+    """Let this node lead a new epoch, whose first record is a control record."""
+    node.raft.epoch += 1
+    node.commit(control_batch(node.raft.end_offset, epoch=node.raft.epoch))
+    node.controller.leadership(1, node.raft.epoch, node.raft.end_offset)
+
+
+class Connection:
+    """The script's connection: requests and answers go through Kafka's schemas."""
+
+    def __init__(self, tools: Tools, node: StubNode, comparison: Comparison) -> None:
+        self.cid = tools.oracle.CID
+        self.is_refused_by_java = False
+        self._keys = tools.oracle.KEY
+        self._proto = tools.proto
+        self._node = node
+        self._comparison = comparison
+
+    def call(self, name: str, version: int, body: dict[str, Any]) -> Any:
+        """Return the answer of our controller."""
+        if name == "BrokerRegistration" and self._is_only_refused_by_java(body["BrokerId"]):
+            self._comparison.known["a fenced broker restarts within its session (C-REG-8)"] += 1
+            return {"ErrorCode": STALE_SESSION, "BrokerEpoch": -1}
+        data = self._proto.encode(f"{name}Request", body, version)
+        message, _ = messages.request_class(self._keys[name]).decode(data, version)
+        request = request_of(message, version, to="peer")
+        answer = trio.from_thread.run(self._node.answer, request)
+        assert answer is not None, name
+        self._comparison.requests += 1
+        return self._proto.decode(f"{name}Response", answer.encode(version), version)
+
+    def _is_only_refused_by_java(self, broker_id: int) -> bool:
+        broker = self._node.image.brokers.get(broker_id)
+        may_go = broker is not None and (broker.is_fenced or broker.in_controlled_shutdown)
+        return self.is_refused_by_java and may_go
+
+    def dump(self, first: int = 0, raw: bool = False) -> list[tuple[Any, ...]]:
+        """Return the records of the log from an offset on."""
+        del raw
+        found: list[tuple[Any, ...]] = []
+        # A script asks for the end of the log again and again.
+        for batch in reversed(self._node.batches):
+            if batch.last_offset < first:
+                break
+            found[:0] = self._records(batch)
+        return found
+
+    def _records(self, batch: RecordBatch) -> list[tuple[Any, ...]]:
+        if batch.is_control:
+            return [(batch.base_offset, batch.base_offset, "control", 0, {})]
+        proto = self._proto
+        found: list[tuple[Any, ...]] = []
+        for one in proto.batches(bytes(batch.raw)):
+            for offset, _, value in proto.records(one):
+                reader = proto.R(value)
+                _, number, version = reader.uvar(), reader.uvar(), reader.uvar()
+                name = proto.META[number]["name"]
+                fields = proto.decode(name, value[reader.p :], version)
+                found.append((offset, one["base"], name, version, fields))
+        return found
