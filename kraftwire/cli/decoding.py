@@ -25,13 +25,14 @@ from kraftwire.collector import collect_rarely
 from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.files.report import FileFinding
-from kraftwire.decode.filters import FilterOptions
+from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.decode.options import Options
 from kraftwire.decode.sinks import Sink
 from kraftwire.errors import KraftwireError, UsageError
 from kraftwire.inspect.run.inputs import STDIN, InputKind, Inputs, is_capture, is_live
 from kraftwire.inspect.run.parallel import OrderedOutput, Parent, Relay, fork
-from kraftwire.inspect.run.run import Run, Totals, summary
+from kraftwire.inspect.run.run import Run
+from kraftwire.inspect.run.totals import Totals, summary
 from kraftwire.records.messages import FAMILIES
 
 _SHOWN_MAX = 5

@@ -17,7 +17,7 @@ from kraftwire.cli.decoding import (
     show,
 )
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.filters import topic_test
+from kraftwire.decode.filters.frames import topic_test
 from kraftwire.decode.sinks import Sink
 from kraftwire.errors import UsageError
 

@@ -16,7 +16,7 @@ from kraftwire.cli.decoding import (
     secrets_option,
     show,
 )
-from kraftwire.decode.filters import topic_test
+from kraftwire.decode.filters.frames import topic_test
 
 _json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kraftwire.decode.api.logs import LogBatch, LogRecord, batches, records
     from kraftwire.decode.body.context import Memory
     from kraftwire.decode.body.findings import Finding
-    from kraftwire.decode.filters import FilterOptions
+    from kraftwire.decode.filters.options import FilterOptions
     from kraftwire.decode.options import Options
     from kraftwire.errors import KraftwireError, StorageError, UsageError, WireError
 
@@ -54,7 +54,7 @@ __all__ = [
 # Name -> module that defines it.
 _HOMES = {
     "Exchange": "kraftwire.decode.api.captures",
-    "FilterOptions": "kraftwire.decode.filters",
+    "FilterOptions": "kraftwire.decode.filters.options",
     "Finding": "kraftwire.decode.body.findings",
     "Frame": "kraftwire.decode.api.frame",
     "Frames": "kraftwire.decode.api.captures",

@@ -11,7 +11,8 @@ from kraftwire.capture.tls import KeyLog
 from kraftwire.decode.body.context import Memory
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.files.segment import FileOptions
-from kraftwire.decode.filters import FilterOptions, FrameFilter
+from kraftwire.decode.filters.frames import FrameFilter
+from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.decode.limits import FrameBudget
 from kraftwire.records.json_form import Detail
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from kraftwire.cli.output import put
-from kraftwire.decode.filters import parse_time
+from kraftwire.decode.filters.values import parse_time
 from kraftwire.errors import UsageError
 
 _NEEDED = ("pyarrow", "numpy", "bokeh")

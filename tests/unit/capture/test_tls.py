@@ -12,7 +12,7 @@ from kraftwire.capture.capture import Capture
 from kraftwire.capture.framing.frames import Frame
 from kraftwire.capture.tls import SUITES, KeyLog, Opener, read_hello
 from kraftwire.errors import StorageError
-from kraftwire.inspect.run.run import Totals, summary
+from kraftwire.inspect.run.totals import Totals, summary
 from tests.support.pcap_builder import (
     Segment,
     block,

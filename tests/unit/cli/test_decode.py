@@ -19,7 +19,7 @@ import pytest
 from kraftwire.capture.framing.health import Health, TlsConnection
 from kraftwire.cli.main import main
 from kraftwire.inspect.run import inputs as bare
-from kraftwire.inspect.run.run import Totals, summary
+from kraftwire.inspect.run.totals import Totals, summary
 from kraftwire.messages.fetch_response import FetchResponse
 from kraftwire.messages.vote_request import VoteRequest
 from kraftwire.records import Record, build_batch

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from kraftwire.cli.main import main
-from kraftwire.decode.filters import FilterOptions, FrameFilter, parse_time
+from kraftwire.decode.filters.frames import FrameFilter
+from kraftwire.decode.filters.options import FilterOptions
+from kraftwire.decode.filters.values import parse_time
 from kraftwire.errors import UsageError
 from tests.support.captures import decode, golden
 

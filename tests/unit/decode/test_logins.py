@@ -13,7 +13,7 @@ from kraftwire.capture.tls import KeyLog
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.body.sasl_tokens import principal_of
-from kraftwire.inspect.run.run import Totals, summary
+from kraftwire.inspect.run.totals import Totals, summary
 from kraftwire.inspect.stats.collect import Security, StatsCollector
 from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.sasl_authenticate_response import SaslAuthenticateResponse

@@ -14,7 +14,8 @@ from kraftwire.capture.framing.frames import Frame
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import RecordsForm, Settings
-from kraftwire.decode.filters import FilterOptions, topic_test
+from kraftwire.decode.filters.frames import topic_test
+from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.errors import UsageError
 from kraftwire.inspect.payload import (
     DataJsonWriter,

@@ -10,10 +10,11 @@ from kraftwire.capture.framing.frames import Ending, Frame
 from kraftwire.cli.main import main
 from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.records import Settings
-from kraftwire.decode.filters import FilterOptions, FrameFilter
+from kraftwire.decode.filters.frames import FrameFilter
+from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.decode.sinks import Sink
 from kraftwire.inspect.run import run as held_module
-from kraftwire.inspect.run.run import PendingInOrder
+from kraftwire.inspect.run.pending import PendingInOrder
 from kraftwire.messages.heartbeat_request import HeartbeatRequest
 from kraftwire.messages.heartbeat_response import HeartbeatResponse
 from tests.support.frames_made import FrameMaker

@@ -11,7 +11,7 @@ import pytest
 
 from kraftwire.cli.main import main
 from kraftwire.decode.body.secrets import REDACTED
-from kraftwire.decode.filters import FilterOptions
+from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.decode.jsonl import JsonLines
 from kraftwire.decode.options import Options
 from kraftwire.errors import UsageError
