@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kraftwire.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from kraftwire.controller.mutation_quotas import MutationQuotas
 from kraftwire.controller.versions import WITH_DIRECTORIES
 from kraftwire.security.tokens import Tokens
 
@@ -29,7 +30,7 @@ class Cluster:
     `settings` are keys of the controller's properties file that concern topics and groups;
     `node_id` is the controller's. `deletes_topics` is whether that file allows it. `tokens` knows
     the secret of delegation tokens; None where there are none. `epoch_ms` is the time of day, in
-    milliseconds since the epoch.
+    milliseconds since the epoch. `mutations` are what users may still create and delete.
     """
 
     image: MetadataImage
@@ -38,6 +39,7 @@ class Cluster:
     deletes_topics: bool = True
     tokens: Tokens | None = None
     epoch_ms: int = 0
+    mutations: MutationQuotas = field(default_factory=MutationQuotas)
 
     @property
     def level(self) -> int:

@@ -47,10 +47,21 @@ from kraftwire.wire.fast import ZERO_UUID
 RECORDS_MAX = 10_000
 
 NewId = Callable[[], bytes]
+# Takes so many partitions from a quota. Raises: ApiError if there is none left (C-QUO-1).
+Charge = Callable[[int], None]
+
+
+def _free(_: int) -> None:
+    """Take nothing: there is no quota."""
 
 
 def create_topics(
-    cluster: Cluster, request: CreateTopicsRequest, *, random: Random, new_id: NewId
+    cluster: Cluster,
+    request: CreateTopicsRequest,
+    *,
+    random: Random,
+    new_id: NewId,
+    charge: Charge = _free,
 ) -> StepResult:
     """Create topics. `new_id` makes the ids. Raises: ApiError for the whole request."""
     counts = Counter(topic.name for topic in request.topics)
@@ -64,6 +75,7 @@ def create_topics(
     for topic in wanted.values():
         try:
             result, made = _create(cluster, topic, random, new_id())
+            charge(result.num_partitions)
         except ApiError as error:
             result, made = _refused(topic.name, error), []
         results.append(result)
@@ -90,7 +102,7 @@ def _refused(name: str, error: ApiError) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=name,
         error_code=error.code,
-        error_message=error.detail,
+        error_message=error.detail or None,
         num_partitions=-1,
         replication_factor=-1,
     )
@@ -251,7 +263,9 @@ def new_partitions(
     return records
 
 
-def delete_topics(cluster: Cluster, request: DeleteTopicsRequest) -> StepResult:
+def delete_topics(
+    cluster: Cluster, request: DeleteTopicsRequest, *, charge: Charge = _free
+) -> StepResult:
     """Delete topics by name or by id. What is named twice has one result (C-DEL).
 
     Raises: ApiError TOPIC_DELETION_DISABLED for the whole request.
@@ -289,8 +303,13 @@ def delete_topics(cluster: Cluster, request: DeleteTopicsRequest) -> StepResult:
     unknown = ApiError(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with this id")
     records: list[VersionedRecord] = []
     for topic_id, found in wanted.items():
-        results.append(_deleted(found, topic_id, unknown if found is None else None))
-        if found is not None:
+        refused = unknown if found is None else None
+        try:
+            charge(0 if found is None else len(topics.partitions(topic_id)))
+        except ApiError as error:
+            refused = refused or error
+        results.append(_deleted(found, topic_id, refused))
+        if refused is None:
             records.append((RemoveTopicRecord(topic_id=topic_id), 0))
     return StepResult(DeleteTopicsResponse(responses=results), records)
 
@@ -298,12 +317,16 @@ def delete_topics(cluster: Cluster, request: DeleteTopicsRequest) -> StepResult:
 def _deleted(name: str | None, topic_id: bytes, error: ApiError | None) -> DeletableTopicResult:
     result = DeletableTopicResult(name=name, topic_id=topic_id, error_message=None)
     if error is not None:
-        result.error_code, result.error_message = error.code, error.detail
+        result.error_code, result.error_message = error.code, error.detail or None
     return result
 
 
 def create_partitions(
-    cluster: Cluster, request: CreatePartitionsRequest, *, random: Random
+    cluster: Cluster,
+    request: CreatePartitionsRequest,
+    *,
+    random: Random,
+    charge: Charge = _free,
 ) -> StepResult:
     """Add partitions to topics. Raises: ApiError for the whole request."""
     counts = Counter(topic.name for topic in request.topics)
@@ -321,7 +344,7 @@ def create_partitions(
             continue
         result = CreatePartitionsTopicResult(name=topic.name, error_message=None)
         try:
-            made = _more_partitions(cluster, topic, random)
+            made = _more_partitions(cluster, topic, random, charge)
             # Differs from Kafka, which writes part of them and answers with an error (C-PART-6).
             if len(records) + len(made) > RECORDS_MAX:
                 text = f"more than {RECORDS_MAX} partitions in one request"
@@ -336,7 +359,7 @@ def create_partitions(
 
 
 def _more_partitions(
-    cluster: Cluster, topic: CreatePartitionsTopic, random: Random
+    cluster: Cluster, topic: CreatePartitionsTopic, random: Random, charge: Charge
 ) -> list[VersionedRecord]:
     topics = cluster.image.topics
     topic_id = topics.ids.get(topic.name)
@@ -351,10 +374,12 @@ def _more_partitions(
         text = f"{more} partitions in one request, more than {RECORDS_MAX}"
         raise ApiError(ErrorCode.POLICY_VIOLATION, text)
     factor = len(next(iter(existing.values())).replicas)
-    if topic.assignments is not None:
-        replicas = [each.broker_ids for each in topic.assignments]
-        if len(replicas) != more:
-            raise _bad_assignment(f"{more} partitions are added, but {len(replicas)} assigned")
+    assigned = topic.assignments
+    if assigned is not None and len(assigned) != more:
+        raise _bad_assignment(f"{more} partitions are added, but {len(assigned)} assigned")
+    charge(more)
+    if assigned is not None:
+        replicas = [each.broker_ids for each in assigned]
         check_assignments(cluster, replicas, factor)
     else:
         replicas = place(cluster, more, factor, random)

@@ -58,7 +58,8 @@ class NodeConfig:
     endpoints. `advertised` holds the endpoint of each advertised listener; a wildcard host is
     already replaced, and port 0 stands for the port that the system chooses. `voters` are static
     and may be empty. `resource_settings` are the defaults of new topics, and defaults and bounds of
-    configurations, as in the file. `security` has no secret in its repr. `warnings` are for the
+    configurations, as in the file; `mutation_burst_seconds` is for how long quotas of mutations add
+    up. `security` has no secret in its repr. `warnings` are for the
     log, one line each.
     """
 
@@ -90,6 +91,7 @@ class NodeConfig:
     request_timeout_ms: int = 30_000
     resource_settings: Mapping[str, str] = field(default_factory=dict)
     deletes_topics: bool = True
+    mutation_burst_seconds: int = 11
     rebalance_interval_ms: int = 300_000
     unclean_interval_ms: int = 300_000
     rack: str | None = None
@@ -415,6 +417,8 @@ def _read_topics(settings: Settings) -> dict[str, object]:
         "resource_settings": {
             key: given[key] for key in SETTINGS | GROUP_SETTINGS if key in given
         },
+        "mutation_burst_seconds": settings.integer("controller.quota.window.num")
+        * settings.integer("controller.quota.window.size.seconds"),
         "deletes_topics": settings.flag("delete.topic.enable"),
         "rebalance_interval_ms": interval_ms * settings.flag("auto.leader.rebalance.enable"),
         "unclean_interval_ms": settings.integer("unclean.leader.election.interval.ms"),

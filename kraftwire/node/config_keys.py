@@ -98,6 +98,8 @@ _TABLE = (
     Key("leader.imbalance.check.interval.seconds", "int", 300, 1, LONG_MAX),
     Key("unclean.leader.election.interval.ms", "int", 300_000, 1, LONG_MAX),
     Key("delete.topic.enable", "bool", True),
+    Key("controller.quota.window.num", "int", 11, 1),
+    Key("controller.quota.window.size.seconds", "int", 1, 1),
     Key("kraftwire.describe.quorum.leader.last.fetch", "choice", "now", choices=("now", "-1")),
     Key("kraftwire.prometheus.listener", "text"),
     Key("kraftwire.listener.read.only", "list"),

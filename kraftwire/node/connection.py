@@ -121,6 +121,7 @@ class Connection:
         self._login: SaslServer | None = None
         self._share = (admission or Admission()).connection(stream)
         self._software = ""
+        self._throttle_ms = 0
         # When the incomplete request began, or the connection if it has not sent one yet.
         self._began: float | None = trio.current_time()
         self._login_deadline = trio.current_time() + limits.handshake_ms / 1000
@@ -250,6 +251,11 @@ class Connection:
         self._share.hold(sum(map(len, answer)))
         await self._write(answer)
         self._share.hold(0)
+        if self._throttle_ms:
+            # Whoever is above a quota waits, whether or not the client does so by itself.
+            muted = partial(trio.sleep, self._throttle_ms / 1000)
+            self._throttle_ms = 0
+            await self._share.while_connected(muted)
 
     async def _read(self) -> bytes:
         """Read some bytes. Raises: _Close at the end of the stream, or if the peer is too slow."""
@@ -361,6 +367,7 @@ class Connection:
             response = await self._answer_by_service(request)
             if response is None:
                 raise _Close("unanswered")
+            self._throttle_ms = getattr(response, "throttle_time_ms", 0)
             return _encode(header, response)
         except StorageError:
             raise

@@ -24,6 +24,7 @@ from kraftwire.controller.batches import ControllerStep, QueuedStep, encoded
 from kraftwire.controller.cluster import Cluster
 from kraftwire.controller.features import feature_records
 from kraftwire.controller.image import MetadataImage
+from kraftwire.controller.mutation_quotas import MutationQuotas
 from kraftwire.controller.sessions import Sessions
 from kraftwire.controller.step import StepResult, VersionedRecord
 from kraftwire.controller.tokens import remove_expired
@@ -116,6 +117,7 @@ class Controller:
         self._tokens = None if settings is None else Tokens(settings)
         self._sessions = Sessions(config.session_timeout_ms)
         self._metrics = QueueMetrics()
+        self._mutations = MutationQuotas(config.mutation_burst_seconds)
         self._epoch: int | None = None
         self._is_forbidden = False
         # By connection and order of arrival; see `admission.in_turn`.
@@ -197,6 +199,7 @@ class Controller:
             config.deletes_topics,
             self._tokens,
             self._quorum.wall_ms(),
+            self._mutations,
         )
 
     async def register_controller(self, request: ControllerRegistrationRequest) -> Message:

@@ -10,6 +10,7 @@ from kraftwire.controller.cluster import ELR_VERSION, Cluster
 from kraftwire.controller.features import SUPPORTED_FEATURES
 from kraftwire.controller.image import METADATA_VERSION, MetadataImage
 from kraftwire.controller.image.topics import PartitionKey
+from kraftwire.controller.mutation_quotas import MutationQuotas
 from kraftwire.controller.step import StepResult, VersionedRecord
 from kraftwire.controller.topics import create_topics
 from kraftwire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -37,6 +38,7 @@ class ControlledCluster:
     ) -> None:
         self.image = MetadataImage()
         self.settings: dict[str, str] = {}
+        self.mutations = MutationQuotas()
         features = {METADATA_VERSION: level} | ({ELR_VERSION: 1} if has_elr else {})
         self.replay(
             (FeatureLevelRecord(name=name, feature_level=value), 0)
@@ -50,7 +52,7 @@ class ControlledCluster:
     @property
     def view(self) -> Cluster:
         """The cluster as it is now."""
-        return Cluster(self.image, 1, self.settings)
+        return Cluster(self.image, 1, self.settings, mutations=self.mutations)
 
     def replay(self, records: Any) -> None:
         """Append records to the log."""

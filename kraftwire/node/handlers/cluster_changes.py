@@ -26,7 +26,12 @@ from kraftwire.controller.reassignment import alter_reassignments, list_reassign
 from kraftwire.controller.scram import alter_credentials
 from kraftwire.controller.step import StepResult
 from kraftwire.controller.tokens import create_token, expire_token, renew_token
-from kraftwire.controller.topics import create_partitions, create_topics, delete_topics
+from kraftwire.controller.topics import (
+    Charge,
+    create_partitions,
+    create_topics,
+    delete_topics,
+)
 from kraftwire.errors import ApiError
 from kraftwire.log.uuids import random_uuid
 from kraftwire.node.context import Context, Handler, Request
@@ -76,19 +81,49 @@ def _token_error(request: Request, context: Context) -> Error:
     return SUCCESS
 
 
+def _charged(strict_since: int, decide: Callable[[Cluster, Any, Charge], StepResult]) -> _Decide:
+    """Let partitions count towards the quota of who sent the request (C-QUO-1)."""
+
+    def decided(cluster: Cluster, message: Any, request: Request) -> StepResult:
+        charge = cluster.mutations.charge(
+            cluster.image,
+            (request.principal.name, request.client_id or ""),
+            cluster.epoch_ms,
+            is_strict=request.version >= strict_since,
+        )
+        result = decide(cluster, message, charge)
+        response: Any = result.response
+        response.throttle_time_ms = charge.throttle_ms
+        result.applied = charge.commit
+        return result
+
+    return decided
+
+
 CHANGES: Mapping[str, Change] = {
     "CreateTopics": Change(
-        lambda cluster, message, _: create_topics(
-            cluster, message, random=_random, new_id=random_uuid
+        _charged(
+            6,
+            lambda cluster, message, charge: create_topics(
+                cluster, message, random=_random, new_id=random_uuid, charge=charge
+            ),
         ),
         has_timeout=True,
     ),
     "DeleteTopics": Change(
-        lambda cluster, message, _: delete_topics(cluster, message),
+        _charged(
+            5,
+            lambda cluster, message, charge: delete_topics(cluster, message, charge=charge),
+        ),
         has_timeout=True,
     ),
     "CreatePartitions": Change(
-        lambda cluster, message, _: create_partitions(cluster, message, random=_random),
+        _charged(
+            3,
+            lambda cluster, message, charge: create_partitions(
+                cluster, message, random=_random, charge=charge
+            ),
+        ),
         has_timeout=True,
     ),
     "ElectLeaders": Change(

@@ -125,6 +125,28 @@ async def test_requests_are_answered_in_their_order(
 
 
 @pytest.mark.trio
+async def test_who_is_above_a_quota_waits_for_the_next_answer(
+    autojump_clock: Any, nursery: trio.Nursery
+) -> None:
+    """The answer that says so comes at once; old clients do not wait by themselves (C-QUO-1)."""
+    del autojump_clock
+
+    async def throttled(request: Request) -> Message:
+        assert isinstance(request.message, MetadataRequest)
+        is_above = request.message.allow_auto_topic_creation
+        return MetadataResponse(throttle_time_ms=7000 if is_above else 0)
+
+    peer = Peer(nursery, throttled)
+    for number, above in enumerate((True, False, False)):
+        await peer.send(MetadataRequest(allow_auto_topic_creation=above), 12, number)
+    times = []
+    for number in range(3):
+        assert (await peer.receive(3, 12))[0] == number
+        times.append(trio.current_time())
+    assert times == [times[0], times[0] + 7, times[0] + 7]
+
+
+@pytest.mark.trio
 async def test_a_frame_may_come_byte_by_byte(autojump_clock: Any, nursery: trio.Nursery) -> None:
     """TCP keeps no boundaries."""
     del autojump_clock
