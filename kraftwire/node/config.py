@@ -408,6 +408,10 @@ def _read_topics(settings: Settings) -> dict[str, object]:
     given = {key: text.strip() for key, text, _ in settings.entries()}
     for key in ("num.partitions", "default.replication.factor"):
         settings.integer(key)
+    for key in ("create.topic.policy.class.name", "alter.config.policy.class.name"):
+        if settings.text(key):
+            # A node that ignored it would allow what the policy forbids.
+            raise settings.refuse(key, "none, as Java's classes do not run here")
     for key, wrong in setting_errors(given).items():
         raise settings.refuse(key, f"a value that topics can have ({wrong})")
     for key, wrong in group_setting_errors(given).items():

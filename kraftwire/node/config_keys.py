@@ -100,6 +100,8 @@ _TABLE = (
     Key("delete.topic.enable", "bool", True),
     Key("controller.quota.window.num", "int", 11, 1),
     Key("controller.quota.window.size.seconds", "int", 1, 1),
+    Key("create.topic.policy.class.name", "text"),
+    Key("alter.config.policy.class.name", "text"),
     Key("kraftwire.describe.quorum.leader.last.fetch", "choice", "now", choices=("now", "-1")),
     Key("kraftwire.prometheus.listener", "text"),
     Key("kraftwire.listener.read.only", "list"),

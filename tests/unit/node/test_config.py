@@ -234,6 +234,15 @@ def test_two_different_ids_are_refused(tmp_path: Path) -> None:
         combined(tmp_path, "broker.id=2")
 
 
+@pytest.mark.parametrize("verb", ["create.topic", "alter.config"])
+def test_a_policy_of_java_is_refused(tmp_path: Path, verb: str) -> None:
+    """A node that ignored it would allow what the policy forbids; an empty one is none."""
+    key = f"{verb}.policy.class.name"
+    with pytest.raises(UsageError, match=f"{key}=org.example.Policy: expected none, as Java's"):
+        combined(tmp_path, f"{key}=org.example.Policy")
+    assert combined(tmp_path, f"{key}=").warnings == ()
+
+
 def test_keys_of_kafka_without_effect_are_named_once(tmp_path: Path) -> None:
     """A whole server.properties can be used, and users still learn which keys have no effect."""
     config = combined(tmp_path, "num.io.threads=3", "num.partitions=3", "log.retention.hours=1")
