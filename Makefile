@@ -81,13 +81,15 @@ proof: setup spark
 	$(BIN)/python -m tools.proof --seconds $(PROOF_SECONDS) --seeds $(PROOF_SEEDS)
 
 # Everything with full counts, for a release: hours. Every test, also those that `make test` leaves to
-# the searches; the searches, with time for all of them; every mutant; a million cases for the
-# sanitized engine; the floors of the benchmarks, last. The first part that fails ends it.
+# the searches; the searches, with time for all of them; every mutant; brokers and controllers that
+# fail under producers; a million cases for the sanitized engine; the floors of the benchmarks, last.
+# The first part that fails ends it.
 ACCEPTANCE_SECONDS ?= 14400
 acceptance: setup check spark
 	$(BIN)/python -m tools.twice --numprocesses 4 --dist loadfile --no-loadscope-reorder
 	$(BIN)/python -m tools.proof --seconds $(ACCEPTANCE_SECONDS) --seeds 0-99999
 	$(BIN)/python -m tests.mutants --all
+	$(BIN)/python -m tests.failures
 	$(MAKE) --no-print-directory sanitize
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	$(BIN)/python -m tests.bench --strict
