@@ -119,6 +119,7 @@ def sasl_failure(where: str, error: SaslError, security: ClientSecurity) -> Secu
         )
     if error.check == TICKET:
         text = f"{where}: Kerberos refuses the login: {error.detail}; check {login.place}"
+        text += ", sasl.kerberos.service.name and the host of the address"
         return SecurityError(text, is_usage=True)
     text = f"{where}: the login by {mechanism} failed: {error.detail}"
     return SecurityError(text, is_usage=False)

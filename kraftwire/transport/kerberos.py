@@ -46,7 +46,7 @@ def default_realm() -> str:
 class Initiators:
     """Makes the client's ends of contexts with one service, on any host.
 
-    Raises: UsageError without the library, or if the file of keys cannot be read.
+    Raises: UsageError without the library, or if the file has no keys of the principal.
     """
 
     def __init__(self, account: KerberosAccount, service: str) -> None:
@@ -54,7 +54,8 @@ class Initiators:
         self._account = account
         self._service = service
         if account.key_tab is not None:
-            _ensure_readable(account.key_tab)
+            # Or the library would say, once it is connected, that there is no cache.
+            _keys(self._library, account)
         # Tickets that are fetched with keys are kept here, for as long as they are valid.
         self._own_cache = f"MEMORY:{secrets.token_hex(8)}"
 
@@ -100,15 +101,8 @@ class Acceptors:
     """
 
     def __init__(self, account: KerberosAccount) -> None:
-        self._library = library = _library()
-        assert account.key_tab is not None
-        _ensure_readable(account.key_tab)
-        name = library.Name(account.principal, library.NameType.kerberos_principal)
-        store = {"keytab": account.key_tab}
-        try:
-            self._keys = library.Credentials(name=name, usage="accept", store=store)
-        except library.exceptions.GSSError as error:
-            raise UsageError(f"{account.key_tab}: {_text(error)}") from None
+        self._library = _library()
+        self._keys = _keys(self._library, account)
 
     def next(self) -> GssContext:
         """Return an end for one connection."""
@@ -166,6 +160,14 @@ def _text(error: Any) -> str:
     return str(texts[0] if texts else error)
 
 
-def _ensure_readable(path: str) -> None:
+def _keys(library: Any, account: KerberosAccount) -> Any:
+    """Return the keys of the principal. Raises: UsageError if they cannot be read."""
+    path = account.key_tab
+    assert path is not None
     if not os.access(path, os.R_OK):
         raise UsageError(f"keyTab {path} cannot be read")
+    name = library.Name(account.principal, library.NameType.kerberos_principal)
+    try:
+        return library.Credentials(name=name, usage="accept", store={"keytab": path})
+    except library.exceptions.GSSError as error:
+        raise UsageError(f"{path}: {_text(error)}") from None

@@ -82,6 +82,9 @@ LONG_CASES = {
         "test_a_running_quorum_takes_a_voter_and_lets_it_go_and_takes_it_wiped[3",
         "test_a_static_quorum_becomes_dynamic[java]",
     ),
+    "interop/test_kerberos_java.py": (
+        "test_either_kind_leads_when_the_other_is_killed",
+    ),
     "interop/test_mixed_rolling.py": (
         "test_a_quorum_is_upgraded_next_to_ours[by way of 4.1",
     ),

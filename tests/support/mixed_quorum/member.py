@@ -31,7 +31,7 @@ class Member:
     """One node, which may return as another kind on the same directory.
 
     `java` owns its files, for either kind; `ours` is the process while it is one of ours. `client`
-    are the properties with which tests connect to it.
+    are the properties with which tests connect to it, at `host`.
     """
 
     def __init__(self, kind: str, node: KafkaNode) -> None:
@@ -39,6 +39,7 @@ class Member:
         self.kind = kind
         self.ours: NodeProcess | None = None
         self.client: Mapping[str, str] | None = None
+        self.host = "127.0.0.1"
         self._stopped_lines: list[str] = []
 
     @property
@@ -235,7 +236,7 @@ class Member:
 
     def _asked(self, seconds: float) -> DescribeQuorumResponse:
         topic = TopicData(topic_name="__cluster_metadata", partitions=[AskedPartition()])
-        address = ("127.0.0.1", self.port)
+        address = (self.host, self.port)
         with warnings.catch_warnings():
             # Passwords in clear are no secret here.
             warnings.simplefilter("ignore")

@@ -54,10 +54,12 @@ class MixedQuorum:
         relays: Mapping[int, int] | None = None,
         format_options: tuple[str, ...] = (),
         client: Mapping[str, str] | None = None,
+        host: str = "127.0.0.1",
     ) -> None:
         """Make members.
 
-        `client` are the properties with which tests connect to controllers. `special` are
+        `client` are the properties with which tests connect to controllers. `host` is the name by
+        which members and tests reach controllers, where logins depend on it. `special` are
         properties of single members, `relays` ports that controllers advertise in place of their
         own. `format_options` are for every member's formatting.
         """
@@ -67,6 +69,7 @@ class MixedQuorum:
         self._folder = folder
         self._common = dict(properties or {})
         self._client = client
+        self._host = host
         self._special = {key: dict(value) for key, value in (special or {}).items()}
         self._format_options = format_options
         everyone = {**kinds, **(brokers or {})}
@@ -81,15 +84,15 @@ class MixedQuorum:
         place = self._folder / f"node-{node_id}"
         settings = self._quorum_property() | self._common | self._special.get(node_id, {})
         if "CONTROLLER" in listeners:
-            address = f"CONTROLLER://127.0.0.1:{self._advertised[node_id]}"
+            address = f"CONTROLLER://{self._host}:{self._advertised[node_id]}"
             settings.setdefault("advertised.listeners", address)
         member = Member(kind, KafkaNode(node_id, place, listeners, settings))
-        member.client = self._client
+        member.client, member.host = self._client, self._host
         self.members[node_id] = member
         return member
 
     def _quorum_property(self) -> dict[str, object]:
-        addresses = {i: f"127.0.0.1:{port}" for i, port in self._advertised.items()}
+        addresses = {i: f"{self._host}:{port}" for i, port in self._advertised.items()}
         if self.is_dynamic:
             return {"controller.quorum.bootstrap.servers": ",".join(addresses.values())}
         voters = ",".join(f"{i}@{address}" for i, address in addresses.items())
@@ -133,7 +136,7 @@ class MixedQuorum:
         if len(voters) == 1:
             return (*options, "--standalone")
         listed = ",".join(
-            f"{one.node_id}@127.0.0.1:{one.advertised_port}:{one.java.directory_id}"
+            f"{one.node_id}@{self._host}:{one.advertised_port}:{one.java.directory_id}"
             for one in voters
         )
         return (*options, "--initial-controllers", listed)
@@ -185,7 +188,8 @@ class MixedQuorum:
 
     def address(self, node_id: int) -> str:
         """A member's listener: a controller's for controllers, a broker's for clients."""
-        return f"127.0.0.1:{self.members[node_id].port}"
+        member = self.members[node_id]
+        return f"{self._host if member.is_controller else '127.0.0.1'}:{member.port}"
 
     def running(self) -> list[Member]:
         """The running members."""

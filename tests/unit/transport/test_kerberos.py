@@ -142,6 +142,8 @@ def test_keys_that_are_not_there(kdc: Kdc) -> None:
         Acceptors(account(jaas(kdc.folder / "missing", "kafka/localhost")))
     with pytest.raises(UsageError, match=r"alice\.keytab: .*"):
         Acceptors(account(jaas(kdc.folder / "alice.keytab", "kafka/localhost")))
+    with pytest.raises(UsageError, match=r"alice\.keytab: .*carol"):
+        Initiators(account(jaas(kdc.folder / "alice.keytab", "carol")), "kafka")
 
 
 def properties(jaas_text: str, more: str = "") -> Properties:
