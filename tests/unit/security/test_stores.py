@@ -32,7 +32,8 @@ Load = Callable[..., TlsContext]
 def _properties(folder: Path, text: str) -> Properties:
     """The properties of a file in a folder of stores."""
     name = "client.properties"
-    filled = f"security.protocol=SSL\n{text}".replace("DIR", str(folder))
+    # Base64 may have these letters, too, but never behind a =.
+    filled = f"security.protocol=SSL\n{text}".replace("=DIR", f"={folder}")
     return Properties(parse_properties(filled, name), name)
 
 
