@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TextIO
 
 from kraftwire.decode.text import count_text, ids_text, listed, utc_text
@@ -69,11 +70,15 @@ def write_state(
 ) -> None:
     """Write the tables of some subjects; with `is_all` the first rows of each."""
     for subject in subjects:
-        for make in _TABLES[subject]:
-            table = make(rows(state, [subject]))
+        tables = [begin() for begin in _TABLES[subject]]
+        for row in rows(state, [subject]):
+            for each in tables:
+                each.add(row)
+        for number, each in enumerate(tables):
+            table = each.finish()
             if table.rows:
                 write_table(table, stream, width_of(stream), rows_max=_ROWS_MAX if is_all else None)
-            elif not is_all and make is _TABLES[subject][0]:
+            elif not is_all and number == 0:
                 write_lines(stream, [f"{table.title}: none", ""])
 
 
@@ -102,12 +107,20 @@ def _value(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-_Make = Callable[[Iterable[Row]], Table]
+@dataclass(frozen=True, slots=True)
+class _OpenTable:
+    """A table that takes the rows of a subject one by one; `finish` returns it."""
+
+    add: Callable[[Row], None]
+    finish: Callable[[], Table]
+
+
+_Begin = Callable[[], _OpenTable]
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Makes the table of the rows of a subject, or of a type; the offset is its last column.
+    """Begins a table of the rows of a subject, or of a type; the offset is its last column.
 
     `form` is the table without rows and without that column.
     """
@@ -116,14 +129,17 @@ class _Kind:
     cells: Callable[[Row], Sequence[str]]
     only: str = ""
 
-    def __call__(self, found: Iterable[Row]) -> Table:
-        """Return the table of some rows."""
+    def __call__(self) -> _OpenTable:
+        """Return a table without rows yet."""
         head = (*self.form.head, "offset")
-        lines: list[Sequence[str]] = []
-        for row in found:
+        right = (*self.form.right, len(head) - 1)
+        table = replace(self.form, head=head, rows=[], right=right)
+
+        def add(row: Row) -> None:
             if row.type == self.only or not self.only:
-                lines.append((*self.cells(row), _offset(row)))
-        return replace(self.form, head=head, rows=lines, right=(*self.form.right, len(head) - 1))
+                table.rows.append((*self.cells(row), _offset(row)))
+
+        return _OpenTable(add, lambda: table)
 
 
 def _offset(row: Row) -> str:
@@ -153,31 +169,34 @@ def _broker(row: Row) -> Sequence[str]:
     )  # fmt: skip
 
 
-def _directories(found: Iterable[Row]) -> Table:
-    """Return the table of the brokers' log directories."""
+def _directories() -> _OpenTable:
+    """Begin the table of the brokers' log directories."""
     table = Table("Log directories", ("broker", "directory", "state"), right=(0,))
-    for row in found:
+
+    def add(row: Row) -> None:
         cordoned = row.data.get("cordonedLogDirs") or ()
         for each in row.data.get("logDirs", ()):
             state = "cordoned" if each in cordoned else "online"
             table.rows.append((str(row.data["brokerId"]), each, state))
-    return table
+
+    return _OpenTable(add, lambda: table)
 
 
-def _supported(of: str, key: str) -> _Make:
-    """Return what makes the table of which nodes support which levels of features."""
+def _supported(of: str, key: str) -> _OpenTable:
+    """Begin the table of which nodes support which levels of features."""
+    nodes: dict[tuple[str, str], list[int]] = {}
 
-    def make(found: Iterable[Row]) -> Table:
+    def add(row: Row) -> None:
+        for each in row.data["features"]:
+            levels = f"{each['minSupportedVersion']}-{each['maxSupportedVersion']}"
+            nodes.setdefault((each["name"], levels), []).append(row.data[key])
+
+    def finish() -> Table:
         table = Table(f"Levels that {of} support", ("feature", "levels", of), lists=(2,))
-        nodes: dict[tuple[str, str], list[int]] = {}
-        for row in found:
-            for each in row.data["features"]:
-                levels = f"{each['minSupportedVersion']}-{each['maxSupportedVersion']}"
-                nodes.setdefault((each["name"], levels), []).append(row.data[key])
         table.rows = [(*feature, ids_text(ids)) for feature, ids in sorted(nodes.items())]
         return table
 
-    return make
+    return _OpenTable(add, finish)
 
 
 def _ids(data: _Data, key: str) -> str:
@@ -213,7 +232,7 @@ _PARTITION_HEAD = (
     "directories",
 )  # fmt: skip
 
-_TABLES: dict[str, tuple[_Make, ...]] = {
+_TABLES: dict[str, tuple[_Begin, ...]] = {
     "features": (_Kind(Table("Features", ("feature", "level"), right=(1,)), _feature),),
     "voters": (
         _Kind(
@@ -234,7 +253,7 @@ _TABLES: dict[str, tuple[_Make, ...]] = {
                 _endpoints(row.data),
             ),
         ),
-        _supported("controllers", "controllerId"),
+        partial(_supported, "controllers", "controllerId"),
     ),
     "brokers": (
         _Kind(
@@ -244,7 +263,7 @@ _TABLES: dict[str, tuple[_Make, ...]] = {
             _broker,
         ),
         _directories,
-        _supported("brokers", "brokerId"),
+        partial(_supported, "brokers", "brokerId"),
     ),
     "topics": (
         _Kind(

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,24 @@ if TYPE_CHECKING:
     from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 
 HOST = "127.0.0.1"
+
+
+@contextmanager
+def node_folder(given: Path | None, whole: str) -> Iterator[Path]:
+    """A folder for the files of a quorum or cluster, which `whole` names: a given one, which
+    stays, or a temporary one, which stays if the block fails. A note on the error says where."""
+    if given is None:
+        folder = Path(tempfile.mkdtemp(prefix=f"kraftwire-{whole}-"))
+    else:
+        folder = given
+        folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield folder
+    except BaseException as error:
+        error.add_note(f"logs and data of the {whole}'s nodes are in {folder}")
+        raise
+    if given is None:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class NodeFiles:

@@ -6,8 +6,6 @@ removed and wiped.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -16,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kraftwire.errors import ApiError, UsageError
-from kraftwire.testing.files import HOST, NodeFiles
+from kraftwire.testing.files import HOST, NodeFiles, node_folder
 from kraftwire.testing.process import NodeProcess, QuorumError
 
 if TYPE_CHECKING:
@@ -67,18 +65,13 @@ class Quorum:
         self.folder = Path()
 
     def __enter__(self) -> Self:
-        if self._given_folder is None:
-            self.folder = Path(tempfile.mkdtemp(prefix="kraftwire-quorum-"))
-        else:
-            self.folder = self._given_folder
-            self.folder.mkdir(parents=True, exist_ok=True)
-        self._files = self._new_files(self.folder)
-        try:
+        with ExitStack() as stack:
+            self.folder = stack.enter_context(node_folder(self._given_folder, "quorum"))
+            self._files = self._new_files(self.folder)
+            stack.callback(self._kill_all)
             self._start_all()
             self._wait_serving()
-        except BaseException:
-            self._kill_all()
-            raise
+            self._open = stack.pop_all()
         return self
 
     def __exit__(
@@ -87,11 +80,7 @@ class Quorum:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._kill_all()
-        if error is not None:
-            error.add_note(f"logs and data of the quorum's nodes are in {self.folder}")
-        elif self._given_folder is None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        self._open.__exit__(kind, error, trace)
 
     @property
     def cluster_id(self) -> str:

@@ -6,10 +6,9 @@ controllers be moved, brokers be fenced, and the leadership change, all from the
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -34,6 +33,7 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.testing.cluster.cluster import start_all, wait_serving
 from kraftwire.testing.cluster.kafka import kafka_jars
 from kraftwire.testing.cluster.nodes import ClusterError, ClusterFiles
+from kraftwire.testing.files import node_folder
 
 __all__ = ["Cluster", "Controllers", "kafka_cluster"]
 
@@ -246,15 +246,14 @@ class Cluster:
 
     def __enter__(self) -> Self:
         jars = kafka_jars(self._kafka) if self._counts[1] else None
-        self.folder = self._given_folder or Path(tempfile.mkdtemp(prefix="kraftwire-cluster-"))
-        self._files = ClusterFiles.create(self.folder, jars, self._counts, self._properties)
-        self.controller = Controllers(self._files)
-        try:
+        with ExitStack() as stack:
+            self.folder = stack.enter_context(node_folder(self._given_folder, "cluster"))
+            self._files = ClusterFiles.create(self.folder, jars, self._counts, self._properties)
+            self.controller = Controllers(self._files)
+            stack.callback(self._end)
             self.controller.open()
             start_all(self._files, controllers=False)
-        except BaseException:
-            self._end()
-            raise
+            self._open = stack.pop_all()
         return self
 
     def __exit__(
@@ -263,11 +262,7 @@ class Cluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._end()
-        if error is not None:
-            error.add_note(f"logs and data of the cluster's nodes are in {self.folder}")
-        elif self._given_folder is None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        self._open.__exit__(kind, error, trace)
 
     def _end(self) -> None:
         try:
