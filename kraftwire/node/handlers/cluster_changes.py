@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from random import Random, SystemRandom
+from random import Random
 from typing import Any
 
 from kraftwire import messages
@@ -44,7 +44,7 @@ from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.message import Message
 
 # Placement is random, as in Kafka.
-_random: Random = SystemRandom()
+_random = Random()
 
 _Decide = Callable[[Cluster, Any, Request], StepResult]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 from kraftwire.controller.image import METADATA_VERSION, MetadataImage
 from kraftwire.messages.abort_transaction_record import AbortTransactionRecord
 from kraftwire.messages.begin_transaction_record import BeginTransactionRecord
@@ -10,9 +12,11 @@ from kraftwire.messages.config_record import ConfigRecord
 from kraftwire.messages.end_transaction_record import EndTransactionRecord
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.messages.no_op_record import NoOpRecord
+from kraftwire.messages.partition_change_record import PartitionChangeRecord
 from kraftwire.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.messages.unregister_broker_record import UnregisterBrokerRecord
+from tests.support.controlled_cluster import ControlledCluster
 from tests.support.node_stub import batch_of, control_batch, raw_batch
 
 LEVEL = (FeatureLevelRecord(name=METADATA_VERSION, feature_level=30), 0)
@@ -140,3 +144,31 @@ def test_a_resource_without_configurations_is_forgotten() -> None:
         record = ConfigRecord(resource_type=2, resource_name="t", name="n", value=value)
         image.replay(batch_of([(record, 0)], offset))
         assert len(image.configs) == (value is not None)
+
+
+def test_a_change_costs_the_same_in_a_large_cluster() -> None:
+    """An image that copied itself per change would stop a controller of 100,000 partitions."""
+    cluster = ControlledCluster(brokers=(1, 2))
+    topic_id = cluster.topic("t", *[(1, 2)] * 5000)
+    image, broker = cluster.image, cluster.image.brokers[2]
+    batches = [
+        batch_of([record], image.next_offset + count)
+        for count, record in enumerate(
+            [
+                (PartitionChangeRecord(topic_id=topic_id, partition_id=3, leader=2), 0),
+                (BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=broker.epoch), 0),
+                (ConfigRecord(resource_type=2, resource_name="t", name="n", value="v"), 0),
+                (TopicRecord(name="u", topic_id=b"u" * 16), 0),
+            ]
+        )
+    ]
+    tracemalloc.start()
+    try:
+        for batch in batches:
+            image.replay(batch)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert cluster.partition((topic_id, 3)).leader == 2
+    # A dictionary of 5000 entries takes 200,000 bytes and more.
+    assert peak < 100_000
