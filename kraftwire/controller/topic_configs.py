@@ -269,16 +269,18 @@ def _check_together(cluster: Cluster, values: Mapping[str, str]) -> None:
         raise _error("remote.storage.enable: this controller's cluster has no remote storage")
 
 
-def effective_values(cluster: Cluster, values: Mapping[str, str]) -> list[EffectiveValue]:
-    """Return the values of all keys for a topic with some of its own, by name (C-CFG-11); the
-    hidden key only if the topic has it."""
-    hidden = {name: key for name, key in _HIDDEN.items() if name in values}
-    return [
-        EffectiveValue(name, values[name], Origin.TOPIC)
-        if name in values
-        else _inherited(cluster, key)
-        for name, key in sorted((TOPIC_KEYS | hidden).items())
-    ]
+def inherited_values(cluster: Cluster) -> dict[str, EffectiveValue]:
+    """Return the values of all keys for a topic that has none of its own, by name (C-CFG-11)."""
+    return {name: _inherited(cluster, key) for name, key in sorted(TOPIC_KEYS.items())}
+
+
+def effective_values(
+    inherited: Mapping[str, EffectiveValue], values: Mapping[str, str]
+) -> list[EffectiveValue]:
+    """Return the values of all keys for a topic with some of its own, by name; the hidden key only
+    if the topic has it."""
+    own = {name: EffectiveValue(name, value, Origin.TOPIC) for name, value in values.items()}
+    return [one for _, one in sorted({**inherited, **own}.items())]
 
 
 def _inherited(cluster: Cluster, key: TopicKey) -> EffectiveValue:

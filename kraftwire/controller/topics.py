@@ -8,14 +8,20 @@ Source: Kafka's `ReplicationControlManager` and `ControllerApis`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 
 from kraftwire.controller.cluster import MIN_INSYNC_REPLICAS, Cluster
 from kraftwire.controller.image import TOPIC_RESOURCE
 from kraftwire.controller.placement import place
 from kraftwire.controller.step import StepResult, VersionedRecord, config_record
-from kraftwire.controller.topic_configs import check_name, check_topic_configs, effective_values
+from kraftwire.controller.topic_configs import (
+    EffectiveValue,
+    check_name,
+    check_topic_configs,
+    effective_values,
+    inherited_values,
+)
 from kraftwire.controller.versions import WITH_DIRECTORIES, record_version
 from kraftwire.errors import ApiError
 from kraftwire.messages.clear_elr_record import ClearElrRecord
@@ -72,9 +78,10 @@ def create_topics(
         raise ApiError(ErrorCode.POLICY_VIOLATION, text)
     records: list[VersionedRecord] = []
     results = []
+    inherited = inherited_values(cluster)
     for topic in wanted.values():
         try:
-            result, made = _create(cluster, topic, random, new_id())
+            result, made = _create(cluster, topic, random, new_id(), inherited)
             charge(result.num_partitions)
         except ApiError as error:
             result, made = _refused(topic.name, error), []
@@ -109,7 +116,11 @@ def _refused(name: str, error: ApiError) -> CreatableTopicResult:
 
 
 def _create(
-    cluster: Cluster, topic: CreatableTopic, random: Random, topic_id: bytes
+    cluster: Cluster,
+    topic: CreatableTopic,
+    random: Random,
+    topic_id: bytes,
+    inherited: Mapping[str, EffectiveValue],
 ) -> tuple[CreatableTopicResult, list[VersionedRecord]]:
     """Return the result and the records of one topic. Raises: ApiError."""
     name = topic.name
@@ -134,7 +145,7 @@ def _create(
         replication_factor=len(replicas[0]),
         configs=[
             CreatableTopicConfigs(name=one.name, value=one.value, config_source=one.origin)
-            for one in effective_values(cluster, values)
+            for one in effective_values(inherited, values)
         ],
     )
     return result, records
@@ -148,16 +159,10 @@ def _check_new_name(cluster: Cluster, name: str) -> None:
     if name in ids:
         raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} exists")
     check_name(name)
-    if "." in name or "_" in name:
-        same = _without_dots(name)
-        for other in ids:
-            if ("." in other or "_" in other) and _without_dots(other) == same:
-                text = f"topic {name} would have the same metric names as {other}"
-                raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
-
-
-def _without_dots(name: str) -> str:
-    return name.replace(".", "_")
+    other = cluster.image.topics.colliding(name)
+    if other is not None:
+        text = f"topic {name} would have the same metric names as {other}"
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
 
 
 def _replicas(cluster: Cluster, topic: CreatableTopic, random: Random) -> list[list[int]]:

@@ -45,12 +45,19 @@ class TopicsImage:
         self.reassigning: set[PartitionKey] = set()
         self.away: set[PartitionKey] = set()
         self.unclean_elections = self.elr_elections = 0
+        # Names with a dot or an underscore, by what metrics make of them.
+        self._in_metrics: dict[str, dict[str, None]] = {}
         self._records = records
         self._partitions: dict[bytes, dict[int, PartitionRecord]] = {}
         self._with_elr: set[PartitionKey] = set()
         self._by_isr: defaultdict[int, set[PartitionKey]] = defaultdict(set)
         self._by_elr: defaultdict[int, set[PartitionKey]] = defaultdict(set)
         self._by_leader: defaultdict[int, int] = defaultdict(int)
+
+    def colliding(self, name: str) -> str | None:
+        """Return a topic that metrics cannot tell from another name, None without one (C-TOP-3).
+        """
+        return next(iter(self._in_metrics.get(_in_metrics(name), ())), None)
 
     def partitions(self, topic_id: bytes) -> Mapping[int, PartitionRecord]:
         """Return the partitions of a topic by index, none for an unknown id."""
@@ -91,6 +98,8 @@ class TopicsImage:
         """Add a topic."""
         self.names[record.topic_id] = record.name
         self.ids[record.name] = record.topic_id
+        if "_" in _in_metrics(record.name):
+            self._in_metrics.setdefault(_in_metrics(record.name), {})[record.name] = None
         self._partitions.setdefault(record.topic_id, {})
         self._records.put(Family.TOPICS, record.topic_id, value)
 
@@ -99,6 +108,10 @@ class TopicsImage:
         name = self.names.pop(record.topic_id, None)
         if name is not None and self.ids.get(name) == record.topic_id:
             del self.ids[name]
+            alike = self._in_metrics.get(_in_metrics(name), {})
+            alike.pop(name, None)
+            if not alike:
+                self._in_metrics.pop(_in_metrics(name), None)
         self._records.drop(Family.TOPICS, record.topic_id)
         for index, partition in self._partitions.pop(record.topic_id, {}).items():
             key = record.topic_id, index
@@ -182,6 +195,11 @@ class TopicsImage:
         self._by_leader[partition.leader] -= 1
         for listed in (self.without_leader, self.reassigning, self.away, self._with_elr):
             listed.discard(key)
+
+
+def _in_metrics(name: str) -> str:
+    """Return a topic's name as Kafka's metrics have it."""
+    return name.replace(".", "_")
 
 
 def is_reassigning(partition: PartitionRecord) -> bool:

@@ -22,6 +22,7 @@ from kraftwire.messages.create_topics_request import (
     CreatableTopicConfig,
 )
 from kraftwire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraftwire.messages.remove_topic_record import RemoveTopicRecord
 from kraftwire.protocol.error_codes import ErrorCode
 from tests.support.controlled_cluster import ControlledCluster
 
@@ -123,6 +124,18 @@ def test_a_topic_that_cannot_be_right_is_refused(wanted: CreatableTopic, code: E
     assert (bad.error_code, good.error_code) == (code, 0)
     assert bad.error_message
     assert set(cluster.image.topics.ids) == {"a_b", "good"}
+
+
+def test_names_that_metrics_cannot_tell_apart_collide_until_the_topic_is_gone() -> None:
+    """However many topics there are, others are not looked at (C-TOP-3)."""
+    cluster = ControlledCluster(brokers=(1,))
+    first = cluster.topic("a.b_c", [1])
+    cluster.topic("ab", [1])
+    names = ("a_b.c", "a.b.c", "a.b", "a-b_c")
+    codes = [cluster.create(topic(name)).response.topics[0].error_code for name in names]
+    assert codes == [ErrorCode.INVALID_TOPIC_EXCEPTION] * 2 + [0, 0]
+    cluster.replay([(RemoveTopicRecord(topic_id=first), 0)])
+    assert {cluster.create(topic(name)).response.topics[0].error_code for name in names} == {0}
 
 
 def test_a_name_twice_is_refused_and_nothing_is_written_to_look() -> None:
