@@ -29,12 +29,16 @@ from kraftwire.security.acls import (
     LITERAL,
     PREFIXED,
     Acl,
+    AclIndex,
     Operation,
     ResourceType,
 )
 
 # So many ACLs are deleted by one request at most.
 REMOVED_MAX = 10_000
+# So many ACLs are looked at for the filters of one request: a second of work. Filters that name a
+# resource look at the ACLs of that name alone.
+LOOKED_AT_MAX = 500_000
 
 
 def create_acls(
@@ -62,10 +66,11 @@ def create_acls(
 def delete_acls(cluster: Cluster, request: DeleteAclsRequest) -> StepResult:
     """Remove all that pass a filter; each filter lists its own, also those that another one lists.
 
-    Raises: ApiError INVALID_REQUEST if they are more than one request may remove.
+    Raises: ApiError INVALID_REQUEST if they are more than one request may remove or look at.
     """
     response = DeleteAclsResponse()
     removed: dict[bytes, None] = {}
+    search = _Search(cluster.image.acls, by_name=len(request.filters) > 1)
     for each in request.filters:
         result = DeleteAclsFilterResult(error_message=None)
         response.filter_results.append(result)
@@ -73,15 +78,40 @@ def delete_acls(cluster: Cluster, request: DeleteAclsRequest) -> StepResult:
         if not wanted.is_known:
             result.error_code, result.error_message = ErrorCode.INVALID_REQUEST, UNKNOWN_FILTER
             continue
-        for acl_id, acl in cluster.image.acls.items():
-            if wanted.passes(acl):
-                removed[acl_id] = None
-                result.matching_acls.append(_shown(acl))
+        for acl_id, acl in search.passing(wanted):
+            removed[acl_id] = None
+            result.matching_acls.append(_shown(acl))
         if len(removed) > REMOVED_MAX:
             text = f"the filters name more than {REMOVED_MAX} ACLs, which is too many for a request"
             raise ApiError(ErrorCode.INVALID_REQUEST, text)
     records = [(RemoveAccessControlEntryRecord(id=acl_id), 0) for acl_id in removed]
     return StepResult(response, records)
+
+
+class _Search:
+    """Looks for what passes the filters of one request, by the names of resources where it can."""
+
+    def __init__(self, acls: AclIndex, *, by_name: bool) -> None:
+        """Arrange them `by_name`, which is worth while for several filters."""
+        self._all = list(acls.items())
+        self._is_by_name = by_name
+        self._by_name: dict[str, list[tuple[bytes, Acl]]] = {}
+        for one in self._all if by_name else ():
+            self._by_name.setdefault(one[1].resource_name, []).append(one)
+        self._lengths = {len(name) for name in self._by_name}
+        self._looked_at = 0
+
+    def passing(self, wanted: AclFilter) -> list[tuple[bytes, Acl]]:
+        """Return the ACLs that pass, with their ids. Raises: ApiError INVALID_REQUEST."""
+        names, found = wanted.names(self._lengths), self._all
+        if names is not None and self._is_by_name:
+            found = [one for name in names for one in self._by_name.get(name, ())]
+        # The first one may look at all of them, however many there are.
+        if self._looked_at and self._looked_at + len(found) > LOOKED_AT_MAX:
+            text = f"the filters look at more than {LOOKED_AT_MAX} ACLs: send fewer in a request"
+            raise ApiError(ErrorCode.INVALID_REQUEST, text)
+        self._looked_at += len(found)
+        return [one for one in found if wanted.passes(one[1])]
 
 
 def _checked(creation: AclCreation) -> tuple[Acl, AccessControlEntryRecord]:

@@ -5,6 +5,7 @@ Source: Kafka's `ResourcePatternFilter` and `AccessControlEntryFilter`.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -59,15 +60,23 @@ class AclFilter:
             and ANY <= self.permission <= _PERMISSION_LAST
         )
 
+    def names(self, lengths: Collection[int]) -> list[str] | None:
+        """Return the names of resources that can pass, of these lengths; None for any."""
+        name = self.name
+        if name is None or self.pattern != _MATCH:
+            return None if name is None else [name]
+        starts = [name[:length] for length in lengths if length <= len(name)]
+        return list(dict.fromkeys((*starts, WILDCARD)))
+
     def passes(self, acl: Acl) -> bool:
         """Return whether an ACL passes."""
         return (
             self.resource_type in (ANY, acl.resource_type)
-            and self._fits(acl)
-            and self.principal in (None, str(acl.principal))
-            and self.host in (None, acl.host)
             and self.operation in (ANY, acl.operation)
             and self.permission in (ANY, acl.permission)
+            and (self.host is None or self.host == acl.host)
+            and self._fits(acl)
+            and (self.principal is None or self.principal == str(acl.principal))
         )
 
     def _fits(self, acl: Acl) -> bool:

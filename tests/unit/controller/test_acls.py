@@ -14,6 +14,7 @@ from kraftwire.errors import ApiError
 from kraftwire.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kraftwire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.security.acl_filter import AclFilter
 from kraftwire.security.acls import ALLOW, LITERAL, PREFIXED, Operation, ResourceType
 from tests.support.controlled_cluster import ControlledCluster
 
@@ -143,3 +144,34 @@ def test_too_many_are_not_removed_in_part() -> None:
             cluster.remove(passing())
     assert raised.value.code == ErrorCode.INVALID_REQUEST
     assert len(cluster.names) == 3
+
+
+@pytest.mark.parametrize("pattern", [ANY, 2, LITERAL, PREFIXED])
+@pytest.mark.parametrize("name", ["t.u", "t.", "", "*", "x", "t.uv"])
+def test_a_name_finds_what_looking_at_all_finds(pattern: int, name: str) -> None:
+    """Also the prefixes of a name, and what stands for all (C-ACL-3)."""
+    cluster = Cluster()
+    kinds = [(one, kind) for one in ("t", "t.", "t.u", "*", "u") for kind in (LITERAL, PREFIXED)]
+    cluster.add(*(acl(one, resource_pattern_type=kind) for one, kind in kinds))
+    wanted = passing(name, pattern_type_filter=pattern)
+    expected = sorted(
+        one.resource_name
+        for _, one in cluster.image.acls.items()
+        if AclFilter.of(wanted).passes(one)
+    )
+    for code, found in cluster.remove(wanted, wanted):
+        assert (code, sorted(found)) == (0, expected)
+
+
+def test_filters_that_would_look_at_everything_again_and_again_are_refused() -> None:
+    """Thousands of them, on a large cluster, would keep the node from anything else (C-ACL-3)."""
+    cluster = Cluster()
+    cluster.add(acl(), acl("u"))
+    by_host = [passing(host_filter=f"10.0.0.{number}") for number in range(3)]
+    with mock.patch.object(acls, "LOOKED_AT_MAX", 4):
+        assert cluster.remove(*by_host[:2], *(passing("w") for _ in range(9))) == [(0, [])] * 11
+        with pytest.raises(ApiError) as raised:
+            cluster.remove(*by_host)
+    assert raised.value.code == ErrorCode.INVALID_REQUEST
+    with mock.patch.object(acls, "LOOKED_AT_MAX", 1):
+        assert cluster.remove(by_host[0]) == [(0, [])]
