@@ -6,11 +6,24 @@ import ast
 import gc
 import os
 import subprocess
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
-__all__ = ["GENERATED", "PACKAGES", "ROOT", "parse", "project_files", "python_files", "show"]
+__all__ = [
+    "GENERATED",
+    "PACKAGES",
+    "ROOT",
+    "nodes",
+    "parse",
+    "project_files",
+    "python_files",
+    "show",
+]
+
+Node = TypeVar("Node", bound=ast.AST)
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("kraftwire", "codegen", "tools", "examples")
@@ -53,6 +66,20 @@ def python_files(*folders: str) -> list[Path]:
 def parse(path: Path) -> ast.Module:
     """The syntax tree of a Python file of the project."""
     return _trees()[path]
+
+
+def nodes(path: Path, *kinds: type[Node]) -> list[Node]:
+    """All nodes of some kinds in a Python file of the project, at any depth."""
+    return [node for kind in kinds for node in _by_kind(path)[kind]]  # type: ignore[misc]
+
+
+@cache
+def _by_kind(path: Path) -> defaultdict[type[ast.AST], list[ast.AST]]:
+    """The nodes of a tree by kind: one walk serves all rules."""
+    found: defaultdict[type[ast.AST], list[ast.AST]] = defaultdict(list)
+    for node in ast.walk(parse(path)):
+        found[type(node)].append(node)
+    return found
 
 
 @cache

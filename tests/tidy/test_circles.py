@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tests.tidy.sources import PACKAGES, ROOT, parse, python_files
+from tests.tidy.sources import PACKAGES, ROOT, nodes, python_files
 
 
 def _imports() -> dict[str, set[str]]:
@@ -16,13 +16,12 @@ def _imports() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for name, path in paths.items():
         targets = set()
-        for node in ast.walk(parse(path)):
-            if isinstance(node, ast.ImportFrom):
-                for alias in node.names:
-                    full = f"{node.module}.{alias.name}"
-                    targets.add(full if full in paths else str(node.module))
-            elif isinstance(node, ast.Import):
-                targets |= {alias.name for alias in node.names}
+        for node in nodes(path, ast.ImportFrom):
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                targets.add(full if full in paths else str(node.module))
+        for plain in nodes(path, ast.Import):
+            targets |= {alias.name for alias in plain.names}
         targets &= paths.keys()
         # To import a module is to import the packages around it, unless one is in them already.
         around = {parent for target in targets for parent in _parents(target)}

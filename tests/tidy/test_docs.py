@@ -9,6 +9,7 @@ from tests.tidy.sources import (
     GENERATED,
     PACKAGES,
     ROOT,
+    nodes,
     parse,
     project_files,
     python_files,
@@ -47,8 +48,7 @@ def _promised_methods() -> set[str]:
         node
         for path in python_files(*PACKAGES)
         if GENERATED not in path.parents
-        for node in ast.walk(parse(path))
-        if isinstance(node, ast.ClassDef)
+        for node in nodes(path, ast.ClassDef)
     ]
     bases = {ast.unparse(base).rpartition(".")[2] for node in classes for base in node.bases}
     return {
@@ -82,9 +82,8 @@ def test_tests_say_why_they_matter() -> None:
     bare = [
         f"{show(path, node.lineno)} {node.name}"
         for path in python_files("tests")
-        for node in ast.walk(parse(path))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.name.startswith("test_")
+        for node in nodes(path, ast.FunctionDef, ast.AsyncFunctionDef)
+        if node.name.startswith("test_")
         and not ast.get_docstring(node)
     ]
     assert not bare, "\n".join(bare)

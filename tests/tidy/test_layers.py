@@ -8,7 +8,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from tests.tidy.sources import PACKAGES, ROOT, parse, python_files, show
+from tests.tidy.sources import PACKAGES, ROOT, nodes, python_files, show
 
 LAYERS = (
     ("collector", "errors", "limits", "printable"),
@@ -50,12 +50,11 @@ SLOW_TO_IMPORT = {"trio", "construct", "rich", "click", "cramjam", "jinja2"}
 def _imports(path: Path) -> list[tuple[str, int]]:
     """Every module that a file imports anywhere, with the line."""
     found = []
-    for node in ast.walk(parse(path)):
-        if isinstance(node, ast.Import):
-            found += [(alias.name, node.lineno) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{show(path, node.lineno)}: a relative import"
-            found += [(f"{node.module}.{alias.name}", node.lineno) for alias in node.names]
+    for node in nodes(path, ast.Import):
+        found += [(alias.name, node.lineno) for alias in node.names]
+    for node in nodes(path, ast.ImportFrom):
+        assert node.level == 0, f"{show(path, node.lineno)}: a relative import"
+        found += [(f"{node.module}.{alias.name}", node.lineno) for alias in node.names]
     return found
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from tests.tidy.sources import ROOT, parse, python_files, show
+from tests.tidy.sources import ROOT, nodes, python_files, show
 
 # Owns printing for the command line.
 _OUTPUT = "kraftwire/cli/output.py"
@@ -22,10 +21,8 @@ def _name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _calls(path: str) -> Iterator[ast.Call]:
-    for node in ast.walk(parse(ROOT / path)):
-        if isinstance(node, ast.Call):
-            yield node
+def _calls(path: str) -> list[ast.Call]:
+    return nodes(ROOT / path, ast.Call)
 
 
 def _is_safe(node: ast.expr) -> bool:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 
-from tests.tidy.sources import GENERATED, parse, project_files, python_files, show
+from tests.tidy.sources import GENERATED, nodes, project_files, python_files, show
 
 FILE_LINES_MAX = 700
 FUNCTION_LINES_MAX = 60
@@ -19,10 +18,8 @@ def _written_by_hand() -> list[Path]:
     return [path for path in python_files() if GENERATED not in path.parents]
 
 
-def _functions(path: Path) -> Iterator[Function]:
-    for node in ast.walk(parse(path)):
-        if isinstance(node, Function):
-            yield node
+def _functions(path: Path) -> list[Function]:
+    return [*nodes(path, ast.FunctionDef), *nodes(path, ast.AsyncFunctionDef)]
 
 
 def test_files_are_at_most_700_lines_long() -> None:
