@@ -69,11 +69,10 @@ def register_broker(
     (C-REG-3, C-REG-4).
     """
     known = cluster.image.brokers.get(request.broker_id)
-    error = _registration_error(cluster, request, cluster_id)
     is_new = known is None or known.incarnation_id != request.incarnation_id
     is_alive = known is not None and sessions.is_live(known, now_ms)
-    if known is not None and is_new and is_alive and not known.in_controlled_shutdown:
-        error = error or ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    is_taken = known is not None and is_new and is_alive and not known.in_controlled_shutdown
+    error = _registration_error(cluster, request, cluster_id, is_taken=is_taken)
     if error:
         return StepResult(BrokerRegistrationResponse(error_code=error, broker_epoch=-1))
     epoch = next_offset if known is None or is_new else known.epoch
@@ -111,10 +110,17 @@ def _clean_up(cluster: Cluster, broker_id: int, *, is_clean: bool) -> list[Versi
 
 
 def _registration_error(
-    cluster: Cluster, request: BrokerRegistrationRequest, cluster_id: str | None
+    cluster: Cluster,
+    request: BrokerRegistrationRequest,
+    cluster_id: str | None,
+    *,
+    is_taken: bool,
 ) -> ErrorCode:
+    """Check a registration in Kafka's order (C-REG-1)."""
     if cluster_id is not None and request.cluster_id != cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
+    if is_taken:
+        return ErrorCode.DUPLICATE_BROKER_REGISTRATION
     if is_excessive(request.log_dirs, request.listeners, request.features):
         return ErrorCode.INVALID_REQUEST
     if request.is_migrating_zk_broker:

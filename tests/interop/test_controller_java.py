@@ -50,7 +50,7 @@ def test_a_script_has_the_same_answers_and_records(runner: Runner, kind: str) ->
     done = outcome.comparison
     print(f"seed {SEED}: {done.requests} requests, {done.records} records, {done.known}")
     assert not outcome.is_failed, outcome.text
-    assert done.operations == len(script)
+    assert done.operations == len(script), done.known
     assert done.requests > OPERATIONS / 2
     assert done.records > OPERATIONS / 3
 

@@ -68,6 +68,7 @@ class JavaControllers:
         self._folder.mkdir(parents=True, exist_ok=True)
         logging = self._folder / "log4j2.yaml"
         logging.write_text(_LOGGING.format(file=self._log))
+        self._log.touch()
         file = self._properties(self._blank, {})
         words = ("format", "--cluster-id", self._tools.oracle.CID, "--config", file)
         run_kafka_tool("kafka.tools.StorageTool", *words)

@@ -10,12 +10,14 @@ import os
 import sys
 import warnings
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
 
+from tests.oracle import operations
 from tests.support.maven import KAFKA, ROOT, directory_of, kafka_classpath
 
 _TOOLS = ROOT.parent / "shared" / "tools" / "controller"
@@ -48,4 +50,5 @@ class Tools:
         run = self.fuzz.Run.__new__(self.fuzz.Run)
         run.c, run.b, run.tid, run.p, run.nm = connection, {}, {}, {}, {}
         run.off = run.base = end
+        run.step = partial(operations.step, self, run)
         return run

@@ -286,6 +286,9 @@ def test_a_second_process_with_a_live_brokers_id_is_refused() -> None:
     registered(image, sessions)
     other = registration(incarnation_id=bytes(15) + b"\x02")
     assert error_of(register(image, other, sessions)) == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    # Before anything else that is wrong with it (C-REG-1).
+    other.features = []
+    assert error_of(register(image, other, sessions)) == ErrorCode.DUPLICATE_BROKER_REGISTRATION
 
 
 def test_a_fenced_broker_may_come_back_as_another_process() -> None:

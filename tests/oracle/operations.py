@@ -1,0 +1,157 @@
+"""Operations of brokers and clients that the shared scripts lack, mixed into them.
+
+Brokers register again, wrongly or with an old epoch, report too little or a lost directory, and
+are removed and come back; clients move several partitions at once and list what moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import Any
+
+# How many of the shared operations are followed by one of these.
+_SHARE = 0.2
+
+# The broker of the shared scripts that has two log directories, and the second of them.
+_WITH_TWO, _SECOND = 3, 33
+
+_WEIGHTS = {
+    "again": 6,
+    "wrong": 8,
+    "old": 4,
+    "early": 4,
+    "lost": 3,
+    "rejoin": 1.5,
+    "listed": 3,
+    "moves": 4,
+    "drop": 0.3,
+}
+
+_LATER = 1 << 40
+
+
+def mixed(script: Sequence[Any], seed: int) -> list[Any]:
+    """As many operations as the script has, with these among them."""
+    random = Random(seed)
+    ids = [op[1] for op in script if op[0] == "up"]
+    topics = [op[1] for op in script if op[0] == "create"] or ["none"]
+
+
+    def moves() -> list[list[Any]]:
+        indexes = random.sample(range(4), 2)
+        return [[index, random.sample(ids, random.randint(1, len(ids)))] for index in indexes]
+
+    def more() -> list[Any]:
+        (kind,) = random.choices(list(_WEIGHTS), list(_WEIGHTS.values()))
+        arguments: Mapping[str, list[Any]] = {
+            "wrong": [random.choice(list(_WRONG))],
+            "rejoin": [20_000 + random.getrandbits(13)],
+            "moves": [random.choice(topics), moves()],
+            "drop": [random.choice(topics)],
+        }
+        return [kind, random.choice(ids), *arguments.get(kind, [])]
+
+    found = []
+    for op in script:
+        found.append(op)
+        if op[0] != "up" and random.random() < _SHARE:
+            found.append(more())
+    return found[: len(script)]
+
+
+def step(tools: Any, run: Any, op: Sequence[Any]) -> Any:
+    """Do an operation; returns the answers."""
+    kind, *arguments = op
+    if kind in _STEPS:
+        return _STEPS[kind](tools.oracle, run, *arguments)
+    return type(run).step(run, op)
+
+
+def _again(_: Any, run: Any, broker: int) -> Any:
+    """The same process registers again."""
+    return [run.b[broker].reg(), run.b[broker].hb()]
+
+
+# What may be wrong with a registration; directories by number.
+_WRONG: Mapping[str, Mapping[str, Any]] = {
+    "cluster": {"cid": "x" * 22},
+    "features": {"features": {"metadata.version": (7, 30)}},
+    "level": {"features": {"metadata.version": (7, 20)}},
+    "no level": {"features": {"group.version": (0, 1)}},
+    "another's directory": {"LogDirs": [1]},
+    "no directory": {"LogDirs": []},
+    "twice": {"LogDirs": [44, 44]},
+    "migrating": {"IsMigratingZkBroker": True},
+}
+
+
+def _wrong(oracle: Any, run: Any, broker: int, what: str) -> Any:
+    """The process registers with something that may be wrong."""
+    given = dict(_WRONG[what])
+    if "LogDirs" in given:
+        given["LogDirs"] = [oracle.u(number) for number in given["LogDirs"]]
+    return [run.b[broker].reg(**given)]
+
+
+def _old(_: Any, run: Any, broker: int) -> Any:
+    """Requests with an epoch from before."""
+    one, epoch = run.b[broker], run.b[broker].epoch - 1
+    block = {"BrokerId": broker, "BrokerEpoch": epoch}
+    return [one.hb(epoch=epoch), run.c.call("AllocateProducerIds", 0, block)]
+
+
+def _early(_: Any, run: Any, broker: int) -> Any:
+    """A heartbeat of a broker that has read nothing yet, and its next one."""
+    return [run.b[broker].hb(off=0), run.b[broker].hb(off=_LATER)]
+
+
+def _lost(oracle: Any, run: Any, _: int) -> Any:
+    """A broker that is not fenced loses the second of its directories."""
+    one = run.b[_WITH_TWO]
+    return [one.hb(), one.hb(offline=[oracle.u(_SECOND)])]
+
+
+def _rejoin(oracle: Any, run: Any, broker: int, process: int) -> Any:
+    """A broker is removed; another process comes under its id."""
+    answers = [run.c.call("UnregisterBroker", 0, {"BrokerId": broker})]
+    run.b[broker].inc = oracle.u(process)
+    return [*answers, run.b[broker].reg(), run.b[broker].hb()]
+
+
+def _listed(_: Any, run: Any, __: int) -> Any:
+    """All reassignments under way, in the order of their names."""
+    answer = run.c.call("ListPartitionReassignments", 0, {"TimeoutMs": 9000, "Topics": None})
+    for topic in answer["Topics"]:
+        topic["Partitions"].sort(key=lambda one: one["PartitionIndex"])
+    return sorted(answer["Topics"], key=lambda one: one["Name"])
+
+
+def _moves(_: Any, run: Any, __: int, topic: str, moves: list[Any]) -> Any:
+    """Several partitions move."""
+    partitions = [{"PartitionIndex": index, "Replicas": replicas} for index, replicas in moves]
+    body = {
+        "TimeoutMs": 9000,
+        "AllowReplicationFactorChange": True,
+        "Topics": [{"Name": topic, "Partitions": partitions}],
+    }
+    return run.c.call("AlterPartitionReassignments", 1, body)
+
+
+def _drop(_: Any, run: Any, __: int, topic: str) -> Any:
+    """A topic is deleted by its id."""
+    wanted = {"Name": None, "TopicId": run.tid.get(topic, bytes(15) + b"\7")}
+    return run.c.call("DeleteTopics", 6, {"Topics": [wanted], "TimeoutMs": 9000})
+
+
+_STEPS: Mapping[str, Callable[..., Any]] = {
+    "again": _again,
+    "wrong": _wrong,
+    "old": _old,
+    "early": _early,
+    "lost": _lost,
+    "rejoin": _rejoin,
+    "listed": _listed,
+    "moves": _moves,
+    "drop": _drop,
+}
