@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -21,9 +22,11 @@ from kraftwire.node.logs import RateLimit
 from kraftwire.protocol.envelope import encode_request
 from kraftwire.wire.frame import frame
 from kraftwire.wire.message import Message
+from tests.hostile.secured import CLEAR, SECURED, enter, secured_guard
 
 Answer = Callable[[Request], Awaitable[Message | None]]
 
+_SEND_BYTES = 4096
 _VERSIONS = {0: (0, 11), 1: (4, 18), 3: (0, 13), 18: (0, 4)}
 
 
@@ -39,7 +42,10 @@ def request_frame(message: Message, version: int) -> bytes:
 
 
 class Served:
-    """What the connections of one node share. `ended` counts connections by cause."""
+    """What the connections of one node share. `ended` counts connections by cause.
+
+    `entry` is what peers pass that `join`.
+    """
 
     def __init__(
         self,
@@ -48,6 +54,7 @@ class Served:
         *,
         limit: int = 1 << 30,
         guard: Guard | None = None,
+        entry: str = CLEAR,
     ) -> None:
         self.stats = ConnectionStats()
         self._nursery = nursery
@@ -55,7 +62,8 @@ class Served:
         self._admission = Admission(limit, clock=lambda: 0.0)
         self.budget = self._admission.memory
         self._answer = answer
-        self._guard = guard
+        self._is_secured = entry == SECURED
+        self._guard = secured_guard() if self._is_secured else guard
 
     @property
     def ended(self) -> dict[str, int]:
@@ -67,6 +75,21 @@ class Served:
         near, far = trio.testing.memory_stream_pair()
         self.serve(far)
         return near
+
+    async def join(self) -> Any:
+        """The same on a socket, once it has passed the entry of the listener.
+
+        The socket takes little that the peer does not read.
+        """
+        near, far = trio.socket.socketpair()
+        far.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BYTES)
+        self._nursery.start_soon(_close_at_end, near)
+        self.serve(trio.SocketStream(far))
+        return await self.enter(trio.SocketStream(near))
+
+    async def enter(self, stream: trio.SocketStream) -> Any:
+        """Pass the entry of the listener on a stream that is served; returns that for requests."""
+        return await enter(stream) if self._is_secured else stream
 
     def serve(self, stream: Any) -> None:
         """Serve a stream."""
@@ -80,3 +103,8 @@ class Served:
             admission=self._admission,
         )
         self._nursery.start_soon(connection.serve)
+
+
+async def _close_at_end(sock: trio.socket.SocketType) -> None:
+    with sock:
+        await trio.sleep_forever()

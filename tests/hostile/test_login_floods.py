@@ -12,7 +12,6 @@ import trio
 
 from kraftwire.errors import SecurityError
 from kraftwire.limits import CONNECTION_BYTES_MAX
-from kraftwire.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.sasl_handshake_request import SaslHandshakeRequest
@@ -20,13 +19,12 @@ from kraftwire.node.guard import Guard
 from kraftwire.node.link import Stream
 from kraftwire.security.credentials import PLAIN, SCRAM_SHA_256, PasswordCredentials
 from kraftwire.security.mapping import PrincipalMapper
-from kraftwire.security.plain import PlainServer
 from kraftwire.security.sasl_client import SaslClient
-from kraftwire.security.sasl_server import End, LoginSettings, SaslServer
-from kraftwire.security.scram import ScramCredential, ScramServer, ScramUser, salted_password
+from kraftwire.security.sasl_server import End, SaslServer
 from kraftwire.security.tls import TlsContext
 from kraftwire.transport.handshakes import HANDSHAKE_BYTES_MAX, Handshakes
-from kraftwire.wire.frame import LENGTH_SIZE, frame
+from kraftwire.wire.frame import LENGTH_SIZE
+from tests.hostile.secured import log_in, read_frame, settings
 from tests.hostile.served import Served, request_frame
 from tests.support.certificates import Identity, authority, identity, long_chain, node_context, pem
 from tests.support.node_stub import in_virtual_time
@@ -37,48 +35,16 @@ _METADATA = request_frame(MetadataRequest(topics=[]), 8)
 _HANDSHAKE = request_frame(SaslHandshakeRequest(mechanism=PLAIN), 1)
 
 
-def settings(nonce: str = "server") -> LoginSettings:
-    """One user, by PLAIN and SCRAM; `nonce` is the server's part, random on a node."""
-    keys = [ApiVersion(api_key=key, max_version=high) for key, high in ((3, 13), (17, 1), (36, 2))]
-    salted = salted_password(SCRAM_SHA_256, "secret", b"salt", 4096)
-    user = ScramUser("alice", ScramCredential.of(SCRAM_SHA_256, salted, b"salt", 4096))
-    return LoginSettings(
-        {
-            PLAIN: lambda: PlainServer({"alice": "secret"}.get),
-            SCRAM_SHA_256: lambda: ScramServer(
-                SCRAM_SHA_256, lambda *_: user, nonce=nonce, decoy=b"decoy"
-            ),
-        },
-        {},
-        lambda _: ApiVersionsResponse(api_keys=keys),
-    )
-
-
 def guard() -> Guard:
     """That of a listener with logins, without TLS."""
     return Guard(None, settings(), PrincipalMapper(), lambda _: "")
 
 
-async def _read(stream: Any) -> bytes:
-    """A frame's payload; nothing at the end of the stream."""
-    data = b""
-    while len(data) < LENGTH_SIZE or len(data) < LENGTH_SIZE + int.from_bytes(data[:4]):
-        part = await stream.receive_some()
-        if not part:
-            return b""
-        data += part
-    return data[LENGTH_SIZE:]
-
-
 async def _log_in_honestly(stream: Any) -> None:
     """By the right password, and one request after it."""
-    login = SaslClient(PLAIN, PasswordCredentials("alice", "secret"), "n")
-    request = login.next()
-    while request is not None:
-        await stream.send_all(frame(request))
-        request = login.next(await _read(stream))
+    await log_in(stream)
     await stream.send_all(_METADATA)
-    assert await _read(stream)
+    assert await read_frame(stream)
     await stream.aclose()
 
 
@@ -93,10 +59,10 @@ async def test_passwords_are_tried_ten_times_a_second_at_most() -> None:
             stream = node.connect()
             wrong = SaslAuthenticateRequest(auth_bytes=b"\0alice\0wrong")
             await stream.send_all(_HANDSHAKE + request_frame(wrong, 1))
-            assert await _read(stream)
-            await _read(stream)
+            assert await read_frame(stream)
+            await read_frame(stream)
             guesses += 1
-            assert not await _read(stream)
+            assert not await read_frame(stream)
 
     async with trio.open_nursery() as nursery:
         node = Served(nursery, guard=guard())
@@ -124,7 +90,7 @@ async def test_tokens_that_are_never_finished_are_given_up() -> None:
         for _ in range(count):
             stream = node.connect()
             await stream.send_all(_HANDSHAKE)
-            assert await _read(stream)
+            assert await read_frame(stream)
             await stream.send_all(whole[:-1])
             await trio.sleep(1)
             assert node.budget.used <= limit
@@ -145,10 +111,10 @@ async def test_long_tokens_take_turns() -> None:
         nonlocal ended
         stream = node.connect()
         await stream.send_all(_HANDSHAKE)
-        assert await _read(stream)
+        assert await read_frame(stream)
         await stream.send_all(token)
-        assert await _read(stream)
-        assert not await _read(stream)
+        assert await read_frame(stream)
+        assert not await read_frame(stream)
         ended += 1
 
     async with trio.open_nursery() as nursery:
@@ -243,10 +209,10 @@ async def test_tokens_that_are_too_long_are_not_read() -> None:
         for size in (_TOKEN_BYTES + 1, (1 << 31) - 1):
             stream = node.connect()
             await stream.send_all(_HANDSHAKE)
-            assert await _read(stream)
+            assert await read_frame(stream)
             before = trio.current_time()
             await stream.send_all(size.to_bytes(LENGTH_SIZE))
-            assert not await _read(stream)
+            assert not await read_frame(stream)
             assert trio.current_time() == pytest.approx(before + 0.1)
         assert node.ended == {"bad-frame": 2}
         nursery.cancel_scope.cancel()

@@ -20,6 +20,7 @@ from kraftwire.messages.metadata_response import MetadataResponse
 from kraftwire.node.admission import LONG_WORK_REST, LONG_WORK_REST_FEW, WorkQueue
 from kraftwire.node.context import Request
 from kraftwire.wire.message import Message
+from tests.hostile.secured import each_entry
 from tests.hostile.served import Served, request_frame
 
 pytestmark = pytest.mark.trio
@@ -104,8 +105,9 @@ async def test_work_that_is_cancelled_leaves_the_queue(autojump_clock: Any) -> N
         await work.do(9)
 
 
+@each_entry
 async def test_answers_are_read_one_at_a_time(
-    autojump_clock: Any, nursery: trio.Nursery
+    autojump_clock: Any, nursery: trio.Nursery, entry: str
 ) -> None:
     """100 Fetches of a log of 12 MiB were read at once: 800 MiB, and 17 times the latency."""
     del autojump_clock
@@ -119,8 +121,8 @@ async def test_answers_are_read_one_at_a_time(
         read[0] -= 1
         return _fetched(_MIB)
 
-    served = Served(nursery, answer, limit=64 * _MIB)
-    streams = [served.connect() for _ in range(30)]
+    served = Served(nursery, answer, limit=64 * _MIB, entry=entry)
+    streams = [await served.join() for _ in range(30)]
     for stream in streams:
         await stream.send_all(_FETCH)
     for stream in streams:

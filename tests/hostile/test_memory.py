@@ -13,6 +13,7 @@ from kraftwire.messages.metadata_response import MetadataResponse
 from kraftwire.node.admission import EVICTED_BYTES_MIN, MemoryBudget
 from kraftwire.node.context import Request
 from kraftwire.wire.message import Message
+from tests.hostile.secured import each_entry
 from tests.hostile.served import Served, request_frame
 
 _MIB = 1024 * 1024
@@ -63,28 +64,30 @@ def test_what_was_released_no_longer_counts() -> None:
     assert budget.used == 0
 
 
+@each_entry
 @pytest.mark.trio
 async def test_incomplete_requests_evict_each_other(
-    autojump_clock: Any, nursery: trio.Nursery
+    autojump_clock: Any, nursery: trio.Nursery, entry: str
 ) -> None:
     """They do not evict the request of a connection that comes later."""
     del autojump_clock
-    served = Served(nursery, limit=10 * _MIB)
+    served = Served(nursery, limit=10 * _MIB, entry=entry)
     head = (2 * _MIB).to_bytes(4, "big")
-    slow = [served.connect() for _ in range(20)]
+    slow = [await served.join() for _ in range(20)]
     for stream in slow:
         await stream.send_all(head + bytes(_MIB))
         await trio.testing.wait_all_tasks_blocked()
     assert served.ended == {"no-memory": 10 + 1}
     assert served.budget.used <= 10 * _MIB
-    honest = served.connect()
+    honest = await served.join()
     await honest.send_all(request_frame(MetadataRequest(), 8))
     assert await honest.receive_some(10)
 
 
+@each_entry
 @pytest.mark.trio
 async def test_answers_that_are_not_read_are_bounded(
-    autojump_clock: Any, nursery: trio.Nursery
+    autojump_clock: Any, nursery: trio.Nursery, entry: str
 ) -> None:
     """Eight requests of 150 bytes each made a node hold a gigabyte."""
     del autojump_clock
@@ -92,10 +95,11 @@ async def test_answers_that_are_not_read_are_bounded(
     async def large(_: Request) -> Message:
         return MetadataResponse(cluster_id="x" * 30_000)
 
-    served = Served(nursery, large, limit=_MIB)
+    served = Served(nursery, large, limit=_MIB, entry=entry)
     topics = [MetadataRequestTopic(name="t")]
     for _ in range(100):
-        stream = served.connect()
+        stream = await served.join()
         await stream.send_all(request_frame(MetadataRequest(topics=topics), 8))
         await trio.testing.wait_all_tasks_blocked()
     assert served.budget.used <= _MIB
+    assert served.ended["no-memory"] > 0

@@ -13,6 +13,7 @@ from kraftwire.messages.metadata_response import MetadataResponse
 from kraftwire.node.admission import REQUEST_COST_BYTES, TURN_BYTES, RateGate
 from kraftwire.node.context import Request
 from kraftwire.wire.message import Message
+from tests.hostile.secured import each_entry
 from tests.hostile.served import Served, request_frame
 
 pytestmark = pytest.mark.trio
@@ -20,8 +21,9 @@ pytestmark = pytest.mark.trio
 _PER_TURN = TURN_BYTES // REQUEST_COST_BYTES
 
 
+@each_entry
 async def test_few_are_answered_in_one_round_of_the_loop(
-    autojump_clock: Any, nursery: trio.Nursery
+    autojump_clock: Any, nursery: trio.Nursery, entry: str
 ) -> None:
     """One round of the loop used to answer a request of every connection that had one."""
     del autojump_clock
@@ -31,8 +33,8 @@ async def test_few_are_answered_in_one_round_of_the_loop(
         answered.append(rounds[0])
         return MetadataResponse()
 
-    served = Served(nursery, note)
-    flood = [served.connect() for _ in range(100)]
+    served = Served(nursery, note, entry=entry)
+    flood = [await served.join() for _ in range(100)]
     await trio.testing.wait_all_tasks_blocked()
     counter = trio.CancelScope()
 

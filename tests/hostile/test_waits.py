@@ -19,6 +19,7 @@ from kraftwire.raft.effects import SendReply
 from kraftwire.raft.events import AppendRequested, RequestAbandoned, RequestReceived
 from kraftwire.raft.parked import PARKED_WOKEN_MAX
 from kraftwire.wire.message import Message
+from tests.hostile.secured import each_entry
 from tests.hostile.served import Served, request_frame
 from tests.support.raft_messages import fetch
 from tests.support.raft_nodes import LISTENER
@@ -51,26 +52,31 @@ class Waiting:
                 await self.changed.wait()
 
 
+@each_entry
 @pytest.mark.trio
-async def test_a_fetch_ends_when_its_connection_is_closed(nursery: trio.Nursery) -> None:
+async def test_a_fetch_ends_when_its_connection_is_closed(
+    nursery: trio.Nursery, entry: str
+) -> None:
     """It used to wait for as long as it asked to: up to 25 days."""
     waiting = Waiting()
-    served = Served(nursery, waiting.answer)
+    served = Served(nursery, waiting.answer, entry=entry)
     (listening,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     address = listening.socket.getsockname()
     streams = []
     for _ in range(3):
-        streams.append(await trio.open_tcp_stream(*address[:2]))
+        plain = await trio.open_tcp_stream(*address[:2])
         served.serve(await listening.accept())
-    for stream in streams:
+        streams.append((plain, await served.enter(plain)))
+    for _, stream in streams:
         await stream.send_all(request_frame(FetchRequest(max_wait_ms=(1 << 31) - 1), 12))
     await waiting.reach(3)
-    await streams[0].aclose()
+    # With TLS a last message comes before the end of the stream.
+    await streams[0][1].aclose()
     await waiting.reach(2)
-    await streams[1].send_eof()
+    await streams[1][0].send_eof()
     await waiting.reach(1)
-    for stream in streams:
-        await stream.aclose()
+    for plain, _ in streams:
+        await plain.aclose()
     await waiting.reach(0)
     await trio.testing.wait_all_tasks_blocked()
     assert served.ended == {"by-peer": 3}
