@@ -1,19 +1,23 @@
 """A cluster that outlives the program that started it: its state is a file in its folder.
 
 Owns ``kraftwire cluster``: starting all nodes, ending single ones, ending everything. Only what is
-in the state file is ever ended or removed.
+in the state file is ever ended or removed. It is written before the first node is formatted, so
+that what a start leaves that was killed can be removed by the next one.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import shutil
 import signal
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kraftwire.client import Admin
 from kraftwire.errors import ApiError, StorageError, UsageError
@@ -22,6 +26,8 @@ from kraftwire.testing.cluster.nodes import ClusterError, ClusterFiles, from_jso
 __all__ = ["NodeState", "StoredCluster", "start_all", "wait_serving"]
 
 _STATE_FILE = "cluster.json"
+# In the state while the nodes are being started.
+_STARTING = "starting"
 _START_S = 120.0
 _LOOK_S = 5.0
 _POLL_S = 0.1
@@ -38,8 +44,12 @@ class NodeState:
     state: str
 
 
-def start_all(files: ClusterFiles, *, controllers: bool = True) -> None:
+def start_all(
+    files: ClusterFiles, *, controllers: bool = True, on_start: Callable[[], None] = lambda: None
+) -> None:
     """Start all nodes, or only the brokers, and wait until every broker is unfenced.
+
+    `on_start` is called after each start of a process.
 
     Raises: ClusterError with the end of a node's log if one ends, or takes too long.
     """
@@ -47,6 +57,7 @@ def start_all(files: ClusterFiles, *, controllers: bool = True) -> None:
     chosen = [node.id for node in files.nodes.values() if controllers or node.role == "broker"]
     for id in chosen:
         files.start(id)
+        on_start()
     for id in chosen:
         files.wait_ready(id, deadline)
     wait_serving(files, deadline)
@@ -103,21 +114,54 @@ class StoredCluster:
 
         Raises: UsageError if the folder has a cluster or anything else; ClusterError.
         """
-        if self.exists:
-            raise UsageError(f"there is a cluster in {self.folder} already: kraftwire cluster down")
         self.folder.mkdir(parents=True, exist_ok=True)
-        if any(self.folder.iterdir()):
-            raise UsageError(f"{self.folder} is not empty, and a cluster needs a folder of its own")
-        files = ClusterFiles.create(self.folder, jars, (controllers, brokers))
-        try:
-            start_all(files)
-        except BaseException:
-            for id in files.nodes:
-                files.kill(id)
-            raise
-        finally:
-            self._save(files)
+        with self._locked():
+            self._make_room()
+            files = ClusterFiles.choose(self.folder, jars, (controllers, brokers))
+            self._save(files, is_starting=True)
+            try:
+                files.format()
+                start_all(files, on_start=lambda: self._save(files, is_starting=True))
+            except BaseException:
+                for id in files.nodes:
+                    files.kill(id)
+                raise
+            finally:
+                self._save(files)
         return files
+
+    def _make_room(self) -> None:
+        """Remove what a start has left that was killed. Raises: UsageError for anything else."""
+        if self.exists:
+            if not self._state().get(_STARTING):
+                text = f"there is a cluster in {self.folder} already: kraftwire cluster down"
+                raise UsageError(text)
+            self._remove(self._load(), lambda _: None)
+        if any(path != self._new_path for path in self.folder.iterdir()):
+            raise UsageError(f"{self.folder} is not empty, and a cluster needs a folder of its own")
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keep others from starting or ending this cluster, as long as this process lives.
+
+        Raises: UsageError if another does.
+        """
+        busy = UsageError(f"another kraftwire cluster up or down is at work in {self.folder}")
+        try:
+            descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            raise busy from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not self.folder.exists() or not os.path.samestat(
+                self.folder.stat(), os.fstat(descriptor)
+            ):
+                raise busy
+            yield
+        except BlockingIOError:
+            raise busy from None
+        finally:
+            os.close(descriptor)
 
     def status(self) -> list[NodeState]:
         """Return what every node is doing. Raises: UsageError without a cluster."""
@@ -159,7 +203,14 @@ class StoredCluster:
 
         `on_node` gets the id of each node that has ended.
         """
-        files = self._load()
+        self._load()
+        with self._locked():
+            self._remove(self._load(), on_node)
+        with suppress(OSError):
+            self.folder.rmdir()
+
+    def _remove(self, files: ClusterFiles, on_node: Callable[[int], None]) -> None:
+        """End all nodes and remove everything but the folder."""
         for node in files.of_role("broker"):
             if node.process is not None:
                 node.process.send(signal.SIGTERM)
@@ -169,27 +220,39 @@ class StoredCluster:
         for id in files.nodes:
             shutil.rmtree(files.place(id), ignore_errors=True)
         self._path.unlink(missing_ok=True)
-        with suppress(OSError):
-            self.folder.rmdir()
 
     def _load(self) -> ClusterFiles:
         try:
+            return from_json(self.folder, self._state())
+        except (KeyError, TypeError) as error:
+            raise self._unreadable(error) from error
+
+    def _state(self) -> dict[str, Any]:
+        """Return what the state file says. Raises: UsageError without one; StorageError."""
+        try:
             state = json.loads(self._path.read_text())
-            return from_json(self.folder, state)
         except FileNotFoundError:
             raise UsageError(
                 f"there is no cluster in {self.folder}: kraftwire cluster up starts one"
             ) from None
-        except (ValueError, KeyError, TypeError) as error:
-            raise StorageError(
-                f"it does not describe a cluster: {error}", file=str(self._path)
-            ) from error
+        except ValueError as error:
+            raise self._unreadable(error) from error
+        if not isinstance(state, dict):
+            raise self._unreadable("it is no object")
+        return state
 
-    def _save(self, files: ClusterFiles) -> None:
+    def _unreadable(self, problem: object) -> StorageError:
+        return StorageError(f"it does not describe a cluster: {problem}", file=str(self._path))
+
+    @property
+    def _new_path(self) -> Path:
+        return self._path.with_suffix(".new")
+
+    def _save(self, files: ClusterFiles, *, is_starting: bool = False) -> None:
         """Write the state; a reader sees the old one or the new one."""
-        new = self._path.with_suffix(".new")
-        new.write_text(json.dumps(to_json(files), indent=2) + "\n")
-        new.replace(self._path)
+        state = to_json(files) | {_STARTING: is_starting}
+        self._new_path.write_text(json.dumps(state, indent=2) + "\n")
+        self._new_path.replace(self._path)
 
 
 def _state(role: str, is_running: bool, is_leader: bool, is_alive: bool) -> str:

@@ -103,7 +103,20 @@ class ClusterFiles:
         counts: tuple[int, int],
         properties: Mapping[str, object] | None = None,
     ) -> ClusterFiles:
-        """Choose ports and ids, and format the directories of so many controllers and brokers.
+        """Choose ports and ids, and format the directories, as `choose` and `format`."""
+        files = cls.choose(folder, jars, counts, properties)
+        files.format()
+        return files
+
+    @classmethod
+    def choose(
+        cls,
+        folder: Path,
+        jars: Path | None,
+        counts: tuple[int, int],
+        properties: Mapping[str, object] | None = None,
+    ) -> ClusterFiles:
+        """Choose ports and ids of so many controllers and brokers, without writing anything.
 
         `properties` go into every node's file.
         """
@@ -115,9 +128,7 @@ class ClusterFiles:
             for id, port in zip(ids, ports, strict=True)
         }
         cluster_id = uuid_to_text(random_uuid())
-        files = cls(folder, jars, cluster_id, nodes, dict(properties or {}))
-        files._format()
-        return files
+        return cls(folder, jars, cluster_id, nodes, dict(properties or {}))
 
     def of_role(self, role: str) -> list[Node]:
         """Return the nodes of a role."""
@@ -203,7 +214,7 @@ class ClusterFiles:
             "-cp", str(self.jars / "*"), "kafka.Kafka", config,
         ]  # fmt: skip
 
-    def _format(self) -> None:
+    def format(self) -> None:
         """Write all properties files and format all directories."""
         ids = {node.id: random_uuid() for node in self.of_role("controller")}
         voters = ",".join(

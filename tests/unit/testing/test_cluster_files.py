@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from kraftwire.log.meta_properties import read_meta_properties
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.node.bootstrap import read_bootstrap
 from kraftwire.node.config import load
-from kraftwire.testing.cluster import kafka
+from kraftwire.testing.cluster import cluster, kafka
 from kraftwire.testing.cluster.cluster import StoredCluster
 from kraftwire.testing.cluster.nodes import ClusterFiles, from_json, to_json
 from kraftwire.testing.cluster.processes import Process, start
@@ -106,6 +108,40 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no cluster in"):
         stored.down()
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_one_start_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
+    """Two would mix their files, and leave processes that nobody ends."""
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    stored = StoredCluster(tmp_path)
+    with pytest.raises(UsageError, match="another kraftwire cluster up or down is at work in"):
+        stored.up(None, 1, 0)
+    assert [*tmp_path.iterdir()] == []
+    os.close(descriptor)
+
+
+def test_a_start_that_was_killed_does_not_block_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its processes are ended, its files removed; a cluster that serves is left alone."""
+    old = start([sys.executable, "-c", "import signal; signal.pause()"], tmp_path / "log")
+    folder = tmp_path / "cluster"
+    left = ClusterFiles.create(folder, None, (2, 0))
+    left.nodes[1] = replace(left.nodes[1], process=old)
+    (folder / "cluster.json").write_text(json.dumps(to_json(left) | {"starting": True}))
+    (folder / "cluster.new").touch()
+    monkeypatch.setattr(cluster, "start_all", lambda _, on_start: on_start())
+    stored = StoredCluster(folder)
+    assert old.is_running
+    files = stored.up(None, 1, 0)
+    assert not old.is_running
+    assert [*files.nodes] == [1]
+    assert sorted(path.name for path in folder.iterdir()) == ["cluster.json", "node-1"]
+    with pytest.raises(UsageError, match="there is a cluster in"):
+        stored.up(None, 1, 0)
+    stored.down()
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize(
