@@ -1,1 +1,1 @@
-"""The controller's pure part: what the committed metadata records say."""
+"""Decisions of Kafka's active controller as pure functions, and the image that they start from."""

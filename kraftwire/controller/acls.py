@@ -44,7 +44,7 @@ LOOKED_AT_MAX = 500_000
 def create_acls(
     cluster: Cluster, request: CreateAclsRequest, *, new_id: Callable[[], bytes]
 ) -> StepResult:
-    """Add those that can be right and are not there yet; `new_id` makes their ids."""
+    """Create the ACLs that are valid and do not exist yet; `new_id` makes their ids."""
     response = CreateAclsResponse()
     records: list[VersionedRecord] = []
     created: set[Acl] = set()
@@ -64,7 +64,7 @@ def create_acls(
 
 
 def delete_acls(cluster: Cluster, request: DeleteAclsRequest) -> StepResult:
-    """Remove all that pass a filter; each filter lists its own, also those that another one lists.
+    """Delete the ACLs that match a filter; the result of each filter lists all of its matches.
 
     Raises: ApiError INVALID_REQUEST if they are more than one request may remove or look at.
     """
@@ -115,7 +115,7 @@ class _Search:
 
 
 def _checked(creation: AclCreation) -> tuple[Acl, AccessControlEntryRecord]:
-    """Return what is to be created. Raises: ApiError INVALID_REQUEST (C-ACL-1, C-ACL-2)."""
+    """Return a new ACL and its record. Raises: ApiError INVALID_REQUEST (C-ACL-1, C-ACL-2)."""
     record = AccessControlEntryRecord(
         resource_type=creation.resource_type,
         resource_name=creation.resource_name,
@@ -136,7 +136,7 @@ def _checked(creation: AclCreation) -> tuple[Acl, AccessControlEntryRecord]:
 
 
 def _wrong(record: AccessControlEntryRecord) -> str:
-    """Return why an ACL cannot be right apart from its principal, else an empty text."""
+    """Return why an ACL is invalid, apart from its principal; empty if it is valid."""
     name = record.resource_name
     if record.resource_type == ResourceType.CLUSTER and name != CLUSTER_NAME:
         return f"the cluster is named {CLUSTER_NAME} in ACLs"

@@ -33,9 +33,11 @@ _OF_BROKERS = (BrokerRegistrationChangeRecord, RegisterBrokerRecord, UnregisterB
 
 
 class QueuedStep(NamedTuple):
-    """A step that waits. It is decided apart from others that touch the same; without any
-    `touches`, apart from all others. It is not decided any more after `deadline_ms`; it has waited
-    since `queued_ms`."""
+    """A step that waits to be decided.
+
+    Steps with a common element of `touches` are decided in separate batches; a step without any
+    has a batch of its own. It has waited since `queued_ms`, and is refused after `deadline_ms`.
+    """
 
     decide: ControllerStep
     touches: frozenset[Hashable]

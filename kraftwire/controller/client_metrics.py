@@ -34,8 +34,8 @@ _NAMES = (
 def check_subscription(name: str, values: Mapping[str, str]) -> None:
     """Check the whole configuration of a subscription.
 
-    Raises: ApiError INVALID_REQUEST for a key or an interval that cannot be, INVALID_CONFIG for a
-    value that cannot be read.
+    Raises: ApiError INVALID_REQUEST for an unknown key or an interval out of bounds, INVALID_CONFIG
+    for a value of the wrong type.
     """
     if not name:
         raise ApiError(ErrorCode.INVALID_REQUEST, "the name of the subscription is missing")

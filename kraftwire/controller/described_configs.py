@@ -43,7 +43,7 @@ class DescribedConfig:
 def describe(cluster: Cluster, kind: int, name: str) -> list[DescribedConfig]:
     """Describe a topic, a group or a subscription of client metrics, by its type and name.
 
-    Raises: ApiError for a resource that cannot be.
+    Raises: ApiError for a resource of another type, or with an invalid name.
     """
     return [*_DESCRIBED[kind](cluster, name)]
 

@@ -62,7 +62,7 @@ class Rule:
                 raise TimeoutError(f"{self.count} of {count} requests came in {timeout_s:g} s")
 
     def takes(self, request: Request) -> bool:
-        """Return whether the rule is about a request; if so, it has met it."""
+        """Return whether the rule is about a request, and count it if so."""
         if not self._matches(request, self.count):
             return False
         with self._met:
@@ -79,7 +79,7 @@ class Rule:
         await self._release.wait()
 
     def release(self) -> None:
-        """Let go of what is held. Order: in the node's thread."""
+        """Let held requests and answers go on. Order: in the node's thread."""
         self._release.set()
 
 
@@ -108,7 +108,7 @@ class Interference:
         broker: int | None = None,
         times: int | None = None,
     ) -> Rule:
-        """Add a rule about an API, of one sender or of all, for ever or for so many requests."""
+        """Add a rule about an API, of one sender or all, for so many requests or until removed."""
 
         def matches(request: Request, count: int) -> bool:
             is_wanted = request.api_key == api_key and (times is None or count < times)

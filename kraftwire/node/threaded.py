@@ -93,7 +93,7 @@ class ThreadedNodes:
             try:
                 with scope:
                     async with trio.open_nursery() as nursery:
-                        nursery.start_soon(_tell, node.ready, ready)
+                        nursery.start_soon(_forward, node.ready, ready)
                         await node.run(trio.Event())
             except BaseExceptionGroup as group:
                 self._failure = first_error(group)
@@ -157,7 +157,8 @@ class ThreadedNodes:
             self._token.run_sync_soon(function)
 
 
-async def _tell(event: trio.Event, other: threading.Event) -> None:
+async def _forward(event: trio.Event, other: threading.Event) -> None:
+    """Set an event of threads once an event of trio is set."""
     await event.wait()
     other.set()
 

@@ -1,1 +1,1 @@
-"""Authentication and authorization as Kafka has them: machines, texts, decisions; no I/O."""
+"""Authentication and authorization as Kafka has them: exchanges, formats, decisions; no I/O."""

@@ -139,7 +139,7 @@ class _Names:
         self.roots: list[str] | None = None
 
     def count(self, acl: Acl, change: int) -> None:
-        """Note one ACL more, or one less."""
+        """Change the count of a pattern by one."""
         name = acl.resource_name
         # What is not literal matches as a prefix, in Kafka too.
         if acl.pattern == LITERAL:
@@ -179,7 +179,7 @@ class _Names:
 
 
 def _count(counts: dict[str, int], key: str, change: int) -> None:
-    """Add to a count; one of nothing is removed."""
+    """Add to a count, which is removed at 0."""
     counts[key] = counts.get(key, 0) + change
     if not counts[key]:
         del counts[key]
@@ -258,8 +258,8 @@ def _grant(acl: Acl) -> _Grant:
 class Authorizer:
     """Decides who may do what, as `StandardAuthorizer` does.
 
-    `acls` returns those that are committed; None until they are there, when everybody but the super
-    users has to come again (SEC-A4).
+    `acls` returns those that are committed; None until they are loaded: then super users alone are
+    served, and all others have to try again (SEC-A4).
     """
 
     def __init__(

@@ -85,7 +85,7 @@ class Rule:
 
 
 def _topic(operation: int) -> _Asks:
-    """Elements are topics, by name or by id; an unknown id is refused by nobody."""
+    """Elements are topics, by name or by id; an unknown id needs no right."""
 
     def asks(element: Any, _: Any, topic_name: TopicName) -> Access | None:
         if isinstance(element, str):
@@ -236,7 +236,7 @@ def elements_of(message: Message) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is left of a request, and the response to what was refused; each may be None."""
+    """The permitted part of a request, and the response to the refused part; each may be None."""
 
     permitted: Message | None
     refused: Message | None = None
@@ -254,7 +254,7 @@ class Verdict:
 def judge(
     message: Message, version: int, rule: Rule, allows: Allows, topic_name: TopicName
 ) -> Verdict:
-    """Ask what a request asks, and say what is left of it."""
+    """Check what a request asks for, and divide it into a permitted and a refused part."""
     if rule.cluster is not None:
         access = Access(rule.cluster, *CLUSTER)
         if allows(access):
@@ -308,7 +308,7 @@ def _error(access: Access) -> Error:
 
 
 def conceal(response: Any, allows: Allows, operations_of: Callable[[int, str], int]) -> None:
-    """Make an answer what its reader may see: topics, groups, and authorized operations.
+    """Reduce an answer to what its reader may see: topics, groups, and authorized operations.
 
     A topic or group that was not asked for by name is left out if it may not be described.
     """

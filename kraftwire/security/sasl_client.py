@@ -119,8 +119,8 @@ class SaslClient:
     def next(self, answer: bytes | None = None) -> bytes | None:
         """Take the answer to the last request, return the next request; None after the last.
 
-        Raises: SaslError if the login failed, after which the machine is of no more use; WireError
-        if the answer is not one of Kafka's.
+        Raises: SaslError if the login failed, after which this object cannot be used again;
+        WireError if the answer is not one of Kafka's.
         """
         if answer is None:
             if self._is_waiting:

@@ -69,7 +69,7 @@ class Login:
     def begin(
         self, host: str, client_id: str, versions: dict[int, tuple[int, int]] | None
     ) -> SaslClient:
-        """Return the machine of one login at a host; `versions` are known if it renews a session.
+        """Begin one login at a host; `versions` are known if it renews a session.
 
         Raises: UsageError if a token can no longer be read; as `TokenEndpoint.token`.
         """

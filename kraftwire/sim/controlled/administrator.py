@@ -35,7 +35,7 @@ from kraftwire.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from kraftwire.messages.unregister_broker_request import UnregisterBrokerRequest
-from kraftwire.sim.controlled.shell import Shell
+from kraftwire.sim.controlled.active_controller import ActiveController
 from kraftwire.sim.invariants import Violation
 
 _NAMES = ("apples", "bananas", "cherries", "dates")
@@ -49,8 +49,8 @@ _CONFIGS = (
 class Administrator:
     """What an operator asks for, and what was acknowledged."""
 
-    def __init__(self, shell: Shell, random: Random, broker_count: int) -> None:
-        self._shell = shell
+    def __init__(self, controller: ActiveController, random: Random, broker_count: int) -> None:
+        self._controller = controller
         self._random = random
         self._brokers = broker_count
         # Topic ids and numbers of partitions, configurations; what is uncertain is left out.
@@ -59,7 +59,7 @@ class Administrator:
 
     def check(self) -> None:
         """What was acknowledged is in the image. Raises: Violation."""
-        image = self._shell.image
+        image = self._controller.image
         for name, (topic_id, count) in self._topics.items():
             there = image.topics.ids.get(name)
             if there != topic_id or len(image.topics.partitions(topic_id)) != count:
@@ -85,7 +85,7 @@ class Administrator:
         )
         request = CreateTopicsRequest(topics=[topic])
         had = self._topics.get(name)
-        answer: Any = self._shell.submit(
+        answer: Any = self._controller.submit(
             lambda cluster, _: create_topics(
                 cluster, request, random=random, new_id=lambda: random.randbytes(16)
             )
@@ -106,16 +106,16 @@ class Administrator:
         name = self._random.choice(_NAMES)
         self._forget(name)
         request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)])
-        self._shell.submit(lambda cluster, _: delete_topics(cluster, request))
+        self._controller.submit(lambda cluster, _: delete_topics(cluster, request))
 
     def grow(self) -> None:
         """Add a partition to a topic."""
         name = self._random.choice(_NAMES)
-        topic_id = self._shell.image.topics.ids.get(name, b"")
-        count = len(self._shell.image.topics.partitions(topic_id)) + 1
+        topic_id = self._controller.image.topics.ids.get(name, b"")
+        count = len(self._controller.image.topics.partitions(topic_id)) + 1
         topic = CreatePartitionsTopic(name=name, count=count, assignments=None)
         request = CreatePartitionsRequest(topics=[topic])
-        answer: Any = self._shell.submit(
+        answer: Any = self._controller.submit(
             lambda cluster, _: create_partitions(cluster, request, random=self._random)
         )
         if answer is None:
@@ -124,7 +124,7 @@ class Administrator:
             self._topics[name] = topic_id, count
 
     def _some_partition(self) -> tuple[str, PartitionKey] | None:
-        topics = self._shell.image.topics
+        topics = self._controller.image.topics
         keys = [key for key, _ in topics.all()]
         if not keys:
             return None
@@ -149,12 +149,12 @@ class Administrator:
         request = AlterPartitionReassignmentsRequest(
             topics=[ReassignableTopic(name=name, partitions=[partition])]
         )
-        self._shell.submit(lambda cluster, _: alter_reassignments(cluster, request))
+        self._controller.submit(lambda cluster, _: alter_reassignments(cluster, request))
 
     def elect(self) -> None:
         """Elect the preferred leaders of all partitions."""
         request = ElectLeadersRequest(election_type=0, topic_partitions=None)
-        self._shell.submit(lambda cluster, _: elect_leaders(cluster, request))
+        self._controller.submit(lambda cluster, _: elect_leaders(cluster, request))
 
     def configure(self) -> None:
         """Set or delete a value of a topic's configuration."""
@@ -166,7 +166,7 @@ class Administrator:
             resource_type=TOPIC_RESOURCE, resource_name=name, configs=[config]
         )
         request = IncrementalAlterConfigsRequest(resources=[resource])
-        answer: Any = self._shell.submit(
+        answer: Any = self._controller.submit(
             lambda cluster, _: alter_configs_incrementally(cluster, request)
         )
         if answer is None:
@@ -177,4 +177,4 @@ class Administrator:
     def unregister(self) -> None:
         """Remove the registration of a broker."""
         request = UnregisterBrokerRequest(broker_id=self._random.randrange(self._brokers))
-        self._shell.submit(lambda cluster, _: brokers.unregister_broker(cluster, request))
+        self._controller.submit(lambda cluster, _: brokers.unregister_broker(cluster, request))

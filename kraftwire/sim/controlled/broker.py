@@ -30,7 +30,7 @@ from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
 from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.sim.controlled.shell import SESSION_MS, Shell
+from kraftwire.sim.controlled.active_controller import SESSION_MS, ActiveController
 from kraftwire.sim.invariants import Violation
 
 _WITH_EPOCHS = 3
@@ -40,8 +40,8 @@ _WITH_EPOCHS = 3
 class Broker:
     """One broker: the process that runs now, if any, and the epochs of those before it.
 
-    `epoch` is -1 until the process is registered; `clean_epoch` is that of a process that stopped
-    as it was told, else -1.
+    `epoch` is -1 until the process is registered; `clean_epoch` is that of a process that shut
+    down cleanly, else -1.
     """
 
     id: int
@@ -59,8 +59,8 @@ class Broker:
 class Brokers:
     """All brokers of a cluster, and what they ask of the controller."""
 
-    def __init__(self, shell: Shell, random: Random, count: int) -> None:
-        self._shell = shell
+    def __init__(self, controller: ActiveController, random: Random, count: int) -> None:
+        self._controller = controller
         self._random = random
         self._block_end = 0
         self.all = [
@@ -80,7 +80,7 @@ class Brokers:
         self.register(broker)
 
     def crash(self, broker: Broker) -> None:
-        """End a process without a word."""
+        """End a process without a controlled shutdown."""
         broker.is_running, broker.clean_epoch = False, -1
         self._ended(broker)
 
@@ -91,15 +91,15 @@ class Brokers:
 
     def register(self, broker: Broker) -> None:
         """Register a process, as often as it takes. Raises: Violation."""
-        shell, image = self._shell, self._shell.image
+        controller, image = self._controller, self._controller.image
         known = image.brokers.get(broker.id)
-        seen = shell.checks.seen_ms.get(broker.id, -SESSION_MS)
+        seen = controller.checks.seen_ms.get(broker.id, -SESSION_MS)
         is_held = (
             known is not None
             and known.incarnation_id != broker.incarnation
             and not known.is_fenced
             and not known.in_controlled_shutdown
-            and shell.now_ms - seen < SESSION_MS
+            and controller.now_ms - seen < SESSION_MS
         )
         request = BrokerRegistrationRequest(
             broker_id=broker.id,
@@ -112,10 +112,10 @@ class Brokers:
             log_dirs=broker.directories,
             previous_broker_epoch=broker.clean_epoch,
         )
-        answer: Any = shell.submit(
+        answer: Any = controller.submit(
             lambda cluster, next_offset: brokers.register_broker(
-                cluster, shell.sessions, request, 4,
-                cluster_id=None, next_offset=next_offset, now_ms=shell.now_ms,
+                cluster, controller.sessions, request, 4,
+                cluster_id=None, next_offset=next_offset, now_ms=controller.now_ms,
             )
         )  # fmt: skip
         if answer is None:
@@ -132,7 +132,7 @@ class Brokers:
             raise Violation("M6", f"broker {broker.id} gets epoch {epoch} again")
         is_unclean = broker.clean_epoch < 0
         broker.epoch, broker.clean_epoch = epoch, -1
-        cluster = self._shell.cluster
+        cluster = self._controller.cluster
         for _, partition in cluster.image.topics.all():
             kept = {*partition.isr} if cluster.has_elr else set()
             kept |= {*(partition.eligible_leader_replicas or ())} if is_unclean else set()
@@ -145,7 +145,7 @@ class Brokers:
         if broker.epoch < 0:
             self.register(broker)
             return
-        known = self._shell.image.brokers.get(broker.id)
+        known = self._controller.image.brokers.get(broker.id)
         was_fenced = known is not None and known.is_fenced
         answer = self._heartbeat(broker, broker.epoch)
         if answer is None:
@@ -153,8 +153,8 @@ class Brokers:
         if answer.error_code:
             self._check_stale(broker)
             return
-        self._shell.checks.seen_ms[broker.id] = self._shell.now_ms
-        image = self._shell.image
+        self._controller.checks.seen_ms[broker.id] = self._controller.now_ms
+        image = self._controller.image
         if answer.should_shut_down:
             if any(partition.leader == broker.id for _, partition in image.topics.all()):
                 raise Violation("M5", f"broker {broker.id} may stop, and leads a partition")
@@ -166,35 +166,36 @@ class Brokers:
             raise Violation("M12", f"broker {broker.id} is told fenced: {answer.is_fenced}")
 
     def _heartbeat(self, broker: Broker, epoch: int) -> Any:
-        shell, random = self._shell, self._random
+        controller, random = self._controller, self._random
         lag = random.choice((0, 0, 0, random.randint(1, 20)))
         request = BrokerHeartbeatRequest(
             broker_id=broker.id,
             broker_epoch=epoch,
-            current_metadata_offset=max(0, shell.image.highest_offset - lag),
+            current_metadata_offset=max(0, controller.image.highest_offset - lag),
             want_shut_down=broker.stops,
             want_fence=random.random() < 0.01,
             offline_log_dirs=broker.offline,
         )
-        return shell.submit(
+        return controller.submit(
             lambda cluster, next_offset: brokers.heartbeat(
-                cluster, shell.sessions, request, next_offset=next_offset, now_ms=shell.now_ms
+                cluster, controller.sessions, request,
+                next_offset=next_offset, now_ms=controller.now_ms,
             )
         )
 
     def _check_stale(self, broker: Broker) -> None:
         """A process that is refused has to have been removed; it starts again."""
-        known = self._shell.image.brokers.get(broker.id)
+        known = self._controller.image.brokers.get(broker.id)
         if known is not None and known.epoch == broker.epoch:
             raise Violation("M6", f"broker {broker.id} is refused with its epoch {broker.epoch}")
         self.crash(broker)
 
-    def ghost(self, broker: Broker) -> None:
-        """A process that is no longer registered speaks. Raises: Violation."""
+    def send_old_epoch(self, broker: Broker) -> None:
+        """Send requests of a process that was replaced: they must be refused. Raises: Violation."""
         if not broker.old_epochs:
             return
         epoch = self._random.choice(broker.old_epochs)
-        known = self._shell.image.brokers.get(broker.id)
+        known = self._controller.image.brokers.get(broker.id)
         if known is not None and known.epoch == epoch:
             return
         answers = (self._heartbeat(broker, epoch), self._allocated(broker.id, epoch))
@@ -215,7 +216,7 @@ class Brokers:
 
     def _allocated(self, broker_id: int, epoch: int) -> Any:
         request = AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=epoch)
-        return self._shell.submit(lambda cluster, _: allocate_producer_ids(cluster, request))
+        return self._controller.submit(lambda cluster, _: allocate_producer_ids(cluster, request))
 
     def lose_directory(self, broker: Broker) -> None:
         """Lose a log directory, which the next heartbeats report."""
@@ -224,7 +225,7 @@ class Brokers:
 
     def assign(self, broker: Broker) -> None:
         """Report the directory of a replica that has none yet."""
-        topics = self._shell.image.topics
+        topics = self._controller.image.topics
         waiting = [
             key
             for key, partition in topics.all()
@@ -242,11 +243,11 @@ class Brokers:
             broker_epoch=broker.epoch,
             directories=[assignments.DirectoryData(id=directory, topics=[topic])],
         )
-        self._shell.submit(lambda cluster, _: assign_replicas(cluster, request))
+        self._controller.submit(lambda cluster, _: assign_replicas(cluster, request))
 
     def change_isr(self, broker: Broker) -> None:
         """As a leader, add or remove an in-sync replica, or end a recovery. Raises: Violation."""
-        image = self._shell.image
+        image = self._controller.image
         led = [one for one in image.topics.all() if one[1].leader == broker.id]
         if not led:
             return
@@ -257,19 +258,19 @@ class Brokers:
         request = AlterPartitionRequest(
             broker_id=broker.id, broker_epoch=broker.epoch, topics=[topic]
         )
-        checks = self._shell.checks
+        checks = self._controller.checks
         checks.joining = frozenset(one.broker_id for one in wanted.new_isr_with_epochs)
-        answer: Any = self._shell.submit(
+        answer: Any = self._controller.submit(
             lambda cluster, _: alter_partition(cluster, request, _WITH_EPOCHS)
         )
         checks.joining = frozenset()
         if answer is None or isinstance(answer, ApiError) or answer.error_code:
             return
-        self._check_told(key, answer.topics[0].partitions[0], is_current=is_current)
+        self._check_answer(key, answer.topics[0].partitions[0], is_current=is_current)
 
     def _wanted(self, broker: Broker, partition: PartitionRecord) -> tuple[PartitionData, bool]:
         """Return the change that a leader wants, and whether all that it knows is current."""
-        random, image = self._random, self._shell.image
+        random, image = self._random, self._controller.image
         others = [one for one in partition.replicas if one != broker.id]
         isr = list(partition.isr)
         if others:
@@ -293,13 +294,13 @@ class Brokers:
         )
         return data, is_current
 
-    def _check_told(self, key: PartitionKey, told: Any, *, is_current: bool) -> None:
+    def _check_answer(self, key: PartitionKey, told: Any, *, is_current: bool) -> None:
         """Compare what a leader was told with the partition."""
         if told.error_code:
             return
         if not is_current:
             raise Violation("M6", f"a leader's stale change is not refused: {told!r}")
-        partition = self._shell.image.topics.partition(key)
+        partition = self._controller.image.topics.partition(key)
         assert partition is not None
         for name in ("leader_epoch", "isr", "leader_recovery_state", "partition_epoch"):
             if getattr(told, name) != getattr(partition, name):

@@ -46,7 +46,7 @@ def run_seed(seed: int) -> Outcome:
     outcome.run(run)
     for world in worlds:
         outcome.title, outcome.coverage = world.title, world.counts
-        outcome.commits, outcome.failovers = world.shell.commits, world.shell.failovers
+        outcome.commits, outcome.failovers = world.controller.commits, world.controller.failovers
         outcome.history = list(world.history) if outcome.invariant else []
     return outcome
 

@@ -9,9 +9,9 @@ from random import Random
 from kraftwire.controller.cluster import Cluster
 from kraftwire.controller.elections import elect_preferred, elect_unclean
 from kraftwire.controller.step import StepResult, VersionedRecord
+from kraftwire.sim.controlled.active_controller import ActiveController
 from kraftwire.sim.controlled.administrator import Administrator
 from kraftwire.sim.controlled.broker import Broker, Brokers
-from kraftwire.sim.controlled.shell import Shell
 
 # Levels of metadata.version, those with eligible leader replicas more often than not.
 _LEVELS = (7, 13, 16, 17, 23, 25, 30, 30, 30)
@@ -34,16 +34,16 @@ class World:
         self.title = f"metadata.version {level}, ELR {has_elr}, {count} brokers"
         self.counts: Counter[str] = Counter()
         self.history: deque[str] = deque(maxlen=_LINES_MAX)
-        self.shell = Shell(random, level, has_elr=has_elr)
-        self._brokers = brokers = Brokers(self.shell, random, count)
-        self._admin = admin = Administrator(self.shell, random, count)
+        self.controller = ActiveController(random, level, has_elr=has_elr)
+        self._brokers = brokers = Brokers(self.controller, random, count)
+        self._admin = admin = Administrator(self.controller, random, count)
         self._steps: dict[str, tuple[int, Callable[[], None]]] = {
             "heartbeat": (44, self._by_running(brokers.heartbeat)),
             "in-sync replicas": (20, self._by_running(brokers.change_isr)),
             "start": (5, self._start),
             "crash": (2, self._by_running(brokers.crash)),
             "controlled shutdown": (2, self._by_running(self._stop)),
-            "ghost": (2, self._by_any(brokers.ghost)),
+            "old epoch": (2, self._by_any(brokers.send_old_epoch)),
             "producer ids": (2, self._by_running(brokers.allocate)),
             "directory lost": (1, self._by_running(brokers.lose_directory)),
             "directory assigned": (3, self._by_running(brokers.assign)),
@@ -57,8 +57,8 @@ class World:
             "unregistration": (1, admin.unregister),
             "preferred leaders by timer": (1, lambda: self._periodic(elect_preferred)),
             "unclean elections by timer": (1, lambda: self._periodic(elect_unclean)),
-            "failover": (1, self.shell.fail_over),
-            "snapshot": (2, self.shell.take_snapshot),
+            "failover": (1, self.controller.fail_over),
+            "snapshot": (2, self.controller.take_snapshot),
         }
         self._names = list(self._steps)
         self._weights = [weight for weight, _ in self._steps.values()]
@@ -67,21 +67,22 @@ class World:
 
     def step(self) -> None:
         """Let time pass and something happen, and check what must hold. Raises: Violation."""
-        random, shell = self._random, self.shell
+        random, controller = self._random, self.controller
         longest = _PAUSE_MS_MAX if random.random() < _PAUSES else _STEP_MS_MAX
-        shell.now_ms += random.randint(0, longest)
-        shell.fence_expired()
+        controller.now_ms += random.randint(0, longest)
+        controller.fence_expired()
         name = random.choices(self._names, self._weights)[0]
         self.counts[name] += 1
-        failovers = shell.failovers
-        self.history.append(f"{shell.now_ms:8} ms  offset {shell.image.next_offset}: {name}")
+        failovers = controller.failovers
+        offset = controller.image.next_offset
+        self.history.append(f"{controller.now_ms:8} ms  offset {offset}: {name}")
         self._steps[name][1]()
-        if shell.failovers > failovers:
+        if controller.failovers > failovers:
             self._admin.check()
 
     def finish(self) -> None:
         """Check at the end what is checked at failovers. Raises: Violation."""
-        self.shell.check_replays()
+        self.controller.check_replays()
         self._admin.check()
 
     def _by_any(self, act: Callable[[Broker], None]) -> Callable[[], None]:
@@ -105,4 +106,4 @@ class World:
         broker.stops = True
 
     def _periodic(self, decide: Callable[[Cluster], Sequence[VersionedRecord]]) -> None:
-        self.shell.submit(lambda cluster, _: StepResult(None, decide(cluster)))
+        self.controller.submit(lambda cluster, _: StepResult(None, decide(cluster)))

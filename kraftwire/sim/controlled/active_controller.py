@@ -1,4 +1,4 @@
-"""A model of the active controller's shell, over the shipped decisions and the shipped image.
+"""A model of the active controller, over the shipped decisions and the shipped image.
 
 One batch of records is committed and replayed before the next change is decided. Leadership may be
 lost at any batch: the one in flight is kept or lost, its sender hears nothing, and a new controller
@@ -45,7 +45,7 @@ def _leader_change(base_offset: int, epoch: int) -> RecordBatch:
     )
 
 
-class Shell:
+class ActiveController:
     """The log, and the controller that is active now.
 
     `failovers` and `commits` are counted. `checks` sees every batch before and after its replay.
