@@ -13,7 +13,7 @@ PINNED_SPARK := .ci/requirements-spark.txt
 # compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup quick spark demo demo-brokers test proof acceptance sanitize check bench interop generate sim nemesis
+.PHONY: setup quick spark demo demo-brokers test proof acceptance sanitize check bench interop interop-brokers generate sim nemesis
 .PHONY: docs dist sbom pins vulnerabilities
 
 setup: $(STAMP)
@@ -111,6 +111,11 @@ bench: setup
 interop: setup
 	$(BIN)/python -m pip install --quiet --editable '.[interop]'
 	$(BIN)/python -m tests.interop.clients
+
+# The same clients on two real brokers, with controllers of ours and with Kafka's.
+interop-brokers: setup
+	$(BIN)/python -m pip install --quiet --editable '.[interop]'
+	$(BIN)/python -m tests.interop.clients --brokers
 
 generate: setup
 	$(BIN)/python -m codegen generate

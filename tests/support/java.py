@@ -239,7 +239,7 @@ class JavaTools:
         self._process.stdout.close()
 
     def run(self, tool: str, *args: object) -> subprocess.CompletedProcess[str]:
-        """Run `storage`, `quorum`, `features`, `acls`, `configs` or `tokens` to its end.
+        """Run `storage`, `quorum`, `features`, `acls`, `configs`, `tokens` or a class to its end.
 
         Raises: AssertionError if the tool ends the JVM, as it does on wrong usage.
         """

@@ -77,6 +77,13 @@ LONG_CASES = {
         "test_a_client_does_the_same_after_a_login[sarama]",
         "test_a_client_does_the_same_after_a_login[segmentio",
     ),
+    "interop/test_clients_on_brokers.py": tuple(
+        f"test_a_client_does_everything_that_it_has_a_call_for[{name}"
+        for name in (
+            *("@platformatic", "Kafka's Java", "aiokafka", "confluent", "franz-go"),
+            *("kafkajs", "kcat", "sarama", "segmentio"),
+        )
+    ),
     "interop/test_dynamic_voters.py": (
         "test_a_running_quorum_takes_a_voter_and_lets_it_go_and_takes_it_wiped[2",
         "test_a_running_quorum_takes_a_voter_and_lets_it_go_and_takes_it_wiped[3",

@@ -3,40 +3,22 @@
 from __future__ import annotations
 
 import lzma
-import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import click
 
-from tests.interop.clients.builds import go_command, node_command
-from tests.interop.clients.matrix import java_command
+from tests.interop.clients import brokers, matrix
 from tools.capture.kafka import recorded_kafka
 
-_CLIENT_SECONDS_MAX = 300
 # Clients that overlap as in a real cluster, but do not time out on a machine with two processors.
 _AT_ONCE = 4
 
 
-def _python(module: str) -> Callable[[], Sequence[str]]:
-    return lambda: (sys.executable, "-m", f"tests.interop.clients.traffic.{module}")
-
-
-CLIENTS: dict[str, Callable[[], Sequence[str]]] = {
-    "java": java_command("kraftwire.ClientTraffic", folder="clients"),
-    "franz-go": go_command("traffic/franzgo"),
-    "sarama": go_command("traffic/sarama"),
-    "kafka-go": go_command("traffic/kafkago"),
-    "kafkajs": node_command("traffic_kafkajs"),
-    "platformatic": node_command("traffic_platformatic"),
-    "librdkafka": _python("confluent"),
-    "kafka-python": _python("kafka_python"),
-    "aiokafka": _python("aiokafka_"),
-    "kcat": _python("kcat"),
-}
+# The tools start a JVM that says nothing of everyday traffic.
+CLIENTS = {client.name: client for client in matrix.CLIENTS if client.name != "Kafka's tools"}
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -47,7 +29,7 @@ def main(path: Path, names: tuple[str, ...]) -> None:
     if unknown := set(names) - CLIENTS.keys():
         raise click.UsageError(f"no client {', '.join(unknown)}; there are {', '.join(CLIENTS)}")
     # Built before the recording, as compilers would take the time of the node.
-    commands = {name: CLIENTS[name]() for name in names or CLIENTS}
+    commands = {name: CLIENTS[name].traffic() for name in names or CLIENTS}
     with tempfile.TemporaryDirectory(prefix="kraftwire-clients-") as folder:
         capture = Path(folder, "clients.pcapng")
         with (
@@ -63,19 +45,10 @@ def main(path: Path, names: tuple[str, ...]) -> None:
 
 def _run(name: str, command: Sequence[str], server: str) -> str:
     """Run a client to its end; returns what went wrong."""
-    try:
-        done = subprocess.run(
-            [*command, server],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_CLIENT_SECONDS_MAX,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"{name}: no end after {_CLIENT_SECONDS_MAX} s"
-    click.echo(f"{name}: exit code {done.returncode}", err=True)
-    return f"{name}: {done.stderr[-2000:]}" if done.returncode else ""
+    outcome = matrix.run_client(command, server, brokers.STEPS)
+    click.echo(f"{name}: {'ok' if outcome.is_ok else 'failed'}", err=True)
+    failed = {step: each.detail for step, each in outcome.steps.items() if not each.is_ok}
+    return f"{name}: {failed}" if failed else ""
 
 
 if __name__ == "__main__":

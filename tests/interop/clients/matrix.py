@@ -1,7 +1,7 @@
 """Which clients there are, how one is run, and what it did.
 
-Owns the table of clients and the lines that probes print. The versions that a client negotiated
-are read from the nodes' own captures.
+Owns the table of clients and the lines that their programs print. The versions that a client
+negotiated are read from the nodes' own captures.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ __all__ = [
     "Client",
     "Outcome",
     "Step",
-    "java_command",
     "probe",
     "probe_login",
+    "run_client",
 ]
 
 ROOT = Path(__file__).resolve().parents[3]
 STEPS = ("connect", "negotiate", "describe", "read")
 
-# A probe takes seconds, and one of several JVMs a little longer.
-_PROBE_SECONDS_MAX = 120
+# A program takes seconds, one of several JVMs a little longer, and one that has to be recorded with
+# others at once some minutes.
+_CLIENT_SECONDS_MAX = 300
 
 
 @dataclass(frozen=True)
@@ -68,15 +69,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Client:
-    """A client and its probe.
+    """A client and its programs: a probe of our nodes, and `traffic` that uses a whole Kafka.
 
-    `command` makes the command line, to which the bootstrap servers are added; it may build the
-    probe first. `missing` says what the machine lacks for it; empty if nothing.
+    Both make a command line, to which the bootstrap servers are added; they may build the program
+    first. `missing` says what the machine lacks for them; empty if nothing.
     `is_required` clients may not be missing where CI=true.
     """
 
     name: str
     command: Callable[[], Sequence[str]]
+    traffic: Callable[[], Sequence[str]]
     missing: Callable[[], str]
     is_required: bool = False
 
@@ -86,32 +88,60 @@ def probe(client: Client, quorum: Quorum, login: Mapping[str, str] | None = None
 
     `login` is a `probe.Login`, in JSON's form.
     """
-    outcome = Outcome()
     started = time.time_ns()
-    result = subprocess.run(
-        [*client.command(), quorum.bootstrap_servers],
-        cwd=ROOT,
-        env=os.environ | ({"KRAFTWIRE_PROBE_LOGIN": json.dumps(login)} if login else {}),
-        capture_output=True,
-        text=True,
-        timeout=_PROBE_SECONDS_MAX,
-        check=False,
-    )
-    for line in filter(None, map(str.strip, result.stdout.splitlines())):
-        told = json.loads(line)
-        if "version" in told:
-            outcome.version = told["version"]
-        else:
-            outcome.steps[told["step"]] = Step(told["ok"], told["detail"])
-    if result.returncode or not outcome.steps:
-        detail = f"exit code {result.returncode}: {result.stderr.strip()[-500:]}"
-        outcome.steps["connect"] = Step(False, detail)
+    more = {"KRAFTWIRE_PROBE_LOGIN": json.dumps(login)} if login else {}
+    outcome = run_client(client.command(), quorum.bootstrap_servers, STEPS, more)
     if login:
         # A node that decrypts writes no capture.
         return outcome
     ports = {int(text.rpartition(":")[2]) for text in quorum.bootstrap_servers.split(",")}
     captures = [quorum.capture_file(node_id) for node_id in quorum.node_ids]
     outcome.steps["negotiate"] = _negotiated(captures, ports, started)
+    return outcome
+
+
+def run_client(
+    command: Sequence[str],
+    servers: str,
+    steps: Sequence[str],
+    more: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Run a client's program to its end, with more variables in its environment.
+
+    If it does not end well, the first of `steps` that it has not reported is the one that failed.
+    """
+    problem = ""
+    try:
+        result = subprocess.run(
+            [*command, servers],
+            cwd=ROOT,
+            env=os.environ | dict(more or {}),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_CLIENT_SECONDS_MAX,
+            check=False,
+        )
+        printed, errors = result.stdout, result.stderr.decode(errors="replace").strip()
+        if result.returncode:
+            problem = f"exit code {result.returncode}: {errors[-500:]}"
+    except subprocess.TimeoutExpired as late:
+        printed, problem = late.stdout or b"", f"no end after {_CLIENT_SECONDS_MAX} s"
+    outcome = _outcome(printed.decode())
+    if problem or not outcome.steps:
+        left = [step for step in steps if step not in outcome.steps]
+        outcome.steps[left[0] if left else steps[-1]] = Step(False, problem or "no step was taken")
+    return outcome
+
+
+def _outcome(printed: str) -> Outcome:
+    """What the lines of a program say."""
+    outcome = Outcome()
+    for line in filter(None, map(str.strip, printed.splitlines())):
+        told = json.loads(line)
+        if "version" in told:
+            outcome.version = told["version"]
+        else:
+            outcome.steps[told["step"]] = Step(told["ok"], told["detail"])
     return outcome
 
 
@@ -141,30 +171,27 @@ def _negotiated(captures: Iterable[Path], ports: set[int], since_ns: int) -> Ste
     return Step(True, text)
 
 
-def _python(module: str, package: str) -> Client:
-    """A probe in Python, which needs a package of the extra `interop`."""
-    command = (sys.executable, "-m", f"tests.interop.clients.{module}")
+def _module(module: str) -> Callable[[], Sequence[str]]:
+    """A module of this folder."""
+    return lambda: (sys.executable, "-m", f"tests.interop.clients.{module}")
+
+
+def _python(package: str, probe: str, traffic: str, name: str = "") -> Client:
+    """A client in Python, which needs a package of the extra `interop`."""
 
     def missing() -> str:
         found = importlib.util.find_spec(package.replace("-", "_"))
         return "" if found else f"the Python package {package}"
 
-    return Client(_DISPLAY.get(module, package), lambda: command, missing)
+    return Client(name or package, _module(probe), _module(f"traffic.{traffic}"), missing)
 
 
-_DISPLAY = {
-    "probe_kafka_python": "kafka-python",
-    "probe_aiokafka": "aiokafka",
-    "probe_confluent": "confluent-kafka",
-}
-
-
-def java_command(*words: str, folder: str = "") -> Callable[[], Sequence[str]]:
-    """A class of a folder of tests/support/java, compiled and with Kafka's jars."""
+def _java(name: str) -> Callable[[], Sequence[str]]:
+    """A class of tests/support/java/clients, compiled and with Kafka's jars."""
 
     def command() -> Sequence[str]:
-        path = f"{compiled_classes(folder=folder)}{os.pathsep}{kafka_classpath()}"
-        return ["java", *JVM_OPTIONS, "-cp", path, *words]
+        path = f"{compiled_classes(folder='clients')}{os.pathsep}{kafka_classpath()}"
+        return ["java", *JVM_OPTIONS, "-cp", path, f"kraftwire.{name}"]
 
     return command
 
@@ -174,27 +201,41 @@ def _java_missing() -> str:
     return " and ".join(absent)
 
 
+def _go(name: str, folder: str) -> Client:
+    return Client(name, go_command(folder), go_command(f"traffic/{folder}"), go_missing)
+
+
+def _node(name: str, file: str) -> Client:
+    return Client(name, node_command(file), node_command(f"traffic_{file}"), node_missing)
+
+
 CLIENTS: tuple[Client, ...] = (
-    _python("probe_kafka_python", "kafka"),
-    _python("probe_aiokafka", "aiokafka"),
-    _python("probe_confluent", "confluent-kafka"),
+    _python("kafka", "probe_kafka_python", "kafka_python", "kafka-python"),
+    _python("aiokafka", "probe_aiokafka", "aiokafka_"),
+    _python("confluent-kafka", "probe_confluent", "confluent"),
     Client(
-        "Kafka's Java clients", java_command("kraftwire.ClientProbe"), _java_missing, True
+        "Kafka's Java clients",
+        _java("ClientProbe"),
+        _java("ClientTraffic"),
+        _java_missing,
+        is_required=True,
     ),
     Client(
         "Kafka's tools",
-        lambda: (sys.executable, "-m", "tests.interop.clients.probe_tools"),
+        _module("probe_tools"),
+        _module("traffic.tools"),
         _java_missing,
-        True,
+        is_required=True,
     ),
-    Client("franz-go", go_command("franzgo"), go_missing),
-    Client("sarama", go_command("sarama"), go_missing),
-    Client("segmentio/kafka-go", go_command("kafkago"), go_missing),
-    Client("kafkajs", node_command("kafkajs"), node_missing),
-    Client("@platformatic/kafka", node_command("platformatic"), node_missing),
+    _go("franz-go", "franzgo"),
+    _go("sarama", "sarama"),
+    _go("segmentio/kafka-go", "kafkago"),
+    _node("kafkajs", "kafkajs"),
+    _node("@platformatic/kafka", "platformatic"),
     Client(
         "kcat",
-        lambda: (sys.executable, "-m", "tests.interop.clients.probe_kcat"),
+        _module("probe_kcat"),
+        _module("traffic.kcat"),
         lambda: "" if shutil.which("kcat") else "the program kcat",
     ),
 )

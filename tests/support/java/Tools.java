@@ -20,9 +20,9 @@ import java.util.List;
  * Kafka's command line tools one after the other in one JVM, which saves the second that each
  * would need to start: one JSON line {"tool", "args"} in, one JSON line {"code", "out", "err"} out.
  *
- * The tools are "storage", "quorum", "features", "acls", "configs" and "tokens". What a tool throws
- * is reported as its main method reports it. They are called by reflection, as not every release has
- * them.
+ * The tools are "storage", "quorum", "features", "acls", "configs" and "tokens", and any other by its
+ * class. What a tool throws is reported as its main method reports it. They are called by reflection,
+ * as not every release has them.
  */
 public final class Tools {
     private static final ObjectMapper MAPPER = new ObjectMapper();
@@ -71,7 +71,8 @@ public final class Tools {
                 case "tokens" -> command("DelegationTokenCommand", args);
                 case "acls" -> main("org.apache.kafka.tools.AclCommand", args);
                 case "configs" -> main("kafka.admin.ConfigCommand", args);
-                default -> throw new IllegalArgumentException("unknown tool " + tool);
+                // Others by their class.
+                default -> main(tool, args);
             };
             return (Integer) code;
         } catch (InvocationTargetException thrown) {
@@ -86,7 +87,10 @@ public final class Tools {
 
     /** Runs a tool that has nothing but its main method, which ends the JVM where it fails. */
     private static Object main(String name, String[] args) throws Exception {
+        // Some catch whatever is thrown, and end the JVM once more.
+        List<Integer> codes = new ArrayList<>();
         Exit.setExitProcedure((code, message) -> {
+            codes.add(code);
             throw new Exited();
         });
         try {
@@ -94,7 +98,7 @@ public final class Tools {
             return 0;
         } catch (InvocationTargetException thrown) {
             if (thrown.getCause() instanceof Exited) {
-                return 1;
+                return codes.get(0);
             }
             throw thrown;
         } finally {

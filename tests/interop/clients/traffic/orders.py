@@ -1,19 +1,33 @@
-"""What the traffic programs in Python send: one order after the other, as JSON."""
+"""What the traffic programs in Python send, and the words with which they report what they see."""
 
 from __future__ import annotations
 
 import json
-import sys
+import time
+from collections.abc import Callable, Mapping
 
-__all__ = ["BATCH", "COUNT", "PARTITIONS", "ROUNDS", "key", "servers", "value"]
+__all__ = [
+    "BATCH",
+    "COUNT",
+    "MORE",
+    "PARTITIONS",
+    "RETENTION",
+    "SECONDS",
+    "TRANSACTIONS",
+    "feature_levels",
+    "key",
+    "until",
+    "value",
+]
 
-ROUNDS, BATCH, PARTITIONS = 40, 32, 3
-COUNT = ROUNDS * BATCH
-
-
-def servers() -> str:
-    """The only argument of a program: the bootstrap servers."""
-    return sys.argv[1]
+# Every program sends 40 batches, and some more records by an idempotent producer.
+BATCH, PARTITIONS = 32, 3
+COUNT = 40 * BATCH
+MORE = 2 * BATCH
+# Each third of the transactions is aborted.
+TRANSACTIONS = 12
+RETENTION = "3600000"
+SECONDS = 30
 
 
 def key(number: int) -> bytes:
@@ -31,3 +45,19 @@ def value(client: str, number: int) -> bytes:
         "note": f"leave it with the neighbour at number {number % 50}",
     }
     return json.dumps(order).encode()
+
+
+def feature_levels(finalized: Mapping[str, object]) -> str:
+    """The finalized features, in the form that all programs report."""
+    return ", ".join(f"{name} {level}" for name, level in sorted(finalized.items()))
+
+
+def until(is_so: Callable[[], bool], what: str) -> None:
+    """Ask again and again, as a broker learns a little later what a controller has decided.
+
+    Raises: TimeoutError if it does not become true.
+    """
+    end = time.monotonic() + SECONDS
+    while not is_so():
+        if time.monotonic() > end:
+            raise TimeoutError(what)

@@ -2,13 +2,19 @@ package kraftwire;
 
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.Config;
 import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.NewPartitionReassignment;
 import org.apache.kafka.clients.admin.NewPartitions;
@@ -22,9 +28,11 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.ElectionType;
 import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.ApiException;
 import org.apache.kafka.common.quota.ClientQuotaAlteration;
@@ -40,8 +48,13 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 public final class ClientTraffic {
     private static final String NAME = "java";
     private static final String TOPIC = "java-orders";
-    private static final int ROUNDS = 40;
+    private static final String READERS = "java-readers";
+    private static final String WATCHERS = "java-watchers";
     private static final int BATCH = 32;
+    private static final int COUNT = 40 * BATCH;
+    private static final int MORE = 2 * BATCH;
+    private static final int PARTITIONS = 3;
+    private static final int SECONDS = 30;
     private static final TopicPartition FIRST = new TopicPartition(TOPIC, 0);
 
     private final Map<String, Object> common;
@@ -52,18 +65,76 @@ public final class ClientTraffic {
 
     public static void main(String[] args) throws Exception {
         ClientTraffic traffic = new ClientTraffic(args[0]);
+        Steps.begin();
         try (Admin admin = Admin.create(traffic.common)) {
-            admin.createTopics(List.of(new NewTopic(TOPIC, 3, (short) 1))).all().get();
-            traffic.produce();
-            traffic.transact();
-            traffic.consume("classic", "java-readers");
-            traffic.consume("consumer", "java-watchers");
-            for (int round = 0; round < 3; round++) {
-                describe(admin);
-            }
-            alter(admin);
-            admin.deleteConsumerGroups(List.of("java-readers", "java-watchers")).all().get();
-            admin.deleteTopics(List.of(TOPIC)).all().get();
+            Steps.take("cluster", () -> cluster(admin));
+            Steps.take("quorum", () -> quorum(admin));
+            Steps.take("features", () -> features(admin));
+            Steps.take("topics", () -> topics(admin));
+            Steps.take("configs", () -> configs(admin));
+            Steps.take("produce", () -> traffic.produce(COUNT, false));
+            Steps.take("idempotent", () -> traffic.produce(MORE, true));
+            Steps.take("classic", () -> traffic.consume("classic", READERS));
+            Steps.take("consumer", () -> traffic.consume("consumer", WATCHERS));
+            Steps.take("groups", () -> groups(admin));
+            Steps.take("transactions", () -> traffic.transact(admin));
+            Steps.take("rest", () -> rest(admin));
+            Steps.take("delete", () -> delete(admin));
+        }
+    }
+
+    private static String cluster(Admin admin) throws Exception {
+        var found = admin.describeCluster();
+        Steps.expect(found.clusterId().get().length() == 22, "cluster " + found.clusterId().get());
+        return found.nodes().get().size() + " brokers";
+    }
+
+    private static String quorum(Admin admin) throws Exception {
+        var quorum = admin.describeMetadataQuorum().quorumInfo().get();
+        Steps.expect(quorum.leaderId() > 0, "" + quorum);
+        return quorum.voters().size() + " voters";
+    }
+
+    private static String features(Admin admin) throws Exception {
+        var finalized = admin.describeFeatures().featureMetadata().get().finalizedFeatures();
+        return finalized.entrySet().stream()
+            .map(each -> each.getKey() + " " + each.getValue().maxVersionLevel())
+            .sorted()
+            .collect(Collectors.joining(", "));
+    }
+
+    private static String topics(Admin admin) throws Exception {
+        NewTopic wanted = new NewTopic(TOPIC, Optional.of(PARTITIONS - 1), Optional.empty());
+        admin.createTopics(List.of(wanted)).all().get();
+        admin.createPartitions(Map.of(TOPIC, NewPartitions.increaseTo(PARTITIONS))).all().get();
+        until(() -> partitions(admin).size() == PARTITIONS);
+        Steps.expect(admin.listTopics().names().get().contains(TOPIC), TOPIC);
+        int replicas = partitions(admin).get(0).replicas().size();
+        return PARTITIONS + " partitions of " + replicas + " replicas";
+    }
+
+    private static List<TopicPartitionInfo> partitions(Admin admin) throws Exception {
+        return admin.describeTopics(List.of(TOPIC)).allTopicNames().get().get(TOPIC).partitions();
+    }
+
+    private static String configs(Admin admin) throws Exception {
+        ConfigEntry retention = new ConfigEntry("retention.ms", "3600000");
+        AlterConfigOp set = new AlterConfigOp(retention, AlterConfigOp.OpType.SET);
+        admin.incrementalAlterConfigs(Map.of(topic(), List.of(set))).all().get();
+        until(() -> config(admin).get("retention.ms").value().equals("3600000"));
+        admin.listConfigResources().all().get();
+        return config(admin).entries().size() + " properties";
+    }
+
+    private static Config config(Admin admin) throws Exception {
+        return admin.describeConfigs(List.of(topic())).all().get().get(topic());
+    }
+
+    /** Asks again and again, as a broker learns a little later what a controller has decided. */
+    private static void until(Callable<Boolean> isSo) throws Exception {
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
+        while (!isSo.call()) {
+            Steps.expect(System.nanoTime() < end, "nothing after " + SECONDS + " s");
         }
     }
 
@@ -95,18 +166,26 @@ public final class ClientTraffic {
             value.getBytes(StandardCharsets.UTF_8));
     }
 
-    private void produce() {
-        try (var producer = producer(Map.of("linger.ms", 5))) {
-            for (int number = 0; number < ROUNDS * BATCH; number++) {
-                producer.send(order(number));
-                if (number % BATCH == BATCH - 1) {
-                    producer.flush();
+    /** Sends batches, each of them answered before the next. */
+    private String produce(int count, boolean isIdempotent) throws Exception {
+        Map<String, Object> config = Map.of("linger.ms", 5, "enable.idempotence", isIdempotent);
+        try (var producer = producer(config)) {
+            for (int start = 0; start < count; start += BATCH) {
+                List<Future<RecordMetadata>> sent = new ArrayList<>();
+                for (int number = start; number < start + BATCH; number++) {
+                    sent.add(producer.send(order(number)));
+                }
+                producer.flush();
+                for (Future<RecordMetadata> each : sent) {
+                    each.get();
                 }
             }
         }
+        return count + " records";
     }
 
-    private void transact() throws Exception {
+    /** Each third of the transactions is aborted; offsets are part of them. */
+    private String transact(Admin admin) throws Exception {
         try (var producer = producer(Map.of("transactional.id", "java-transactions"));
                 var consumer = consumer(Map.of("group.id", "java-ledger"))) {
             producer.initTransactions();
@@ -122,9 +201,19 @@ public final class ClientTraffic {
                 }
             }
         }
+        admin.describeProducers(List.of(FIRST)).all().get();
+        admin.describeTransactions(List.of("java-transactions")).all().get();
+        admin.listTransactions().all().get();
+        return "offset " + offsets(admin, "java-ledger");
     }
 
-    private void consume(String protocol, String group) {
+    /** The sum of a group's offsets. */
+    private static long offsets(Admin admin, String group) throws Exception {
+        return admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get()
+            .values().stream().mapToLong(OffsetAndMetadata::offset).sum();
+    }
+
+    private String consume(String protocol, String group) {
         Map<String, Object> config = Map.of(
             "group.id", group,
             "group.protocol", protocol,
@@ -132,61 +221,61 @@ public final class ClientTraffic {
             "enable.auto.commit", false,
             "max.partition.fetch.bytes", 100,
             "max.poll.records", BATCH);
+        int count = 0;
         try (var consumer = consumer(config)) {
             consumer.subscribe(List.of(TOPIC));
-            for (int count = 0; count < ROUNDS * BATCH; ) {
+            long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
+            while (count < COUNT + MORE) {
                 int found = consumer.poll(Duration.ofSeconds(1)).count();
                 count += found;
                 if (found > 0) {
                     consumer.commitSync();
                 }
+                Steps.expect(System.nanoTime() < end, count + " records in " + SECONDS + " s");
             }
         }
+        return count + " records";
     }
 
     private static ConfigResource topic() {
         return new ConfigResource(ConfigResource.Type.TOPIC, TOPIC);
     }
 
-    private static void describe(Admin admin) throws Exception {
-        admin.describeCluster().nodes().get();
-        admin.describeTopics(List.of(TOPIC)).allTopicNames().get();
-        admin.listTopics().names().get();
-        admin.describeConfigs(List.of(topic())).all().get();
-        admin.listOffsets(Map.of(FIRST, OffsetSpec.latest())).all().get();
+    private static String groups(Admin admin) throws Exception {
         admin.listGroups().all().get();
-        admin.describeConsumerGroups(List.of("java-readers", "java-watchers")).all().get();
-        admin.listConsumerGroupOffsets("java-readers").partitionsToOffsetAndMetadata().get();
-        admin.describeLogDirs(List.of(1)).allDescriptions().get();
-        admin.describeMetadataQuorum().quorumInfo().get();
-        admin.describeFeatures().featureMetadata().get();
-        admin.describeProducers(List.of(FIRST)).all().get();
-        admin.describeTransactions(List.of("java-transactions")).all().get();
-        admin.listTransactions().all().get();
-        admin.listPartitionReassignments().reassignments().get();
-        admin.listConfigResources().all().get();
-        admin.describeClientQuotas(ClientQuotaFilter.all()).entities().get();
-        refused(admin.describeUserScramCredentials().all());
+        var found = admin.describeConsumerGroups(List.of(READERS, WATCHERS)).all().get();
+        String states = found.get(READERS).groupState() + " and " + found.get(WATCHERS).groupState();
+        return states + ", offsets " + offsets(admin, READERS) + " and " + offsets(admin, WATCHERS);
     }
 
-    private static void alter(Admin admin) throws Exception {
-        ConfigEntry retention = new ConfigEntry("retention.ms", "3600000");
-        AlterConfigOp set = new AlterConfigOp(retention, AlterConfigOp.OpType.SET);
-        admin.incrementalAlterConfigs(Map.of(topic(), List.of(set))).all().get();
-        admin.createPartitions(Map.of(TOPIC, NewPartitions.increaseTo(4))).all().get();
-        admin.alterPartitionReassignments(
-            Map.of(FIRST, Optional.of(new NewPartitionReassignment(List.of(1))))).all().get();
+    /** What no other client has. */
+    private static String rest(Admin admin) throws Exception {
+        int broker = partitions(admin).get(0).replicas().get(0).id();
+        admin.describeLogDirs(List.of(broker)).allDescriptions().get();
+        admin.listOffsets(Map.of(FIRST, OffsetSpec.latest())).all().get();
+        var reassignment = Optional.of(new NewPartitionReassignment(List.of(broker)));
+        admin.alterPartitionReassignments(Map.of(FIRST, reassignment)).all().get();
+        until(() -> admin.listPartitionReassignments().reassignments().get().isEmpty());
         refused(admin.electLeaders(ElectionType.PREFERRED, Set.of(FIRST)).all());
-        admin.alterConsumerGroupOffsets(
-            "java-readers", Map.of(FIRST, new OffsetAndMetadata(1))).all().get();
-        admin.deleteConsumerGroupOffsets("java-readers", Set.of(FIRST)).all().get();
-        admin.deleteRecords(Map.of(FIRST, RecordsToDelete.beforeOffset(5))).all().get();
+        admin.alterConsumerGroupOffsets(READERS, Map.of(FIRST, new OffsetAndMetadata(1))).all().get();
+        admin.deleteConsumerGroupOffsets(READERS, Set.of(FIRST)).all().get();
         ClientQuotaEntity user = new ClientQuotaEntity(Map.of(ClientQuotaEntity.USER, "anna"));
         ClientQuotaAlteration.Op rate = new ClientQuotaAlteration.Op("producer_byte_rate", 1e6);
         admin.alterClientQuotas(List.of(new ClientQuotaAlteration(user, List.of(rate)))).all().get();
         ScramCredentialInfo scram = new ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096);
         admin.alterUserScramCredentials(
             List.of(new UserScramCredentialUpsertion("anna", scram, "secret"))).all().get();
+        until(() -> admin.describeClientQuotas(ClientQuotaFilter.all()).entities().get().size() == 1);
+        until(() -> admin.describeUserScramCredentials().all().get().containsKey("anna"));
+        return "reassignment, election, offsets, quotas, SCRAM";
+    }
+
+    private static String delete(Admin admin) throws Exception {
+        admin.deleteRecords(Map.of(FIRST, RecordsToDelete.beforeOffset(5))).all().get();
+        admin.deleteConsumerGroups(List.of(READERS, WATCHERS)).all().get();
+        admin.deleteTopics(List.of(TOPIC)).all().get();
+        until(() -> !admin.listTopics().names().get().contains(TOPIC));
+        return "records, groups, topic";
     }
 
     /** Wait for an answer that is an error, too. */

@@ -4,11 +4,9 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
-import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.QuorumInfo;
@@ -18,7 +16,6 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
-import org.apache.kafka.common.utils.AppInfoParser;
 
 /**
  * Kafka's own admin client and consumer on a quorum, reported as JSON lines: one with the version,
@@ -60,19 +57,19 @@ public final class ClientProbe {
 
     public static void main(String[] args) throws Exception {
         ClientProbe probe = new ClientProbe(args[0]);
-        say(Map.of("version", AppInfoParser.getVersion()));
-        step("connect", probe::connect);
-        step("describe", probe::describe);
-        step("read", probe::read);
+        Steps.begin();
+        Steps.take("connect", probe::connect);
+        Steps.take("describe", probe::describe);
+        Steps.take("read", probe::read);
     }
 
     private String connect() throws Exception {
         try (Admin admin = Admin.create(config)) {
             var cluster = admin.describeCluster();
             Collection<Node> nodes = cluster.nodes().get(SECONDS, TimeUnit.SECONDS);
-            expect(nodes.size() == 3, "nodes " + nodes);
+            Steps.expect(nodes.size() == 3, "nodes " + nodes);
             String id = cluster.clusterId().get();
-            expect(id.length() == 22, "cluster id " + id);
+            Steps.expect(id.length() == 22, "cluster id " + id);
             return "3 brokers";
         }
     }
@@ -81,13 +78,13 @@ public final class ClientProbe {
         try (Admin admin = Admin.create(config)) {
             QuorumInfo quorum =
                 admin.describeMetadataQuorum().quorumInfo().get(SECONDS, TimeUnit.SECONDS);
-            expect(quorum.voters().size() == 3, "voters " + quorum.voters());
+            Steps.expect(quorum.voters().size() == 3, "voters " + quorum.voters());
             var features = admin.describeFeatures().featureMetadata().get(SECONDS, TimeUnit.SECONDS);
-            expect(features.finalizedFeatures().containsKey("metadata.version"), "" + features);
+            Steps.expect(features.finalizedFeatures().containsKey("metadata.version"), "" + features);
             TopicDescription topic = admin.describeTopics(List.of(TOPIC)).allTopicNames()
                 .get(SECONDS, TimeUnit.SECONDS).get(TOPIC);
             int leader = topic.partitions().get(0).leader().id();
-            expect(leader == quorum.leaderId(), leader + " is not " + quorum.leaderId());
+            Steps.expect(leader == quorum.leaderId(), leader + " is not " + quorum.leaderId());
             return "quorum of 3, its leader; topic; features";
         }
     }
@@ -102,35 +99,12 @@ public final class ClientProbe {
             long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
             while (offsets.size() < READ_COUNT && System.nanoTime() < deadline) {
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofSeconds(1))) {
-                    expect(record.value()[0] == 1, "no metadata record at " + record.offset());
+                    Steps.expect(record.value()[0] == 1, "no metadata record at " + record.offset());
                     offsets.add(record.offset());
                 }
             }
         }
-        expect(offsets.size() >= READ_COUNT, "offsets " + offsets);
+        Steps.expect(offsets.size() >= READ_COUNT, "offsets " + offsets);
         return "offsets " + offsets.get(0) + "-" + offsets.get(READ_COUNT - 1);
-    }
-
-    private static void step(String name, Callable<String> body) throws Exception {
-        Map<String, Object> line = new LinkedHashMap<>();
-        line.put("step", name);
-        try {
-            line.put("detail", body.call());
-            line.put("ok", true);
-        } catch (Exception failure) {
-            line.put("detail", failure.toString());
-            line.put("ok", false);
-        }
-        say(line);
-    }
-
-    private static void expect(boolean isTrue, String found) {
-        if (!isTrue) {
-            throw new IllegalStateException("unexpected: " + found);
-        }
-    }
-
-    private static void say(Map<String, ?> line) throws Exception {
-        System.out.println(JSON.writeValueAsString(line));
     }
 }

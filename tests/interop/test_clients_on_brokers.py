@@ -1,0 +1,31 @@
+"""Other people's clients on real brokers with our controllers: `make interop-brokers`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.interop.clients.brokers import STEPS, brokers_on, use
+from tests.interop.clients.matrix import CLIENTS, Client
+from tests.support.maven import unavailable
+from tests.support.mixed_quorum import kind_under_test
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Two brokers on three controllers, which all clients use one after the other."""
+    with brokers_on(kind_under_test(), tmp_path_factory.mktemp("brokers")) as found:
+        yield found
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+def test_a_client_does_everything_that_it_has_a_call_for(client: Client, servers: str) -> None:
+    """From the cluster's id to the deletion of its topic; its program leaves out the rest."""
+    if missing := client.missing():
+        reason = f"{client.name} needs {missing}"
+        unavailable(reason) if client.is_required else pytest.skip(reason)
+    outcome = use(client, servers)
+    failed = {name: step.detail for name, step in outcome.steps.items() if not step.is_ok}
+    assert not failed
+    assert {"cluster", "topics", "produce", "classic"} <= outcome.steps.keys() <= set(STEPS)
