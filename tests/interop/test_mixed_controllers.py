@@ -1,24 +1,29 @@
 """Leadership moves between controllers of both kinds, which all serve the same real brokers.
 
-With KRAFTWIRE_TESTED_KIND=java, the same script runs on Java's controllers alone.
+With KRAFTWIRE_TESTED_KIND=java, the same script runs on Java's controllers alone; with
+KRAFTWIRE_MOVES=10, leadership moves ten times each way.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.interop.test_brokers import BROKERS, TOPIC, Producer, in_sync, read_all
+pytest.importorskip("confluent_kafka")
+
+from confluent_kafka import admin as admin_module
+
+from tests.failures.senders import Sender, contents
+from tests.interop.test_brokers import BROKERS, TOPIC, in_sync
 from tests.support.mixed_quorum import JAVA, Member, MixedQuorum, wait_until
 from tests.support.mixed_quorum.kinds import kind_under_test
 
-admin_module = pytest.importorskip("confluent_kafka.admin")
-
-NODE, JAVAS = 3, (1, 2)
-ROUNDS = 2
+NODE, OTHERS = 3, (1, 2)
+ROUNDS = int(os.environ.get("KRAFTWIRE_MOVES", "2"))
 
 PROPERTIES = {
     "metadata.max.idle.interval.ms": 100,
@@ -27,36 +32,45 @@ PROPERTIES = {
 }
 
 
-def test_leadership_moves_both_ways_while_clients_work(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_alone", [True, False], ids=["one of ours", "two of ours"])
+def test_leadership_moves_both_ways_while_clients_work(tmp_path: Path, is_alone: bool) -> None:
     """Whoever leads decides: nothing acknowledged is lost, no broker is fenced, logs are equal."""
-    kinds = {1: JAVA, 2: JAVA, NODE: kind_under_test()}
+    node, others = (kind_under_test(), JAVA) if is_alone else (JAVA, kind_under_test())
+    kinds = {**dict.fromkeys(OTHERS, others), NODE: node}
     brokers = dict.fromkeys(BROKERS, JAVA)
     with MixedQuorum(tmp_path, kinds, PROPERTIES, brokers=brokers) as quorum:
         quorum.start()
-        node = quorum.members[NODE]
         servers = quorum.bootstrap_servers
         admin = admin_module.AdminClient({"bootstrap.servers": servers, "log_level": 0})
         topic = admin_module.NewTopic(TOPIC, num_partitions=3, replication_factor=2)
         admin.create_topics([topic])[TOPIC].result(60)
-        producer = Producer(servers)
-        for number in range(ROUNDS):
-            if quorum.leader() != NODE:
-                former = quorum.depose(NODE)
-                producer.send(20)
-                quorum.start(former)
-            change(admin, f"ours-{number}", 2 * number + 4)
-            producer.send(20)
-            assert quorum.leader() == NODE
-            hand_over(node)
-            producer.send(20)
-            assert quorum.leader(among=JAVAS) in JAVAS
-            change(admin, f"theirs-{number}", 2 * number + 5)
-            producer.send(20)
+        with Sender(servers, TOPIC) as sender:
+            for number in range(ROUNDS):
+                move_both_ways(quorum, admin, number, sender)
         wait_until(lambda: in_sync(admin) == 2 * ROUNDS + 3, "replicas that are in sync")
-        assert read_all(servers, producer.sent) == list(range(producer.sent))
-        assert not [line for line in node.lines if "brokers-fenced" in line]
+        assert sender.failures == []
+        found = contents(servers, TOPIC)
+        assert [found[sent] for sent in sender.acknowledged] == [1] * len(sender.acknowledged)
+        for member in quorum.controllers:
+            assert not [line for line in member.lines if "brokers-fenced" in line]
         quorum.check_logs_agree()
         quorum.check_health()
+
+
+def move_both_ways(quorum: MixedQuorum, admin: Any, number: int, sender: Sender) -> None:
+    """Let the one lead, then one of the two; records are sent and changes are made under each."""
+    if quorum.leader() != NODE:
+        former = quorum.depose(NODE)
+        sender.wait_flow()
+        quorum.start(former)
+    change(admin, f"one-{number}", 2 * number + 4)
+    sender.wait_flow()
+    assert quorum.leader() == NODE
+    hand_over(quorum.members[NODE])
+    sender.wait_flow()
+    assert quorum.leader(among=OTHERS) in OTHERS
+    change(admin, f"two-{number}", 2 * number + 5)
+    sender.wait_flow()
 
 
 def hand_over(leader: Member) -> None:
@@ -66,6 +80,7 @@ def hand_over(leader: Member) -> None:
     else:
         leader.stop()
         leader.start()
+        leader.wait_ready()
 
 
 def change(admin: Any, name: str, count: int) -> None:

@@ -92,6 +92,9 @@ LONG_CASES = {
     "interop/test_kerberos_java.py": (
         "test_either_kind_leads_when_the_other_is_killed",
     ),
+    "interop/test_mixed_controllers.py": (
+        "test_leadership_moves_both_ways_while_clients_work[two",
+    ),
     "interop/test_mixed_rolling.py": (
         "test_a_quorum_is_upgraded_next_to_ours[by way of 4.1",
     ),
