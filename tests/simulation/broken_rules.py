@@ -70,7 +70,7 @@ def rule(
     return register
 
 
-@rule("S17")
+@rule("S17", seed=8)
 def another_cluster_counts(patch: pytest.MonkeyPatch) -> None:
     """Requests of another cluster are answered like those of this cluster (R-VOTE-4, R-FET-1)."""
     patch.setattr(answers, "cluster_id_differs", lambda *_: False)
@@ -113,7 +113,7 @@ def change_before_the_leaders_epoch_commits(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(changes, "change_refusal", hasty)
 
 
-@rule("S11")
+@rule("S11", seed=1)
 def cuts_committed(patch: pytest.MonkeyPatch) -> None:
     """A follower whose leader names an epoch that it does not know empties its log."""
     truncate = following._truncate
@@ -129,7 +129,7 @@ def cuts_committed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LogView, "truncation_offset", lambda *_: 0)
 
 
-@rule("S6", "S7", "S8", "S9", "S13")
+@rule("S6", "S7", "S8", "S9", "S13", seed=1)
 def cuts_one_too_few(patch: pytest.MonkeyPatch) -> None:
     """A leader accepts every position as part of its log, so followers keep what it never had."""
     check = LogView.check_position
@@ -148,7 +148,7 @@ def directory_flush_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SimFiles, "fsync_dir", lambda *_: None)
 
 
-@rule("S9", "S17", "S18")
+@rule("S9", "S17", "S18", seed=4)
 def directory_id_ignored(patch: pytest.MonkeyPatch) -> None:
     """A replica with a voter's id takes itself for the voter, with any directory id (R-ID-2)."""
 
@@ -158,7 +158,7 @@ def directory_id_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Voter, "matches", same_id)
 
 
-@rule("S9")
+@rule("S9", seed=1)
 def diverging_fetch_counts(patch: pytest.MonkeyPatch) -> None:
     """A leader counts a fetch although the logs diverge there (KAFKA-13141)."""
     answer = serving._answer
@@ -176,7 +176,7 @@ def diverging_fetch_counts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(serving, "_answer", hasty)
 
 
-@rule("S9", seed=20)
+@rule("S9", seed=4)
 def fetch_of_another_directory_counts(patch: pytest.MonkeyPatch) -> None:
     """What another disk with a voter's id fetches counts as the voter's (R-REP-4)."""
 
@@ -239,7 +239,7 @@ def half_elects(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Votes, "__init__", half)
 
 
-@rule("S8")
+@rule("S8", seed=4)
 def high_watermark_unchecked(patch: pytest.MonkeyPatch) -> None:
     """A follower takes over the high watermark of its leader beyond its own log."""
 
@@ -251,7 +251,7 @@ def high_watermark_unchecked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(following, "_follow_high_watermark", blind)
 
 
-@rule("L7")
+@rule("L7", seed=3)
 def isolated_leader_stays(patch: pytest.MonkeyPatch) -> None:
     """A leader without fetches keeps leading (KAFKA-15489)."""
     begin = LeaderProgress.__init__
@@ -303,7 +303,7 @@ def leader_outside_counts_itself(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LeaderProgress, "high_watermark", with_own)
 
 
-@rule("L1", "S3", "S5", "S9", "S13")
+@rule("L1", "S3", "S5", "S9", "S13", seed=8)
 def leads_again(patch: pytest.MonkeyPatch) -> None:
     """A leader that restarts leads its epoch again, and writes other records (KAFKA-10527)."""
     first = startup.first_role
@@ -343,7 +343,7 @@ def older_epoch_counted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LeaderProgress, "high_watermark", counting)
 
 
-@rule("L6", "L8")
+@rule("L6", "L8", seed=2)
 def pre_vote_skipped(patch: pytest.MonkeyPatch) -> None:
     """Nobody asks for pre-votes: a node that was cut off comes back with a new epoch."""
 
@@ -357,7 +357,7 @@ def _ending_at(offset: int) -> list[OffsetAndEpoch]:
     return [OffsetAndEpoch(offset, epoch) for epoch in range(1000)]
 
 
-@rule("S14")
+@rule("S14", seed=6)
 def prefix_dropped_with_its_snapshot(patch: pytest.MonkeyPatch) -> None:
     """The log's prefix is dropped together with the snapshot that holds it (R-SNAP-6)."""
 
@@ -393,7 +393,7 @@ def second_vote(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(elections, "_decide_standard", forgetful)
 
 
-@rule("S14")
+@rule("S14", seed=6)
 def snapshot_of_a_later_state(patch: pytest.MonkeyPatch) -> None:
     """A snapshot changes along with the state machine while it is being written."""
     freeze = Digest.freeze
@@ -404,14 +404,14 @@ def snapshot_of_a_later_state(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Digest, "freeze", late)
 
 
-@rule("S16")
+@rule("S16", seed=6)
 def snapshot_with_the_latest_voters(patch: pytest.MonkeyPatch) -> None:
     """A snapshot carries the voters of the log's end, not those of its own (R-SNAP-2)."""
     at = VoterHistory.control_at
     patch.setattr(VoterHistory, "control_at", lambda self, _: at(self, 1 << 62))
 
 
-@rule("S14", "S12", "D11")
+@rule("S14", "S12", "D11", seed=6)
 def snapshot_without_a_name(patch: pytest.MonkeyPatch) -> None:
     """A snapshot gets its name, and the directory is not flushed (R-SNAP-5)."""
     publish = SnapshotStore._publish
@@ -424,7 +424,7 @@ def snapshot_without_a_name(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SnapshotStore, "_publish", careless)
 
 
-@rule("S16")
+@rule("S16", seed=6)
 def snapshot_without_voters(patch: pytest.MonkeyPatch) -> None:
     """A snapshot does not carry the voters (R-SNAP-2)."""
     patch.setattr(VoterHistory, "control_at", lambda *_: ())
@@ -443,7 +443,7 @@ class _Unsynced:
         return getattr(self._file, name)
 
 
-@rule("S9")
+@rule("S9", seed=1)
 def start_without_flush(patch: pytest.MonkeyPatch) -> None:
     """A start takes a log's contents for durable, although a killed process may have left them."""
     repair = opening.repair
@@ -457,7 +457,7 @@ def start_without_flush(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(opening, "repair", careless)
 
 
-@rule("S12", "S13", "D11", "BUG")
+@rule("S12", "S13", "D11", "BUG", seed=1)
 def torn_end_kept(patch: pytest.MonkeyPatch) -> None:
     """Recovery leaves a torn end in the log, and batches are written after it."""
     load = Segment.load
@@ -470,13 +470,13 @@ def torn_end_kept(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Segment, "load", careless)
 
 
-@rule("S16")
+@rule("S16", seed=2)
 def truncation_keeps_voters(patch: pytest.MonkeyPatch) -> None:
     """A truncation does not revert the voters (R-ID-8)."""
     patch.setattr(VoterHistory, "truncate", lambda *_: False)
 
 
-@rule("S16")
+@rule("S16", seed=1)
 def two_changes_in_one(patch: pytest.MonkeyPatch) -> None:
     """A new disk takes the place of an old one in one record: there is no common majority."""
     judge = changes._check_absent
@@ -489,7 +489,7 @@ def two_changes_in_one(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(changes, "_check_absent", generous)
 
 
-@rule("S17", "L1", "L4", "L5")
+@rule("S17", "L1", "L4", "L5", seed=4)
 def vote_for_another_directory(patch: pytest.MonkeyPatch) -> None:
     """A replica answers a request that is meant for another disk of its id (R-VOTE-4)."""
 
@@ -499,7 +499,7 @@ def vote_for_another_directory(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(elections, "is_addressee", is_addressee)
 
 
-@rule("S4", "S5")
+@rule("S4", "S5", seed=1)
 def vote_for_older_log(patch: pytest.MonkeyPatch) -> None:
     """A vote is granted without comparing the logs."""
     decide = elections._decide_standard
@@ -510,7 +510,7 @@ def vote_for_older_log(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(elections, "_decide_standard", trusting)
 
 
-@rule("S1", "S3")
+@rule("S1", "S3", seed=1)
 def vote_forgotten_at_start(patch: pytest.MonkeyPatch) -> None:
     """A start does not look at the vote in the quorum-state file (KAFKA-16526)."""
     first = startup.first_role
@@ -537,7 +537,7 @@ def vote_not_stored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(elections, "grant_vote", careless)
 
 
-@rule("S16")
+@rule("S16", seed=6)
 def voters_of_a_snapshot_ignored(patch: pytest.MonkeyPatch) -> None:
     """A log that begins at a snapshot keeps the voters that it had (R-ID-6)."""
     reset = VoterHistory.reset
