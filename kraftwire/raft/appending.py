@@ -84,8 +84,8 @@ def handle_append(state: RaftState, event: AppendRequested) -> None:
 def _refusal(state: RaftState, event: AppendRequested) -> tuple[RefusalReason | None, str]:
     role, leader = state.role, state.leader
     if leader is None or event.epoch < role.epoch:
-        detail = f"this node is {role.NAME} in epoch {role.epoch}, not {event.epoch}"
-        return RefusalReason.NOT_LEADER, detail
+        text = f"this node is {role.NAME} in epoch {role.epoch}, not the leader of {event.epoch}"
+        return RefusalReason.NOT_LEADER, text
     if event.epoch > role.epoch:
         return RefusalReason.ILLEGAL_EPOCH, f"the epoch is {role.epoch}, not {event.epoch}"
     if state.high_watermark < 0 and leader.opens_with_voters:

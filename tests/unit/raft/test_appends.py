@@ -27,6 +27,16 @@ def test_an_append_of_another_epoch_is_refused(ahead: int, reason: RefusalReason
     assert (lone.core.end_offset, lone.core.role) == (end, "leader")
 
 
+def test_an_append_after_a_resignation_is_refused_with_the_role() -> None:
+    """R-ACC-1: the epoch is still that of the append, but this node does not lead it any more."""
+    lone = leading(is_dynamic=False)
+    epoch = lone.core.epoch
+    lone.handle(events.ResignRequested(epoch))
+    found = lone.handle(events.AppendRequested(1, epoch, [b"x"]))
+    [refused] = [one for one in found if isinstance(one, effects.AppendRefused)]
+    assert refused.detail == f"this node is resigned in epoch {epoch}, not the leader of {epoch}"
+
+
 # ---- a follower ----------------------------------------------------------------------------------
 
 
