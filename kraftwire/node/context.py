@@ -188,7 +188,7 @@ class Context(Protocol):
     async def forward(self, message: Message, version: int | None = None) -> Message:
         """Let the quorum leader answer: at its controller endpoint, or here if this node leads.
 
-        Without a version, the highest one that both sides speak.
+        The version is the highest one that both sides speak, at most `version`.
         Raises: ApiError NOT_CONTROLLER (41) if no leader is known or it cannot be reached,
         REQUEST_TIMED_OUT (7), UNSUPPORTED_VERSION (35).
         """

@@ -137,7 +137,8 @@ class Link:
             self._retry_at = 0.0
 
     async def exchange(self, message: Message, *, version: int | None = None) -> Message:
-        """Send a request and wait for its answer; without a version, the highest common one.
+        """Send a request and wait for its answer, in the highest common version, or in `version` if
+        that is lower: the other side may be older than who asked.
 
         Raises: LinkDown; ApiError UNSUPPORTED_VERSION if the two sides have no version in common.
         Cancelling closes the connection, because an answer may still come.
@@ -147,7 +148,10 @@ class Link:
             session, stream = await self._ready()
             if self._secured is not None:
                 await self._renew(self._secured)
-            correlation_id, data = session.request(message, version=version)
+            common = session.version_of(message.API_KEY)
+            if version is not None:
+                common = min(version, common)
+            correlation_id, data = session.request(message, version=common)
             await self._send(stream, data)
             answer = await self._receive(session, stream, correlation_id)
             is_usable = True

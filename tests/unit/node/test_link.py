@@ -100,3 +100,19 @@ async def test_an_unsupported_api_is_an_error_of_its_own(
         await link.exchange(FetchRequest())
     assert caught.value.code == ErrorCode.UNSUPPORTED_VERSION
     link.close()
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize(("asked", "sent"), [(None, 1), (0, 0), (1, 1), (2, 1)])
+async def test_a_request_goes_in_no_version_above_that_of_who_asked(
+    autojump_clock: Any, nursery: trio.Nursery, asked: int | None, sent: int
+) -> None:
+    """While nodes are upgraded one after the other, a client may know more than the leader."""
+    del autojump_clock
+    far = FarSide(nursery)
+    far.versions[52] = (0, 1)
+    link = far.link()
+    link.retarget("peer", 1)
+    await link.exchange(VoteRequest(), version=asked)
+    assert far.requests == [("VoteRequest", sent)]
+    link.close()
