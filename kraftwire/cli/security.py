@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftwire.cli.output import say
+from kraftwire.errors import UsageError
 
 if TYPE_CHECKING:
     from kraftwire.transport.client_security import ClientSecurity
@@ -19,7 +20,10 @@ def client_security(
     """
     from kraftwire.client.security import read_security
 
-    found = read_security(path, to_controllers=to_controllers)
+    try:
+        found = read_security(path, to_controllers=to_controllers)
+    except OSError as error:
+        raise UsageError(f"--command-config {path}: {error.strerror}") from error
     for line in found.warnings if found else ():
         say(f"kraftwire {command}: {line}")
     return found

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Given", "client_security", "read_security"]
 
 # Properties, the path of a file of them, or what `read_security` returned.
-Given: TypeAlias = "Mapping[str, str] | str | os.PathLike[str] | ClientSecurity | None"
+Given: TypeAlias = "Mapping[str, object] | str | os.PathLike[str] | ClientSecurity | None"
 
 
 def client_security(given: Given, *, to_controllers: bool = True) -> ClientSecurity | None:
@@ -35,7 +35,7 @@ def client_security(given: Given, *, to_controllers: bool = True) -> ClientSecur
 
 
 def read_security(
-    given: Mapping[str, str] | str | os.PathLike[str], *, to_controllers: bool = True
+    given: Mapping[str, object] | str | os.PathLike[str], *, to_controllers: bool = True
 ) -> ClientSecurity | None:
     """Read properties, or a file of them; None if connections are in clear.
 

@@ -88,9 +88,9 @@ class Properties:
         self._entries = {entry.key: entry for entry in entries}
 
     @classmethod
-    def of(cls, values: Mapping[str, str], path: str) -> Properties:
-        """Return the properties of a program, which have no lines."""
-        return cls([Property(key, value, 0) for key, value in values.items()], path)
+    def of(cls, values: Mapping[str, object], path: str) -> Properties:
+        """Return the properties of a program, which have no lines; paths and numbers are text."""
+        return cls([Property(key, str(value), 0) for key, value in values.items()], path)
 
     def __repr__(self) -> str:
         return f"Properties({self.path!r}, {len(self._entries)} keys)"

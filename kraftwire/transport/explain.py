@@ -22,7 +22,8 @@ __all__ = ["closed_early", "lost", "not_plaintext", "sasl_failure", "tls_failure
 
 # OpenSSL's codes of failed verifications.
 _NOT_YET_VALID, _EXPIRED = 9, 10
-_UNTRUSTED = frozenset({2, 18, 19, 20, 21})
+# 7 is a signature by another authority of the same name, as after its keys were made anew.
+_UNTRUSTED = frozenset({2, 7, 18, 19, 20, 21})
 _OTHER_HOST = frozenset({62, 64})
 
 _ENDPOINT = "ssl.endpoint.identification.algorithm"

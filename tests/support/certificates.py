@@ -86,6 +86,12 @@ def identity(
 
 
 @cache
+def of_namesake() -> Identity:
+    """What another authority of the same name has signed."""
+    return _signed("node", _signed("Test CA", None, is_authority=True), hosts=("127.0.0.1",))
+
+
+@cache
 def below_intermediate() -> Identity:
     """A node's certificate that an authority below the authority has signed."""
     between = _signed("Between", authority(), is_authority=True)

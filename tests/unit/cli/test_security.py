@@ -13,6 +13,7 @@ COMMANDS = {
     "quorum watch": ["quorum", "watch"],
     "quorum remove-controller": ["quorum", "remove-controller", "-i", "1"],
     "pipeline tail": ["pipeline", "tail", "--out", "never-made"],
+    "metadata show": ["metadata", "show"],
 }
 
 
@@ -41,3 +42,15 @@ def test_a_file_that_cannot_be_used_is_refused_with_its_place(
     assert captured.out == ""
     assert captured.err.startswith(f"kraftwire: {path}:{problem}")
     assert len(captured.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["pipeline tail", "metadata show"])
+def test_a_file_that_is_not_there_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str
+) -> None:
+    """With the option; `kraftwire quorum` says it as Kafka's tool does."""
+    path = str(tmp_path / "missing")
+    through = ["--bootstrap-controller", "127.0.0.1:1", "--command-config", path]
+    assert main([*COMMANDS[command], *through]) == 2
+    problem = f"kraftwire: --command-config {path}: No such file or directory\n"
+    assert capsys.readouterr().err == problem

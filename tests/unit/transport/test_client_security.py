@@ -24,7 +24,14 @@ from kraftwire.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftwire.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
-from tests.support.certificates import Identity, authority, identity, node_context, pem
+from tests.support.certificates import (
+    Identity,
+    authority,
+    identity,
+    node_context,
+    of_namesake,
+    pem,
+)
 from tests.support.fake_node import (
     DESCRIBE_QUORUM,
     METADATA,
@@ -205,6 +212,21 @@ def test_a_wrong_password_is_refused_by_the_node(tmp_path: Path) -> None:
         )
 
 
+def test_a_path_and_a_number_are_values(tmp_path: Path) -> None:
+    """As programs have them."""
+    store = tmp_path / "ca.pem"
+    store.write_text(pem(authority().certificate))
+    security: dict[str, object] = {
+        "security.protocol": "SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": store,
+        "request.timeout.ms": 5000,
+    }
+    with _node(tls=node_context(identity(), tmp_path)) as node:
+        admin = Admin(bootstrap_servers=node.address, timeout_s=30, security=security)
+        assert len(admin.describe_cluster().nodes) == 1
+
+
 def test_another_mechanism_names_those_enabled(tmp_path: Path) -> None:
     """So that the next try succeeds."""
     module = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -222,6 +244,12 @@ CERTIFICATES: dict[str, tuple[Identity, dict[str, str], str]] = {
         identity(of="Another CA"), {},
         "cured here: {}: the trust check failed: the certificate of CN=node, issued by "
         "CN=Another CA, is not signed by any authority of the trust store; set security: "
+        "ssl.truststore.certificates",
+    ),
+    "another authority of the same name": (
+        of_namesake(), {},
+        "cured here: {}: the trust check failed: the certificate of CN=node, issued by "
+        "CN=Test CA, is not signed by any authority of the trust store; set security: "
         "ssl.truststore.certificates",
     ),
     "expired": (
