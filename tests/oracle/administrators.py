@@ -73,9 +73,10 @@ class Script:
         def creation() -> dict[str, Any]:
             kind = self._one([2, 3, 4, 5, 6, 7], [99])
             named = self._one(["t", "u", "t.", "*"], ["", "kafka-cluster"])
+            is_right = named != "" and self._random.random() < 0.8
             return {
                 "ResourceType": kind,
-                "ResourceName": "kafka-cluster" if kind == 4 and named != "" else named,
+                "ResourceName": "kafka-cluster" if kind == 4 and is_right else named,
                 "ResourcePatternType": self._one([3, 4], [9]),
                 "Principal": self._one(["User:a", "User:b", "Group:g:h"], ["User:", "x"]),
                 "Host": self._one(["*", "1.2.3.4"], ["", "nowhere"]),
@@ -83,7 +84,8 @@ class Script:
                 "PermissionType": self._one([2, 3], [9]),
             }
 
-        return "CreateAcls", 3, {"Creations": self._some(creation, 3)}
+        times = self._one([1], [2])
+        return "CreateAcls", 3, {"Creations": self._some(creation, 3) * times}
 
     def _delete_acls(self) -> Question:
         def passing() -> dict[str, Any]:
@@ -170,7 +172,7 @@ class Script:
             "OwnerPrincipalType": owner and "User",
             "OwnerPrincipalName": owner,
             "Renewers": renewers,
-            "MaxLifetimeMs": self._one([-1, 10**9], [0]),
+            "MaxLifetimeMs": self._one([-1, 10**9, 10**6], [0]),
         }
         return name, 3, body
 

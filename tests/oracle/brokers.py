@@ -125,6 +125,10 @@ class _Script:
                 return _STALE not in reasons and self._differs(java, ours)
             self._add(missing)
             ours |= {"end": self._run.off - self._run.base, "rec": java["rec"]}
+        if own == theirs and java["rec"] != ours["rec"] and self._begins_stale(java):
+            # The same changes, but one of them earlier.
+            self._comparison.known[_STALE] += 1
+            ours["rec"] = java["rec"]
         for step in (java, ours):
             step["re"] = _sorted(step["re"])
         is_same = all(java[key] == ours[key] for key in ("end", "re", "rec"))
@@ -169,6 +173,15 @@ class _Script:
             is_stale = (fields["TopicId"], fields["PartitionId"]) not in self._held
             return _STALE if is_repeated or is_stale else ""
         return ""
+
+    def _begins_stale(self, java: Step) -> bool:
+        """Return whether Kafka changes a partition before it registers a broker that is not in
+        it."""
+        names = [name for name, *_ in java["rec"]]
+        if "RegisterBrokerRecord" not in names:
+            return False
+        first = java["rec"][: names.index("RegisterBrokerRecord")]
+        return any(self._reason(java, record) == _STALE for record in first)
 
     def _add(self, records: list[Any]) -> None:
         """Append records of a trace to our log."""

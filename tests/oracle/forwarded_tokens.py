@@ -73,6 +73,8 @@ class TokenSender:
             self._ids.append(answer.pop("TokenId"))
             self._hmacs.append(answer.pop("Hmac"))
         is_set = answer["ExpiryTimestampMs"] > 0
+        is_last = answer["ExpiryTimestampMs"] == answer.get("MaxTimestampMs")
         return {key: value for key, value in answer.items() if key not in _TIMES} | {
-            "has a time": is_set
+            "has a time": is_set,
+            "is never renewed": is_last,
         }

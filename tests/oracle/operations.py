@@ -26,6 +26,10 @@ _WEIGHTS = {
     "listed": 3,
     "moves": 4,
     "drop": 0.3,
+    "absent": 1,
+    "uneven": 3,
+    "recovering": 3,
+    "own": 1,
 }
 
 _LATER = 1 << 40
@@ -49,6 +53,9 @@ def mixed(script: Sequence[Any], seed: int) -> list[Any]:
             "rejoin": [20_000 + random.getrandbits(13)],
             "moves": [random.choice(topics), moves()],
             "drop": [random.choice(topics)],
+            "absent": [f"absent{random.getrandbits(8)}"],
+            "uneven": [f"uneven{random.getrandbits(16)}", ids, random.choice(topics)],
+            "recovering": [random.choice(topics), random.randint(0, 3)],
         }
         return [kind, random.choice(ids), *arguments.get(kind, [])]
 
@@ -63,9 +70,18 @@ def mixed(script: Sequence[Any], seed: int) -> list[Any]:
 def step(tools: Any, run: Any, op: Sequence[Any]) -> Any:
     """Do an operation; returns the answers."""
     kind, *arguments = op
+    if kind == "grow" and not _is_even(run, arguments[0]):
+        return None
     if kind in _STEPS:
         return _STEPS[kind](tools.oracle, run, *arguments)
     return type(run).step(run, op)
+
+
+def _is_even(run: Any, topic: str) -> bool:
+    """Return whether all partitions of a topic have as many replicas; where not, it is a hash
+    table that decides which of Kafka's counts (C-PART)."""
+    ids = {topic_id for name, topic_id in run.tid.items() if name == topic}
+    return len({len(one["Replicas"]) for key, one in run.p.items() if key[0] in ids}) <= 1
 
 
 def _again(_: Any, run: Any, broker: int) -> Any:
@@ -144,6 +160,41 @@ def _drop(_: Any, run: Any, __: int, topic: str) -> Any:
     return run.c.call("DeleteTopics", 6, {"Topics": [wanted], "TimeoutMs": 9000})
 
 
+def _absent(_: Any, run: Any, __: int, topic: str) -> Any:
+    """A topic is deleted that is not there."""
+    wanted = {"Name": topic, "TopicId": bytes(16)}
+    return run.c.call("DeleteTopics", 6, {"Topics": [wanted], "TimeoutMs": 9000})
+
+
+def _uneven(
+    oracle: Any, run: Any, _: int, created: str, ids: Sequence[int], grown: str
+) -> list[Any]:
+    """A topic, and then more partitions, with other numbers of replicas than the first."""
+    answer = oracle.topic(run.c, created, [ids[:1], ids[:2]])
+    if not _is_even(run, grown):
+        return [answer["Topics"][0]["ErrorCode"]]
+    count = sum(topic_id == run.tid.get(grown) for topic_id, _ in run.p)
+    more = {"Name": grown, "Count": count + 1, "Assignments": [{"BrokerIds": list(ids)}]}
+    body = {"Topics": [more], "TimeoutMs": 9000, "ValidateOnly": True}
+    return [answer["Topics"][0]["ErrorCode"], run.c.call("CreatePartitions", 3, body)]
+
+
+def _recovering(_: Any, run: Any, __: int, topic: str, index: int) -> Any:
+    """A leader says that it recovers, whether it does or not."""
+    topic_id = run.tid.get(topic)
+    found = run.p.get((topic_id, index))
+    if not found or found["Leader"] < 0:
+        return None
+    leader, epochs = found["Leader"], (found["LeaderEpoch"], found["PartitionEpoch"])
+    return run.b[leader].alter(topic_id, index, [leader], *epochs, rec=1)
+
+
+def _own(oracle: Any, run: Any, broker: int) -> list[int]:
+    """One broker is to have another number of in-sync replicas than the others."""
+    change = ["min.insync.replicas", 0, "2"]
+    return [code for code, _ in oracle.configs(run.c, 4, str(broker), [change])]
+
+
 _STEPS: Mapping[str, Callable[..., Any]] = {
     "again": _again,
     "wrong": _wrong,
@@ -154,4 +205,8 @@ _STEPS: Mapping[str, Callable[..., Any]] = {
     "listed": _listed,
     "moves": _moves,
     "drop": _drop,
+    "absent": _absent,
+    "uneven": _uneven,
+    "recovering": _recovering,
+    "own": _own,
 }
