@@ -54,7 +54,7 @@ def mixed(script: Sequence[Any], seed: int) -> list[Any]:
             "moves": [random.choice(topics), moves()],
             "drop": [random.choice(topics)],
             "absent": [f"absent{random.getrandbits(8)}"],
-            "uneven": [f"uneven{random.getrandbits(16)}", ids, random.choice(topics)],
+            "uneven": [f"uneven{random.getrandbits(16)}", random.choice(topics)],
             "recovering": [random.choice(topics), random.randint(0, 3)],
         }
         return [kind, random.choice(ids), *arguments.get(kind, [])]
@@ -166,15 +166,14 @@ def _absent(_: Any, run: Any, __: int, topic: str) -> Any:
     return run.c.call("DeleteTopics", 6, {"Topics": [wanted], "TimeoutMs": 9000})
 
 
-def _uneven(
-    oracle: Any, run: Any, _: int, created: str, ids: Sequence[int], grown: str
-) -> list[Any]:
+def _uneven(oracle: Any, run: Any, _: int, created: str, grown: str) -> list[Any]:
     """A topic, and then more partitions, with other numbers of replicas than the first."""
+    ids = sorted(run.b)
     answer = oracle.topic(run.c, created, [ids[:1], ids[:2]])
     if not _is_even(run, grown):
         return [answer["Topics"][0]["ErrorCode"]]
     count = sum(topic_id == run.tid.get(grown) for topic_id, _ in run.p)
-    more = {"Name": grown, "Count": count + 1, "Assignments": [{"BrokerIds": list(ids)}]}
+    more = {"Name": grown, "Count": count + 1, "Assignments": [{"BrokerIds": ids}]}
     body = {"Topics": [more], "TimeoutMs": 9000, "ValidateOnly": True}
     return [answer["Topics"][0]["ErrorCode"], run.c.call("CreatePartitions", 3, body)]
 

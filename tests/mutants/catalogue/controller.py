@@ -98,4 +98,94 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         "tests/unit/controller/test_brokers.py",
     ),
+    Mutant(
+        "another process of a broker is asked last",
+        "C-REG-1",
+        Edit(
+            "kraftwire.controller.brokers:_registration_error",
+            "if is_taken:",
+            "if is_taken and not request.features:",
+        ),
+        "tests/unit/controller/test_brokers.py",
+    ),
+    Mutant(
+        "a process that registers again has a new epoch",
+        "C-REG-4",
+        Edit(
+            "kraftwire.controller.brokers:register_broker",
+            "epoch = next_offset if known is None or is_new else known.epoch",
+            "epoch = next_offset",
+        ),
+        "tests/unit/controller/test_brokers.py",
+    ),
+    Mutant(
+        "a replica that was eligible is forgotten",
+        "C-PCB-4",
+        Edit(
+            "kraftwire.controller.partition_changes:_Change._eligible",
+            "[*(old.eligible_leader_replicas or ()), *old.isr]",
+            "[*old.isr]",
+        ),
+        "tests/unit/controller/test_partition_changes.py",
+    ),
+    Mutant(
+        "a leader of another epoch changes in-sync replicas",
+        "C-ISR-2",
+        Edit(
+            "kraftwire.controller.isr:_error",
+            "if epochs[0] < partition.leader_epoch:",
+            "if False:",
+        ),
+        "tests/unit/controller/test_leadership.py",
+    ),
+    Mutant(
+        "an ACL that is there is added again",
+        "C-ACL-2",
+        Edit(
+            "kraftwire.controller.acls:create_acls",
+            "acl not in created and not cluster.image.acls.has(acl)",
+            "acl not in created",
+        ),
+        "tests/unit/controller/test_acls.py",
+    ),
+    Mutant(
+        "a quota that stays the same is written",
+        "C-CQ-2",
+        Edit(
+            "kraftwire.controller.quotas:_records",
+            "if value == cluster.image.quota(entity, key):",
+            "if False:",
+        ),
+        "tests/unit/controller/test_quotas.py",
+    ),
+    Mutant(
+        "a renewer does not renew a token",
+        "C-TOK-3",
+        Edit(
+            "kraftwire.controller.tokens:_check_owner",
+            "(token.owner, *token.renewers)",
+            "(token.owner,)",
+        ),
+        "tests/unit/controller/test_tokens.py",
+    ),
+    Mutant(
+        "a user keeps the change that came first",
+        "C-SCR-1",
+        Edit(
+            "kraftwire.controller.scram:alter_credentials",
+            "changes.pop(name, None) is not None",
+            "changes.get(name) is not None",
+        ),
+        "tests/unit/controller/test_scram.py",
+    ),
+    Mutant(
+        "a session of a group may be as short as its heartbeats",
+        "C-CFG-10",
+        Edit(
+            "kraftwire.controller.group_configs:check_group",
+            "effective[session] <= effective[heartbeat]",
+            "effective[session] < effective[heartbeat]",
+        ),
+        "tests/unit/controller/test_other_configs.py",
+    ),
 )
