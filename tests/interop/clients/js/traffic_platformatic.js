@@ -117,12 +117,16 @@ async function transactions () {
     transactionalId: 'platformatic-transactions',
     serializers: stringSerializers
   })
-  for (let round = 0; round < TRANSACTIONS; round++) {
-    const transaction = await producer.beginTransaction()
-    await transaction.send({ messages: [{ topic, ...order('platformatic', round) }] })
-    await (round % 3 === 2 ? transaction.abort() : transaction.commit())
+  try {
+    for (let round = 0; round < TRANSACTIONS; round++) {
+      const transaction = await producer.beginTransaction()
+      await transaction.send({ messages: [{ topic, ...order('platformatic', round) }] })
+      await (round % 3 === 2 ? transaction.abort() : transaction.commit())
+    }
+  } finally {
+    // An open producer keeps the program from ending.
+    await producer.close()
   }
-  await producer.close()
   return `${TRANSACTIONS} transactions`
 }
 
