@@ -39,6 +39,19 @@ class Shifts(LoadFileScheduling):  # type: ignore[misc]
     def __init__(self, config: pytest.Config, log: object = None) -> None:
         super().__init__(config, log)
 
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Give the tests of a process that ended to others, but for the one that ended it.
+
+        pytest-xdist would run that one again, in ever more processes. Returns it, None without one.
+        """
+        ended: str | None = None
+        for unit in self.assigned_work[node].values():
+            for test, is_done in unit.items():
+                if not is_done and ended is None:
+                    ended, unit[test] = test, True
+        super().remove_node(node)
+        return ended
+
     def _assign_work_unit(self, node: WorkerController) -> None:
         process = int(node.gateway.id.removeprefix("gw"))
         self.workqueue.move_to_end(chosen(self.workqueue, process), last=False)

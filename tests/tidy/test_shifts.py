@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests.support.shifts import BEGINS_WITH, LEFT_FOR_LAST, chosen
@@ -28,3 +33,41 @@ def test_a_process_takes_its_own_kind_first(process: int, order: str) -> None:
         taken.append(chosen(waiting, process))
         waiting.remove(taken[-1])
     assert "".join(file[-1] for file in taken) == order
+
+
+# The second test ends its process, as one does that hangs.
+ENDING = """
+import os
+
+def test_before():
+    pass
+
+def test_ending():
+    os._exit(3)
+
+def test_after():
+    pass
+"""
+SCHEDULED = """
+from tests.support.shifts import Shifts
+
+def pytest_xdist_make_scheduler(config, log):
+    return Shifts(config, log)
+"""
+
+
+@pytest.mark.slow
+def test_a_test_that_ends_its_process_runs_once(tmp_path: Path) -> None:
+    """It has failed, and the others of its file run in another process."""
+    (tmp_path / "conftest.py").write_text(SCHEDULED)
+    (tmp_path / "test_it.py").write_text(ENDING)
+    command = [sys.executable, "-m", "pytest", "-q", "--numprocesses", "1", "--dist", "loadfile"]
+    result = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "1 failed, 2 passed" in result.stdout, result.stdout + result.stderr
