@@ -9,8 +9,9 @@ Source: the file format that `java.util.Properties` documents.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from kraftwire.errors import UsageError
 from kraftwire.limits import SMALL_FILE_BYTES_MAX
@@ -38,6 +39,13 @@ def read_properties(path: str) -> list[Property]:
         problem = f"longer than {SMALL_FILE_BYTES_MAX} bytes, so it is no properties file"
         raise UsageError(f"{path}: {problem}")
     return parse_properties(content.decode("latin-1"), path)
+
+
+def suggestion(key: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence about an unknown key that is like a known one; empty if none
+    is."""
+    near = get_close_matches(key, known, n=1, cutoff=0.7)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def parse_properties(text: str, path: str) -> list[Property]:

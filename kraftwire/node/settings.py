@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from kraftwire.controller.group_configs import GROUP_SETTINGS
 from kraftwire.controller.topic_configs import SETTINGS
@@ -19,7 +18,7 @@ from kraftwire.node.config_keys import (
     KEYS,
     is_security_key,
 )
-from kraftwire.properties import Property, read_properties
+from kraftwire.properties import Property, read_properties, suggestion
 from kraftwire.protocol.kafka_keys import kafka_keys
 
 
@@ -167,7 +166,8 @@ class Settings:
             if key in kafka_keys() or key.startswith(KAFKA_PREFIXES):
                 idle.append(key)
             else:
-                self._warn(setting, f"is not a known key{_near(key)}")
+                known = [*KEYS, *DRAFT_NAMES, *kafka_keys()]
+                self._warn(setting, f"is not a known key{suggestion(key, known)}")
         if idle:
             names = ", ".join(sorted(idle))
             self.warnings.append(f"{self.path}: without effect here: {names}")
@@ -199,7 +199,3 @@ def _read(path: str) -> list[Property]:
         raise UsageError(f"{path}: {error.strerror or error}") from error
 
 
-def _near(key: str) -> str:
-    known = [*KEYS, *DRAFT_NAMES, *kafka_keys()]
-    near = get_close_matches(key, known, n=1, cutoff=0.7)
-    return f"; did you mean {near[0]}?" if near else ""

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kraftwire.errors import UsageError
-from kraftwire.properties import Property
+from kraftwire.properties import Property, suggestion
+from kraftwire.protocol.kafka_keys import kafka_keys
 
 __all__ = [
     "PLAINTEXT",
@@ -33,6 +34,8 @@ PROTOCOLS = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
 
 _PROTOCOL = "security.protocol"
 _MECHANISM = "sasl.mechanism"
+# Of the keys of TLS and SASL, those that brokers and controllers do not have.
+_CLIENT_KEYS = {_MECHANISM, "sasl.oauthbearer.header.urlencode"}
 _GSSAPI = "GSSAPI"
 _OF_LISTENER = re.compile(r"listener\.name\.[^.]+\.(?:.*\.)?(?:ssl|sasl)\.")
 
@@ -184,7 +187,7 @@ def client_settings(properties: Properties, *, to_controllers: bool = True) -> S
         protocol = _protocol(properties, _PROTOCOL)
         if protocol in (SASL_PLAINTEXT, SASL_SSL):
             _check_foreign_login(properties)
-        return _settings(properties, protocol, _MECHANISM, _foreign(properties))
+        return _settings(properties, protocol, _MECHANISM, _without_effect(properties))
     if properties.has("process.roles"):
         return _node_settings(properties, to_controllers=to_controllers)
     for key in properties.names():
@@ -268,12 +271,19 @@ def _check_foreign_login(properties: Properties) -> None:
             raise properties.error(key, problem)
 
 
-def _foreign(properties: Properties) -> tuple[str, ...]:
+def _without_effect(properties: Properties) -> tuple[str, ...]:
+    """Name the keys of TLS and SASL that Kafka does not know: librdkafka's, and mistyped ones."""
+    unknown = [
+        key
+        for key in properties.names()
+        if key.startswith(("ssl.", "sasl.")) and key not in kafka_keys() | _CLIENT_KEYS
+    ]
     return tuple(
         f"{properties.place(key)}: this key is of librdkafka and has no effect; "
         f"Kafka's is {_FOREIGN[key]}"
-        for key in properties.names()
         if key in _FOREIGN
+        else f"{properties.place(key)}: Kafka has no such key{suggestion(key, kafka_keys())}"
+        for key in unknown
     )
 
 

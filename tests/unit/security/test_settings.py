@@ -71,6 +71,15 @@ def test_kafkas_default_classes_are_what_happens_anyway() -> None:
     assert _of(f"security.protocol=SSL\nssl.engine.factory.class={name}\n").is_tls
 
 
+def test_a_mistyped_key_is_a_warning_that_names_the_right_one() -> None:
+    """Kafka takes no notice of it; the next error would be about a trust store that is set."""
+    found = _of("security.protocol=SSL\nssl.trustore.location=x\nsasl.mechanism=PLAIN\n")
+    assert found.warnings == (
+        "c.properties:2: ssl.trustore.location: Kafka has no such key; did you mean "
+        "ssl.truststore.location?",
+    )
+
+
 def test_keys_of_librdkafka_are_recognized() -> None:
     """They are a warning that names Kafka's key; files are shared among tools."""
     found = _of("security.protocol=SSL\nssl.ca.location=x\n")
