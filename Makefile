@@ -68,7 +68,6 @@ quick: setup check
 # are busy with them. Who begins with what is in tests/support/shifts.py; the many short unit tests come last.
 test: setup check spark
 	$(BIN)/python -m tools.twice -m "not full" --numprocesses 4 --dist loadfile --no-loadscope-reorder \
-	  --override-ini faulthandler_timeout=600 \
 	  --ignore tests/spark/cluster --ignore tests/spark/killed \
 	  --ignore tests/interop/test_mixed_traffic.py
 

@@ -17,6 +17,7 @@ from kraftwire import engine
 from tests.support.engines import FOR_EACH_ENGINE, use
 from tests.support.marks import QUICK, has_only_slow, marks_of
 from tests.support.of_the_day import of_the_day
+from tests.support.running_tests import RunningTests
 
 if TYPE_CHECKING:
     from tests.support.shifts import Shifts
@@ -123,6 +124,7 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_configure(config: pytest.Config) -> None:
     """Record when the run began; let no property fail because a machine is slow or has luck."""
     config.stash[_BEGAN] = time.monotonic()
+    config.pluginmanager.register(RunningTests())
     # The same examples each time, without a deadline for each.
     settings.load_profile("ci")
 

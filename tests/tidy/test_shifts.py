@@ -35,7 +35,7 @@ def test_a_process_takes_its_own_kind_first(process: int, order: str) -> None:
     assert "".join(file[-1] for file in taken) == order
 
 
-# The second test ends its process, as one does that hangs.
+# The second test ends its process.
 ENDING = """
 import os
 
