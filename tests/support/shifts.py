@@ -39,16 +39,30 @@ class Shifts(LoadFileScheduling):  # type: ignore[misc]
     def __init__(self, config: pytest.Config, log: object = None) -> None:
         super().__init__(config, log)
 
+    def schedule(self) -> None:
+        """Assign work once a process has joined.
+
+        A process runs a test when it knows the next one, or that there is none: it gets two files,
+        also one that joins in place of another.
+        """
+        is_begun = self.collection is not None
+        super().schedule()
+        for node in self.nodes if is_begun else ():
+            self._reschedule(node)
+
     def remove_node(self, node: WorkerController) -> str | None:
         """Give the tests of a process that ended to others, but for the one that ended it.
 
-        pytest-xdist would run that one again, in ever more processes. Returns it, None without one.
+        pytest-xdist would run that one again, in ever more processes, and give away files that are
+        done, with which nobody goes on. Returns the test, None without one.
         """
         ended: str | None = None
-        for unit in self.assigned_work[node].values():
+        for file, unit in list(self.assigned_work[node].items()):
             for test, is_done in unit.items():
                 if not is_done and ended is None:
                     ended, unit[test] = test, True
+            if all(unit.values()):
+                del self.assigned_work[node][file]
         super().remove_node(node)
         return ended
 

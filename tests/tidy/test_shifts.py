@@ -60,6 +60,7 @@ def pytest_xdist_make_scheduler(config, log):
 def test_a_test_that_ends_its_process_runs_once(tmp_path: Path) -> None:
     """It has failed, and the others of its file run in another process."""
     (tmp_path / "conftest.py").write_text(SCHEDULED)
+    (tmp_path / "test_done.py").write_text("def test_done():\n    pass\n")
     (tmp_path / "test_it.py").write_text(ENDING)
     command = [sys.executable, "-m", "pytest", "-q", "--numprocesses", "1", "--dist", "loadfile"]
     result = subprocess.run(
@@ -70,4 +71,4 @@ def test_a_test_that_ends_its_process_runs_once(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert "1 failed, 2 passed" in result.stdout, result.stdout + result.stderr
+    assert "1 failed, 3 passed" in result.stdout, result.stdout + result.stderr
