@@ -12,7 +12,7 @@ from kraftwire.log.voters import InitialVoter
 from kraftwire.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from kraftwire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftwire.protocol.endpoint import Endpoint
-from kraftwire.raft.config import RaftConfig, RaftTimers
+from kraftwire.raft.config import Handover, RaftConfig, RaftTimers
 from kraftwire.raft.voters import ReplicaKey, Voter, VoterSet
 from kraftwire.replica.storage import Directories
 from kraftwire.sim.checker_set import CheckerSet
@@ -132,6 +132,8 @@ class Members:
             timers=self.timers,
             fetch_snapshot_max_bytes=plan.snapshots.chunk if plan.snapshots else 1 << 20,
             auto_join=plan.auto_join,
+            # More happens than with the default: voters are asked which software they are.
+            handover=Handover.AUTO,
         )
 
     # Disks that are replaced

@@ -21,6 +21,7 @@ _KINDS = {
     "list": ("list",),
     "string": ("text", "list"),
     "password": ("text",),
+    "class": ("text",),
 }
 
 

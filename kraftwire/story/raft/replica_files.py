@@ -362,8 +362,6 @@ def _judge(ranked: list[_Directory]) -> None:
             _judge_copy(files, original)
         elif each is first:
             files.verdict, files.advice = "furthest", "is whole"
-            if files.unread:
-                files.advice = "is whole up to its last bytes, which a start truncates"
             if len(ranked) > 1:
                 files.advice = "keep it: no other whole log reaches further"
         elif first is not None:

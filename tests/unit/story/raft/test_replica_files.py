@@ -380,7 +380,6 @@ def test_a_torn_last_batch_is_no_damage(tmp_path: Path) -> None:
     _damage(folder, path.stat().st_size - 1)
     (directory,) = _story(folder)["directories"]
     assert (directory["verdict"], directory["damagedAt"]) == ("furthest", 21)
-    assert "is whole up to its last bytes, which a start truncates" in directory["advice"]
     path.write_bytes(path.read_bytes()[:-10])
     (directory,) = _story(folder)["directories"]
     assert (directory["verdict"], directory["endOffset"]) == ("furthest", 21)
