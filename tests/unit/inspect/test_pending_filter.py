@@ -13,7 +13,7 @@ from kraftwire.decode.body.records import Settings
 from kraftwire.decode.filters.frames import FrameFilter
 from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.decode.sinks import Sink
-from kraftwire.inspect.run import run as held_module
+from kraftwire.inspect.run import pending as held_module
 from kraftwire.inspect.run.pending import PendingInOrder
 from kraftwire.messages.heartbeat_request import HeartbeatRequest
 from kraftwire.messages.heartbeat_response import HeartbeatResponse
