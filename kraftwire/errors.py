@@ -11,6 +11,7 @@ __all__ = [
     "ApiError",
     "InvariantError",
     "KraftwireError",
+    "LogMovedError",
     "SecurityError",
     "StorageError",
     "UsageError",
@@ -115,6 +116,13 @@ class StorageError(KraftwireError):
         self.fatal = fatal
         at = f" at byte {position}" if position is not None else ""
         super().__init__(f"{file}{at}: {problem}")
+
+
+class LogMovedError(StorageError):
+    """The log is not the one that was read before: it was truncated, or starts after our offset.
+
+    Executors of Spark raise it, where no client can be imported.
+    """
 
 
 class InvariantError(KraftwireError):

@@ -16,10 +16,9 @@ from typing import NamedTuple, Self, TypeVar
 
 from kraftwire.client.addresses import Address
 from kraftwire.client.cluster import is_temporary, refusal
-from kraftwire.client.log_moved_error import LogMovedError
 from kraftwire.client.security import Given, client_security
 from kraftwire.client.sync import Admin, Connection
-from kraftwire.errors import ApiError, WireError
+from kraftwire.errors import ApiError, LogMovedError, WireError
 from kraftwire.messages import fetch_request, fetch_snapshot_request
 from kraftwire.messages.fetch_request import FetchRequest
 from kraftwire.messages.fetch_response import FetchResponse, PartitionData

@@ -12,8 +12,8 @@ pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from kraftwire.client.log_moved_error import LogMovedError
 from kraftwire.client.metadata_log import Position, QuorumReader
+from kraftwire.errors import LogMovedError
 from kraftwire.spark.logs import decode_tables
 from kraftwire.spark.sources.metadata import MetadataSource
 from tests.support.kafka_process import quorum

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kraftwire.client.log_moved_error import LogMovedError
 from kraftwire.decode.files import open_source
-from kraftwire.errors import StorageError
+from kraftwire.errors import LogMovedError, StorageError
 from kraftwire.spark.logs.plan import chain
 from kraftwire.spark.run.inputs import InputFile, beside
 from kraftwire.spark.run.manifest import Part, Source

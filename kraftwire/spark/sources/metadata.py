@@ -23,10 +23,9 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from kraftwire.client.log_moved_error import LogMovedError
 from kraftwire.client.metadata_log import Position, QuorumReader, SnapshotId
 from kraftwire.client.security import client_security
-from kraftwire.errors import UsageError
+from kraftwire.errors import LogMovedError, UsageError
 from kraftwire.raft.config import METADATA_TOPIC
 from kraftwire.spark.quorum import log_rows, snapshot_rows
 from kraftwire.spark.sources.filters import Bounds, bounds_of

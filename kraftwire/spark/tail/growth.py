@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kraftwire.client.log_moved_error import LogMovedError
 from kraftwire.decode.files import FileKind, FileReport, open_source
 from kraftwire.decode.files.kinds import parse_file_name
 from kraftwire.decode.files.scan import FoundBatch
 from kraftwire.decode.files.source import ByteSource
+from kraftwire.errors import LogMovedError
 from kraftwire.records.header import MAGIC
 from kraftwire.spark.logs.plan import Piece, chain, pieces_of
 from kraftwire.spark.tail.marks import Mark, check, segment_path

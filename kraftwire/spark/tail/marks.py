@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kraftwire.client.log_moved_error import LogMovedError
 from kraftwire.decode.files.scan import BatchHeader, read_header
+from kraftwire.errors import LogMovedError
 from kraftwire.records.header import HEADER_SIZE
 
 __all__ = ["Mark", "check", "segment_path"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kraftwire.client.log_moved_error import LogMovedError
+from kraftwire.errors import LogMovedError
 from kraftwire.spark.tail.folders import snapshot_key, snapshots
 from kraftwire.spark.tail.growth import (
     Bound,

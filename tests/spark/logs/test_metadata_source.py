@@ -15,10 +15,9 @@ pytest.importorskip("pyspark", reason="the extra spark is not installed")
 from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, LessThan
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from kraftwire.client.log_moved_error import LogMovedError
 from kraftwire.client.metadata_log import Position, QuorumReader, SnapshotId
 from kraftwire.client.sync import Admin
-from kraftwire.errors import ApiError, UsageError
+from kraftwire.errors import ApiError, LogMovedError, UsageError
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.spark.logs import decode_tables
 from kraftwire.spark.sources.metadata import MetadataSource

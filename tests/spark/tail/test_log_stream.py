@@ -12,8 +12,7 @@ pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
-from kraftwire.client.log_moved_error import LogMovedError
-from kraftwire.errors import UsageError
+from kraftwire.errors import LogMovedError, UsageError
 from kraftwire.spark.sources.log import LogSource
 from tests.spark.logs.log_files import GOLDEN
 from tests.spark.tail.growing import Partition, Stream, batch

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from kraftwire.errors import LogMovedError
+
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from kraftwire.client.log_moved_error import LogMovedError
 from tests.spark.tail.growing import Partition, Stream
 
 

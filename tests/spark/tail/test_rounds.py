@@ -14,9 +14,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
-from kraftwire.client.log_moved_error import LogMovedError
 from kraftwire.client.metadata_log import Position, QuorumReader
-from kraftwire.errors import UsageError
+from kraftwire.errors import LogMovedError, UsageError
 from kraftwire.spark.quorum import log_rows
 from kraftwire.spark.run import InProcess, Outcome, Rhythm, RunOptions, quorum_source, run, tail
 from kraftwire.spark.run.manifest import Manifest
