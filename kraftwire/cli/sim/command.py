@@ -15,7 +15,14 @@ from kraftwire.cli.output import put, say
 from kraftwire.cli.sim.controller import controller
 from kraftwire.cli.sim.exhaust import exhaust
 from kraftwire.cli.sim.explore import explore
-from kraftwire.cli.sim.report import CONTEXT, SEED_MAX, SeedRun, seed_range_options, table
+from kraftwire.cli.sim.report import (
+    CONTEXT,
+    SEED_MAX,
+    SeedOptions,
+    SeedRun,
+    seed_range_options,
+    table,
+)
 from kraftwire.errors import UsageError
 from kraftwire.sim.coverage import SITUATIONS, missing
 from kraftwire.sim.failure_lines import LINES_MAX
@@ -57,34 +64,24 @@ sim.add_command(controller)
     metavar="N",
     help="Fail if any situation was reached less than N times.",
 )
-def run(
-    seeds: range,
-    jobs: int,
-    as_json: bool,
-    coverage: bool,
-    require_coverage: int | None,
-    within: float | None,
-) -> int:
+def run(options: SeedOptions, require_coverage: int | None) -> int:
     """Run one cluster for each seed of a range.
 
     Exit code 1 if an invariant was violated or a required situation was not reached; the end of
     each failing cluster's timeline is on standard error.
     """
     totals = Totals()
-    seed_run: SeedRun[Outcome] = SeedRun(
-        command="kraftwire sim run",
-        seeds=seeds,
-        as_json=as_json,
-        within=within,
-        report=lambda outcome: describe_failure(draw(outcome.seed)),
-    )
-    outcomes = run_seeds(seeds, min(jobs, len(seeds)))
-    seconds = seed_run.add_up(outcomes, totals, lambda: f"{totals.events:,} events")
-    if coverage and not as_json:
+    seed_run = SeedRun("kraftwire sim run", options, run_seeds, _report)
+    seconds = seed_run.add_up(totals, lambda: f"{totals.events:,} events")
+    if options.coverage and not options.as_json:
         _print_coverage(totals)
-    put(*([json.dumps(totals.to_json())] if as_json else _summary(totals, seconds)))
+    put(*([json.dumps(totals.to_json())] if options.as_json else _summary(totals, seconds)))
     lacking = _print_missing(totals, require_coverage) if require_coverage is not None else False
     return _FAILED if totals.violations or lacking else 0
+
+
+def _report(outcome: Outcome) -> list[str]:
+    return describe_failure(draw(outcome.seed))
 
 
 @sim.command(context_settings=CONTEXT)

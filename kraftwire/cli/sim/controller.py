@@ -7,31 +7,21 @@ from __future__ import annotations
 
 import click
 
-from kraftwire.cli.sim.report import CONTEXT, SeedRun, run_by_steps, seed_range_options
+from kraftwire.cli.sim.report import CONTEXT, SeedOptions, SeedRun, run_by_steps, seed_range_options
 from kraftwire.sim.controlled.run import Outcome, Totals, run_seeds
 from kraftwire.sim.failure_summary import report_lines
 
 
 @click.command(context_settings=CONTEXT)
 @seed_range_options
-def controller(
-    seeds: range, jobs: int, as_json: bool, coverage: bool, within: float | None
-) -> int:
+def controller(options: SeedOptions) -> int:
     """Run simulated brokers and an administrator under the active controller's decisions.
 
     Brokers register, stop, crash and start again, leaders report in-sync replicas, topics come and
     go, and controllers fail. Exit code 1 if an invariant was violated: what happened last in the
     cluster is on standard error.
     """
-    run = SeedRun(
-        command="kraftwire sim controller",
-        seeds=seeds,
-        as_json=as_json,
-        within=within,
-        report=_report,
-    )
-    outcomes = run_seeds(seeds, min(jobs, len(seeds)))
-    return run_by_steps(run, outcomes, Totals(), coverage=coverage)
+    return run_by_steps(SeedRun("kraftwire sim controller", options, run_seeds, _report), Totals())
 
 
 def _report(outcome: Outcome) -> list[str]:

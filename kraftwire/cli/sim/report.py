@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import sys
@@ -44,8 +45,31 @@ def _seeds(context: click.Context, parameter: click.Parameter, value: str) -> ra
     return range(low, high + 1)
 
 
-def seed_range_options(command: _Command) -> _Command:
-    """Add the options of a command that runs one cluster for each seed of a range."""
+@dataclass(frozen=True, slots=True)
+class SeedOptions:
+    """The options of a command that runs one cluster for each seed of a range."""
+
+    seeds: range
+    jobs: int
+    as_json: bool
+    coverage: bool
+    within: float | None
+
+
+def seed_range_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Add the options of `SeedOptions`, which is the function's first argument."""
+
+    @functools.wraps(function)
+    def command(
+        seeds: range,
+        jobs: int,
+        as_json: bool,
+        coverage: bool,
+        within: float | None,
+        **others: object,
+    ) -> int:
+        return function(SeedOptions(seeds, jobs, as_json, coverage, within), **others)
+
     jobs = click.IntRange(1, 256)
     for option in (
         within_option,
@@ -61,32 +85,30 @@ def seed_range_options(command: _Command) -> _Command:
 _O = TypeVar("_O", bound=Outcome)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SeedRun(Generic[_O]):
-    """A run over a range of seeds: `command` with `--seeds A-A` runs one of them again."""
+    """A run over a range of seeds: `command` with `--seeds A-A` runs one of them again.
+
+    `run_seeds` runs seeds in so many processes, `report` describes a violation.
+    """
 
     command: str
-    seeds: range
-    as_json: bool
-    within: float | None
+    options: SeedOptions
+    run_seeds: Callable[[range, int], Generator[_O, None, None]]
     report: Callable[[_O], list[str]]
 
-    def add_up(
-        self,
-        outcomes: Generator[_O, None, None],
-        totals: Totals,
-        progress_text: Callable[[], str],
-    ) -> float:
+    def add_up(self, totals: Totals, progress_text: Callable[[], str]) -> float:
         """Add up the outcomes and report each violation. Returns the seconds that it took."""
-        count, begin = len(self.seeds), time.monotonic()
+        seeds, within = self.options.seeds, self.options.within
+        count, begin = len(seeds), time.monotonic()
         show = progress(count, "clusters")
-        with closing(outcomes):
+        with closing(self.run_seeds(seeds, min(self.options.jobs, count))) as outcomes:
             for outcome in outcomes:
                 totals.add(outcome)
                 show(totals.clusters, progress_text())
                 if outcome.invariant:
                     self._report(outcome, in_full=totals.violations <= _REPORTS_MAX)
-                if self.within is not None and time.monotonic() - begin >= self.within:
+                if within is not None and time.monotonic() - begin >= within:
                     break
         seconds = time.monotonic() - begin
         if totals.clusters < count:
@@ -97,26 +119,24 @@ class SeedRun(Generic[_O]):
     def _report(self, outcome: _O, *, in_full: bool) -> None:
         """Print what was violated and the command that reproduces it."""
         seed, violation = outcome.seed, (outcome.invariant, outcome.detail, outcome.evidence)
-        if self.as_json:
+        if self.options.as_json:
             put(json.dumps({"seed": seed, **violation_json(*violation)}))
         lines = self.report(outcome) if in_full else [f"seed {seed}", *summary_lines(*violation)]
         say(*lines)
         say(f"{self.command} --seeds {seed}-{seed}")
 
 
-def run_by_steps(
-    run: SeedRun[_O], outcomes: Generator[_O, None, None], totals: StepTotals, *, coverage: bool
-) -> int:
+def run_by_steps(run: SeedRun[_O], totals: StepTotals) -> int:
     """Run clusters whose length is a number of steps, and print their totals.
 
     Returns the exit code.
     """
-    seconds = run.add_up(outcomes, totals, lambda: f"{totals.steps:,} steps")
-    if coverage:
+    seconds = run.add_up(totals, lambda: f"{totals.steps:,} steps")
+    if run.options.coverage:
         for name, count in sorted(totals.coverage.items()):
-            put(json.dumps({name: count}) if run.as_json else f"{count:12,}  {name}")
+            put(json.dumps({name: count}) if run.options.as_json else f"{count:12,}  {name}")
     found = totals.to_json()
-    if run.as_json:
+    if run.options.as_json:
         put(json.dumps({**found, "seconds": round(seconds, 3)}))
     else:
         rate = f" ({totals.steps / max(seconds, 1e-9):,.0f} per second)"
