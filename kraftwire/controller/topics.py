@@ -52,6 +52,8 @@ from kraftwire.wire.fast import ZERO_UUID
 # Source: `QuorumController.MAX_RECORDS_PER_USER_OP`.
 RECORDS_MAX = 10_000
 
+_NAMED_TWICE = "the request names this topic more than once"
+
 NewId = Callable[[], bytes]
 # Takes so many partitions from a quota. Raises: ApiError if there is none left (C-QUO-1).
 Charge = Callable[[int], None]
@@ -87,7 +89,7 @@ def create_topics(
             result, made = _refused(topic.name, error), []
         results.append(result)
         records += made
-    twice = ApiError(ErrorCode.INVALID_REQUEST, "the request names this topic more than once")
+    twice = ApiError(ErrorCode.INVALID_REQUEST, _NAMED_TWICE)
     results += [_refused(name, twice) for name, count in counts.items() if count > 1]
     if len(records) > RECORDS_MAX:
         text = f"{len(records)} records in one request, more than {RECORDS_MAX}"
@@ -290,7 +292,7 @@ def delete_topics(
             ids[each.topic_id] += 1
         else:
             names[each.name] += 1
-    twice = ApiError(ErrorCode.INVALID_REQUEST, "the request names this topic more than once")
+    twice = ApiError(ErrorCode.INVALID_REQUEST, _NAMED_TWICE)
     results += [_deleted(name, ZERO_UUID, twice) for name, count in names.items() if count > 1]
     results += [_deleted(None, one, twice) for one, count in ids.items() if count > 1]
     wanted = {one: topics.names.get(one) for one, count in ids.items() if count == 1}
@@ -335,10 +337,9 @@ def create_partitions(
 ) -> StepResult:
     """Add partitions to topics. Raises: ApiError for the whole request."""
     counts = Counter(topic.name for topic in request.topics)
-    twice = "the request names this topic more than once"
     results = [
         CreatePartitionsTopicResult(
-            name=name, error_code=ErrorCode.INVALID_REQUEST, error_message=twice
+            name=name, error_code=ErrorCode.INVALID_REQUEST, error_message=_NAMED_TWICE
         )
         for name, count in counts.items()
         if count > 1

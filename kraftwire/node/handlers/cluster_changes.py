@@ -69,6 +69,11 @@ def _reassignments(cluster: Cluster, message: Any, _: Request) -> StepResult:
     return StepResult(list_reassignments(cluster, message))
 
 
+def _for_anybody(decide: Callable[[Cluster, Any], StepResult]) -> _Decide:
+    """Let a decision not depend on the request around its message."""
+    return lambda cluster, message, _: decide(cluster, message)
+
+
 def _token_error(request: Request, context: Context) -> Error:
     """Refuse tokens to who has not logged in, or only by a token (C-TOK-1)."""
     security = context.config.security.listeners.get(request.listener)
@@ -126,41 +131,24 @@ CHANGES: Mapping[str, Change] = {
         ),
         has_timeout=True,
     ),
-    "ElectLeaders": Change(
-        lambda cluster, message, _: elect_leaders(cluster, message),
-        has_timeout=True,
-    ),
-    "AlterPartitionReassignments": Change(
-        lambda cluster, message, _: alter_reassignments(cluster, message),
-        has_timeout=True,
-    ),
+    "ElectLeaders": Change(_for_anybody(elect_leaders), has_timeout=True),
+    "AlterPartitionReassignments": Change(_for_anybody(alter_reassignments), has_timeout=True),
     "ListPartitionReassignments": Change(_reassignments),
     "AlterPartition": Change(
         lambda cluster, message, request: alter_partition(cluster, message, request.version),
         {"topics.partitions": "topics.partitions"},
     ),
-    "AssignReplicasToDirs": Change(lambda cluster, message, _: assign_replicas(cluster, message)),
-    "AllocateProducerIds": Change(
-        lambda cluster, message, _: allocate_producer_ids(cluster, message)
-    ),
-    "AlterConfigs": Change(lambda cluster, message, _: alter_configs(cluster, message)),
-    "IncrementalAlterConfigs": Change(
-        lambda cluster, message, _: alter_configs_incrementally(cluster, message),
-    ),
+    "AssignReplicasToDirs": Change(_for_anybody(assign_replicas)),
+    "AllocateProducerIds": Change(_for_anybody(allocate_producer_ids)),
+    "AlterConfigs": Change(_for_anybody(alter_configs)),
+    "IncrementalAlterConfigs": Change(_for_anybody(alter_configs_incrementally)),
     "CreateAcls": Change(
         lambda cluster, message, _: create_acls(cluster, message, new_id=random_uuid),
         node_error=authorizer_error,
     ),
-    "DeleteAcls": Change(
-        lambda cluster, message, _: delete_acls(cluster, message),
-        node_error=authorizer_error,
-    ),
-    "AlterUserScramCredentials": Change(
-        lambda cluster, message, _: alter_credentials(cluster, message),
-    ),
-    "AlterClientQuotas": Change(
-        lambda cluster, message, _: alter_quotas(cluster, message),
-    ),
+    "DeleteAcls": Change(_for_anybody(delete_acls), node_error=authorizer_error),
+    "AlterUserScramCredentials": Change(_for_anybody(alter_credentials)),
+    "AlterClientQuotas": Change(_for_anybody(alter_quotas)),
     "CreateDelegationToken": Change(
         lambda cluster, message, request: create_token(
             cluster, message, request.principal, new_id=lambda: uuid_to_text(random_uuid())
