@@ -28,11 +28,17 @@ from tests.bench.java_reader import has_java
 from tests.bench.report import Bar, console, microseconds, print_table
 from tests.bench.siege.honest import lengthen_log
 from tests.bench.siege.peer import request
-from tests.support.kafka_process import KafkaNode, kafka_uuid
+from tests.support.kafka_process import kafka_uuid
 from tests.support.mixed_quorum import JAVA, OURS
 from tests.support.mixed_quorum.member import Member
 from tests.support.raft_messages import fetch
-from tests.support.secured_kafka import MODULES, USER, USER_PASSWORD, write_stores
+from tests.support.secured_kafka import (
+    MODULES,
+    USER,
+    USER_PASSWORD,
+    ManyListenersNode,
+    write_stores,
+)
 
 __all__ = ["run"]
 
@@ -66,18 +72,10 @@ def run() -> list[Bar]:
     return []
 
 
-class _Node(KafkaNode):
+class _Node(ManyListenersNode):
     """A controller with a listener of each kind; every one of them is for controllers."""
 
-    def _own_properties(self) -> dict[str, object]:
-        places = ",".join(f"{name}://{_HOST}:{port}" for name, port in self.listeners.items())
-        return {
-            "node.id": self.node_id,
-            "process.roles": "controller",
-            "listeners": places,
-            "advertised.listeners": places,
-            "log.dirs": self.log_dir,
-        }
+    ROLES = "controller"
 
 
 class _Controller:

@@ -68,9 +68,7 @@ def _properties(kdc: Kdc, stores: MemberStores) -> dict[str, object]:
 def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
     """One quorum for all tests: each leaves all members running."""
     folder = tmp_path_factory.mktemp("kerberos")
-    with running_kdc(folder) as kdc, pytest.MonkeyPatch.context() as patch:
-        for name, value in kdc.environment.items():
-            patch.setenv(name, value)
+    with running_kdc(folder) as kdc:
         for name, principal in (("node", f"kafka/{HOST}"), ("alice", "alice"), ("bob", "bob")):
             kdc.keys(name, principal)
         stores = MemberStores(folder, (*NODES, BROKER))

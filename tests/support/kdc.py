@@ -27,7 +27,7 @@ _READY_SECONDS_MAX = 30
 
 
 class Kdc:
-    """A realm whose KDC runs; `environment` lets programs find it, Java's among them."""
+    """A realm; `environment` lets programs find its KDC, Java's among them."""
 
     def __init__(self, folder: Path, port: int) -> None:
         self.folder = folder
@@ -73,7 +73,10 @@ class Kdc:
 
 @contextmanager
 def running_kdc(folder: Path) -> Iterator[Kdc]:
-    """Run a KDC; the test is skipped where its programs or the library are not installed."""
+    """Run a KDC, which this process and what it starts find meanwhile.
+
+    The test is skipped where its programs or the library are not installed.
+    """
     missing = [each for each in _PROGRAMS if shutil.which(each, path=_PATH) is None]
     if missing:
         pytest.skip(f"{', '.join(missing)} not found: install krb5-kdc and krb5-admin-server")
@@ -83,7 +86,12 @@ def running_kdc(folder: Path) -> Iterator[Kdc]:
     kdc = Kdc(folder, port)
     program = shutil.which("krb5kdc", path=_PATH)
     assert program is not None
-    with subprocess.Popen([program, "-n"], env=os.environ | kdc.environment) as process:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        subprocess.Popen([program, "-n"], env=os.environ | kdc.environment) as process,
+    ):
+        for name, value in kdc.environment.items():
+            patch.setenv(name, value)
         try:
             keys = kdc.keys("probe", "probe")
             deadline = time.monotonic() + _READY_SECONDS_MAX

@@ -37,22 +37,28 @@ MODULES = {
 }
 
 
-class SecuredNode(KafkaNode):
-    """A node that is broker and controller, with all these listeners and one user."""
+class ManyListenersNode(KafkaNode):
+    """A node all of whose listeners are in its properties, whatever they are for."""
 
-    def __init__(self, folder: Path, stores: Path, *, session_ms: int = 0) -> None:
-        ports = dict(zip(LISTENERS, free_ports(len(LISTENERS)), strict=True))
-        super().__init__(1, folder, ports, _security(stores, session_ms))
+    ROLES = "broker,controller"
 
     def _own_properties(self) -> dict[str, object]:
         places = ",".join(f"{name}://{HOST}:{port}" for name, port in self.listeners.items())
         return {
             "node.id": self.node_id,
-            "process.roles": "broker,controller",
+            "process.roles": self.ROLES,
             "listeners": places,
             "advertised.listeners": places,
             "log.dirs": self.log_dir,
         }
+
+
+class SecuredNode(ManyListenersNode):
+    """A node that is broker and controller, with all these listeners and one user."""
+
+    def __init__(self, folder: Path, stores: Path, *, session_ms: int = 0) -> None:
+        ports = dict(zip(LISTENERS, free_ports(len(LISTENERS)), strict=True))
+        super().__init__(1, folder, ports, _security(stores, session_ms))
 
     def format(self, cluster_id: str, *options: str) -> None:
         """As of any node, and with the user's credentials for SCRAM."""

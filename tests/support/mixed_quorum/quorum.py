@@ -15,7 +15,6 @@ from kraftwire.wire.fast import ZERO_UUID
 from tests.support.kafka_process import KafkaNode, kafka_uuid
 from tests.support.mixed_quorum.agreement import check_logs
 from tests.support.mixed_quorum.elections import leaders_of_epochs
-from tests.support.mixed_quorum.kinds import OURS
 from tests.support.mixed_quorum.member import Member
 from tests.support.mixed_quorum.waiting import SECONDS_MAX, wait_until
 
@@ -148,18 +147,6 @@ class MixedQuorum:
         options = ("--no-initial-controllers",) if self.is_dynamic else ()
         member.format(self.cluster_id, *self._format_options, *options)
 
-    def add_member(self, node_id: int, kind: str, special: Mapping[str, object]) -> Member:
-        """One more controller that is not a voter, formatted but not started; dynamic quorums
-        only."""
-        assert self.is_dynamic, "the voters of a static quorum are those of its configuration"
-        self.observers |= {node_id}
-        self._special[node_id] = dict(special)
-        (port,) = free_ports(1)
-        self._advertised[node_id] = port
-        member = self._make(node_id, kind, {"CONTROLLER": port})
-        self.format(node_id)
-        return member
-
     def start(self, *node_ids: int) -> None:
         """Start members, all of them by default, and wait until they accept connections."""
         chosen = [self.members[node_id] for node_id in node_ids or self.members]
@@ -194,12 +181,6 @@ class MixedQuorum:
     def running(self) -> list[Member]:
         """The running members."""
         return [member for member in self.members.values() if member.is_running]
-
-    def of_kind(self, *, ours: bool) -> list[int]:
-        """The ids of the controllers that are ours, or that are not."""
-        return [one.node_id for one in self.controllers if (one.kind == OURS) == ours]
-
-    # What it does
 
     def leader(self, *, among: Iterable[int] = (), seconds: float = SECONDS_MAX) -> int:
         """The id of the leader with a committed record of its epoch, as soon as there is one.

@@ -32,9 +32,7 @@ pytestmark = pytest.mark.slow
 def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
     """A realm with a service and a user."""
     folder = tmp_path_factory.mktemp("kdc")
-    with running_kdc(folder) as found, pytest.MonkeyPatch.context() as patch:
-        for name, value in found.environment.items():
-            patch.setenv(name, value)
+    with running_kdc(folder) as found:
         found.keys("node", "kafka/localhost")
         found.keys("alice", "alice/admin")
         yield found
