@@ -16,6 +16,32 @@ _PAUSE_SECONDS = 0.02
 _READ_SECONDS_MAX = 60.0
 
 
+class NumberProducer:
+    """An idempotent producer of numbers, which waits for all in-sync replicas each time."""
+
+    def __init__(self, servers: str, topic: str) -> None:
+        self._topic = topic
+        settings = {
+            "bootstrap.servers": servers,
+            "acks": "all",
+            "enable.idempotence": True,
+            "linger.ms": 0,
+            # What is measured is the cluster, not the patience of the client.
+            "reconnect.backoff.max.ms": 500,
+            "log_level": 0,
+        }
+        self._producer = confluent_kafka.Producer(settings)
+
+    def send(self, number: int) -> list[Any]:
+        """Send a number; returns [None] once it is acknowledged, else errors or nothing."""
+        errors: list[Any] = []
+        self._producer.produce(
+            self._topic, str(number), callback=lambda error, _: errors.append(error)
+        )
+        self._producer.flush(_SEND_SECONDS_MAX)
+        return errors
+
+
 class Sender:
     """Sends numbers to a topic, each acknowledged by all in-sync replicas before the next; use it
     as a context manager.
@@ -29,16 +55,7 @@ class Sender:
         self.sends: list[tuple[float, float]] = []
         self.acknowledged: list[int] = []
         self.failures: list[str] = []
-        settings = {
-            "bootstrap.servers": servers,
-            "acks": "all",
-            "enable.idempotence": True,
-            "linger.ms": 0,
-            # What is measured is the cluster, not the patience of the client.
-            "reconnect.backoff.max.ms": 500,
-            "log_level": 0,
-        }
-        self._producer = confluent_kafka.Producer(settings)
+        self._producer = NumberProducer(servers, topic)
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -57,12 +74,8 @@ class Sender:
             number += 1
 
     def _send(self, number: int) -> None:
-        errors: list[Any] = []
         began = time.monotonic()
-        self._producer.produce(
-            self.topic, str(number), callback=lambda error, _: errors.append(error)
-        )
-        self._producer.flush(_SEND_SECONDS_MAX)
+        errors = self._producer.send(number)
         ended = time.monotonic()
         if errors == [None]:
             self.acknowledged.append(number)

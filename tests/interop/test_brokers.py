@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.mixed_quorum import JAVA, JAVA_3_9, JAVA_4_1, OURS, MixedQuorum, wait_until
+pytest.importorskip("confluent_kafka")
 
-confluent_kafka = pytest.importorskip("confluent_kafka")
-admin_module = pytest.importorskip("confluent_kafka.admin")
+import confluent_kafka
+from confluent_kafka import admin as admin_module
+
+from tests.failures.senders import NumberProducer
+from tests.support.mixed_quorum import JAVA, JAVA_3_9, JAVA_4_1, OURS, MixedQuorum, wait_until
 
 BROKERS = (101, 102)
 TOPIC = "orders"
@@ -40,22 +43,16 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MixedQuo
 
 
 class Producer:
-    """Sends numbers, each acknowledged by all in-sync replicas before the next."""
+    """Sends the numbers from 0 on, each of which has to be acknowledged."""
 
     def __init__(self, servers: str) -> None:
-        settings = {"bootstrap.servers": servers, "acks": "all", "enable.idempotence": True}
-        self._producer = confluent_kafka.Producer(settings | {"linger.ms": 0, "log_level": 0})
+        self._producer = NumberProducer(servers, TOPIC)
         self.sent = 0
 
     def send(self, count: int) -> None:
         """Send the next numbers."""
         for _ in range(count):
-            errors: list[Any] = []
-            self._producer.produce(
-                TOPIC, str(self.sent), callback=lambda error, _, seen=errors: seen.append(error)
-            )
-            self._producer.flush(60)
-            assert errors == [None]
+            assert self._producer.send(self.sent) == [None]
             self.sent += 1
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,9 @@ from kraftwire.cli import main as cli
 from tests.support.class_archive import archive_options
 from tests.support.maven import KAFKA, directory_of, kafka_classpath
 
-confluent_kafka = pytest.importorskip("confluent_kafka")
+pytest.importorskip("confluent_kafka")
+
+from tests.failures.senders import NumberProducer
 
 
 class Cluster:
@@ -49,11 +50,7 @@ def cluster(
 
 def produce(servers: str) -> None:
     """Send a record that both brokers have to acknowledge."""
-    producer = confluent_kafka.Producer({"bootstrap.servers": servers, "acks": "all"})
-    errors: list[Any] = []
-    producer.produce("orders", b"1", callback=lambda error, _: errors.append(error))
-    producer.flush(60)
-    assert errors == [None]
+    assert NumberProducer(servers, "orders").send(1) == [None]
 
 
 def test_a_cluster_is_started_hurt_and_ended(cluster: Cluster) -> None:
