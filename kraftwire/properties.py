@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from kraftwire.errors import UsageError
 from kraftwire.limits import SMALL_FILE_BYTES_MAX
@@ -44,6 +43,9 @@ def read_properties(path: str) -> list[Property]:
 def suggestion(key: str, known: Iterable[str]) -> str:
     """Return the end of a sentence about an unknown key that is like a known one; empty if none
     is."""
+    # Only mistakes need it, and every command that decodes imports this file.
+    from difflib import get_close_matches
+
     near = get_close_matches(key, known, n=1, cutoff=0.7)
     return f"; did you mean {near[0]}?" if near else ""
 

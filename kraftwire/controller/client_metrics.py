@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kraftwire.controller.topic_configs import Kind, check_value, list_parts, whole
+from kraftwire.controller.topic_keys import Kind, check_value, list_parts, whole
 from kraftwire.errors import ApiError, UsageError
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.security.java_patterns import compiled

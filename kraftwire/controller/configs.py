@@ -15,13 +15,13 @@ from kraftwire.controller.cluster import MIN_INSYNC_REPLICAS, Cluster
 from kraftwire.controller.group_configs import GROUP_KEY_NAMES, check_group
 from kraftwire.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.controller.step import StepResult, VersionedRecord, config_record
-from kraftwire.controller.topic_configs import (
+from kraftwire.controller.topic_configs import check_topic_configs
+from kraftwire.controller.topic_keys import (
     TOPIC_KEY_NAMES,
     TOPIC_KEYS,
     Kind,
     check_length,
     check_name,
-    check_topic_configs,
     elements,
 )
 from kraftwire.controller.versions import METADATA_VERSION, WITH_CORDONED

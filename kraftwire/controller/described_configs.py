@@ -15,15 +15,8 @@ from kraftwire.controller.cluster import Cluster
 from kraftwire.controller.configs import CLIENT_METRICS_RESOURCE, GROUP_RESOURCE
 from kraftwire.controller.group_configs import group_keys
 from kraftwire.controller.image import TOPIC_RESOURCE
-from kraftwire.controller.topic_configs import (
-    TOPIC_KEYS,
-    EffectiveValue,
-    Kind,
-    Origin,
-    check_name,
-    list_parts,
-    settings_of,
-)
+from kraftwire.controller.topic_configs import EffectiveValue, Origin, settings_of
+from kraftwire.controller.topic_keys import TOPIC_KEYS, Kind, check_name, list_parts
 from kraftwire.errors import ApiError
 from kraftwire.protocol.error_codes import ErrorCode
 

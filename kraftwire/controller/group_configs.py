@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kraftwire.controller.cluster import Cluster
-from kraftwire.controller.topic_configs import Kind, boolean, check_value, one_of, whole
+from kraftwire.controller.topic_keys import Kind, boolean, check_value, one_of, whole
 from kraftwire.errors import ApiError
 from kraftwire.protocol.error_codes import ErrorCode
 

@@ -17,11 +17,11 @@ from kraftwire.controller.placement import place
 from kraftwire.controller.step import StepResult, VersionedRecord, config_record
 from kraftwire.controller.topic_configs import (
     EffectiveValue,
-    check_name,
     check_topic_configs,
     effective_values,
     inherited_values,
 )
+from kraftwire.controller.topic_keys import check_name
 from kraftwire.controller.versions import WITH_DIRECTORIES, record_version
 from kraftwire.errors import ApiError
 from kraftwire.messages.clear_elr_record import ClearElrRecord

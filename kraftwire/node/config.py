@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kraftwire.controller.group_configs import GROUP_SETTINGS, group_setting_errors
-from kraftwire.controller.topic_configs import SETTINGS, setting_errors
+from kraftwire.controller.topic_keys import SETTINGS, setting_errors
 from kraftwire.log.settings import SnapshotSettings
 from kraftwire.node import config_listeners
 from kraftwire.node.config_listeners import WILDCARDS, Listener

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kraftwire.controller.group_configs import GROUP_SETTINGS
-from kraftwire.controller.topic_configs import SETTINGS
+from kraftwire.controller.topic_keys import SETTINGS
 from kraftwire.errors import UsageError
 from kraftwire.node.config_keys import (
     DRAFT_NAMES,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.resources import files
 
 __all__ = ["is_kafka_key", "kafka_keys"]
 
@@ -19,6 +18,9 @@ _OF_LISTENER = re.compile(r"listener\.name\.[^.]+\.(?:[\w-]+\.(?=sasl\.|connecti
 @cache
 def kafka_keys() -> frozenset[str]:
     """Return the names of all keys that Kafka 4.3.1 knows, including internal ones."""
+    # Every command that decodes imports this file, few need the names.
+    from importlib.resources import files
+
     text = files("kraftwire.protocol").joinpath("data", "kafka_keys.txt").read_text("ascii")
     return frozenset(text.split())
 

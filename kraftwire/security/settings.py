@@ -273,16 +273,17 @@ def _check_foreign_login(properties: Properties) -> None:
 
 def _without_effect(properties: Properties) -> tuple[str, ...]:
     """Name the keys of TLS and SASL that Kafka does not know: librdkafka's, and mistyped ones."""
+    known = kafka_keys() | _CLIENT_KEYS
     unknown = [
         key
         for key in properties.names()
-        if key.startswith(("ssl.", "sasl.")) and key not in kafka_keys() | _CLIENT_KEYS
+        if key.startswith(("ssl.", "sasl.")) and key not in known
     ]
     return tuple(
         f"{properties.place(key)}: this key is of librdkafka and has no effect; "
         f"Kafka's is {_FOREIGN[key]}"
         if key in _FOREIGN
-        else f"{properties.place(key)}: Kafka has no such key{suggestion(key, kafka_keys())}"
+        else f"{properties.place(key)}: Kafka has no such key{suggestion(key, known)}"
         for key in unknown
     )
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kraftwire import messages
-from kraftwire.controller.topic_configs import TOPIC_KEYS
+from kraftwire.controller.topic_keys import TOPIC_KEYS
 from kraftwire.decode.limits import JSON_ROWS_FREE
 from kraftwire.errors import WireError
 from kraftwire.protocol.kafka_keys import is_kafka_key

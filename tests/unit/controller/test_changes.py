@@ -13,7 +13,7 @@ from kraftwire.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftwire.controller.partition_changes import RECOVERING, Target, change_partition
 from kraftwire.controller.producer_ids import allocate_producer_ids
 from kraftwire.controller.reassignment import alter_reassignments, list_reassignments
-from kraftwire.controller.topic_configs import setting_errors
+from kraftwire.controller.topic_keys import setting_errors
 from kraftwire.errors import ApiError
 from kraftwire.messages import alter_configs_request as whole
 from kraftwire.messages import assign_replicas_to_dirs_request as schema

@@ -1,0 +1,227 @@
+"""The configuration keys of topics: types, defaults, bounds, and the keys of brokers that stand for
+them.
+
+Rule: C-CFG-9. Source: Kafka's `LogConfig`, `TopicConfig` and `ServerTopicConfigSynonyms`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from kraftwire.errors import ApiError
+from kraftwire.protocol.error_codes import ErrorCode
+from kraftwire.protocol.topic_names import TOPIC_NAME_RULE, is_topic_name
+
+_INT_MAX, _LONG_MAX = 2**31 - 1, 2**63 - 1
+
+# Values are strings in records; a longer one does not fit Kafka's.
+_VALUE_LENGTH_MAX = 32767
+
+
+class Kind(IntEnum):
+    """The type of a value, as DescribeConfigs numbers it. Source: `ConfigDef.Type`."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+
+
+@dataclass(frozen=True, slots=True)
+class TopicKey:
+    """A key of a topic's configuration. `wrong` returns why a value is not acceptable, else ''."""
+
+    name: str
+    kind: Kind
+    default: str
+    wrong: Callable[[str], str]
+    synonyms: tuple[str, ...] = ()
+
+
+def whole(low: int, high: int) -> Callable[[str], str]:
+    """Return what says why a value is not a whole number within bounds."""
+    def wrong(value: str) -> str:
+        if not re.fullmatch(r"\s*[+-]?\d+\s*", value):
+            return f"{value!r} is not a whole number"
+        number = int(value)
+        return "" if low <= number <= high else f"{number} is not from {low} to {high}"
+
+    return wrong
+
+
+def _level(low: int, high: int) -> Callable[[str], str]:
+    """A compression level, or -1 for the codec's own default."""
+    within = whole(low, high)
+    return lambda value: "" if value.strip() == "-1" else within(value)
+
+
+def one_of(*allowed: str) -> Callable[[str], str]:
+    """Return what says why a value is none of a few."""
+    return lambda value: "" if value in allowed else f"{value!r} is not {' or '.join(allowed)}"
+
+
+def boolean(value: str) -> str:
+    """Return why a value is neither true nor false, else an empty text."""
+    is_one = value.strip().lower() in ("true", "false")
+    return "" if is_one else f"{value!r} is neither true nor false"
+
+
+def _share(value: str) -> str:
+    try:
+        number = float(value)
+    except ValueError:
+        return f"{value!r} is not a number"
+    return "" if 0 <= number <= 1 else f"{value} is not from 0 to 1"
+
+
+def _cleanup(value: str) -> str:
+    parts = elements(value)
+    unknown = [part for part in parts if part not in ("compact", "delete")]
+    return f"{unknown[0]!r} is neither compact nor delete" if unknown else ""
+
+
+def _throttled(value: str) -> str:
+    parts = elements(value)
+    if parts == ["*"] or all(re.fullmatch(r"\d+:\d+", part) for part in parts):
+        return ""
+    return f"{value!r} is neither * nor pairs partition:broker"
+
+
+def list_parts(value: str) -> list[str]:
+    """Return the parts of a list value, also those that are empty."""
+    return [part.strip() for part in value.split(",")] if value.strip() else []
+
+
+def elements(value: str) -> list[str]:
+    """Return the elements of a list value."""
+    return [part for part in list_parts(value) if part]
+
+
+def _of(kind: Kind) -> Callable[..., TopicKey]:
+    def key(name: str, default: object, wrong: Callable[[str], str], *synonyms: str) -> TopicKey:
+        return TopicKey(name, kind, str(default), wrong, synonyms)
+
+    return key
+
+
+_boolean_key, _string, _int, _long = map(_of, (Kind.BOOLEAN, Kind.STRING, Kind.INT, Kind.LONG))
+_double, _list = _of(Kind.DOUBLE), _of(Kind.LIST)
+
+_above_0, _from_0 = whole(1, _LONG_MAX), whole(0, _LONG_MAX)
+_bytes = whole(0, _INT_MAX)
+_codecs = one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+_clocks = one_of("CreateTime", "LogAppendTime")
+_UNCLEAN = "unclean.leader.election.enable"
+
+# Name, default, check, and the keys of brokers that stand for it, in their order.
+_KEYS = (
+    _list("cleanup.policy", "delete", _cleanup, "log.cleanup.policy"),
+    _int("compression.gzip.level", -1, _level(1, 9), "compression.gzip.level"),
+    _int("compression.lz4.level", 9, whole(1, 17), "compression.lz4.level"),
+    _string("compression.type", "producer", _codecs, "compression.type"),
+    _int("compression.zstd.level", 3, whole(-131072, 22), "compression.zstd.level"),
+    _long("delete.retention.ms", 86_400_000, _from_0, "log.cleaner.delete.retention.ms"),
+    _long("file.delete.delay.ms", 60_000, _from_0, "log.segment.delete.delay.ms"),
+    _long("flush.messages", _LONG_MAX, _above_0, "log.flush.interval.messages"),
+    _long(
+        "flush.ms", _LONG_MAX, _from_0,
+        "log.flush.interval.ms", "log.flush.scheduler.interval.ms",
+    ),
+    _list("follower.replication.throttled.replicas", "", _throttled),
+    _int("index.interval.bytes", 4096, _bytes, "log.index.interval.bytes"),
+    _list("leader.replication.throttled.replicas", "", _throttled),
+    _long("local.retention.bytes", -2, whole(-2, _LONG_MAX), "log.local.retention.bytes"),
+    _long("local.retention.ms", -2, whole(-2, _LONG_MAX), "log.local.retention.ms"),
+    _long("max.compaction.lag.ms", _LONG_MAX, _above_0, "log.cleaner.max.compaction.lag.ms"),
+    _int("max.message.bytes", 1_048_588, _bytes, "message.max.bytes"),
+    _long(
+        "message.timestamp.after.max.ms", 3_600_000, _from_0, "log.message.timestamp.after.max.ms"
+    ),
+    _long(
+        "message.timestamp.before.max.ms", _LONG_MAX, _from_0, "log.message.timestamp.before.max.ms"
+    ),
+    _string("message.timestamp.type", "CreateTime", _clocks, "log.message.timestamp.type"),
+    _double("min.cleanable.dirty.ratio", 0.5, _share, "log.cleaner.min.cleanable.ratio"),
+    _long("min.compaction.lag.ms", 0, _from_0, "log.cleaner.min.compaction.lag.ms"),
+    _int("min.insync.replicas", 1, whole(1, _INT_MAX), "min.insync.replicas"),
+    _boolean_key("preallocate", "false", boolean, "log.preallocate"),
+    _boolean_key("remote.log.copy.disable", "false", boolean),
+    _boolean_key("remote.log.delete.on.disable", "false", boolean),
+    _boolean_key("remote.storage.enable", "false", boolean),
+    _long("retention.bytes", -1, whole(-(2**63), _LONG_MAX), "log.retention.bytes"),
+    _long("retention.ms", 604_800_000, whole(-1, _LONG_MAX), "log.retention.ms"),
+    _int("segment.bytes", 1 << 30, whole(1 << 20, _INT_MAX), "log.segment.bytes"),
+    _int("segment.index.bytes", 10_485_760, whole(4, _INT_MAX), "log.index.size.max.bytes"),
+    _long("segment.jitter.ms", 0, _from_0, "log.roll.jitter.ms"),
+    _long("segment.ms", 604_800_000, _above_0, "log.roll.ms"),
+    _boolean_key(_UNCLEAN, "false", boolean, _UNCLEAN),
+)  # fmt: skip
+
+TOPIC_KEYS: dict[str, TopicKey] = {key.name: key for key in _KEYS}
+# Kafka's own tests set it; it is listed nowhere.
+_SEGMENT = _int("internal.segment.bytes", "", whole(-(2**31), _INT_MAX))
+HIDDEN_KEYS = {_SEGMENT.name: _SEGMENT}
+TOPIC_KEY_NAMES = frozenset(TOPIC_KEYS | HIDDEN_KEYS)
+# Settings of a properties file in other units: factor to milliseconds by suffix.
+_UNITS = {".ms": 1, ".minutes": 60_000, ".hours": 3_600_000}
+
+
+def setting_names(key: TopicKey) -> Iterator[tuple[str, int]]:
+    """Yield the keys of brokers that stand for a topic's key, and the factors of their units."""
+    for synonym in key.synonyms:
+        if not synonym.endswith(".ms"):
+            yield synonym, 1
+            continue
+        for suffix, factor in _UNITS.items():
+            yield synonym.removesuffix(".ms") + suffix, factor
+
+
+# Keys of a properties file that topics inherit from, and the defaults of new topics.
+SETTINGS = frozenset(name for key in _KEYS for name, _ in setting_names(key)) | {
+    "num.partitions",
+    "default.replication.factor",
+}
+
+
+def setting_errors(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the keys of a properties file whose values topics cannot have, and why."""
+    errors = {}
+    for key in _KEYS:
+        for name, factor in setting_names(key):
+            value = settings.get(name)
+            if value is None:
+                continue
+            wrong = whole(-1, _LONG_MAX // factor)(value) if factor > 1 else key.wrong(value)
+            if wrong:
+                errors[name] = wrong
+    return errors
+
+
+def check_name(name: str) -> None:
+    """Check a topic's name. Raises: ApiError INVALID_TOPIC_EXCEPTION (C-TOP-3, C-CFG-7)."""
+    if not is_topic_name(name):
+        text = f"{name!r:.300} is not {TOPIC_NAME_RULE}"
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+
+
+def check_length(name: str, value: str) -> None:
+    """Check the length of a value. Raises: ApiError INVALID_CONFIG naming the key (C-CFG-6)."""
+    if len(value.encode("utf-16-le")) // 2 > _VALUE_LENGTH_MAX:
+        raise invalid_config(f"the value of {name} is longer than {_VALUE_LENGTH_MAX} characters")
+
+
+def check_value(name: str, value: str, wrong: Callable[[str], str]) -> None:
+    """Check a value. Raises: ApiError INVALID_CONFIG naming the key."""
+    why = wrong(value)
+    if why:
+        raise invalid_config(f"{name}: {why}")
+
+
+def invalid_config(text: str) -> ApiError:
+    """Return the refusal of a configuration."""
+    return ApiError(ErrorCode.INVALID_CONFIG, text)
