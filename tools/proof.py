@@ -44,8 +44,7 @@ class Part:
 
     `share` is its share of the whole time. `{seconds}` in the arguments is that time, `{images}`
     how many crash images fit into it, `{jobs}` the number of processors, `{seeds}` the seeds of
-    clusters. `in_full` is added where
-    there is time for a search that must reach everything.
+    clusters. `in_full` is added where there is time for a search that must reach everything.
     """
 
     name: str

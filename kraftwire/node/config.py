@@ -59,8 +59,7 @@ class NodeConfig:
     already replaced, and port 0 stands for the port that the system chooses. `voters` are static
     and may be empty. `resource_settings` are the defaults of new topics, and defaults and bounds of
     configurations, as in the file; `mutation_burst_seconds` is for how long quotas of mutations add
-    up. `security` has no secret in its repr. `warnings` are for the
-    log, one line each.
+    up. `security` has no secret in its repr. `warnings` are for the log, one line each.
     """
 
     path: str
