@@ -70,8 +70,7 @@ def register_broker(
     """
     known = cluster.image.brokers.get(request.broker_id)
     is_new = known is None or known.incarnation_id != request.incarnation_id
-    is_alive = known is not None and sessions.is_live(known, now_ms)
-    is_taken = known is not None and is_new and is_alive and not known.in_controlled_shutdown
+    is_taken = known is not None and is_new and sessions.is_live(known, now_ms)
     error = _registration_error(cluster, request, cluster_id, is_taken=is_taken)
     if error:
         return StepResult(BrokerRegistrationResponse(error_code=error, broker_epoch=-1))
@@ -178,7 +177,7 @@ def heartbeat(
         return StepResult(BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
     if is_excessive(request.cordoned_log_dirs, request.offline_log_dirs):
         return StepResult(BrokerHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST))
-    sessions.touch(broker.id, now_ms)
+    sessions.touch(broker, now_ms)
     is_caught_up = request.current_metadata_offset >= broker.offset
     state = _state(sessions, broker)
     wanted = _next_state(cluster, sessions, broker, request, state)
@@ -191,6 +190,9 @@ def heartbeat(
         sessions.offsets[broker.id] = request.current_metadata_offset
         if is_fenced:
             sessions.shutdown_offsets.pop(broker.id, None)
+            if wanted is _State.SHUTDOWN_NOW:
+                # Differs from Kafka: the broker's next process need not wait (C-REG-8).
+                sessions.end(broker)
         elif wanted is _State.CONTROLLED_SHUTDOWN:
             sessions.shutdown_offsets.setdefault(broker.id, last_offset)
 
@@ -202,13 +204,14 @@ def heartbeat(
     return StepResult(response, records, applied)
 
 
-def late_heartbeat(
+def hear(
     image: MetadataImage, sessions: Sessions, request: BrokerHeartbeatRequest, now_ms: int
 ) -> None:
-    """Record a heartbeat that waited too long to be decided on: its broker lives (C-DL-2)."""
+    """Record a heartbeat that waits, or has waited too long to be decided on: its broker lives
+    (C-HB-2, C-DL-2)."""
     broker = image.brokers.get(request.broker_id)
     if broker is not None and broker.epoch == request.broker_epoch:
-        sessions.touch(broker.id, now_ms)
+        sessions.touch(broker, now_ms)
         sessions.offsets[broker.id] = request.current_metadata_offset
 
 
@@ -321,7 +324,7 @@ def expire(cluster: Cluster, sessions: Sessions, now_ms: int) -> StepResult:
 
     def applied() -> None:
         for broker in found:
-            sessions.last_ms.pop(broker.id, None)
+            sessions.end(broker)
             sessions.forget_shutdown(broker.id)
 
     return StepResult(None, records, applied)

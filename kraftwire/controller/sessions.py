@@ -14,7 +14,8 @@ from kraftwire.controller.image import BrokerImage, MetadataImage
 
 @dataclass(slots=True)
 class Sessions:
-    """The last heartbeats of brokers, by id.
+    """The last heartbeats of brokers: `last_ms` by id and epoch, as a process that starts anew has
+    sent none; the rest by id.
 
     Order of `last_ms`: the oldest first, so that expiry looks at no others. `offsets` are the
     offsets of the metadata log that brokers have applied; `shutdown_offsets` where the records of a
@@ -22,41 +23,53 @@ class Sessions:
     """
 
     timeout_ms: int
-    last_ms: dict[int, int] = field(default_factory=dict)
+    last_ms: dict[tuple[int, int], int] = field(default_factory=dict)
     offsets: dict[int, int] = field(default_factory=dict)
     shutdown_offsets: dict[int, int] = field(default_factory=dict)
 
     def renew_all(self, image: MetadataImage, now_ms: int) -> None:
         """Give every unfenced broker a fresh session: a change of controller must not fence a
         cluster."""
-        self.last_ms = {broker.id: now_ms for broker in image.alive_brokers}
+        self.last_ms = {(broker.id, broker.epoch): now_ms for broker in image.alive_brokers}
         self.offsets.clear()
         self.shutdown_offsets.clear()
 
-    def touch(self, broker_id: int, now_ms: int) -> None:
+    def touch(self, broker: BrokerImage, now_ms: int) -> None:
         """Record a broker's heartbeat."""
-        self.last_ms.pop(broker_id, None)
-        self.last_ms[broker_id] = now_ms
+        self.end(broker)
+        self.last_ms[broker.id, broker.epoch] = now_ms
+
+    def end(self, broker: BrokerImage) -> None:
+        """End a broker's session: it has fallen silent, or may stop."""
+        self.last_ms.pop((broker.id, broker.epoch), None)
 
     def is_live(self, broker: BrokerImage, now_ms: int) -> bool:
-        """Return whether a broker is unfenced and its session has not expired."""
-        last = self.last_ms.get(broker.id)
-        return not broker.is_fenced and last is not None and now_ms - last < self.timeout_ms
+        """Return whether a broker has a session that has not expired (C-REG-8)."""
+        last = self.last_ms.get((broker.id, broker.epoch))
+        return last is not None and now_ms - last < self.timeout_ms
 
     def next_expiry_ms(self) -> int | None:
         """Return when the first session expires."""
         oldest = next(iter(self.last_ms.values()), None)
         return None if oldest is None else oldest + self.timeout_ms
 
+    def have_expired(self, now_ms: int) -> bool:
+        """Return whether a session has expired."""
+        expiry_ms = self.next_expiry_ms()
+        return expiry_ms is not None and now_ms >= expiry_ms
+
     def expired(self, image: MetadataImage, now_ms: int) -> list[BrokerImage]:
         """Return the unfenced brokers whose sessions have expired; forget all other such
         sessions. Order: by id."""
         before = now_ms - self.timeout_ms
         due = list(takewhile(lambda item: item[1] <= before, self.last_ms.items()))
-        brokers = [image.brokers.get(broker_id) for broker_id, _ in due]
-        found = [broker for broker in brokers if broker is not None and not broker.is_fenced]
-        for broker_id in {broker_id for broker_id, _ in due} - {broker.id for broker in found}:
-            del self.last_ms[broker_id]
+        found = []
+        for key, _ in due:
+            broker = image.brokers.get(key[0])
+            if broker is None or broker.epoch != key[1] or broker.is_fenced:
+                del self.last_ms[key]
+            else:
+                found.append(broker)
         return sorted(found, key=lambda broker: broker.id)
 
     def forget_shutdown(self, broker_id: int) -> None:

@@ -123,6 +123,8 @@ class Controller:
         # By connection and order of arrival; see `admission.in_turn`.
         self._queue: dict[tuple[int, int], QueuedStep] = {}
         self._arrivals = 0
+        # Those that wait, by identity.
+        self._heartbeats: dict[int, BrokerHeartbeatRequest] = {}
         self._wake = trio.Event()
 
     @property
@@ -142,7 +144,8 @@ class Controller:
         now_ms = self._quorum.now_ms()
         yield from self._metrics.samples(now_ms)
         yield from image_samples(self._image, self._quorum.wall_ms(), self._metrics.faults)
-        yield from leader_samples(self._sessions if self.is_active else None, now_ms)
+        sessions = self._sessions if self.is_active else None
+        yield from leader_samples(self._image, sessions, now_ms)
         has_other_voters = self._config.voters and self._quorum.raft.kraft_version > 0
         yield ignored_voters_sample(bool(has_other_voters))
 
@@ -227,6 +230,7 @@ class Controller:
 
     async def heartbeat(self, request: BrokerHeartbeatRequest) -> Message:
         now_ms = self._quorum.now_ms
+        self._heartbeats[id(request)] = request
         try:
             return await self.decide(
                 lambda cluster, next_offset: brokers.heartbeat(
@@ -238,8 +242,10 @@ class Controller:
         except ApiError as error:
             if error.code == ErrorCode.REQUEST_TIMED_OUT:
                 self._metrics.heartbeats_timed_out += 1
-                brokers.late_heartbeat(self._image, self._sessions, request, now_ms())
+                brokers.hear(self._image, self._sessions, request, now_ms())
             raise
+        finally:
+            del self._heartbeats[id(request)]
 
     async def update_features(self, updates: Sequence[FeatureUpdateKey]) -> None:
         done = UpdateFeaturesResponse()
@@ -303,24 +309,42 @@ class Controller:
         self._sessions.renew_all(self._image, quorum.now_ms())
         tasks = self._tasks(quorum.now_ms())
         while self._epoch == epoch and self.is_active:
-            now_ms = quorum.now_ms()
-            due = next((task for task in tasks if task.due_ms <= now_ms), None)
-            expiry_ms = self._sessions.next_expiry_ms()
+            # No flood of requests keeps waiting what is due, nor the other way round (C-MOD-2).
+            was_due = await self._run_due(epoch, tasks)
             if self._queue:
                 await self._serve(epoch)
-            elif expiry_ms is not None and now_ms >= expiry_ms:
-                await self._fence(epoch)
-            elif due is not None:
-                self._metrics.started += 1
-                records = due.records(self._cluster)
-                if records:
-                    await self._write(epoch, encoded(records))
-                self._metrics.done(1, quorum.now_ms() - now_ms)
-                due.finished(quorum.now_ms(), len(records))
-            else:
+            elif not was_due:
                 times = [task.due_ms for task in tasks]
+                expiry_ms = self._sessions.next_expiry_ms()
                 times += [] if expiry_ms is None else [expiry_ms]
                 await self._rest(min(times, default=None))
+
+    async def _run_due(self, epoch: int, tasks: Sequence[_Task]) -> bool:
+        """End a session or run a task that is due; returns whether one was."""
+        quorum = self._quorum
+        now_ms = quorum.now_ms()
+        due = next((task for task in tasks if task.due_ms <= now_ms), None)
+        if self._has_expired(now_ms):
+            await self._fence(epoch)
+        elif due is not None:
+            self._metrics.started += 1
+            records = due.records(self._cluster)
+            if records:
+                await self._write(epoch, encoded(records))
+            self._metrics.done(1, quorum.now_ms() - now_ms)
+            due.finished(quorum.now_ms(), len(records))
+        else:
+            return False
+        return True
+
+    def _has_expired(self, now_ms: int) -> bool:
+        """Return whether a session has expired. A broker whose heartbeat waits is not silent,
+        however slow this controller is."""
+        sessions = self._sessions
+        if sessions.have_expired(now_ms):
+            for request in self._heartbeats.values():
+                brokers.hear(self._image, sessions, request, now_ms)
+        return sessions.have_expired(now_ms)
 
     async def _fence(self, epoch: int) -> None:
         """Fence a broker whose session has expired."""

@@ -147,12 +147,17 @@ def image_samples(image: MetadataImage, wall_ms: int, faults: int) -> Iterator[S
         yield _sample(_STATS, name, count, kind="counter")
 
 
-def leader_samples(sessions: Sessions | None, now_ms: int) -> Iterator[Sample]:
+def leader_samples(
+    image: MetadataImage, sessions: Sessions | None, now_ms: int
+) -> Iterator[Sample]:
     """Return what the active controller alone knows; `sessions` is None on other nodes."""
     yield _sample(_CONTROLLER, "ActiveControllerCount", int(sessions is not None))
     if sessions is None:
         return
-    for broker_id, last_ms in sessions.last_ms.items():
+    for (broker_id, epoch), last_ms in sessions.last_ms.items():
+        broker = image.brokers.get(broker_id)
+        if broker is None or broker.epoch != epoch:
+            continue
         since_ms = min(now_ms - last_ms, sessions.timeout_ms)
         label = "broker", str(broker_id)
         yield _sample(_CONTROLLER, "TimeSinceLastHeartbeatReceivedMs", since_ms, label)

@@ -97,8 +97,6 @@ class Brokers:
         is_held = (
             known is not None
             and known.incarnation_id != broker.incarnation
-            and not known.is_fenced
-            and not known.in_controlled_shutdown
             and controller.now_ms - seen < SESSION_MS
         )
         request = BrokerRegistrationRequest(
@@ -131,6 +129,7 @@ class Brokers:
         if any(epoch <= old for old in broker.old_epochs):
             raise Violation("M6", f"broker {broker.id} gets epoch {epoch} again")
         is_unclean = broker.clean_epoch < 0
+        self._controller.checks.seen_ms.pop(broker.id, None)
         broker.epoch, broker.clean_epoch = epoch, -1
         cluster = self._controller.cluster
         for _, partition in cluster.image.topics.all():
@@ -159,6 +158,7 @@ class Brokers:
             if any(partition.leader == broker.id for _, partition in image.topics.all()):
                 raise Violation("M5", f"broker {broker.id} may stop, and leads a partition")
             broker.clean_epoch = broker.epoch
+            del self._controller.checks.seen_ms[broker.id]
             self._ended(broker)
         elif was_fenced and not answer.is_fenced and not answer.is_caught_up:
             raise Violation("M7", f"broker {broker.id} is unfenced before it knows that it is")

@@ -28,8 +28,8 @@ Before = tuple[dict[PartitionKey, PartitionRecord], dict[int, int], int]
 class Checks:
     """The checks of one cluster.
 
-    `seen_ms` is when a broker was last heard, `joining` are the in-sync replicas that a leader
-    reports just now.
+    `seen_ms` is when a broker's process was last heard, `joining` are the in-sync replicas that a
+    leader reports just now.
     """
 
     def __init__(self, session_ms: int) -> None:

@@ -299,6 +299,37 @@ def test_a_fenced_broker_may_come_back_as_another_process() -> None:
     assert result.response == BrokerRegistrationResponse(broker_epoch=first + 1)
 
 
+def test_a_broker_that_is_not_unfenced_yet_keeps_its_id_while_it_sends_heartbeats() -> None:
+    """A second process would take it away, and neither would ever be ready (C-REG-8)."""
+    image, sessions = image_of(), Sessions(9000)
+    epoch = registered(image, sessions, is_fenced=True)
+    other = registration(incarnation_id=bytes(15) + b"\x02")
+    heartbeat(image, sessions, epoch=epoch, offset=epoch - 1)
+    assert error_of(register(image, other, sessions)) == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    # The session is that of one process: the next one has none before its first heartbeat.
+    image.replay(batch_of(register(image, other, Sessions(9000)).records, image.next_offset))
+    assert not error_of(register(image, registration(), sessions))
+
+
+@pytest.mark.parametrize("in_shutdown", [False, True])
+def test_a_process_that_is_stopping_keeps_its_id_until_it_may_go(in_shutdown: bool) -> None:
+    """It leads partitions still; afterwards its next process need not wait (C-REG-8)."""
+    image, sessions = image_of(), Sessions(9000)
+    epoch = registered(image, sessions)
+    if in_shutdown:
+        change = BrokerRegistrationChangeRecord(
+            broker_id=7, broker_epoch=epoch, in_controlled_shutdown=1
+        )
+        image.replay(batch_of([(change, 1)], image.next_offset))
+    other = registration(incarnation_id=bytes(15) + b"\x02")
+    assert error_of(register(image, other, sessions)) == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    last = heartbeat(image, sessions, epoch=epoch, offset=9, want_shut_down=True)
+    image.replay(batch_of(last.records, image.next_offset))
+    assert last.applied is not None
+    last.applied()
+    assert not error_of(register(image, other, sessions))
+
+
 def test_the_same_process_keeps_its_epoch() -> None:
     """The answer to it may have been lost; it is the same broker."""
     image, sessions = image_of(), Sessions(9000)
@@ -363,7 +394,7 @@ def test_sessions_end_in_the_order_of_the_last_heartbeats() -> None:
         )
         image.replay(batch_of([(unfenced, 0)], image.next_offset))
     for n, now_ms in ((9, 0), (7, 1), (8, 2), (9, 3)):
-        sessions.touch(n, now_ms)
+        sessions.touch(image.brokers[n], now_ms)
     expired = [broker.id for broker in sessions.expired(image, 9_002)]
     assert (expired, sessions.next_expiry_ms()) == ([7, 8], 9_001)
     # Those that are fenced or gone meanwhile are forgotten.

@@ -94,7 +94,7 @@ def test_a_silent_brokers_partitions_move_before_it_is_fenced() -> None:
     topic_id = cluster.topic("t", [1, 2])
     sessions = Sessions(9000)
     sessions.renew_all(cluster.image, 0)
-    sessions.touch(2, 5000)
+    sessions.touch(cluster.image.brokers[2], 5000)
     result = brokers.expire(cluster.view, sessions, 9000)
     assert [record.NAME for record, _ in result.records] == [
         "PartitionChangeRecord",

@@ -243,6 +243,72 @@ async def _released(event: trio.Event) -> None:
 
 
 @in_virtual_time
+async def test_a_flood_of_requests_keeps_no_silent_broker_alive() -> None:
+    """The queue need never be empty for what is due: fencing, idle records (C-MOD-2)."""
+    async with leader(session_timeout_ms=3000, idle_interval_ms=500) as node:
+        answer = await node.controller.register_broker(registration(), 4)
+        assert isinstance(answer, BrokerRegistrationResponse)
+        epoch = answer.broker_epoch
+        beat = BrokerHeartbeatRequest(
+            broker_id=7, broker_epoch=epoch, current_metadata_offset=epoch
+        )
+        await node.controller.heartbeat(beat)
+        append = node.append
+
+        async def slow(*arguments: object, **more: object) -> int:
+            await trio.sleep(0.1)
+            return await append(*arguments, **more)  # type: ignore[arg-type]
+
+        async def flood(number: int) -> None:
+            while True:
+                await node.controller.register_controller(
+                    ControllerRegistrationRequest(
+                        controller_id=number, incarnation_id=node.raft.end_offset.to_bytes(16)
+                    )
+                )
+
+        node.append = slow  # type: ignore[method-assign, assignment]
+        records = node.log_records().count("NoOpRecord")
+        async with trio.open_nursery() as nursery:
+            for number in range(20):
+                nursery.start_soon(flood, number)
+            await trio.sleep(4)
+            nursery.cancel_scope.cancel()
+        assert not node.image.alive_brokers
+        assert node.log_records().count("NoOpRecord") - records >= 6
+
+
+@in_virtual_time
+async def test_a_broker_whose_heartbeat_waits_is_not_fenced() -> None:
+    """However slow the controller is: no broker is silent because of that (C-HB-2)."""
+    async with leader(session_timeout_ms=3000, heartbeat_interval_ms=60_000) as node:
+        answer = await node.controller.register_broker(registration(), 4)
+        assert isinstance(answer, BrokerRegistrationResponse)
+        epoch = answer.broker_epoch
+        beat = BrokerHeartbeatRequest(
+            broker_id=7, broker_epoch=epoch, current_metadata_offset=epoch
+        )
+        await node.controller.heartbeat(beat)
+        append = node.append
+
+        async def stuck(*arguments: object, **more: object) -> int:
+            await trio.sleep(3.1)
+            return await append(*arguments, **more)  # type: ignore[arg-type]
+
+        node.append = stuck  # type: ignore[method-assign, assignment]
+        records = node.log_records()
+        async with trio.open_nursery() as nursery:
+            for number in (8, 9):
+                other = ControllerRegistrationRequest(controller_id=number)
+                nursery.start_soon(node.controller.register_controller, other)
+                await trio.lowlevel.checkpoint()
+            await trio.sleep(2)
+            nursery.start_soon(node.controller.heartbeat, beat)
+        assert node.log_records()[len(records) :] == ["RegisterControllerRecord"] * 2
+        assert node.image.alive_brokers
+
+
+@in_virtual_time
 async def test_changes_of_the_same_broker_are_decided_one_after_the_other() -> None:
     """The second decision depends on the first."""
     async with leader() as node:
