@@ -453,6 +453,8 @@ class RaftWriter(ExchangeSink[_KeptRequest]):
         super().__init__()
         self._stream = stream
         self._clusters = Clusters(show_secrets=show_secrets)
+        # The file of the last batch of a metadata log, and the offset after it.
+        self._read = "", 0
 
     @property
     def timeline(self) -> Timeline:
@@ -531,16 +533,19 @@ class RaftWriter(ExchangeSink[_KeptRequest]):
             return
         file = str(line.json["file"])
         timeline = self._clusters.of_file(file)
+        self._read = file, line.batch.last_offset + 1
         if line.kind is FileKind.SNAPSHOT:
             timeline.on_snapshot_batch(file, line.batch, line.contradictions)
         else:
             timeline.on_batch(file, line.batch, line.contradictions)
 
     def file_finding(self, finding: FileFinding, /) -> None:
-        """Note bytes of a metadata log that are no whole batch."""
+        """Note bytes of a metadata log that were not understood."""
         partition = partition_of(Path(finding.file))
         if partition is not None and partition.topic == METADATA_TOPIC:
-            self._clusters.of_file(finding.file).on_finding(finding)
+            file, end_offset = self._read
+            end = end_offset if file == finding.file else None
+            self._clusters.of_file(finding.file).on_finding(finding, end)
 
     def begin_file(self, file: str, kind: FileKind, /) -> None:
         """Note that a directory has a file, even if nothing in it can be read."""

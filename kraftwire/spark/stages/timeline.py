@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
@@ -19,6 +19,7 @@ from kraftwire import messages
 from kraftwire.capture.framing.frames import Ending
 from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.files.kinds import FileKind
+from kraftwire.decode.files.report import FileFinding
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.records.messages import Decoded
 from kraftwire.spark.stages.clusters import of_files, with_cluster
@@ -26,6 +27,7 @@ from kraftwire.spark.stages.stage import Tables
 from kraftwire.spark.tables import TABLES, Table
 from kraftwire.story.raft.coverage import Extent
 from kraftwire.story.raft.metadata_log import IDLE_RECORD
+from kraftwire.story.raft.model import UNREAD_TEXTS
 from kraftwire.story.raft.table_rows import BatchRow, ExchangeRow, LocatedEvent, QuorumRows
 
 __all__ = ["raft_timeline"]
@@ -55,8 +57,9 @@ _COLUMNS = (
     "is_reset",
     "file_kind",
     "state",
-    "tail",
-    "tail_bytes",
+    "finding",
+    "length",
+    "end_offset",
 )
 # After the time of any record.
 _LAST_NS = (1 << 63) - 1
@@ -97,7 +100,7 @@ def raft_timeline(tables: Tables) -> DataFrame:
         from_captures.unionByName(_endings(tables, exchanges), allowMissingColumns=True)
         .unionByName(from_logs, allowMissingColumns=True)
         .unionByName(_states(tables), allowMissingColumns=True)
-        .unionByName(_tails(tables), allowMissingColumns=True)
+        .unionByName(_unread(tables), allowMissingColumns=True)
         .select(*_COLUMNS)
     )
     # The order survives the grouping, which orders only by cluster.
@@ -117,18 +120,27 @@ def _states(tables: Tables) -> DataFrame:
     return of_files(known, tables).withColumn("time_ns", F.lit(0).cast("bigint"))
 
 
-def _tails(tables: Tables) -> DataFrame:
-    """Return what segments end with that is no batch, after all else."""
-    segments = tables["files"].where(F.col("kind") == str(FileKind.LOG))
+def _unread(tables: Tables) -> DataFrame:
+    """Return what was not understood of segments, after all else."""
+    is_segment = F.col("kind") == str(FileKind.LOG)
+    segments = tables["files"].where(is_segment & F.col("file").contains(METADATA_TOPIC))
     zeros = segments.where("header_bytes > 0").select(
-        "file", F.lit("zero-tail").alias("tail"), F.expr("size - header_bytes").alias("position"),
-        F.col("header_bytes").alias("tail_bytes"),
+        "file", F.expr("size - header_bytes").alias("position"),
+        F.lit("zero-tail").alias("finding"), F.col("header_bytes").alias("length"),
     )
-    cut = tables["bad_input"].where("id = 'batch-cut'").select(
-        "file", F.col("id").alias("tail"), "position", F.col("length").alias("tail_bytes")
+    bad = tables["bad_input"].where(F.col("id").isin(*UNREAD_TEXTS)).select(
+        "file", "position", F.col("id").alias("finding"), "length"
     )
-    found = of_files(zeros.unionByName(cut), tables)
-    return found.withColumn("time_ns", F.lit(_LAST_NS).cast("bigint"))
+    found = zeros.unionByName(bad.join(segments.select("file"), "file", "left_semi"))
+    batches = tables["batches"].join(found.select("file"), "file", "left_semi").select(
+        "file", "position", "last_offset"
+    )
+    # A batch that is not valid comes after the finding about it.
+    before = Window.partitionBy("file").orderBy("position", F.col("finding").isNull())
+    read = F.max("last_offset").over(before.rowsBetween(Window.unboundedPreceding, -1))
+    placed = found.unionByName(batches, allowMissingColumns=True).withColumn("end_offset", read + 1)
+    unread = of_files(placed.where("finding is not null"), tables)
+    return unread.withColumn("time_ns", F.lit(_LAST_NS).cast("bigint"))
 
 
 def _endings(tables: Tables, exchanges: DataFrame) -> DataFrame:
@@ -189,8 +201,8 @@ def _events_of(batches: Iterator[tuple[pa.Array, ...]]) -> Any:
             if time_ns < latest:
                 raise RuntimeError(f"rows of cluster {row['cluster']} are not in time order")
             latest = time_ns
-            if row["tail"] is not None:
-                quorum.on_tail(row["tail"], row["file"], row["position"], row["tail_bytes"])
+            if row["finding"] is not None:
+                quorum.on_finding(_finding(row), row["end_offset"])
             elif row["file_kind"] is not None:
                 _on_file(quorum, row)
             elif row["closed_by"] is not None:
@@ -212,6 +224,10 @@ def _on_file(quorum: QuorumRows, row: dict[str, Any]) -> None:
         quorum.on_snapshot(row["file"])
     else:
         quorum.on_file(kind, row["file"])
+
+
+def _finding(row: dict[str, Any]) -> FileFinding:
+    return FileFinding(row["finding"], row["file"], row["position"], "", row["length"])
 
 
 def _ending(row: dict[str, Any]) -> Ending:

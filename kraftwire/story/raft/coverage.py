@@ -143,6 +143,13 @@ class Coverage:
             self.spans.insert(at, _span_of(extent))
         self._join_next(at)
 
+    def forget_from(self, offset: int) -> None:
+        """Remove the offsets from one on: a start truncates them."""
+        while self.spans and self.spans[-1].base >= offset:
+            self.spans.pop()
+        if self.spans:
+            self.spans[-1].end = min(self.spans[-1].end, offset)
+
     def note_idle(self, time: float) -> None:
         """Note when a NoOpRecord was written."""
         before, self._last_idle = self._last_idle, time

@@ -249,35 +249,48 @@ class LogSummary:
     snapshot: str = ""
 
 
-# Id of a finding -> what the bytes are.
-_UNREAD_TEXTS = {
+# Id of a finding about bytes that a start truncates if nothing follows -> what the bytes are.
+_TORN_TEXTS = {
     "batch-crc": "hold a batch with a wrong checksum",
     "batch-cut": "are the beginning of a batch, with which the file ends",
     "garbage": "hold no batch",
     "hole": "are mostly zeros",
+    "wrong-length": "give a batch a wrong length",
     "zero-tail": "are zeros, with which the file ends",
 }
+# The same for bytes whose checksum is right.
+_UNDECODED_TEXTS = {
+    "batch-bomb": "hold a batch that would take too much memory",
+    "batch-damaged": "hold a batch whose records cannot be read",
+    "record-undecoded": "hold a record that fits no schema",
+}
+UNREAD_TEXTS = _TORN_TEXTS | _UNDECODED_TEXTS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class UnreadBytes:
-    """Bytes of a segment that are no whole batch: a finding `id` of `decode.files` about them.
+    """Bytes of a segment that were not understood: a finding `id` of `decode.files` about them.
 
-    They follow the records before `offset`, None if there are none.
+    The batches before them in the segment end before `offset`. Order: by their place.
     """
 
-    id: str
     file: str
     position: int
+    id: str
     size: int
-    offset: int | None
+    offset: int
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether the bytes are no whole batch."""
+        return self.id in _TORN_TEXTS
 
     @property
     def text(self) -> str:
         """What the bytes are and where, in a sentence."""
-        after = "" if self.offset is None else f", after offset {self.offset - 1},"
+        after = f", after offset {self.offset - 1}," if self.offset else ""
         place = f"{self.file}: {self.size:,} bytes from position {self.position:,} on{after}"
-        return f"{place} {_UNREAD_TEXTS[self.id]}"
+        return f"{place} {UNREAD_TEXTS[self.id]}"
 
 
 @dataclass(slots=True)
@@ -289,7 +302,7 @@ class ReplicaFiles:
     None without any. `missing` are offsets as (first, end). `checkpoint` are the (epoch, start
     offset) of leader-epoch-checkpoint, `election` the data of quorum-state; None without
     the file, empty if it cannot be read. `flushed` is the offset of kraftwire's flush mark.
-    `unread` are the first bytes in segments that are no batch.
+    `unread` are the first bytes in segments that were not understood.
     `damaged_at` is the offset of the first batch with a wrong checksum, `disordered_at` that of the
     first batch of an earlier epoch than one before it, `last_base` that of the last batch,
     `refusal` why a node does not start on the directory; None without. `is_voter` is whether the

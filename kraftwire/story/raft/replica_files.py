@@ -8,6 +8,7 @@ reported, not decided.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -18,7 +19,13 @@ from kraftwire.decode.files.report import FileFinding
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.story.raft.coverage import Coverage, Extent
-from kraftwire.story.raft.model import Majority, ReplicaFiles, UnreadBytes, offsets_text
+from kraftwire.story.raft.model import (
+    UNREAD_TEXTS,
+    Majority,
+    ReplicaFiles,
+    UnreadBytes,
+    offsets_text,
+)
 
 __all__ = ["BATCHES", "CHECKPOINT", "QUORUM_STATE", "SNAPSHOT", "Evidence", "ReplicasOnDisk"]
 
@@ -31,9 +38,6 @@ CHECKPOINT, QUORUM_STATE = str(FileKind.LEADER_EPOCHS), str(FileKind.QUORUM_STAT
 _DIRECTORY_COUNT_MAX = 1_000
 _CONTRADICTION_COUNT_MAX = 20
 _UNREAD_COUNT_MAX = 20
-
-# Findings about bytes that are no batch, or not one that was written whole.
-_UNREAD = frozenset({"batch-crc", "batch-cut", "garbage", "hole", "zero-tail"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +121,19 @@ class ReplicasOnDisk:
             coverage.cut(extent)
             coverage.add(extent)
 
-    def on_finding(self, finding: FileFinding) -> None:
-        """Add what is wrong with a segment. Order: after the batch before it."""
-        directory = self._of(finding.file) if finding.id in _UNREAD else None
-        if directory is not None and len(directory.files.unread) < _UNREAD_COUNT_MAX:
-            name, spans = finding.file.rpartition("/")[2], directory.coverage.spans
-            end = spans[-1].end if spans else None
-            directory.files.unread.append(
-                UnreadBytes(finding.id, name, finding.position, finding.size, end)
-            )
+    def on_finding(self, finding: FileFinding, end_offset: int | None) -> None:
+        """Add what is wrong with a segment; the batches before it there end before `end_offset`."""
+        directory = self._of(finding.file) if finding.id in UNREAD_TEXTS else None
+        if directory is None:
+            return
+        name = finding.file.rpartition("/")[2]
+        if end_offset is None:
+            end_offset = parse_file_name(name).base_offset or 0
+        unread = directory.files.unread
+        insort(
+            unread, UnreadBytes(name, finding.position, finding.id, finding.size, end_offset)
+        )
+        del unread[_UNREAD_COUNT_MAX:]
 
     def on_leader(self, file: str, epoch: int, leader: int, offset: int) -> None:
         """Add what a LeaderChange record of a segment says. Order: after its batch."""
@@ -218,14 +226,30 @@ class ReplicasOnDisk:
         )
         files.refusal = self._refusals.get(files.folder.rpartition("/")[0])
         files.snapshots.sort()
+        files.unread = _without_torn_records(files.unread)
         files.missing = directory.coverage.missing
         newest = files.snapshots[-1] if files.snapshots else None
+        if files.damaged_at is not None and files.damaged_at == files.last_base:
+            directory.coverage.forget_from(files.damaged_at)
         if spans:
             files.end = OffsetAndEpoch(spans[-1].end, spans[-1].epoch)
         _note_missing(directory, newest.offset if newest else 0)
         if newest and (files.end is None or files.end.offset < newest.offset):
             files.end = newest
         _check_state(directory)
+
+
+def _without_torn_records(unread: list[UnreadBytes]) -> list[UnreadBytes]:
+    """Leave out what cannot be decoded of batches with a wrong checksum."""
+    torn = [each for each in unread if each.is_torn]
+    return [
+        each
+        for each in unread
+        if each.is_torn
+        or not any(
+            each.file == one.file and 0 <= each.position - one.position < one.size for one in torn
+        )
+    ]
 
 
 def _note_disorder(directory: _Directory, extent: Extent, before: int) -> None:
@@ -361,13 +385,15 @@ def _judge(ranked: list[_Directory]) -> None:
         elif original is not None:
             _judge_copy(files, original)
         elif each is first:
-            files.verdict, files.advice = "furthest", "is whole"
+            files.verdict = "furthest"
+            files.advice = "may be kept" if files.unread else "is whole"
             if len(ranked) > 1:
                 files.advice = "keep it: no other whole log reaches further"
         elif first is not None:
             _compare(each, first)
-        if files.may_be_kept and files.is_voter is not False:
-            files.advice += _doubt(files)
+        if files.may_be_kept:
+            files.advice += _unread_text(files)
+            files.advice += "" if files.is_voter is False else _doubt(files)
 
 
 def _judge_damaged(files: ReplicaFiles) -> tuple[str, str]:
@@ -388,6 +414,20 @@ def _judge_damaged(files: ReplicaFiles) -> tuple[str, str]:
             "than those before it, which no leader writes"
         )
     return "refused", f"must not be kept: no node starts on it: {files.refusal}"
+
+
+def _unread_text(files: ReplicaFiles) -> str:
+    """Return what of a log that may be kept a start truncates, and what was not understood."""
+    torn = [each for each in files.unread if each.is_torn]
+    undecoded = len(files.unread) - len(torn)
+    text = ""
+    if torn:
+        after = f" after offset {torn[0].offset - 1}" if torn[0].offset else ""
+        size = sum(each.size for each in torn)
+        text = f"; a start truncates its end{after}, {size:,} bytes that are no whole batch"
+    if undecoded:
+        text += f"; batches of it cannot be read in full: {undecoded:,}"
+    return text
 
 
 def _doubt(files: ReplicaFiles) -> str:

@@ -174,11 +174,11 @@ class QuorumRows:
         if partition is not None and partition.topic == METADATA_TOPIC:
             self._timeline.on_file(file, kind)
 
-    def on_tail(self, id: str, file: str, position: int, size: int) -> None:
-        """Add bytes of a finding `id` with which a segment ends. Order: after all batches."""
-        partition = partition_of(Path(file))
+    def on_finding(self, finding: FileFinding, end_offset: int | None) -> None:
+        """Add a finding about bytes of a segment. Arguments: as for `Timeline.on_finding`."""
+        partition = partition_of(Path(finding.file))
         if partition is not None and partition.topic == METADATA_TOPIC:
-            self._timeline.on_finding(FileFinding(id, file, position, "", size))
+            self._timeline.on_finding(finding, end_offset)
 
     def on_snapshot(self, file: str) -> None:
         """Add a snapshot by its name."""

@@ -159,9 +159,12 @@ class Timeline:
         """Note that there is a file next to a metadata log. Order: before what is read of it."""
         self._files.on_file(file, kind)
 
-    def on_finding(self, finding: FileFinding) -> None:
-        """Add what is wrong with a segment of a metadata log. Order: after the batch before it."""
-        self._files.on_finding(finding)
+    def on_finding(self, finding: FileFinding, end_offset: int | None) -> None:
+        """Add what is wrong with a segment of a metadata log.
+
+        The batches before it in the segment end before `end_offset`, None if there are none.
+        """
+        self._files.on_finding(finding, end_offset)
 
     def on_state(self, kind: FileKind, file: str, data: dict[str, Any]) -> None:
         """Add a state file next to a metadata log."""

@@ -105,7 +105,8 @@ def _flipped(path: Path, at: int) -> None:
 
 
 _NAMES = (
-    "sound", "torn", "cut", "zeros", "damaged", "unvoted", "unreadable", "gap", "lost", "emptied",
+    "sound", "torn", "cut", "zeros", "noise", "inside", "damaged", "unvoted", "unreadable", "gap",
+    "lost", "emptied",
 )  # fmt: skip
 
 
@@ -134,6 +135,11 @@ def _strange_directories(folder: Path) -> list[Path]:
     path.write_bytes(path.read_bytes()[:-20])
     path = folder / "zeros" / NAME / first
     path.write_bytes(path.read_bytes() + bytes(100))
+    path = folder / "noise" / NAME / first
+    path.write_bytes(path.read_bytes() + b"noise" * 40)
+    path = folder / "inside" / NAME / first
+    content = path.read_bytes()
+    path.write_bytes(content[:300] + bytes(40) + content[300:])
     _flipped(folder / "damaged" / NAME / first, 300)
     (folder / "unreadable" / NAME / "quorum-state").write_text("{")
     (folder / "lost" / NAME / first).unlink()
@@ -155,14 +161,19 @@ def test_directories_are_judged_as_in_the_story(spark: SparkSession, tmp_path: P
     assert {json.loads(row["details"])["folder"]: row["text"] for row in told} == expected
     refused = {row["detail"].partition(": ")[0] for row in _found(tables, "damaged-replica")}
     sound = {folder for folder, text in expected.items() if "is whole" in text}
-    assert refused == expected.keys() - sound
-    assert {Path(each).parent.name for each in sound} == {"sound", "torn", "cut", "zeros"}
+    kept = {folder for folder, text in expected.items() if "may be kept; a start trunc" in text}
+    assert refused == expected.keys() - sound - kept
+    assert {Path(each).parent.name for each in sound} == {"sound"}
+    assert {Path(each).parent.name for each in kept} == {"torn", "cut", "zeros", "noise"}
     ends = [json.loads(row["details"]) for row in _events(tables, "unread-bytes")]
-    assert {Path(each["folder"]).parent.name for each in ends} == {"cut", "zeros"}
-    for each in ends:
-        folder = each.pop("folder")
-        (said,) = [unread for one in told_of if one["folder"] == folder for unread in one["unread"]]
-        assert each == {key: value for key, value in said.items() if key != "file"}
+    told_ends = [
+        {"folder": one["folder"], **{key: unread[key] for key in unread if key != "file"}}
+        for one in told_of for unread in one["unread"]
+    ]  # fmt: skip
+    assert sorted(map(str, ends)) == sorted(map(str, told_ends))
+    assert {Path(each["folder"]).parent.name for each in ends} == {
+        "torn", "cut", "zeros", "noise", "inside", "damaged",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("with_snapshot", [False, True])

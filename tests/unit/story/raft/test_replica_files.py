@@ -380,6 +380,7 @@ def test_a_torn_last_batch_is_no_damage(tmp_path: Path) -> None:
     _damage(folder, path.stat().st_size - 1)
     (directory,) = _story(folder)["directories"]
     assert (directory["verdict"], directory["damagedAt"]) == ("furthest", 21)
+    assert directory["endOffset"] == 21
     path.write_bytes(path.read_bytes()[:-10])
     (directory,) = _story(folder)["directories"]
     assert (directory["verdict"], directory["endOffset"]) == ("furthest", 21)
@@ -426,6 +427,21 @@ def test_the_end_of_a_log_that_is_no_whole_batch_is_shown(
     main(["story", "raft", str(folder)])
     shown = " ".join(capsys.readouterr().out.split())
     assert text.format(at=len(content)) in shown
+    if unread["position"]:
+        truncated = f"a start truncates its end after offset {directory['endOffset'] - 1}, "
+        assert f"may be kept; {truncated}{unread['size']} bytes that are no whole batch" in shown
+    assert "is whole" not in shown
+
+
+def test_a_torn_log_is_not_the_furthest_for_its_torn_batch(tmp_path: Path) -> None:
+    """A start truncates it: the replica with the same records and one more is further."""
+    torn = write_directory(tmp_path / "a", _whole(), node=1, election=(2, 2, 2))
+    _damage(torn, (torn / "__cluster_metadata-0" / f"{0:020}.log").stat().st_size - 1)
+    sound = write_directory(tmp_path / "b", _whole(), node=2, election=(2, 2, 2))
+    story = _story(torn, sound)
+    assert _verdicts(story) == [(2, "furthest"), (1, "behind")]
+    advice = story["directories"][1]["advice"]
+    assert advice.startswith("may be kept: it fetches the last 1 records; a start truncates its")
 
 
 @pytest.mark.parametrize("base", [22, 500])
