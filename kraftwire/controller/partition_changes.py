@@ -145,9 +145,15 @@ class _Change:
         self._isr, self._replicas, self._removing, self._adding = isr, replicas, [], []
 
     def _eligible(self) -> list[int]:
-        """Return the replicas that have all committed records although they are not in sync."""
+        """Return the replicas that have all committed records although they are not in sync.
+
+        Once a cluster has no ELR any more, those that were eligible may still lead, until the first
+        change of the partition clears them.
+        """
         cluster, old = self._cluster, self._old
-        if not cluster.has_elr or len(self._isr) >= cluster.min_isr(self._topic_id):
+        if not cluster.has_elr:
+            return list(old.eligible_leader_replicas or ())
+        if len(self._isr) >= cluster.min_isr(self._topic_id):
             return []
         left_out = {*self._isr, *self._target.unclean}
         known = [*(old.eligible_leader_replicas or ()), *old.isr]

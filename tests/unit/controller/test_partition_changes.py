@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kraftwire.controller.cluster import ELR_VERSION
 from kraftwire.controller.image.topics import PartitionKey
 from kraftwire.controller.partition_changes import (
     Election,
@@ -12,6 +13,7 @@ from kraftwire.controller.partition_changes import (
     hash_order,
     updates,
 )
+from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from tests.support.controlled_cluster import ControlledCluster, changes
 
 
@@ -110,6 +112,18 @@ def test_without_elr_the_last_in_sync_replica_stays() -> None:
     decide(cluster, key, isr=[1])
     records = updates(cluster.view, [key], removed=1)
     assert changes(records) == [{"leader": -1}]
+
+
+def test_an_eligible_replica_leads_once_more_when_elr_is_switched_off() -> None:
+    """It has every committed record all the same (C-PCB-5); then there is no ELR any more."""
+    cluster = ControlledCluster(brokers=(1, 2))
+    key = cluster.topic("t", [1, 2], min_insync_replicas="2"), 0
+    decide(cluster, key, isr=[1])
+    assert cluster.partition(key).eligible_leader_replicas == [2]
+    cluster.replay([(FeatureLevelRecord(name=ELR_VERSION, feature_level=0), 0)])
+    assert changes(updates(cluster.view, [key], removed=1)) == [
+        {"isr": [2], "leader": 2, "eligible_leader_replicas": []}
+    ]
 
 
 def test_epochs_advance_with_every_change_and_every_leader() -> None:
