@@ -7,6 +7,7 @@ Rule: C-CFG-9. Source: Kafka's `LogConfig`, `TopicConfig` and `ServerTopicConfig
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -43,10 +44,15 @@ class TopicKey:
     synonyms: tuple[str, ...] = ()
 
 
+def trimmed(value: str) -> str:
+    """Return a value without the spaces around it, those that Java knows: brokers read it, too."""
+    return value.strip(string.whitespace)
+
+
 def whole(low: int, high: int) -> Callable[[str], str]:
     """Return what says why a value is not a whole number within bounds."""
     def wrong(value: str) -> str:
-        if not re.fullmatch(r"\s*[+-]?\d+\s*", value):
+        if not re.fullmatch(r"\s*[+-]?\d+\s*", value, re.ASCII):
             return f"{value!r} is not a whole number"
         number = int(value)
         return "" if low <= number <= high else f"{number} is not from {low} to {high}"
@@ -57,30 +63,34 @@ def whole(low: int, high: int) -> Callable[[str], str]:
 def _level(low: int, high: int) -> Callable[[str], str]:
     """A compression level, or -1 for the codec's own default."""
     within = whole(low, high)
-    return lambda value: "" if value.strip() == "-1" else within(value)
+    return lambda value: "" if trimmed(value) == "-1" else within(value)
 
 
 def one_of(*allowed: str) -> Callable[[str], str]:
     """Return what says why a value is none of a few."""
-    return lambda value: "" if value in allowed else f"{value!r} is not {' or '.join(allowed)}"
+    what = " or ".join(allowed)
+    return lambda value: "" if trimmed(value) in allowed else f"{value!r} is not {what}"
 
 
 def boolean(value: str) -> str:
     """Return why a value is neither true nor false, else an empty text."""
-    is_one = value.strip().lower() in ("true", "false")
+    is_one = trimmed(value).lower() in ("true", "false")
     return "" if is_one else f"{value!r} is neither true nor false"
 
 
+# As Java reads numbers; what else Python takes for one would stop a broker.
+_NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFdD]?\s*", re.ASCII)
+
+
 def _share(value: str) -> str:
-    try:
-        number = float(value)
-    except ValueError:
+    number = _NUMBER.fullmatch(value)
+    if number is None:
         return f"{value!r} is not a number"
-    return "" if 0 <= number <= 1 else f"{value} is not from 0 to 1"
+    return "" if 0 <= float(number[1]) <= 1 else f"{value} is not from 0 to 1"
 
 
 def _cleanup(value: str) -> str:
-    parts = elements(value)
+    parts = list_parts(value)
     unknown = [part for part in parts if part not in ("compact", "delete")]
     return f"{unknown[0]!r} is neither compact nor delete" if unknown else ""
 
@@ -94,7 +104,7 @@ def _throttled(value: str) -> str:
 
 def list_parts(value: str) -> list[str]:
     """Return the parts of a list value, also those that are empty."""
-    return [part.strip() for part in value.split(",")] if value.strip() else []
+    return [trimmed(part) for part in value.split(",")] if trimmed(value) else []
 
 
 def elements(value: str) -> list[str]:

@@ -202,6 +202,14 @@ def test_values_are_set_deleted_and_lists_extended() -> None:
     [
         (TOPIC_RESOURCE, "t", ("no.such.key", SET, "1"), ErrorCode.INVALID_CONFIG),
         (TOPIC_RESOURCE, "t", ("retention.ms", SET, "x"), ErrorCode.INVALID_CONFIG),
+        # What Python would read and a broker would not.
+        (TOPIC_RESOURCE, "t", ("retention.ms", SET, "\u06615"), ErrorCode.INVALID_CONFIG),
+        (TOPIC_RESOURCE, "t", ("retention.ms", SET, "5\xa0"), ErrorCode.INVALID_CONFIG),
+        (TOPIC_RESOURCE, "t", ("preallocate", SET, "true\u2003"), ErrorCode.INVALID_CONFIG),
+        (TOPIC_RESOURCE, "t", ("min.cleanable.dirty.ratio", SET, "0_1"), ErrorCode.INVALID_CONFIG),
+        (TOPIC_RESOURCE, "t", ("min.cleanable.dirty.ratio", SET, "nan"), ErrorCode.INVALID_CONFIG),
+        (TOPIC_RESOURCE, "t", ("min.cleanable.dirty.ratio", SET, "1.5"), ErrorCode.INVALID_CONFIG),
+        (TOPIC_RESOURCE, "t", ("cleanup.policy", SET, "compact,,delete"), ErrorCode.INVALID_CONFIG),
         (TOPIC_RESOURCE, "t", ("retention.ms", APPEND, "1"), ErrorCode.INVALID_CONFIG),
         (TOPIC_RESOURCE, "t", ("cleanup.policy", APPEND, None), ErrorCode.INVALID_REQUEST),
         (TOPIC_RESOURCE, "t", ("cleanup.policy", 7, "delete"), ErrorCode.INVALID_REQUEST),

@@ -129,10 +129,18 @@ def test_an_empty_list_of_assignments_assigns_too_few() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("cleanup.policy", "compact,compact"), ("internal.segment.bytes", "5")]
+    ("key", "value"),
+    [
+        ("cleanup.policy", "compact,compact"),
+        ("cleanup.policy", ""),
+        ("compression.type", " gzip"),
+        ("internal.segment.bytes", "5"),
+        ("min.cleanable.dirty.ratio", ".5f"),
+        ("preallocate", " TRUE"),
+    ],
 )
 def test_a_topic_may_have_what_kafka_accepts(key: str, value: str) -> None:
-    """A policy twice, and the key that is listed only where it is set (C-CFG-9)."""
+    """Java's forms of values, and the key that is listed only where it is set (C-CFG-9)."""
     cluster = ControlledCluster(brokers=(1,))
     topic = CreatableTopic(
         name="t",
