@@ -99,8 +99,11 @@ class ActiveController(Protocol):
         `decide` too; REQUEST_TIMED_OUT if its turn does not come in time.
         """
 
-    async def update_features(self, updates: Sequence[FeatureUpdateKey]) -> None:
-        """Finalize levels of features other than kraft.version, which must be checked already."""
+    async def update_features(
+        self, updates: Sequence[FeatureUpdateKey], check: Callable[[MetadataImage], None]
+    ) -> None:
+        """Finalize levels of features other than kraft.version, unless `check` raises an ApiError
+        when their turn comes."""
 
 
 class Quorum(Protocol):

@@ -247,11 +247,14 @@ class Controller:
         finally:
             del self._heartbeats[id(request)]
 
-    async def update_features(self, updates: Sequence[FeatureUpdateKey]) -> None:
-        done = UpdateFeaturesResponse()
-        await self.decide(
-            lambda cluster, _: StepResult(done, feature_records(cluster, updates))
-        )
+    async def update_features(
+        self, updates: Sequence[FeatureUpdateKey], check: Callable[[MetadataImage], None]
+    ) -> None:
+        def decide(cluster: Cluster, _: int) -> StepResult:
+            check(cluster.image)
+            return StepResult(UpdateFeaturesResponse(), feature_records(cluster, updates))
+
+        await self.decide(decide)
 
     async def run(self) -> None:
         """Write pending changes, one after the other, while the node runs."""

@@ -14,6 +14,7 @@ Source: KIP-584, KIP-778, KIP-853, KIP-1022; Kafka's `QuorumController.updateFea
 from __future__ import annotations
 
 from kraftwire.controller.features import KRAFT_VERSION, check_updates
+from kraftwire.controller.image import MetadataImage
 from kraftwire.errors import ApiError
 from kraftwire.messages.update_features_request import UpdateFeaturesRequest
 from kraftwire.messages.update_features_response import (
@@ -55,20 +56,25 @@ async def handle(request: Request, context: Context) -> Message:
 async def _update(context: Context, message: UpdateFeaturesRequest) -> None:
     """Check all updates, then apply them. Raises: ApiError."""
     updates, is_dry = message.feature_updates, message.validate_only
-    check_updates(
-        context.image,
-        updates,
-        kraft_version=context.raft.kraft_version,
-        own_id=context.key.id,
-        configured=[voter.key.id for voter in context.config.voters],
-    )
+
+    def check(image: MetadataImage) -> None:
+        check_updates(
+            image,
+            updates,
+            kraft_version=context.raft.kraft_version,
+            own_id=context.key.id,
+            configured=[voter.key.id for voter in context.config.voters],
+        )
+
+    check(context.image)
     upgrades = [one.max_version_level for one in updates if one.feature == KRAFT_VERSION]
     for version in upgrades:
         await context.upgrade_kraft_version(version, validate_only=True)
     if is_dry:
         return
     if any(one.feature != KRAFT_VERSION for one in updates):
-        await context.controller.update_features(updates)
+        # What is decided before it may have made an update invalid.
+        await context.controller.update_features(updates, check)
     for version in upgrades:
         await context.upgrade_kraft_version(version, validate_only=False)
 

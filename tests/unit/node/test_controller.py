@@ -334,7 +334,7 @@ async def test_levels_change_apart_from_everything_else() -> None:
         batches = len(node.batches)
         raised = FeatureUpdateKey(feature=METADATA_VERSION, max_version_level=30, upgrade_type=1)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(node.controller.update_features, [raised])
+            nursery.start_soon(node.controller.update_features, [raised], lambda _: None)
             nursery.start_soon(node.controller.register_broker, registration(), 4)
         assert len(node.batches) - batches == 2
         assert node.image.metadata_version == 30

@@ -79,6 +79,22 @@ async def test_a_later_metadata_version_is_finalized() -> None:
         assert node.image.metadata_version == 30
 
 
+async def test_an_update_is_checked_again_when_its_turn_comes() -> None:
+    """Another one may have come first: a level without loss may be one with loss now."""
+    async with _active(_node()) as node:
+        codes: dict[int, int] = {}
+
+        async def update(level: int) -> None:
+            codes[level] = (await _update(node, (METADATA_VERSION, level, UPGRADE))).error_code
+
+        async with trio.open_nursery() as nursery:
+            for level in (30, 25):
+                nursery.start_soon(update, level)
+                await trio.lowlevel.checkpoint()
+        assert codes == {30: 0, 25: ErrorCode.INVALID_UPDATE_VERSION}
+        assert node.image.metadata_version == 30
+
+
 async def test_a_level_that_is_already_finalized_changes_nothing() -> None:
     """Nothing is written for it."""
     async with _active(_node()) as node:
