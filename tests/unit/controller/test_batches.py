@@ -44,11 +44,17 @@ def _serve(cluster: ControlledCluster, *steps: QueuedStep) -> list[int]:
     return sizes
 
 
+def _expire(cluster: ControlledCluster, broker_id: int) -> None:
+    sessions = Sessions(9000)
+    sessions.touch(cluster.image.brokers[broker_id], -9000)
+    cluster.do(brokers.expire(cluster.view, sessions, 0))
+
+
 def test_a_broker_that_comes_while_a_leader_goes_takes_its_place() -> None:
     """Decided on one state, neither would elect it, and the partition would stay without leader."""
     cluster = ControlledCluster(brokers=(1, 2))
     topic = cluster.topic("t", [1, 2], min_insync_replicas="2")
-    cluster.do(brokers.expire(cluster.view, Sessions(9000, {2: -9000}), 0))
+    _expire(cluster, 2)
     assert cluster.partition((topic, 0)).eligible_leader_replicas == [2]
     gone = _heartbeat(cluster, 1, want_fence=True)
     sizes = _serve(cluster, gone, _heartbeat(cluster, 2))
@@ -60,8 +66,8 @@ def test_a_broker_that_goes_is_not_elected_by_one_that_comes() -> None:
     """Decided on one state, the partition would be led by a broker that is fenced."""
     cluster = ControlledCluster(brokers=(1, 2), has_elr=False)
     topic = cluster.topic("t", [2, 1])
-    cluster.do(brokers.expire(cluster.view, Sessions(9000, {2: -9000}), 0))
-    cluster.do(brokers.expire(cluster.view, Sessions(9000, {1: -9000}), 0))
+    _expire(cluster, 2)
+    _expire(cluster, 1)
     cluster.fence(1, is_fenced=False)
     request = UnregisterBrokerRequest(broker_id=1)
     gone = QueuedStep(
