@@ -21,8 +21,7 @@ from kraftwire.messages.elect_leaders_response import (
 )
 from kraftwire.protocol.error_codes import ErrorCode
 
-# Records of a change on request, and of one run at an interval.
-_RECORDS_MAX = 10_000
+# Records of one run at an interval.
 PERIODIC_RECORDS_MAX = 1000
 
 _PREFERRED, _UNCLEAN = 0, 1
@@ -63,9 +62,6 @@ def elect_leaders(cluster: Cluster, request: ElectLeadersRequest) -> StepResult:
             if record is not None and key not in done:
                 records.append(record)
             done.add(key)
-    if len(records) > _RECORDS_MAX:
-        text = f"{len(records)} changes in one request, more than {_RECORDS_MAX}"
-        raise ApiError(ErrorCode.POLICY_VIOLATION, text)
     return StepResult(response, records)
 
 

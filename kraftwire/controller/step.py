@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from kraftwire.messages.config_record import ConfigRecord
 from kraftwire.wire.message import Message
 
+# Records that a request of an administrator may write: more are POLICY_VIOLATION for all of it
+# (C-MOD-9). Source: `QuorumController.MAX_RECORDS_PER_USER_OP`.
+RECORDS_MAX = 10_000
+
 # A record and the version to write it in.
 VersionedRecord = tuple[Message, int]
 

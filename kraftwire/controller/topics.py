@@ -14,7 +14,7 @@ from random import Random
 from kraftwire.controller.cluster import MIN_INSYNC_REPLICAS, Cluster
 from kraftwire.controller.image import TOPIC_RESOURCE
 from kraftwire.controller.placement import place
-from kraftwire.controller.step import StepResult, VersionedRecord, config_record
+from kraftwire.controller.step import RECORDS_MAX, StepResult, VersionedRecord, config_record
 from kraftwire.controller.topic_configs import (
     EffectiveValue,
     check_topic_configs,
@@ -47,10 +47,6 @@ from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.protocol.topic_names import METADATA_TOPIC
 from kraftwire.wire.fast import ZERO_UUID
-
-# Partitions of one request, and records of one change.
-# Source: `QuorumController.MAX_RECORDS_PER_USER_OP`.
-RECORDS_MAX = 10_000
 
 _NAMED_TWICE = "the request names this topic more than once"
 
@@ -91,9 +87,6 @@ def create_topics(
         records += made
     twice = ApiError(ErrorCode.INVALID_REQUEST, _NAMED_TWICE)
     results += [_refused(name, twice) for name, count in counts.items() if count > 1]
-    if len(records) > RECORDS_MAX:
-        text = f"{len(records)} records in one request, more than {RECORDS_MAX}"
-        raise ApiError(ErrorCode.POLICY_VIOLATION, text)
     return StepResult(
         CreateTopicsResponse(topics=results), [] if request.validate_only else records
     )
@@ -394,7 +387,6 @@ def _more_partitions(
 
 
 __all__ = [
-    "RECORDS_MAX",
     "check_assignments",
     "check_replicas",
     "create_partitions",

@@ -33,7 +33,7 @@ from kraftwire.node.context import Request
 from kraftwire.node.guard import Guard, host_of
 from kraftwire.node.handlers.api_versions import only_api_versions
 from kraftwire.node.link import Stream, Tap, close_now
-from kraftwire.node.logs import RateLimit, log
+from kraftwire.node.logs import FAULTS, RateLimit, log, log_fault
 from kraftwire.node.peer_liveness import PeerGone
 from kraftwire.protocol.envelope import Buffers, response_buffers
 from kraftwire.protocol.error_codes import ErrorCode
@@ -58,9 +58,6 @@ _READING_KEYS = (1, 55, 59)
 
 # Python's overhead for a queued bytes object.
 _PAYLOAD_COST_BYTES = 48
-
-# The exceptions of a bug in a handler. They end one connection, never the node.
-_FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(slots=True)
@@ -371,9 +368,8 @@ class Connection:
             return _encode(header, response)
         except StorageError:
             raise
-        except (ApiError, WireError, *_FAULTS) as fault:
-            name, place = type(body).__name__, _place(fault)
-            log("error", "handler-failed", request=name, fault=repr(fault), at=place)
+        except (ApiError, WireError, *FAULTS) as fault:
+            log_fault("handler-failed", fault, request=type(body).__name__)
             raise _Close("fault") from fault
         finally:
             self._share.end_answer()
@@ -405,13 +401,3 @@ def _encode(header: RequestHeader, response: Message, version: int | None = None
     if version is None:
         version = header.request_api_version
     return response_buffers(answered, response, version)
-
-
-def _place(fault: BaseException) -> str:
-    """Return the file and line of kraftwire's code that raised an exception."""
-    trace = fault.__traceback__
-    place = ""
-    while trace is not None:
-        place = f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return place

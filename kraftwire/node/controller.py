@@ -26,7 +26,7 @@ from kraftwire.controller.features import feature_records
 from kraftwire.controller.image import MetadataImage
 from kraftwire.controller.mutation_quotas import MutationQuotas
 from kraftwire.controller.sessions import Sessions
-from kraftwire.controller.step import StepResult, VersionedRecord
+from kraftwire.controller.step import RECORDS_MAX, StepResult, VersionedRecord
 from kraftwire.controller.tokens import remove_expired
 from kraftwire.errors import ApiError
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -45,7 +45,7 @@ from kraftwire.node.controller_metrics import (
     image_samples,
     leader_samples,
 )
-from kraftwire.node.logs import log
+from kraftwire.node.logs import FAULTS, log, log_fault
 from kraftwire.node.metrics import Sample
 from kraftwire.node.waiting import Future
 from kraftwire.protocol.error_codes import ErrorCode
@@ -66,6 +66,13 @@ _RECHECK_MS = 500
 
 # Elections at intervals go on after this time where there is more to elect.
 _MORE_ELECTIONS_MS = 10
+
+# A task that failed by a bug is tried again after this time.
+_AFTER_FAULT_MS = 5 * 60_000
+
+# Records of one append: more, as when a broker goes that many partitions are on, are written as
+# several. What a request asks for is never more (C-MOD-7, C-MOD-9).
+APPENDED_MAX = RECORDS_MAX
 
 @dataclass(slots=True)
 class _Task:
@@ -298,12 +305,30 @@ class Controller:
         key = CONNECTION.get(), self._arrivals
         now_ms = self._quorum.now_ms()
         deadline = None if timeout_ms is None else now_ms + timeout_ms
-        self._queue[key] = QueuedStep(decide, frozenset(touches), deadline, future.set, now_ms)
+        guarded = self._guarded(decide)
+        self._queue[key] = QueuedStep(guarded, frozenset(touches), deadline, future.set, now_ms)
         self._notify()
         answer = await future.wait()
         if isinstance(answer, ApiError):
             raise answer
         return answer
+
+    def _guarded(self, decide: ControllerStep) -> ControllerStep:
+        """Let a bug in a decision, which has changed nothing, end its request only (C-ERR-2)."""
+
+        def guarded(cluster: Cluster, next_offset: int) -> StepResult:
+            try:
+                return decide(cluster, next_offset)
+            except FAULTS as fault:
+                self._fail("decision-failed", fault)
+                text = "the controller failed to decide on this"
+                raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from fault
+
+        return guarded
+
+    def _fail(self, event: str, fault: BaseException) -> None:
+        self._metrics.faults += 1
+        log_fault(event, fault)
 
     async def _lead(self, epoch: int) -> None:
         """Act as the active controller of an epoch until it ends."""
@@ -331,7 +356,12 @@ class Controller:
             await self._fence(epoch)
         elif due is not None:
             self._metrics.started += 1
-            records = due.records(self._cluster)
+            try:
+                records = due.records(self._cluster)
+            except FAULTS as fault:
+                self._fail("task-failed", fault)
+                due.due_ms = now_ms + _AFTER_FAULT_MS
+                return True
             if records:
                 await self._write(epoch, encoded(records))
             self._metrics.done(1, quorum.now_ms() - now_ms)
@@ -416,18 +446,27 @@ class Controller:
     async def _write(
         self, epoch: int, values: Sequence[bytes], base_offset: int | None = None
     ) -> None:
-        """Append records as one batch and wait until they are committed and in the image.
+        """Append records, and wait until they are committed and in the image.
 
         Raises: ApiError NOT_CONTROLLER if the leadership ends before, OPERATION_NOT_ATTEMPTED if
         the next offset is not `base_offset`.
         """
         quorum = self._quorum
-        last = await quorum.append(values, epoch=epoch, expected_end_offset=base_offset)
-        await quorum.committed(last, epoch=epoch)
-        while self._image.highest_offset < last:
-            if self._epoch != epoch:
-                raise not_active()
-            await self._wait(None)
+        for first in range(0, len(values), APPENDED_MAX):
+            part = values[first : first + APPENDED_MAX]
+            expected = None if base_offset is None else base_offset + first
+            try:
+                last = await quorum.append(part, epoch=epoch, expected_end_offset=expected)
+            except ApiError as error:
+                if not first:
+                    raise
+                # The answer depends on offsets that the rest cannot have: as after a failover.
+                raise not_active() from error
+            await quorum.committed(last, epoch=epoch)
+            while self._image.highest_offset < last:
+                if self._epoch != epoch:
+                    raise not_active()
+                await self._wait(None)
 
     def _refuse_all(self) -> None:
         """Fail all pending requests: this node can no longer answer them."""

@@ -40,6 +40,20 @@ def log(level: str, event: str, **fields: object) -> None:
         LOGGER.log(number, "%s", event, extra={"fields": fields})
 
 
+# The exceptions of a bug in what answers a request. They end the request, never the node.
+FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+
+
+def log_fault(event: str, fault: BaseException, **fields: object) -> None:
+    """Write a line about a bug: the exception, and the line of code that raised it."""
+    trace = fault.__traceback__
+    place = ""
+    while trace is not None:
+        place = f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    log("error", event, **fields, fault=repr(fault), at=place)
+
+
 def quote(value: object) -> str:
     """Format a value: bare if it is a simple word, else in quotation marks."""
     text = str(value)

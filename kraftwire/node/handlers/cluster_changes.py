@@ -24,7 +24,7 @@ from kraftwire.controller.producer_ids import allocate_producer_ids
 from kraftwire.controller.quotas import alter_quotas
 from kraftwire.controller.reassignment import alter_reassignments, list_reassignments
 from kraftwire.controller.scram import alter_credentials
-from kraftwire.controller.step import StepResult
+from kraftwire.controller.step import RECORDS_MAX, StepResult
 from kraftwire.controller.tokens import create_token, expire_token, renew_token
 from kraftwire.controller.topics import (
     Charge,
@@ -56,12 +56,14 @@ class Change:
     `decide` gets the cluster, the message, and the request that it came in. `elements` maps a path
     of arrays in the request to one in the response, for an error of the whole request; None if
     they are those of the rule of its rights. `has_timeout` is whether the request says how long its
-    sender waits. `node_error` is checked first.
+    sender waits. `is_bounded` is whether it may write RECORDS_MAX records only; a broker that leads
+    more partitions may report on all. `node_error` is checked first.
     """
 
     decide: _Decide
     elements: Mapping[str, str] | None = None
     has_timeout: bool = False
+    is_bounded: bool = True
     node_error: ErrorOfNode = any_node
 
 
@@ -137,8 +139,9 @@ CHANGES: Mapping[str, Change] = {
     "AlterPartition": Change(
         lambda cluster, message, request: alter_partition(cluster, message, request.version),
         {"topics.partitions": "topics.partitions"},
+        is_bounded=False,
     ),
-    "AssignReplicasToDirs": Change(_for_anybody(assign_replicas)),
+    "AssignReplicasToDirs": Change(_for_anybody(assign_replicas), is_bounded=False),
     "AllocateProducerIds": Change(_for_anybody(allocate_producer_ids)),
     "AlterConfigs": Change(_for_anybody(alter_configs)),
     "IncrementalAlterConfigs": Change(_for_anybody(alter_configs_incrementally)),
@@ -187,9 +190,15 @@ async def _answer(change: Change, request: Request, context: Context) -> Message
     if _names_nothing(change, message):
         return messages.response_class(message.API_KEY)()
     timeout_ms = message.timeout_ms if change.has_timeout else None
-    return await context.controller.decide(
-        lambda cluster, _: change.decide(cluster, message, request), timeout_ms=timeout_ms
-    )
+
+    def decide(cluster: Cluster, _: int) -> StepResult:
+        result = change.decide(cluster, message, request)
+        if change.is_bounded and len(result.records) > RECORDS_MAX:
+            text = f"{len(result.records)} records in one request, more than {RECORDS_MAX}"
+            raise ApiError(ErrorCode.POLICY_VIOLATION, text)
+        return result
+
+    return await context.controller.decide(decide, timeout_ms=timeout_ms)
 
 
 def _names_nothing(change: Change, message: Message) -> bool:

@@ -9,15 +9,19 @@ import pytest
 import trio
 import trio.testing
 
+from kraftwire.controller.cluster import Cluster
 from kraftwire.controller.image import METADATA_VERSION
-from kraftwire.controller.step import VersionedRecord
+from kraftwire.controller.step import StepResult, VersionedRecord
 from kraftwire.errors import ApiError
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftwire.messages.broker_registration_response import BrokerRegistrationResponse
 from kraftwire.messages.controller_registration_request import ControllerRegistrationRequest
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
+from kraftwire.messages.partition_record import PartitionRecord
+from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.messages.update_features_request import FeatureUpdateKey
+from kraftwire.node import controller as controller_module
 from kraftwire.node.admission import CONNECTION
 from kraftwire.node.controller import CHANGES_AT_ONCE, Controller
 from kraftwire.node.metrics import contradiction_sample
@@ -355,6 +359,103 @@ async def test_a_registration_that_fits_no_batch_is_refused() -> None:
         answer = await node.controller.register_broker(registration(), 4)
         assert isinstance(answer, BrokerRegistrationResponse)
         assert not answer.error_code
+
+
+@asynccontextmanager
+async def _leading_five_partitions(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ClockedNode]:
+    """Broker 7, which has just fallen silent, leads more partitions than an append may change."""
+    monkeypatch.setattr(controller_module, "APPENDED_MAX", 2)
+    async with leader(session_timeout_ms=3000) as node:
+        answer = await node.controller.register_broker(registration(), 4)
+        assert isinstance(answer, BrokerRegistrationResponse)
+        epoch = answer.broker_epoch
+        beat = BrokerHeartbeatRequest(
+            broker_id=7, broker_epoch=epoch, current_metadata_offset=epoch
+        )
+        await node.controller.heartbeat(beat)
+        topic_id = bytes(15) + b"\x09"
+        partitions = [
+            PartitionRecord(
+                topic_id=topic_id, partition_id=index, replicas=[7], isr=[7], leader=7,
+                leader_epoch=0, partition_epoch=0, directories=[bytes(15) + b"\xc9"],
+            )
+            for index in range(5)
+        ]  # fmt: skip
+        node.commit_records(
+            (TopicRecord(name="t", topic_id=topic_id), 0), *((one, 2) for one in partitions)
+        )
+        yield node
+
+
+@in_virtual_time
+async def test_a_broker_with_many_partitions_is_fenced_by_several_appends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In one batch they would not fit, and each new leader would fail as well (C-MOD-7)."""
+    async with _leading_five_partitions(monkeypatch) as node:
+        batches = len(node.batches)
+        await trio.sleep(3.1)
+        assert not node.image.alive_brokers
+        assert len(node.image.topics.without_leader) == 5
+        sizes = [batch.last_offset_delta + 1 for batch in node.batches[batches:]]
+        assert sizes == [2, 2, 2]
+        assert node.resigned == []
+
+
+@in_virtual_time
+async def test_an_answer_whose_offsets_changed_ends_the_leadership(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A change of voters came between two appends of a controlled shutdown."""
+    async with _leading_five_partitions(monkeypatch) as node:
+        append = node.append
+
+        async def interrupted(values: Sequence[bytes], **more: object) -> int:
+            last = await append(values, **more)  # type: ignore[arg-type]
+            node.commit(control_batch(node.raft.end_offset))
+            return last
+
+        node.append = interrupted  # type: ignore[method-assign, assignment]
+        epoch = node.image.brokers[7].epoch
+        beat = BrokerHeartbeatRequest(
+            broker_id=7, broker_epoch=epoch, current_metadata_offset=99, want_shut_down=True
+        )
+        code = await refused(lambda: node.controller.heartbeat(beat))
+        assert (code, node.resigned) == (ErrorCode.NOT_CONTROLLER, [1])
+
+
+@in_virtual_time
+async def test_a_bug_in_a_decision_ends_its_request_only() -> None:
+    """Nothing was written; the next leader would only meet the same request (C-ERR-2)."""
+    async with leader() as node:
+
+        def broken(*_: object) -> StepResult:
+            raise KeyError("a bug")
+
+        code = await refused(lambda: node.controller.decide(broken))
+        assert code == ErrorCode.UNKNOWN_SERVER_ERROR
+        answer = await node.controller.register_broker(registration(), 4)
+        assert isinstance(answer, BrokerRegistrationResponse)
+        errors = [one for one in node.controller.samples() if "metadataerror" in one.name]
+        assert [one.value for one in errors] == [1]
+
+
+@in_virtual_time
+async def test_a_bug_in_a_task_is_met_again_after_minutes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The controller goes on with everything else (C-ERR-2)."""
+    times: list[float] = []
+
+    def broken(_: Cluster) -> Sequence[VersionedRecord]:
+        times.append(trio.current_time())
+        raise LookupError("a bug")
+
+    monkeypatch.setattr(controller_module.elections, "elect_preferred", broken)
+    async with leader(rebalance_interval_ms=1000, idle_interval_ms=500) as node:
+        await trio.sleep(400.2)
+        assert [round(at) for at in times] == [1, 301]
+        assert node.log_records().count("NoOpRecord") == 800
 
 
 WRONG = BrokerRegistrationChangeRecord(broker_id=3, broker_epoch=99, fenced=-1)

@@ -14,6 +14,7 @@ from kraftwire.messages.delete_topics_request import DeleteTopicsRequest, Delete
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftwire.messages.incremental_alter_configs_request import (
+    AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
@@ -21,6 +22,7 @@ from kraftwire.messages.init_producer_id_request import InitProducerIdRequest
 from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.produce_request import ProduceRequest
 from kraftwire.messages.request_header import RequestHeader
+from kraftwire.node.handlers import cluster_changes
 from kraftwire.protocol.envelope import decode_response, encode_request
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
@@ -162,6 +164,26 @@ async def test_a_request_that_names_nothing_or_comes_late_changes_nothing() -> N
     async with deciding() as node:
         answer = await answer_of(node, request_of(late, 7, to="peer"))
     assert answer.topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+async def test_a_request_for_too_many_changes_is_refused_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All of them would be one batch, or they would not happen together (C-MOD-9)."""
+    monkeypatch.setattr(cluster_changes, "RECORDS_MAX", 2)
+    resources = [
+        AlterConfigsResource(
+            resource_type=32,
+            resource_name=f"g{number}",
+            configs=[AlterableConfig(name="share.delivery.count.limit", value="5")],
+        )
+        for number in range(3)
+    ]
+    async with deciding() as node:
+        for count, code in ((3, ErrorCode.POLICY_VIOLATION), (2, ErrorCode.NONE)):
+            request = IncrementalAlterConfigsRequest(resources=resources[:count])
+            answer = await answer_of(node, request_of(request, 1, to="peer"))
+            assert [one.error_code for one in answer.responses] == [code] * count
 
 
 async def test_topics_are_deleted_where_the_file_allows_it() -> None:
