@@ -20,8 +20,11 @@ from tests.oracle.forwarded_tokens import TokenSender
 from tests.oracle.our_controller import Connection, our_controller
 from tests.oracle.shared_scripts import Tools
 
-# Name, version and body of a request.
-Question = tuple[str, int, dict[str, Any]]
+# Name, version and body of a request; then, perhaps, another way to ask.
+Question = tuple[Any, ...]
+
+# How many requests are forwarded in another version than the newest.
+_ANOTHER_WAY = 0.3
 
 # What the Java controller runs with.
 PROPERTIES: Mapping[str, str] = {
@@ -61,7 +64,11 @@ class Script:
         """Make so many requests."""
         for _ in range(count):
             (make,) = self._random.choices(list(self._kinds), list(self._kinds.values()))
-            yield make()
+            question = make()
+            if self._random.random() < _ANOTHER_WAY:
+                yield *question, self._random.getrandbits(8)
+            else:
+                yield question
 
     def _one(self, usual: list[Any], rare: list[Any]) -> Any:
         return self._random.choice(rare if self._random.random() < 0.08 else usual)
@@ -284,10 +291,11 @@ def _steps(
     tools: Tools, connection: Any, offset: int, script: Sequence[Question]
 ) -> Iterator[Step]:
     ids: dict[bytes, str] = {}
-    tokens = TokenSender(tools, connection)
-    for number, (name, version, body) in enumerate(script):
-        sender = tokens.ask if "DelegationToken" in name else connection.call
-        answer = sender(name, version, body)
+    sender = tools.sender(connection)
+    tokens = TokenSender(sender)
+    for number, (name, version, body, *way) in enumerate(script):
+        sender.way = way[0] if way else None
+        answer = (tokens.ask if "DelegationToken" in name else sender.call)(name, version, body)
         found = [one for one in connection.dump(offset, raw=True) if one[0] >= offset]
         for _, _, _, _, fields in found:
             if "TokenId" in fields:
@@ -303,7 +311,7 @@ def _steps(
             told = _sorted(told)
         yield {
             "i": number,
-            "op": [name, version, _plain(body, {})],
+            "op": [name, version, _plain(body, {}), *way],
             "re": told,
             "rec": _sorted(records),
         }

@@ -18,7 +18,7 @@ import trio.testing
 
 from kraftwire.records.metadata import encode_metadata
 from tests.oracle.comparison import Comparison, Difference, Step
-from tests.oracle.operations import mixed
+from tests.oracle.operations import mixed, plain
 from tests.oracle.our_controller import STALE_SESSION, Connection, begin_epoch, our_controller
 from tests.oracle.shared_scripts import Tools
 from tests.support.node_stub import StubNode, raw_batch
@@ -82,7 +82,7 @@ class _Script:
         for step in java:
             brokers = self._node.image.brokers.values()
             self._fenced = {broker.id for broker in brokers if broker.is_fenced}
-            self._held = self._partitions_of(step["op"][1])
+            self._held = self._partitions_of(plain(step["op"])[1])
             self._levels = dict(self._node.image.features)
             self._connection.is_refused_by_java = [STALE_SESSION, -1] in _answers(step)
             (line,) = self._run.go([step["op"]])
@@ -162,7 +162,7 @@ class _Script:
     def _reason(self, java: Step, record: list[Any]) -> str:
         """Return why Kafka writes a record and ours does not, if that is on purpose."""
         name, _, fields = record
-        kind = java["op"][0]
+        kind = plain(java["op"])[0]
         if name == "BrokerRegistrationChangeRecord" and fields.get("Fenced") == 1:
             return "fenced again (C-HB-7)" if fields["BrokerId"] in self._fenced else ""
         if name == "FeatureLevelRecord":

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftwire.security.principal import Principal, encode_principal
-from tests.oracle.shared_scripts import Tools
+from kraftwire.security.principal import Principal
+from tests.oracle.forwarding import Sender
 
-_ADDRESS = bytes((10, 0, 0, 1))
 _NOT_FOUND, _NOT_ALLOWED = 62, 64
 _ASKED_MAX = 1000
 _TIMES = ("IssueTimestampMs", "ExpiryTimestampMs", "MaxTimestampMs", "ThrottleTimeMs")
 
 
 class TokenSender:
-    """Forwards requests for tokens over a connection of `ctlfuzz`, and knows those it was given."""
+    """Forwards requests for tokens, and knows those it was given."""
 
-    def __init__(self, tools: Tools, connection: Any) -> None:
-        self._connection = connection
-        self._proto = tools.proto
-        self._keys: dict[str, int] = tools.oracle.KEY
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
         self._hmacs: list[bytes] = []
         self._ids: list[str] = []
         self._removed: set[Any] = set()
@@ -34,31 +31,17 @@ class TokenSender:
         if "Hmac" in asked:
             number = asked["Hmac"]
             asked["Hmac"] = self._hmacs[number] if number < len(self._hmacs) else b"nothing"
-        key = self._keys[name]
-        frame = self._proto.req_frame(key, version, 7, "client", asked)
-        envelope = {
-            "RequestData": frame[4:],
-            "RequestPrincipal": encode_principal(
-                Principal("User", body["principal"], body["by_token"])
-            ),
-            "ClientHostAddress": _ADDRESS,
-        }
-        told = self._asked(key, version, envelope)
+        principal = Principal("User", body["principal"], body["by_token"])
+        told = self._sender.forward(name, version, asked, principal)
         hmac = asked.get("Hmac")
         for _ in range(_ASKED_MAX):
             if told["ErrorCode"] != _NOT_FOUND or hmac not in self._hmacs or hmac in self._removed:
                 break
             # Kafka finds a token once it has published the image with it, a moment later.
-            told = self._asked(key, version, envelope)
+            told = self._sender.forward(name, version, asked, principal)
         if told["ErrorCode"] == 0 and asked.get("ExpiryTimePeriodMs", 0) < 0:
             self._removed.add(hmac)
         return self._told(told)
-
-    def _asked(self, key: int, version: int, envelope: dict[str, Any]) -> dict[str, Any]:
-        answer = self._connection.call("Envelope", 0, envelope)
-        assert answer["ErrorCode"] == 0, answer
-        _, told = self._proto.parse_resp(key, version, answer["ResponseData"])
-        return dict(told)
 
     def number(self, token_id: str) -> int:
         """The number of a token."""

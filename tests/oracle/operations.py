@@ -1,17 +1,27 @@
 """Operations of brokers and clients that the shared scripts lack, mixed into them.
 
 Brokers register again, wrongly or with an old epoch, report too little or a lost directory, and
-are removed and come back; clients move several partitions at once and list what moves.
+are removed and come back; clients move several partitions at once and list what moves. Some
+operations ask in other versions, and their clients through a broker.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
+from kraftwire.security.principal import ANONYMOUS, encode_principal
+from tests.oracle.forwarding import ADDRESS
+
 # How many of the shared operations are followed by one of these.
 _SHARE = 0.2
+
+# How many operations ask in another way, and those that do not: they begin a script, or wait for an
+# election.
+_ANOTHER_WAY = 0.3
+_USUAL_WAY = ("up", "bounce")
 
 # The broker of the shared scripts that has two log directories, and the second of them.
 _WITH_TWO, _SECOND = 3, 33
@@ -30,6 +40,7 @@ _WEIGHTS = {
     "uneven": 3,
     "recovering": 3,
     "own": 1,
+    "envelope": 1,
 }
 
 _LATER = 1 << 40
@@ -56,6 +67,7 @@ def mixed(script: Sequence[Any], seed: int) -> list[Any]:
             "absent": [f"absent{random.getrandbits(8)}"],
             "uneven": [f"uneven{random.getrandbits(16)}", random.choice(topics)],
             "recovering": [random.choice(topics), random.randint(0, 3)],
+            "envelope": [random.choice(list(_ENVELOPED))],
         }
         return [kind, random.choice(ids), *arguments.get(kind, [])]
 
@@ -64,17 +76,28 @@ def mixed(script: Sequence[Any], seed: int) -> list[Any]:
         found.append(op)
         if op[0] != "up" and random.random() < _SHARE:
             found.append(more())
-    return found[: len(script)]
+    return [
+        ["way", random.getrandbits(8), *op]
+        if op[0] not in _USUAL_WAY and random.random() < _ANOTHER_WAY
+        else op
+        for op in found[: len(script)]
+    ]
+
+
+def plain(op: Sequence[Any]) -> Sequence[Any]:
+    """Return an operation without the way in which it asks."""
+    return op[2:] if op[0] == "way" else op
 
 
 def step(tools: Any, run: Any, op: Sequence[Any]) -> Any:
     """Do an operation; returns the answers."""
-    kind, *arguments = op
+    kind, *arguments = plain(op)
+    run.c.way = op[1] if op[0] == "way" else None
     if kind == "grow" and not _is_even(run, arguments[0]):
         return None
     if kind in _STEPS:
         return _STEPS[kind](tools.oracle, run, *arguments)
-    return type(run).step(run, op)
+    return type(run).step(run, [kind, *arguments])
 
 
 def _is_even(run: Any, topic: str) -> bool:
@@ -99,6 +122,29 @@ _WRONG: Mapping[str, Mapping[str, Any]] = {
     "no directory": {"LogDirs": []},
     "twice": {"LogDirs": [44, 44]},
     "migrating": {"IsMigratingZkBroker": True},
+}
+
+
+_LIST, _HEARTBEAT = 46, 63
+
+
+def _inner(key: int, version: int) -> bytes:
+    """A request for all reassignments, with the header of an API."""
+    return struct.pack(">hhih", key, version, 7, -1) + bytes((0, 0, 0, 0, 0, 0, 0))
+
+
+# What may be wrong with an envelope: the request, its principal, the client's address.
+_CLIENT = encode_principal(ANONYMOUS)
+_ENVELOPED: Mapping[str, tuple[bytes, bytes, bytes]] = {
+    "nothing": (_inner(_LIST, 0), _CLIENT, ADDRESS),
+    "principal": (_inner(_LIST, 0), b"\0\1nobody", ADDRESS),
+    "no principal": (_inner(_LIST, 0), b"", ADDRESS[1:]),
+    "address": (_inner(_LIST, 0)[:5], _CLIENT, ADDRESS[1:]),
+    "header": (_inner(_LIST, 0)[:5], _CLIENT, ADDRESS),
+    "unknown": (_inner(999, 0), _CLIENT, ADDRESS),
+    "not a client's": (_inner(_HEARTBEAT, 2), _CLIENT, ADDRESS),
+    "version": (_inner(_LIST, 9), _CLIENT, ADDRESS),
+    "body": (_inner(_LIST, 0)[:-2], _CLIENT, ADDRESS),
 }
 
 
@@ -194,6 +240,12 @@ def _own(oracle: Any, run: Any, broker: int) -> list[int]:
     return [code for code, _ in oracle.configs(run.c, 4, str(broker), [change])]
 
 
+def _enveloped(_: Any, run: Any, __: int, fault: str) -> int:
+    """A broker sends an envelope that may be wrong."""
+    data, principal, address = _ENVELOPED[fault]
+    return int(run.c.envelope(data, principal, address)["ErrorCode"])
+
+
 _STEPS: Mapping[str, Callable[..., Any]] = {
     "again": _again,
     "wrong": _wrong,
@@ -208,4 +260,5 @@ _STEPS: Mapping[str, Callable[..., Any]] = {
     "uneven": _uneven,
     "recovering": _recovering,
     "own": _own,
+    "envelope": _enveloped,
 }

@@ -18,6 +18,7 @@ from unittest import mock
 import pytest
 
 from tests.oracle import operations
+from tests.oracle.forwarding import Sender
 from tests.support.maven import KAFKA, ROOT, directory_of, kafka_classpath
 
 _TOOLS = ROOT.parent / "shared" / "tools" / "controller"
@@ -45,10 +46,15 @@ class Tools:
                 self.oracle: Any = importlib.import_module("oracle")
                 self.proto: Any = importlib.import_module("proto")
 
+    def sender(self, connection: Any) -> Sender:
+        """A connection over which requests may be forwarded."""
+        return Sender(self.proto, self.oracle.KEY, connection)
+
     def script(self, connection: Any, end: int) -> Any:
         """A run of a script over a connection to a cluster whose log ends at an offset."""
         run = self.fuzz.Run.__new__(self.fuzz.Run)
-        run.c, run.b, run.tid, run.p, run.nm = connection, {}, {}, {}, {}
+        run.c = self.sender(connection)
+        run.b, run.tid, run.p, run.nm = {}, {}, {}, {}
         run.off = run.base = end
         run.step = partial(operations.step, self, run)
         return run

@@ -2,7 +2,7 @@
 
 Only requests that Kafka's brokers forward are unwrapped; they are answered as if the client that
 the envelope names had sent them from its own address (SEC-A13). NOT_CONTROLLER, for the envelope,
-unless this node leads the quorum, and where the answer says so; other contents are INVALID_REQUEST.
+unless this node leads the quorum, and where the answer says so.
 The sender of an envelope can name any client, so it needs CLUSTER_ACTION.
 
 Source: KIP-590; Kafka's `EnvelopeUtils`.
@@ -11,9 +11,10 @@ Source: KIP-590; Kafka's `EnvelopeUtils`.
 from __future__ import annotations
 
 from kraftwire import messages
-from kraftwire.errors import UsageError, WireError
+from kraftwire.errors import ApiError, UsageError, WireError
 from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.messages.envelope_response import EnvelopeResponse
+from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.node.admission import has_too_many_elements
 from kraftwire.node.context import Context, Request
@@ -21,8 +22,9 @@ from kraftwire.node.handlers.shared import body
 from kraftwire.node.handlers.versions import CONTROLLER_VERSIONS
 from kraftwire.protocol.envelope import decode_request, encode_response
 from kraftwire.protocol.error_codes import ErrorCode
-from kraftwire.security.principal import decode_principal, host_text
-from kraftwire.wire.message import Struct
+from kraftwire.protocol.headers import peek_request
+from kraftwire.security.principal import Principal, decode_principal, host_text
+from kraftwire.wire.message import Message, Struct
 
 # The APIs that brokers forward and this node answers. Source: `ApiKeys.forwardable`.
 FORWARDED = frozenset(
@@ -61,23 +63,14 @@ _MOVED = frozenset((ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER))
 async def handle(request: Request, context: Context) -> EnvelopeResponse:
     """Answer the request in an envelope."""
     envelope = body(request, EnvelopeRequest)
-    data = envelope.request_data
     if context.raft.leader_id != context.key.id:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     try:
-        principal = decode_principal(envelope.request_principal or b"")
-    except WireError:
-        return EnvelopeResponse(error_code=ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE)
-    try:
-        host = host_text(envelope.client_host_address)
-        header, message, end = decode_request(data)
-    except (UsageError, WireError):
-        return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+        principal, host = _client(envelope)
+        header, message = _opened(envelope.request_data)
+    except ApiError as error:
+        return EnvelopeResponse(error_code=error.code)
     key, version = header.request_api_key, header.request_api_version
-    low, high = CONTROLLER_VERSIONS.get(key, (0, -1))
-    is_offered = key in FORWARDED and low <= version <= high
-    if not is_offered or end != len(data) or has_too_many_elements(message, len(data)):
-        return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     inner = Request(
         key,
         version,
@@ -99,6 +92,35 @@ async def handle(request: Request, context: Context) -> EnvelopeResponse:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     answered = ResponseHeader(correlation_id=header.correlation_id)
     return EnvelopeResponse(response_data=encode_response(answered, answer, version))
+
+
+def _client(envelope: EnvelopeRequest) -> tuple[Principal, str]:
+    """Return the client that an envelope names, and its address. Raises: ApiError."""
+    try:
+        principal = decode_principal(envelope.request_principal or b"")
+    except WireError as error:
+        raise ApiError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, str(error)) from None
+    try:
+        return principal, host_text(envelope.client_host_address)
+    except UsageError as error:
+        raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+
+def _opened(data: bytes) -> tuple[RequestHeader, Message]:
+    """Return the request in an envelope (C-ENV-1). Raises: ApiError."""
+    try:
+        key, _ = peek_request(data)
+        if key in messages.API_NAMES and key not in FORWARDED:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "brokers do not forward this")
+        header, message, end = decode_request(data)
+    except WireError as error:
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from None
+    low, high = CONTROLLER_VERSIONS[key]
+    if not low <= header.request_api_version <= high:
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "a version that is not offered")
+    if end != len(data) or has_too_many_elements(message, len(data)):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "more than a client sends")
+    return header, message
 
 
 def _holds(answer: Struct, codes: frozenset[ErrorCode]) -> bool:

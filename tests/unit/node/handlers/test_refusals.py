@@ -233,11 +233,19 @@ async def test_what_brokers_do_not_forward_is_invalid() -> None:
     """An envelope must not be a way around a listener."""
     node = active_node()
     data = wrapped(topics("x"), 7).request_data
-    cut, longer = enveloped(data[:-3]), enveloped(data + b"\0")
     nowhere = enveloped(data, client_host_address=b"\1\2\3")
-    for request in (wrapped(MetadataRequest(), 12), enveloped(b""), cut, longer, nowhere):
+    for request in (wrapped(MetadataRequest(), 12), enveloped(data + b"\0"), nowhere):
         answer = await answer_of(node, request_of(request, 0, to="peer"))
         assert (answer.error_code, answer.response_data) == (ErrorCode.INVALID_REQUEST, None)
+
+
+async def test_a_broker_learns_that_the_controller_cannot_read_what_it_forwards() -> None:
+    """It then closes its client's connection, which may be of a later version (C-ENV-1)."""
+    node = active_node()
+    data = wrapped(topics("x"), 7).request_data
+    for unread in (b"", data[:5], data[:-3], b"\x7f" + data[1:], data[:2] + b"\0\x63" + data[4:]):
+        answer = await answer_of(node, request_of(enveloped(unread), 0, to="peer"))
+        assert (answer.error_code, answer.response_data) == (ErrorCode.UNSUPPORTED_VERSION, None)
 
 
 async def test_an_envelope_names_a_client() -> None:
