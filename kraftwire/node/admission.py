@@ -12,7 +12,7 @@ the log.
 | long requests, from 4 KiB | one at a time, 512 KiB/s, then a pause | wait in a `WorkQueue` |
 | long answers, from 64 KiB | one at a time, 512 MiB/s, then a pause | wait in a `WorkQueue` |
 | short requests and answers | 4 KiB in a round of the loop | wait at the `RateGate` |
-| bytes before a login, from 16 KiB | one read at a time, then a pause | wait in a `WorkQueue` |
+| logins, from 16 KiB, or a token of 4 KiB | one at a time, then a pause | wait in a `WorkQueue` |
 | changes of the metadata | eight in a batch of the controller | wait for the next, `in_turn` |
 
 Short work never waits for long work. Where many wait, the connections that have been open for
@@ -87,7 +87,9 @@ REQUEST_COST_BYTES = 1024
 TURN_REQUESTS = TURN_BYTES // REQUEST_COST_BYTES
 
 # The first bytes of a login are read as they come, and most logins have no more; the others are
-# read in turns of this many bytes. One alone hardly notices the rate; many get pauses.
+# read in turns of this many bytes, and long tokens are judged in the same turns. Nothing of them
+# becomes objects, so they need not wait as long as requests. One alone hardly notices the rate;
+# many get pauses.
 LOGIN_READ_BYTES = 16 * 1024
 LOGINS_BYTES_PER_SECOND = 64 * 1024 * 1024
 LOGINS_BYTES_BURST = 1024 * 1024
@@ -174,8 +176,10 @@ class WorkQueue:
 
     The cost of a piece is the CPU time of the whole process, threads included, from its start until
     some rounds of the loop after its end. Other work in that time counts too: a busy node pauses
-    for longer. Turns alternate between the connection that has been open for longest and the one
-    that has waited for longest.
+    for longer. Every second turn is that of the connection that has been open for longest. In the
+    others, kinds of work get equally many bytes: what is of the same size but for a factor of two
+    is one kind, in which comes first who has waited for longest. So short work waits for no more
+    of the huge one than it is itself.
     """
 
     def __init__(
@@ -200,6 +204,9 @@ class WorkQueue:
         self._done = trio.Event()
         self._is_running = False
         self._takes_oldest = True
+        # By kind: the bytes after which its next turn comes, and those of the last turn.
+        self._next_at: dict[int, float] = {}
+        self._passed = 0.0
 
     async def take(self, number: int, size: int) -> None:
         """Return when work of this size on this connection may begin."""
@@ -241,11 +248,22 @@ class WorkQueue:
             self._is_running = False
 
     def _start_next(self) -> None:
-        number = min(self._waiting) if self._takes_oldest else next(iter(self._waiting))
+        number = min(self._waiting) if self._takes_oldest else self._fairest()
         self._takes_oldest = not self._takes_oldest
         size, turn = self._waiting.pop(number)
         self._free_at = max(self._free_at, trio.current_time() - self._burst) + size / self._rate
         turn.set()
+
+    def _fairest(self) -> int:
+        """Return whose kind has had the fewest bytes, and count it; an idle kind saves up none."""
+        first: dict[int, int] = {}
+        for number, (size, _) in self._waiting.items():
+            first.setdefault(size.bit_length(), number)
+        kind = min(first, key=lambda one: (max(self._passed, self._next_at.get(one, 0)), one))
+        number = first[kind]
+        self._passed = max(self._passed, self._next_at.get(kind, 0))
+        self._next_at[kind] = self._passed + self._waiting[number][0]
+        return number
 
 
 class _Waiter(NamedTuple):
@@ -397,6 +415,21 @@ class ConnectionShare:
     def end_login_read(self, size: int) -> None:
         """Count what a login has read."""
         self._login_bytes += size + REQUEST_COST_BYTES
+
+    async def begin_token(self, size: int) -> None:
+        """Return when a part of a login may be judged. Raises: PeerGone while a long one waits."""
+        shared = self._admission
+        self.hold(OPEN_REQUEST_BYTES + size)
+        if size < LONG_REQUEST_BYTES_MIN:
+            await shared.short_work.take(self._number, size)
+            return
+        await self.while_connected(lambda: shared.long_logins.take(self._number, size))
+
+    def end_token(self, size: int) -> None:
+        """End the judging of a part of a login, which may have failed."""
+        if size >= LONG_REQUEST_BYTES_MIN:
+            self._admission.long_logins.done()
+        self.hold(0)
 
     async def begin_request(self, size: int) -> None:
         """Return when a request may be decoded. Raises: PeerGone while a long one waits."""

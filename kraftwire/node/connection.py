@@ -190,15 +190,14 @@ class Connection:
             self._login_deadline = trio.current_time() + self._limits.handshake_ms / 1000
         size = len(payload)
         with trio.move_on_at(self._login_deadline) as scope:
-            await self._share.begin_request(size)
+            await self._share.begin_token(size)
         if scope.cancelled_caught:
             raise _Close("slow-request")
         try:
             now_ms, epoch_ms = int(trio.current_time() * 1000), time.time_ns() // 1_000_000
             return login.receive(payload, now_ms=now_ms, epoch_ms=epoch_ms)
         finally:
-            self._share.end_request(size)
-            self._share.hold(0)
+            self._share.end_token(size)
 
     async def _delay_failure(self) -> None:
         await trio.sleep(self._limits.failed_login_delay_ms / 1000)

@@ -42,6 +42,8 @@ _SERVER_FIRST = re.compile(rf"{_RESERVED}r=({_NONCE}),s=({_BASE64}),i=([0-9]+){_
 _CLIENT_FINAL = re.compile(rf"c=({_BASE64}),r=({_NONCE}){_EXTENSIONS},p=({_BASE64})")
 _SERVER_FINAL = re.compile(rf"(?:e=([\x01-+\--<>-\x7f]+))|(?:v=({_BASE64})){_EXTENSIONS}")
 _HEADER = "n,,"
+# A name and two nonces; matching a message takes time in proportion to its length.
+_CLIENT_BYTES_MAX = 4096
 _ITERATION_DIGITS_MAX = 10
 
 
@@ -184,6 +186,8 @@ class ScramServer:
 
         Raises: Refused for a message of another form, another nonce, or a wrong proof.
         """
+        if len(token) > _CLIENT_BYTES_MAX:
+            raise Refused(f"the client's SCRAM message is longer than {_CLIENT_BYTES_MAX} bytes")
         return self._begin(token) if self._credential is None else self._finish(token)
 
     def _begin(self, token: bytes) -> bytes:

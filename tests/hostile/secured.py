@@ -71,9 +71,9 @@ async def enter(stream: trio.SocketStream) -> trio.SSLStream[trio.SocketStream]:
     return secured
 
 
-async def log_in(stream: Any) -> None:
+async def log_in(stream: Any, password: str = "secret") -> None:
     """Log in by the right password."""
-    login = SaslClient(PLAIN, PasswordCredentials("alice", "secret"), "n")
+    login = SaslClient(PLAIN, PasswordCredentials("alice", password), "n")
     request = login.next()
     while request is not None:
         await stream.send_all(frame(request))

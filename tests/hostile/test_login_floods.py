@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from kraftwire.limits import CONNECTION_BYTES_MAX
 from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.sasl_handshake_request import SaslHandshakeRequest
+from kraftwire.node.admission import LOGINS_BYTES_PER_SECOND
 from kraftwire.node.guard import Guard
 from kraftwire.node.link import Stream
 from kraftwire.security.credentials import PLAIN, SCRAM_SHA_256, PasswordCredentials
 from kraftwire.security.mapping import PrincipalMapper
+from kraftwire.security.plain import PlainServer
 from kraftwire.security.sasl_client import SaslClient
 from kraftwire.security.sasl_server import End, SaslServer
 from kraftwire.security.tls import TlsContext
@@ -102,35 +105,39 @@ async def test_tokens_that_are_never_finished_are_given_up() -> None:
 
 
 @in_virtual_time
-async def test_long_tokens_take_turns() -> None:
-    """As long requests do, at 512 KiB a second in all; short logins do not wait for them."""
-    count, size, ended = 8, 400 * 1024, 0
-    token = request_frame(SaslAuthenticateRequest(auth_bytes=b"\0alice\0" + b"w" * size), 1)
+async def test_a_long_token_does_not_wait_for_huge_ones() -> None:
+    """They take turns; a token as long as honest ones are waits for two of them, not for all."""
+    count, long_password = 300, "s" * 6000
+    users = {"alice": long_password}.get
+    token = request_frame(SaslAuthenticateRequest(auth_bytes=b"\0alice\0" + b"w" * 500_000), 1)
+    logins = replace(settings(), mechanisms={PLAIN: lambda: PlainServer(users)})
+    refused = 0
 
     async def guess(node: Served) -> None:
-        nonlocal ended
+        nonlocal refused
         stream = node.connect()
         await stream.send_all(_HANDSHAKE)
         assert await read_frame(stream)
         await stream.send_all(token)
         assert await read_frame(stream)
+        refused += 1
         assert not await read_frame(stream)
-        ended += 1
 
     async with trio.open_nursery() as nursery:
-        node = Served(nursery, guard=guard())
+        node = Served(nursery, guard=Guard(None, logins, PrincipalMapper(), lambda _: ""))
         start = trio.current_time()
         async with trio.open_nursery() as inner:
             for _ in range(count):
                 inner.start_soon(guess, node)
-            await trio.sleep(1)
+            await trio.sleep(2)
             before = trio.current_time()
-            await _log_in_honestly(node.connect())
-            assert trio.current_time() == before
-            assert ended < count
-        # The first ones are a burst that an idle node allows.
-        assert trio.current_time() - start > (count - 2) * size / (512 * 1024)
-        assert node.budget.used < size
+            await log_in(node.connect(), long_password)
+            assert trio.current_time() - before < 3 * len(token) / LOGINS_BYTES_PER_SECOND
+            assert refused < count
+        # What waits holds its own length, and does not push out others.
+        assert refused == count
+        assert trio.current_time() - start > count * len(token) / LOGINS_BYTES_PER_SECOND
+        assert node.budget.used < len(token)
         nursery.cancel_scope.cancel()
 
 

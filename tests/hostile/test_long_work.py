@@ -36,8 +36,8 @@ class Work:
         self.began: list[tuple[int, float]] = []
         self.queue = WorkQueue(1e9, 1e9, crowd=crowd, clock=lambda: self.seconds)
 
-    async def do(self, number: int) -> None:
-        await self.queue.take(number, 1)
+    async def do(self, number: int, size: int = 1) -> None:
+        await self.queue.take(number, size)
         self.began.append((number, trio.current_time()))
         # As a thread that decodes does: the loop is free meanwhile.
         await trio.sleep(1)
@@ -79,6 +79,38 @@ async def test_the_oldest_connection_waits_for_one_other_at_most(autojump_clock:
         nursery.start_soon(work.do, 1)
     order = [number for number, _ in work.began]
     assert order.index(1) <= 2
+
+
+async def test_short_work_waits_for_as_much_as_it_is(autojump_clock: Any) -> None:
+    """It used to wait for all that had come before it, however much longer that was."""
+    del autojump_clock
+    work = Work()
+    async with trio.open_nursery() as nursery:
+        for number in range(10, 40):
+            nursery.start_soon(work.do, number, 8000)
+        await trio.testing.wait_all_tasks_blocked()
+        for number in range(50, 58):
+            nursery.start_soon(work.do, number, 1000)
+    places = [place for place, (number, _) in enumerate(work.began) if number >= 50]
+    # One huge one for as many bytes of short ones, and every second turn is the oldest's.
+    assert places[0] <= 4
+    assert places[-1] <= 2 * (8 + 2)
+
+
+async def test_a_kind_that_was_idle_saves_nothing_up(autojump_clock: Any) -> None:
+    """Short work that comes after much long work shares with it from then on."""
+    del autojump_clock
+    work = Work()
+    async with trio.open_nursery() as nursery:
+        for number in range(50, 70):
+            nursery.start_soon(work.do, number, 8000)
+        await trio.sleep(60)
+        done = len(work.began)
+        # Every second turn is theirs already, because they have lower numbers.
+        for number in range(10, 50):
+            nursery.start_soon(work.do, number, 1000)
+    later = [number for number, _ in work.began[done : done + 2 * (8 + 2)]]
+    assert any(number >= 50 for number in later)
 
 
 async def test_work_that_is_cancelled_leaves_the_queue(autojump_clock: Any) -> None:

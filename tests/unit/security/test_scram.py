@@ -118,6 +118,19 @@ def test_what_a_first_message_may_have(first: bytes) -> None:
     assert server(SCRAM_SHA_256, alice()).answer(first).startswith(b"r=xserver,s=")
 
 
+def test_a_long_message_is_not_looked_at() -> None:
+    """Half a megabyte took a tenth of a second."""
+    start = b"n,,n=alice,r="
+    for size, is_taken in ((4096, True), (4097, False)):
+        sides = server(SCRAM_SHA_256, alice())
+        first = start + b"x" * (size - len(start))
+        if is_taken:
+            assert sides.answer(first)
+        else:
+            with pytest.raises(Refused, match="longer than 4096 bytes"):
+                sides.answer(first)
+
+
 @pytest.mark.parametrize(
     "first",
     [
