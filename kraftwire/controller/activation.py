@@ -18,11 +18,15 @@ from kraftwire.messages.feature_level_record import FeatureLevelRecord
 
 
 def activate(
-    image: MetadataImage, bootstrap: Sequence[VersionedRecord], cluster_id: str | None
+    image: MetadataImage,
+    bootstrap: Sequence[VersionedRecord],
+    cluster_id: str | None,
+    min_isr: str = "1",
 ) -> list[VersionedRecord]:
     """Return what a new active controller writes before anything else.
 
-    `cluster_id` is None if the log does not hold it. An open transaction is aborted; an image
+    `cluster_id` is None if the log does not hold it; `min_isr` is min.insync.replicas of the
+    controller's file. An open transaction is aborted; an image
     without metadata.version gets the bootstrap records in a separate transaction, independent of
     what an earlier attempt wrote (KAFKA-20839).
     """
@@ -38,7 +42,7 @@ def activate(
         return records + more
     levels = _levels(bootstrap)
     if levels.get(ELR_VERSION) and MIN_INSYNC_REPLICAS not in configs:
-        more.insert(0, config_record(BROKER_RESOURCE, "", MIN_INSYNC_REPLICAS, "1"))
+        more.insert(0, config_record(BROKER_RESOURCE, "", MIN_INSYNC_REPLICAS, min_isr))
     inner = [*bootstrap, *more]
     if levels.get(METADATA_VERSION, 0) >= WITH_TRANSACTIONS:
         begin = BeginTransactionRecord(name="Bootstrap records")

@@ -27,19 +27,19 @@ RESERVED_DIRECTORIES = (100).to_bytes(16, "big")
 class Cluster:
     """What a decision depends on.
 
-    `settings` are keys of the controller's properties file that concern topics and groups;
-    `node_id` is the controller's. `deletes_topics` is whether that file allows it. `tokens` knows
-    the secret of delegation tokens; None where there are none. `epoch_ms` is the time of day, in
-    milliseconds since the epoch. `mutations` are what users may still create and delete.
+    `settings` are keys of the controller's properties file that concern topics and groups, `voters`
+    the ids that it names; `node_id` is the controller's. `tokens` knows the secret of delegation
+    tokens; None where there are none. `epoch_ms` is the time of day, in milliseconds since the
+    epoch. `mutations` are what users may still create and delete.
     """
 
     image: MetadataImage
     node_id: int = -1
     settings: Mapping[str, str] = field(default_factory=dict)
-    deletes_topics: bool = True
     tokens: Tokens | None = None
     epoch_ms: int = 0
     mutations: MutationQuotas = field(default_factory=MutationQuotas)
+    voters: frozenset[int] = frozenset()
 
     @property
     def level(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from kraftwire.controller.client_metrics import METRICS_KEYS, check_subscription
@@ -75,14 +76,18 @@ _Changes = Mapping[str, str | None]
 
 
 def alter_configs_incrementally(
-    cluster: Cluster, request: IncrementalAlterConfigsRequest
+    cluster: Cluster, request: IncrementalAlterConfigsRequest, *, is_forwarded: bool = False
 ) -> StepResult:
-    """Set, delete, extend or shorten single values; each resource succeeds or fails as a whole."""
+    """Set, delete, extend or shorten single values; each resource succeeds or fails as a whole.
+
+    `is_forwarded` is whether a broker has checked its own values in it.
+    """
     response = IncrementalAlterConfigsResponse()
     answer = incremental_alter_configs_response.AlterConfigsResourceResponse
     loggers = [one for one in request.resources if one.resource_type == LOGGER_RESOURCE]
     others = [one for one in request.resources if one.resource_type != LOGGER_RESOURCE]
-    records = _alter(cluster, others, response.responses, answer, _incremental)
+    changes_of = partial(_incremental, is_forwarded=is_forwarded)
+    records = _alter(cluster, others, response.responses, answer, changes_of)
     for one in loggers:
         error = _logger_error(cluster, one.resource_name, one.configs)
         response.responses.append(
@@ -96,11 +101,15 @@ def alter_configs_incrementally(
     return _result(cluster, response, [] if request.validate_only else records)
 
 
-def alter_configs(cluster: Cluster, request: AlterConfigsRequest) -> StepResult:
-    """Replace the whole configuration of resources: what is not given is deleted."""
+def alter_configs(
+    cluster: Cluster, request: AlterConfigsRequest, *, is_forwarded: bool = False
+) -> StepResult:
+    """Replace the whole configuration of resources: what is not given is deleted. `is_forwarded` as
+    above."""
     response = AlterConfigsResponse()
     answer = alter_configs_response.AlterConfigsResourceResponse
-    records = _alter(cluster, request.resources, response.responses, answer, _replacing)
+    changes_of = partial(_replacing, is_forwarded=is_forwarded)
+    records = _alter(cluster, request.resources, response.responses, answer, changes_of)
     return _result(cluster, response, [] if request.validate_only else records)
 
 
@@ -137,7 +146,7 @@ def _alter(
 
 
 def _replacing(
-    cluster: Cluster, resource: _Resource, configs: Sequence[WholeConfig]
+    cluster: Cluster, resource: _Resource, configs: Sequence[WholeConfig], *, is_forwarded: bool
 ) -> dict[str, str | None]:
     """Return the new values by key, None for one that is not given any more."""
     if resource[0] == LOGGER_RESOURCE:
@@ -145,11 +154,17 @@ def _replacing(
         raise ApiError(ErrorCode.INVALID_REQUEST, text)
     given: dict[str, str | None] = {each.name: each.value for each in configs}
     stored = cluster.image.configs.get(resource, {})
-    return given | {name: None for name in stored if name not in given}
+    changes = given | {name: None for name in stored if name not in given}
+    _check_cordoned(cluster, resource, changes, is_forwarded=is_forwarded)
+    return changes
 
 
 def _incremental(
-    cluster: Cluster, resource: _Resource, configs: Sequence[AlterableConfig]
+    cluster: Cluster,
+    resource: _Resource,
+    configs: Sequence[AlterableConfig],
+    *,
+    is_forwarded: bool,
 ) -> dict[str, str | None]:
     """Return the new values by key, None for a deleted one. The last change of a key counts."""
     stored = cluster.image.configs.get(resource, {})
@@ -172,6 +187,7 @@ def _incremental(
                 if each in before:
                     before.remove(each)
         changes[name] = ",".join(before)
+    _check_cordoned(cluster, resource, changes, is_forwarded=is_forwarded)
     return changes
 
 
@@ -193,7 +209,6 @@ def _records(
     kind, name = resource
     stored = cluster.image.configs.get(resource, {})
     _check_min_isr(cluster, resource, changes)
-    _check_cordoned(cluster, resource, changes)
     known = _KNOWN.get(kind, stored)
     kept = {key: value for key, value in stored.items() if key in known}
     after = {key: value for key, value in {**kept, **changes}.items() if value is not None}
@@ -234,11 +249,20 @@ def _check_min_isr(cluster: Cluster, resource: _Resource, changes: _Changes) -> 
         raise ApiError(ErrorCode.INVALID_CONFIG, text)
 
 
-def _check_cordoned(cluster: Cluster, resource: _Resource, changes: _Changes) -> None:
-    """Check that brokers can report cordoned directories at all (C-CFG-6)."""
-    is_set = resource[0] == BROKER_RESOURCE and _CORDONED in changes
-    if is_set and cluster.level < WITH_CORDONED:
+def _check_cordoned(
+    cluster: Cluster, resource: _Resource, changes: _Changes, *, is_forwarded: bool
+) -> None:
+    """Check that brokers can report cordoned directories at all, and that they exist: only the
+    broker knows new ones (C-CFG-6)."""
+    if resource[0] != BROKER_RESOURCE or _CORDONED not in changes:
+        return
+    if cluster.level < WITH_CORDONED:
         text = f"{_CORDONED} needs {METADATA_VERSION} {WITH_CORDONED}, which is {cluster.level}"
+        raise ApiError(ErrorCode.INVALID_CONFIG, text)
+    before = cluster.image.configs.get(resource, {}).get(_CORDONED, "")
+    added = set(elements(changes[_CORDONED] or "")) - set(elements(before))
+    if added and not is_forwarded:
+        text = f"{_CORDONED}: {min(added):.300} is new, which the broker has to check: ask a broker"
         raise ApiError(ErrorCode.INVALID_CONFIG, text)
 
 
@@ -252,13 +276,13 @@ def _check_topic(cluster: Cluster, name: str, values: Mapping[str, str]) -> None
 
 
 def _check_broker(cluster: Cluster, name: str, _: Mapping[str, str]) -> None:
-    """Check that a resource is a registered node, or all brokers. Brokers check the values."""
+    """Check that a resource is a node that is known, or all brokers. Brokers check the values."""
     if not name:
         return
     if not re.fullmatch(r"\d{1,10}", name):
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{name!r:.100} is not the id of a node")
     image = cluster.image
-    if int(name) not in image.brokers and int(name) not in image.controllers:
+    if not any(int(name) in known for known in (cluster.voters, image.brokers, image.controllers)):
         raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"node {name} is not registered")
 
 

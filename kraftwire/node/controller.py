@@ -21,7 +21,7 @@ import trio
 from kraftwire.controller import batches, brokers, controllers, elections
 from kraftwire.controller.activation import activate
 from kraftwire.controller.batches import ControllerStep, QueuedStep, encoded
-from kraftwire.controller.cluster import Cluster
+from kraftwire.controller.cluster import MIN_INSYNC_REPLICAS, Cluster
 from kraftwire.controller.features import feature_records
 from kraftwire.controller.image import MetadataImage
 from kraftwire.controller.mutation_quotas import MutationQuotas
@@ -206,10 +206,10 @@ class Controller:
             self._image,
             node_id,
             config.resource_settings,
-            config.deletes_topics,
             self._tokens,
             self._quorum.wall_ms(),
             self._mutations,
+            frozenset(voter.key.id for voter in config.voters),
         )
 
     async def register_controller(self, request: ControllerRegistrationRequest) -> Message:
@@ -413,7 +413,8 @@ class Controller:
         cluster_id = None
         if self._new_cluster_id is not None and self._image.cluster_id is None:
             cluster_id = quorum.raft.cluster_id or self._new_cluster_id()
-        records = activate(self._image, self._bootstrap, cluster_id)
+        min_isr = self._config.resource_settings.get(MIN_INSYNC_REPLICAS, "1")
+        records = activate(self._image, self._bootstrap, cluster_id, min_isr)
         if records:
             log("info", "bootstrap", epoch=epoch, records=len(records))
             await self._write(epoch, encoded(records), quorum.raft.end_offset)

@@ -46,6 +46,9 @@ from kraftwire.wire.message import Message
 # Placement is random, as in Kafka.
 _random = Random()
 
+# The first version of DeleteTopics whose senders know that error.
+_WITH_DELETION_DISABLED = 3
+
 _Decide = Callable[[Cluster, Any, Request], StepResult]
 
 
@@ -76,6 +79,13 @@ def _for_anybody(decide: Callable[[Cluster, Any], StepResult]) -> _Decide:
     return lambda cluster, message, _: decide(cluster, message)
 
 
+def _of_configs(decide: Callable[..., StepResult]) -> _Decide:
+    """Let a decision know whether a broker has checked its own configuration (C-CFG-6)."""
+    return lambda cluster, message, request: decide(
+        cluster, message, is_forwarded=request.is_forwarded
+    )
+
+
 def _token_error(request: Request, context: Context) -> Error:
     """Refuse tokens to who has not logged in, or only by a token (C-TOK-1)."""
     security = context.config.security.listeners.get(request.listener)
@@ -86,6 +96,15 @@ def _token_error(request: Request, context: Context) -> Error:
         text = "tokens are for those who log in, and not by a token"
         return Error(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, text)
     return SUCCESS
+
+
+def _deletion_error(request: Request, context: Context) -> Error:
+    """Refuse to delete topics where the controller's file forbids it (C-DEL)."""
+    if context.config.deletes_topics:
+        return SUCCESS
+    is_known = request.version >= _WITH_DELETION_DISABLED
+    code = ErrorCode.TOPIC_DELETION_DISABLED if is_known else ErrorCode.INVALID_REQUEST
+    return Error(code, "delete.topic.enable is false on this controller")
 
 
 def _charged(strict_since: int, decide: Callable[[Cluster, Any, Charge], StepResult]) -> _Decide:
@@ -123,6 +142,7 @@ CHANGES: Mapping[str, Change] = {
             lambda cluster, message, charge: delete_topics(cluster, message, charge=charge),
         ),
         has_timeout=True,
+        node_error=_deletion_error,
     ),
     "CreatePartitions": Change(
         _charged(
@@ -143,8 +163,8 @@ CHANGES: Mapping[str, Change] = {
     ),
     "AssignReplicasToDirs": Change(_for_anybody(assign_replicas), is_bounded=False),
     "AllocateProducerIds": Change(_for_anybody(allocate_producer_ids)),
-    "AlterConfigs": Change(_for_anybody(alter_configs)),
-    "IncrementalAlterConfigs": Change(_for_anybody(alter_configs_incrementally)),
+    "AlterConfigs": Change(_of_configs(alter_configs)),
+    "IncrementalAlterConfigs": Change(_of_configs(alter_configs_incrementally)),
     "CreateAcls": Change(
         lambda cluster, message, _: create_acls(cluster, message, new_id=random_uuid),
         node_error=authorizer_error,

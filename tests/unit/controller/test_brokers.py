@@ -130,9 +130,10 @@ def test_the_bootstrap_records_come_in_one_transaction() -> None:
 def test_eligible_leader_replicas_bring_their_configuration_along() -> None:
     """A Java controller treats the feature without min.insync.replicas as a fault."""
     elr = (FeatureLevelRecord(name=ELR_VERSION, feature_level=1), 0)
-    records = activate(MetadataImage(), [LEVEL, elr], None)
-    configs = [record for record, _ in records if record.NAME == "ConfigRecord"]
-    assert [(c.name, c.value) for c in configs] == [("min.insync.replicas", "1")]  # type: ignore[attr-defined]
+    for given, value in (((), "1"), (("2",), "2")):
+        records = activate(MetadataImage(), [LEVEL, elr], None, *given)
+        configs = [record for record, _ in records if record.NAME == "ConfigRecord"]
+        assert [(c.name, c.value) for c in configs] == [("min.insync.replicas", value)]  # type: ignore[attr-defined]
 
 
 def test_a_half_written_bootstrap_is_aborted_and_redone() -> None:

@@ -5,6 +5,7 @@ The comparison itself is `tests/interop/test_controller_java.py`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -154,7 +155,11 @@ def test_a_topic_may_have_what_kafka_accepts(key: str, value: str) -> None:
 
 
 def _configure(
-    cluster: ControlledCluster, kind: int, name: str, *changes: tuple[str, int, str | None]
+    cluster: ControlledCluster,
+    kind: int,
+    name: str,
+    *changes: tuple[str, int, str | None],
+    is_forwarded: bool = False,
 ) -> tuple[list[int], list[Message]]:
     """Change the configuration of a resource; returns the codes and the records."""
     resource = incremental.AlterConfigsResource(
@@ -166,7 +171,7 @@ def _configure(
         ],
     )
     request = incremental.IncrementalAlterConfigsRequest(resources=[resource])
-    result = alter_configs_incrementally(cluster.view, request)
+    result = alter_configs_incrementally(cluster.view, request, is_forwarded=is_forwarded)
     answer = cluster.do(result)
     return [one.error_code for one in answer.responses], [record for record, _ in result.records]
 
@@ -216,8 +221,36 @@ def test_a_resource_that_is_named_twice_has_one_result() -> None:
 def test_cordoned_directories_need_their_level(level: int, code: ErrorCode) -> None:
     """Below it brokers cannot report them (C-CFG-6)."""
     cluster = ControlledCluster(level, brokers=(1,))
-    codes, _ = _configure(cluster, BROKER_RESOURCE, "1", ("cordoned.log.dirs", SET, "/d"))
+    change = "cordoned.log.dirs", SET, "/d"
+    codes, _ = _configure(cluster, BROKER_RESOURCE, "1", change, is_forwarded=True)
     assert codes == [code]
+
+
+def test_only_a_broker_can_say_which_directories_it_has() -> None:
+    """With another one in its configuration it would not start (C-CFG-6)."""
+    cluster = ControlledCluster(brokers=(1,))
+    key = "cordoned.log.dirs"
+    for value, is_forwarded, code in (
+        ("/a", False, ErrorCode.INVALID_CONFIG),
+        ("/a,/b", True, ErrorCode.NONE),
+        ("/a,/c", False, ErrorCode.INVALID_CONFIG),
+        ("/b", False, ErrorCode.NONE),
+        ("", False, ErrorCode.NONE),
+    ):
+        change = key, SET, value
+        codes, _ = _configure(cluster, BROKER_RESOURCE, "1", change, is_forwarded=is_forwarded)
+        assert codes == [code], value
+
+
+def test_a_voter_of_the_file_need_not_be_registered_to_be_configured() -> None:
+    """Controllers do not register at old levels (C-CFG-6)."""
+    cluster = ControlledCluster(11)
+    resource = incremental.AlterConfigsResource(resource_type=BROKER_RESOURCE, resource_name="3000")
+    request = incremental.IncrementalAlterConfigsRequest(resources=[resource])
+    for voters, code in ((), ErrorCode.BROKER_ID_NOT_REGISTERED), ((3000,), ErrorCode.NONE):
+        view = replace(cluster.view, voters=frozenset(voters))
+        answer = cluster.do(alter_configs_incrementally(view, request))
+        assert [each.error_code for each in answer.responses] == [code]
 
 
 def _beat(

@@ -194,6 +194,9 @@ async def test_topics_are_deleted_where_the_file_allows_it() -> None:
         answer = await answer_of(node, request)
         assert answer.responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     async with deciding(deletes_topics=False) as node:
+        old = DeleteTopicsRequest(topic_names=["nope"], timeout_ms=9000)
+        answer = await answer_of(node, request_of(old, 2, to="peer"))
+        assert answer.responses[0].error_code == ErrorCode.INVALID_REQUEST
         answer = await answer_of(node, request)
     assert answer.responses[0].error_code == ErrorCode.TOPIC_DELETION_DISABLED
 
