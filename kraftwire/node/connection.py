@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -26,7 +26,12 @@ from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
-from kraftwire.node.admission import LOGIN_READ_BYTES, Admission, has_too_many_elements
+from kraftwire.node.admission import (
+    LOGIN_READ_BYTES,
+    TLS_PIECE_BYTES,
+    Admission,
+    has_too_many_elements,
+)
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.config_listeners import Listener
 from kraftwire.node.context import Request
@@ -285,11 +290,20 @@ class Connection:
         """Send an answer. Raises: _Close if the peer does not take it in time."""
         with trio.move_on_after(self._limits.write_ms / 1000) as scope:
             for buffer in answer:
-                await self._stream.send_all(buffer)
+                for piece in self._pieces(buffer):
+                    await self._stream.send_all(piece)
         if scope.cancelled_caught:
             raise _Close("slow-reader", "the answer was not read in time")
         if self._tap:
             self._tap.sent(b"".join(answer))
+
+    def _pieces(self, buffer: bytes | memoryview) -> Iterable[bytes | memoryview]:
+        """Return what is sent at a time."""
+        guard = self._service.guard
+        if guard is None or not guard.has_tls or len(buffer) <= TLS_PIECE_BYTES:
+            return (buffer,)
+        view = memoryview(buffer)
+        return (view[at : at + TLS_PIECE_BYTES] for at in range(0, len(view), TLS_PIECE_BYTES))
 
     async def _answer(self, payload: bytes) -> Buffers:
         """Return the response frame. Raises: _Close if there is nothing to answer."""

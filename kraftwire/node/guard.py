@@ -40,6 +40,11 @@ class Guard:
         self._subject_of = subject_of
 
     @property
+    def has_tls(self) -> bool:
+        """Whether the listener has TLS."""
+        return self._accept is not None
+
+    @property
     def receive_max_bytes(self) -> int:
         """The longest frame before the end of a login (SEC-S7)."""
         return 0 if self._logins is None else self._logins.receive_max_bytes

@@ -38,6 +38,10 @@ _PAUSE_FACTOR = 2.0
 _ALERT_SECONDS = 1.0
 _READ_BYTES = 16 * 1024
 
+# The buffer between a stream and its socket keeps the size that it once had, so little is read at a
+# time.
+_ENCRYPTED_READ_BYTES = 4 * 1024
+
 
 class Handshakes:
     """The handshakes of all listeners of a node. `unfinished` counts those that have begun.
@@ -152,7 +156,7 @@ class _Transport(trio.abc.Stream):
         if self.is_paced:
             self._handshakes.end_step()
             return await self._handshakes.receive(self, max_bytes)
-        return await self.transport_stream.receive_some(max_bytes)
+        return await self.transport_stream.receive_some(_ENCRYPTED_READ_BYTES)
 
     async def aclose(self) -> None:
         await self.transport_stream.aclose()

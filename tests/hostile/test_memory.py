@@ -9,14 +9,15 @@ import trio
 import trio.testing
 
 from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from kraftwire.messages.metadata_response import MetadataResponse
-from kraftwire.node.admission import EVICTED_BYTES_MIN, MemoryBudget
+from kraftwire.messages.metadata_response import MetadataResponse, MetadataResponseTopic
+from kraftwire.node.admission import EVICTED_BYTES_MIN, TLS_PIECE_BYTES, MemoryBudget
 from kraftwire.node.context import Request
 from kraftwire.wire.message import Message
-from tests.hostile.secured import each_entry
+from tests.hostile.secured import SECURED, each_entry
 from tests.hostile.served import Served, request_frame
 
 _MIB = 1024 * 1024
+_TOPIC = MetadataResponseTopic(name="t" * 30_000)
 
 
 class Holder:
@@ -103,3 +104,28 @@ async def test_answers_that_are_not_read_are_bounded(
         await trio.testing.wait_all_tasks_blocked()
     assert served.budget.used <= _MIB
     assert served.ended["no-memory"] > 0
+
+
+@pytest.mark.trio
+async def test_tls_keeps_no_long_answers(
+    autojump_clock: Any, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenSSL's buffers stay as large as they were: a connection kept 2 MiB to its end."""
+    del autojump_clock
+    sent, read, send_all = list[int](), list[int](), trio.SocketStream.send_all
+
+    async def large(_: Request) -> Message:
+        return MetadataResponse(cluster_id="x" * 30_000, topics=[_TOPIC] * 10)
+
+    async def send(stream: trio.SocketStream, data: Any) -> None:
+        sent.append(len(data))
+        await send_all(stream, data)
+
+    served = Served(nursery, large, entry=SECURED)
+    stream = await served.join()
+    monkeypatch.setattr(trio.SocketStream, "send_all", send)
+    await stream.send_all(request_frame(MetadataRequest(), 8))
+    while sum(read) < 300_000:
+        read.append(len(await stream.receive_some(1 << 20)))
+    # What TLS adds to each record of 16 KiB is a few bytes.
+    assert max(sent) < TLS_PIECE_BYTES + 100
