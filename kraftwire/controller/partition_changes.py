@@ -155,7 +155,9 @@ class _Change:
             return list(old.eligible_leader_replicas or ())
         if len(self._isr) >= cluster.min_isr(self._topic_id):
             return []
-        left_out = {*self._isr, *self._target.unclean}
+        # A replica that was removed has deleted its records, even if it comes back (C-REA-8).
+        added = set(self._replicas) - set(old.replicas)
+        left_out = {*self._isr, *self._target.unclean, *added}
         known = [*(old.eligible_leader_replicas or ()), *old.isr]
         return [replica for replica in hash_order(known) if replica not in left_out]
 

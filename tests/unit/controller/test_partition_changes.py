@@ -167,6 +167,19 @@ def test_a_reassignment_ends_when_the_added_replicas_are_in_sync() -> None:
     assert key not in cluster.image.topics.reassigning
 
 
+def test_a_replica_that_was_removed_is_not_eligible_when_it_is_added_again() -> None:
+    """Its broker has deleted the records in the meantime (C-REA-8)."""
+    cluster = ControlledCluster(brokers=(1, 2))
+    key = cluster.topic("t", [1, 2], min_insync_replicas="2"), 0
+    decide(cluster, key, replicas=[2], isr=[2])
+    assert cluster.partition(key).eligible_leader_replicas == [1]
+    cluster.replay(updates(cluster.view, [key], removed=2))
+    cluster.fence(2)
+    (change,) = decide(cluster, key, replicas=[2, 1], adding=[1])
+    assert change["eligible_leader_replicas"] == [2]
+    assert cluster.partition(key).leader == -1
+
+
 def test_a_replica_in_an_offline_directory_cannot_lead() -> None:
     """It would fail at the first write (C-DIR-1)."""
     cluster = ControlledCluster(brokers=(1, 2))
