@@ -15,6 +15,7 @@ import trio
 
 from kraftwire.node.config_security import AuthorizerSettings, NodeSecurity
 from kraftwire.security.tokens import TokenSettings
+from tests.oracle import levels
 from tests.oracle.comparison import Comparison, Difference, Step
 from tests.oracle.forwarded_tokens import TokenSender
 from tests.oracle.our_controller import Connection, our_controller
@@ -49,7 +50,7 @@ class Script:
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
         self._turn = 0
-        self._kinds: Mapping[Callable[[], Question], int] = {
+        self._kinds: Mapping[Callable[[], Question], float] = {
             self._create_acls: 3,
             self._delete_acls: 2,
             self._users: 3,
@@ -58,6 +59,7 @@ class Script:
             self._whole_configs: 1,
             # Kafka's nodes work out a key of SCRAM for each token.
             self._tokens: 2,
+            self._levels: 0.3,
         }
 
     def questions(self, count: int) -> Iterator[Question]:
@@ -183,6 +185,15 @@ class Script:
         }
         return name, 3, body
 
+    def _levels(self) -> Question:
+        update = {
+            "Feature": "metadata.version",
+            "MaxVersionLevel": self._random.randint(6, 31),
+            "UpgradeType": self._one([1], [2, 3]),
+        }
+        body = {"timeoutMs": 9000, "ValidateOnly": False, "FeatureUpdates": [update]}
+        return "UpdateFeatures", 2, body
+
     def _resource(self) -> tuple[int, str]:
         kind = self._one([_METRICS, _GROUP], [_TOPIC, _BROKER, _LOGGER, 7])
         name = self._one(["1", "a"], ["", "b c"])
@@ -243,9 +254,9 @@ _OTHER_VALUES: Mapping[str, list[str]] = {"no.such.thing": ["1", "DEBUG"]}
 
 
 def operations(tools: Tools, seed: int, count: int) -> list[Question]:
-    """So many requests."""
+    """A cluster, and so many requests."""
     del tools
-    return list(Script(seed).questions(count))
+    return [tuple(levels.drawn(Random(seed))), *Script(seed).questions(count)]
 
 
 def java_steps(tools: Tools, connection: Any, end: int, script: Sequence[Question]) -> list[Step]:
@@ -264,14 +275,17 @@ class _Ticking(Connection):
 
 def compare(tools: Tools, script: Sequence[Question], java: list[Step]) -> Comparison:
     """Send a script to our controller; ends at the first difference."""
-    return trio.run(_compare, tools, script, java)
+    return trio.run(_compare, tools, levels.level_of(script), script, java)
 
 
-async def _compare(tools: Tools, script: Sequence[Question], java: list[Step]) -> Comparison:
+async def _compare(
+    tools: Tools, level: int, script: Sequence[Question], java: list[Step]
+) -> Comparison:
     authorizer = AuthorizerSettings(frozenset(), False)
     security = NodeSecurity(authorizer=authorizer, tokens=_TOKENS)
     # Nothing is written while it is idle, as at the Java controller.
-    async with our_controller(tools, security=security, idle_interval_ms=0) as (node, comparison):
+    config = {"security": security, "idle_interval_ms": 0}
+    async with our_controller(tools, level, **config) as (node, comparison):
         connection = _Ticking(tools, node, comparison)
         ours = _steps(tools, connection, node.raft.end_offset, script)
         await trio.to_thread.run_sync(_compare_steps, comparison, java, ours)
@@ -293,7 +307,11 @@ def _steps(
     ids: dict[bytes, str] = {}
     sender = tools.sender(connection)
     tokens = TokenSender(sender)
-    for number, (name, version, body, *way) in enumerate(script):
+    for number, (name, version, *asked) in enumerate(script):
+        if name == "level":
+            yield {"i": number, "op": [name, version], "re": None, "rec": []}
+            continue
+        body, *way = asked
         sender.way = way[0] if way else None
         answer = (tokens.ask if "DelegationToken" in name else sender.call)(name, version, body)
         found = [one for one in connection.dump(offset, raw=True) if one[0] >= offset]
@@ -301,7 +319,10 @@ def _steps(
             if "TokenId" in fields:
                 fields["TokenId"] = tokens.number(fields["TokenId"])
         records = [
-            [record, form, _plain(fields, ids)] for _, _, record, form, fields in found
+            [record, form, _plain(fields, ids)]
+            for _, _, record, form, fields in found
+            # Kafka writes the same level again (C-FEA-4); scripts of brokers compare them.
+            if record != "FeatureLevelRecord"
         ]
         offset += len(found)
         told = _plain(answer, {})

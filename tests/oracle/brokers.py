@@ -11,12 +11,14 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
+from random import Random
 from typing import Any
 
 import trio
 import trio.testing
 
 from kraftwire.records.metadata import encode_metadata
+from tests.oracle import levels
 from tests.oracle.comparison import Comparison, Difference, Step
 from tests.oracle.operations import mixed, plain
 from tests.oracle.our_controller import STALE_SESSION, Connection, begin_epoch, our_controller
@@ -24,7 +26,7 @@ from tests.oracle.shared_scripts import Tools
 from tests.support.node_stub import StubNode, raw_batch
 
 _STALE = "from a stale index (C-PCB-11)"
-_COMES_OR_GOES = ("up", "restart", "bounce", "unreg", "rejoin")
+_COMES_OR_GOES = {"RegisterBrokerRecord", "UnregisterBrokerRecord"}
 _SHIFTED = "another offset after that"
 _RESIGNED = "Kafka's controller resigns (C-PCB-11)"
 _UNKNOWN_ERROR = {"ErrorCode": -1}
@@ -35,8 +37,8 @@ PROPERTIES: Mapping[str, str] = {"broker.session.timeout.ms": "3600000"}
 
 
 def operations(tools: Tools, seed: int, count: int) -> list[Any]:
-    """Brokers that register, and then so many operations."""
-    return mixed(tools.fuzz.gen(seed, count), seed)
+    """A cluster with brokers that register, and then so many operations."""
+    return [levels.drawn(Random(seed)), *mixed(tools.fuzz.gen(seed, count), seed)]
 
 
 def java_steps(tools: Tools, connection: Any, end: int, script: Sequence[Any]) -> list[Step]:
@@ -55,14 +57,14 @@ def java_steps(tools: Tools, connection: Any, end: int, script: Sequence[Any]) -
 def compare(tools: Tools, script: Sequence[Any], java: list[Step]) -> Comparison:
     """Send a script to our controller; ends at the first unknown difference, and at a known one
     that cannot be evened out."""
-    comparison = trio.run(_compare, tools, java)
+    comparison = trio.run(_compare, tools, levels.level_of(script), java)
     if len(java) < len(script):
         comparison.known[_RESIGNED] += 1
     return comparison
 
 
-async def _compare(tools: Tools, java: list[Step]) -> Comparison:
-    async with our_controller(tools) as (node, comparison):
+async def _compare(tools: Tools, level: int, java: list[Step]) -> Comparison:
+    async with our_controller(tools, level) as (node, comparison):
         script = _Script(tools, node, comparison)
         await trio.to_thread.run_sync(script.run, java)
     return comparison
@@ -148,7 +150,7 @@ class _Script:
         topics, run = self._node.image.topics, self._run
         ids = {name: value for value, name in run.nm.items()}
         for name, _, fields in java["rec"]:
-            if name == "PartitionChangeRecord" and fields["LastKnownElr"] == [_NOBODY]:
+            if name == "PartitionChangeRecord" and fields.get("LastKnownElr") == [_NOBODY]:
                 self._comparison.known["nobody as the last leader (C-PCB-8)"] += 1
                 fields["LastKnownElr"] = None
                 key = ids[fields["TopicId"]], fields["PartitionId"]
@@ -162,13 +164,12 @@ class _Script:
     def _reason(self, java: Step, record: list[Any]) -> str:
         """Return why Kafka writes a record and ours does not, if that is on purpose."""
         name, _, fields = record
-        kind = plain(java["op"])[0]
         if name == "BrokerRegistrationChangeRecord" and fields.get("Fenced") == 1:
             return "fenced again (C-HB-7)" if fields["BrokerId"] in self._fenced else ""
         if name == "FeatureLevelRecord":
             is_equal = self._levels.get(fields["Name"], 0) == fields["FeatureLevel"]
             return "a level is written again (C-FEA-4)" if is_equal else ""
-        if name == "PartitionChangeRecord" and kind in _COMES_OR_GOES:
+        if name == "PartitionChangeRecord" and _COMES_OR_GOES & {one[0] for one in java["rec"]}:
             is_repeated = java["rec"].count(record) > 1
             is_stale = (fields["TopicId"], fields["PartitionId"]) not in self._held
             return _STALE if is_repeated or is_stale else ""

@@ -59,7 +59,7 @@ def our_answers(tools: Tools) -> list[str]:
 
 
 async def _our_answers(tools: Tools) -> list[str]:
-    config: dict[str, object] = {"resource_settings": FILE, "idle_interval_ms": 0}
+    config: dict[str, Any] = {"resource_settings": FILE, "idle_interval_ms": 0}
     async with our_controller(tools, **config) as (node, comparison):
         connection = Connection(tools, node, comparison)
         return await trio.to_thread.run_sync(lambda: list(_trace(tools.oracle, connection)))

@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+from kraftwire.controller.versions import WITH_CONTROLLERS
 from kraftwire.testing.ports import free_ports
+from tests.oracle.levels import NEWEST_LEVEL, features_of
 from tests.oracle.shared_scripts import Tools
 from tests.support.java import JavaPeer, run_kafka_tool
 
@@ -62,16 +64,12 @@ class JavaControllers:
         self._peer = JavaPeer(folder="controllers", program="Controllers")
         (self._port,) = free_ports(1)
         self._log = folder / "errors.log"
-        self._blank = folder / "blank"
 
     def __enter__(self) -> Self:
         self._folder.mkdir(parents=True, exist_ok=True)
         logging = self._folder / "log4j2.yaml"
         logging.write_text(_LOGGING.format(file=self._log))
         self._log.touch()
-        file = self._properties(self._blank, {})
-        words = ("format", "--cluster-id", self._tools.oracle.CID, "--config", file)
-        run_kafka_tool("kafka.tools.StorageTool", *words)
         self._peer.__enter__()
         self._peer.ask([{"log": str(logging)}])
         return self
@@ -80,13 +78,15 @@ class JavaControllers:
         self._peer.__exit__(*exception)
 
     @contextmanager
-    def fresh(self, properties: Mapping[str, str]) -> Iterator[tuple[Any, int]]:
-        """A new cluster: a connection to its controller, which has registered itself, and the end
-        of its log."""
-        with self._started(b"", properties):
+    def fresh(
+        self, properties: Mapping[str, str], level: int = NEWEST_LEVEL
+    ) -> Iterator[tuple[Any, int]]:
+        """A new cluster at a level of metadata.version: a connection to its controller, which has
+        registered itself, and the end of its log."""
+        with self._started(b"", properties, level):
             connection = self._tools.oracle.Ctl(self._port)
             try:
-                yield connection, self._registered(connection)
+                yield connection, self._registered(connection, level)
             finally:
                 connection.c.close()
 
@@ -97,7 +97,7 @@ class JavaControllers:
         """
         before = self._log.stat().st_size
         halted: list[str] = []
-        with self._started(log, properties, halted):
+        with self._started(log, properties, halted=halted):
             connection = self._tools.oracle.Ctl(self._port)
             try:
                 self._until(lambda: bool(self._faults(before)) or self._leads(connection))
@@ -115,11 +115,15 @@ class JavaControllers:
 
     @contextmanager
     def _started(
-        self, log: bytes, properties: Mapping[str, str], halted: list[str] | None = None
+        self,
+        log: bytes,
+        properties: Mapping[str, str],
+        level: int = NEWEST_LEVEL,
+        halted: list[str] | None = None,
     ) -> Iterator[None]:
         folder = self._folder / "node"
         shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(self._blank, folder)
+        shutil.copytree(self._formatted(level), folder)
         if log:
             (folder / _LOG_NAME).mkdir()
             (folder / _LOG_NAME / f"{0:020}.log").write_bytes(log)
@@ -132,6 +136,16 @@ class JavaControllers:
             if halted is not None and answer["halted"]:
                 halted.append(answer["halted"])
 
+    def _formatted(self, level: int) -> Path:
+        """Return a directory of a new cluster at a level."""
+        folder = self._folder / f"level-{level}"
+        if not folder.exists():
+            release = features_of(level).release
+            file = self._properties(folder, {})
+            words = ("format", "--cluster-id", self._tools.oracle.CID, "--config", file)
+            run_kafka_tool("kafka.tools.StorageTool", *words, "--release-version", release)
+        return folder
+
     def _properties(self, folder: Path, more: Mapping[str, str]) -> Path:
         values = _PROPERTIES | {
             "listeners": f"CONTROLLER://127.0.0.1:{self._port}",
@@ -143,9 +157,11 @@ class JavaControllers:
         file.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
         return file
 
-    def _registered(self, connection: Any) -> int:
+    def _registered(self, connection: Any, level: int) -> int:
         """Wait until the controller has registered itself; returns the end of the log."""
-        self._until(lambda: any(one[2] == "RegisterControllerRecord" for one in connection.dump()))
+        last = "RegisterControllerRecord" if level >= WITH_CONTROLLERS else "FeatureLevelRecord"
+        self._until(lambda: any(one[2] == last for one in connection.dump()))
+        self._until(lambda: self._leads(connection))
         return int(connection.end())
 
     def _leads(self, connection: Any) -> bool:

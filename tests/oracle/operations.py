@@ -41,6 +41,7 @@ _WEIGHTS = {
     "recovering": 3,
     "own": 1,
     "envelope": 1,
+    "metadata": 1,
 }
 
 _LATER = 1 << 40
@@ -67,6 +68,7 @@ def mixed(script: Sequence[Any], seed: int) -> list[Any]:
             "absent": [f"absent{random.getrandbits(8)}"],
             "uneven": [f"uneven{random.getrandbits(16)}", random.choice(topics)],
             "recovering": [random.choice(topics), random.randint(0, 3)],
+            "metadata": [random.randint(6, 31), random.choices((1, 2, 3), (6, 2, 1))[0]],
             "envelope": [random.choice(list(_ENVELOPED))],
         }
         return [kind, random.choice(ids), *arguments.get(kind, [])]
@@ -246,7 +248,16 @@ def _enveloped(_: Any, run: Any, __: int, fault: str) -> int:
     return int(run.c.envelope(data, principal, address)["ErrorCode"])
 
 
+def _metadata(_: Any, run: Any, __: int, level: int, kind: int) -> int:
+    """A client changes the level of metadata.version."""
+    update = {"Feature": "metadata.version", "MaxVersionLevel": level, "UpgradeType": kind}
+    body = {"timeoutMs": 9000, "ValidateOnly": False, "FeatureUpdates": [update]}
+    return int(run.c.call("UpdateFeatures", 2, body)["ErrorCode"])
+
+
 _STEPS: Mapping[str, Callable[..., Any]] = {
+    "level": lambda *_: None,
+    "metadata": _metadata,
     "again": _again,
     "wrong": _wrong,
     "old": _old,

@@ -11,9 +11,12 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import trio
+import trio.testing
 
 from kraftwire import messages
 from kraftwire.controller.features import SUPPORTED_FEATURES
+from kraftwire.controller.image import METADATA_VERSION
+from kraftwire.controller.versions import WITH_CONTROLLERS
 from kraftwire.messages.controller_registration_request import (
     ControllerRegistrationRequest,
     Feature,
@@ -22,8 +25,8 @@ from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.node.controller import Controller
 from kraftwire.records.batch import RecordBatch
 from tests.oracle.comparison import Comparison
+from tests.oracle.levels import NEWEST_LEVEL, features_of
 from tests.oracle.shared_scripts import Tools
-from tests.support.metadata_records import FEATURES
 from tests.support.node_stub import StubNode, control_batch, request_of
 
 STALE_SESSION = 101  # DUPLICATE_BROKER_REGISTRATION
@@ -31,31 +34,38 @@ STALE_SESSION = 101  # DUPLICATE_BROKER_REGISTRATION
 
 @asynccontextmanager
 async def our_controller(
-    tools: Tools, **config: object
+    tools: Tools, level: int = NEWEST_LEVEL, **config: object
 ) -> AsyncIterator[tuple[StubNode, Comparison]]:
-    """A fresh controller of ours at work, which has registered itself, and an empty comparison."""
+    """A fresh controller of ours at work, at a level of metadata.version, which has registered
+    itself, and an empty comparison."""
     node = StubNode(1, voter_count=1, **config)
-    bootstrap = [
-        (FeatureLevelRecord(name=name, feature_level=level), 0) for name, level in FEATURES.items()
-    ]
+    levels = [(METADATA_VERSION, level), *features_of(level).levels]
+    bootstrap = [(FeatureLevelRecord(name=name, feature_level=one), 0) for name, one in levels]
     node.controller = Controller(node.config, cast("Any", node), bootstrap=bootstrap)
     node.raft.cluster_id = tools.oracle.CID
     begin_epoch(node)
     comparison = Comparison()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(node.controller.run)
-        await node.controller.register_controller(
-            ControllerRegistrationRequest(
-                controller_id=1,
-                features=[
-                    Feature(name=name, min_supported_version=low, max_supported_version=high)
-                    for name, (low, high) in SUPPORTED_FEATURES.items()
-                ],
-            )
-        )
+        await trio.testing.wait_all_tasks_blocked()
+        if level >= WITH_CONTROLLERS:
+            await register(node)
         yield node, comparison
         nursery.cancel_scope.cancel()
     comparison.log = b"".join(bytes(batch.raw) for batch in node.batches)
+
+
+async def register(node: StubNode) -> None:
+    """Let the controller register itself, as Kafka's does."""
+    await node.controller.register_controller(
+        ControllerRegistrationRequest(
+            controller_id=1,
+            features=[
+                Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in SUPPORTED_FEATURES.items()
+            ],
+        )
+    )
 
 
 def begin_epoch(node: StubNode) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from tests.oracle import administrators, brokers
 from tests.oracle.comparison import Comparison
 from tests.oracle.java_controllers import JavaControllers
+from tests.oracle.levels import level_of
 from tests.oracle.shared_scripts import Tools
 
 # What scripts are about. Each module makes them, and runs them at both controllers.
@@ -63,7 +64,7 @@ class Runner:
     def compare(self, kind: str, script: Sequence[Any]) -> Comparison:
         """Run a script at both."""
         module = KINDS[kind]
-        with self._java.fresh(module.PROPERTIES) as (connection, end):
+        with self._java.fresh(module.PROPERTIES, level_of(script)) as (connection, end):
             steps = module.java_steps(self._tools, connection, end, script)
         found: Comparison = module.compare(self._tools, script, steps)
         return found
