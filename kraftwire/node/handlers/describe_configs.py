@@ -11,6 +11,8 @@ Source: KIP-133, KIP-226 (sources and synonyms); Kafka's `ConfigHelper`; C-CFG-1
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kraftwire.controller.cluster import Cluster
 from kraftwire.controller.configs import LOGGER_RESOURCE
 from kraftwire.controller.described_configs import DESCRIBED_RESOURCES, describe
@@ -30,8 +32,9 @@ from kraftwire.node.context import Context, Request
 from kraftwire.node.handlers.node_configs import (
     DYNAMIC_BROKER,
     DYNAMIC_DEFAULT_BROKER,
-    STRING,
+    UNKNOWN,
     ConfigValue,
+    kind_of,
     node_values,
     topic_values,
 )
@@ -103,13 +106,26 @@ def _broker_values(context: Context, name: str) -> list[ConfigValue]:
     for resource, source in layers:
         configs = context.image.configs.get((BROKER_RESOURCE, resource), {})
         for key, text in sorted(configs.items()):
-            values[key] = ConfigValue(key, text, STRING, source, is_fixed=False)
+            below = values.get(key)
+            synonyms = ((key, text, source), *_synonyms(below))
+            values[key] = ConfigValue(key, text, kind_of(key), source, synonyms, is_fixed=False)
     return list(values.values())
+
+
+def _synonyms(value: ConfigValue | None) -> Sequence[tuple[str, str, int]]:
+    """Return all values that a key could have, that which counts first."""
+    if value is None or value.text is None:
+        return ()
+    own = ((value.name, value.text, value.source),)
+    return own if value.synonyms is None else value.synonyms
 
 
 def _shown(request: Request, value: ConfigValue) -> DescribeConfigsResourceResult:
     message = body(request, DescribeConfigsRequest)
-    is_secret = is_secret_config(value.name) or is_secret_value(value.text)
+    # As in Kafka, what nobody knows may be a secret.
+    is_secret = (
+        value.kind == UNKNOWN or is_secret_config(value.name) or is_secret_value(value.text)
+    )
     result = DescribeConfigsResourceResult(
         name=value.name,
         value=None if is_secret else value.text,
@@ -117,11 +133,10 @@ def _shown(request: Request, value: ConfigValue) -> DescribeConfigsResourceResul
         config_source=value.source,
         is_sensitive=is_secret,
     )
-    if message.include_synonyms and value.text is not None:
-        own = ((value.name, value.text, value.source),)
+    if message.include_synonyms:
         result.synonyms = [
             DescribeConfigsSynonym(name=name, value=None if is_secret else text, source=source)
-            for name, text, source in (own if value.synonyms is None else value.synonyms)
+            for name, text, source in _synonyms(value)
         ]
     if request.version >= _WITH_TYPES:
         result.config_type = value.kind

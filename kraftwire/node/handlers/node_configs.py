@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kraftwire.controller.image import CLUSTER_ID_CONFIG
 from kraftwire.node.config import NodeConfig
 from kraftwire.node.config_keys import KEYS
 from kraftwire.protocol.endpoint import Endpoint
+from kraftwire.protocol.kafka_keys import type_of_key
 
 # Where a value comes from. Source: Kafka's `DescribeConfigsResponse.ConfigSource`.
 DYNAMIC_BROKER = 2
@@ -18,12 +20,12 @@ STATIC_BROKER = 4
 DEFAULT = 5
 
 # Kinds of values. Source: Kafka's `DescribeConfigsResponse.ConfigType`.
-BOOLEAN = 1
-STRING = 2
-INT = 3
-LONG = 5
-LIST = 7
-_KINDS = {"bool": BOOLEAN, "text": STRING, "choice": STRING, "int": INT, "list": LIST}
+_NAMES = "unknown boolean string int short long double list class password"
+_KINDS = {name: number for number, name in enumerate(_NAMES.split())}
+_OWN_KINDS = {"bool": "boolean", "text": "string", "choice": "string"}
+UNKNOWN, STRING, INT, LONG, LIST = (
+    _KINDS[kind] for kind in ("unknown", "string", "int", "long", "list")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +102,17 @@ def _value(name: str, value: object) -> ConfigValue:
     key = KEYS.get(name)
     default = None if key is None else key.default
     source = DEFAULT if value in (default, "") else STATIC_BROKER
-    kind = STRING if key is None else _KINDS[key.kind]
-    return ConfigValue(name, None if value is None else str(value), kind, source)
+    return ConfigValue(name, None if value is None else str(value), kind_of(name), source)
+
+
+def kind_of(name: str) -> int:
+    """Return the kind of the value of a node's key, as Kafka has it where it knows the key."""
+    kind = type_of_key(name)
+    if kind is None and name == CLUSTER_ID_CONFIG:
+        kind = "string"
+    elif kind is None and name in KEYS:
+        kind = _OWN_KINDS.get(KEYS[name].kind, KEYS[name].kind)
+    return _KINDS[kind or "unknown"]
 
 
 def _address(endpoint: Endpoint) -> str:

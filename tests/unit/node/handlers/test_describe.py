@@ -17,7 +17,9 @@ from kraftwire.messages.describe_topic_partitions_request import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
+from kraftwire.messages.list_config_resources_request import ListConfigResourcesRequest
 from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.node.config_security import ListenerSecurity, NodeSecurity
 from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.protocol.error_codes import ErrorCode
@@ -281,6 +283,54 @@ async def test_what_the_log_configures_is_described_with_its_origin() -> None:
         assert [(one.name, one.read_only) for one in brokers.configs] == [("log.roll.ms", False)]
         assert (loggers.error_code, loggers.configs) == (ErrorCode.NONE, [])
         assert nothing.error_code == ErrorCode.INVALID_REQUEST
+
+
+async def test_what_the_log_sets_for_brokers_has_a_type_and_what_it_hides() -> None:
+    """A tool that shows one value shows the ones below it, too (C-CFG-16)."""
+    node = with_brokers(StubNode(), 1)
+    node.commit_records(
+        config_record(4, "", "request.timeout.ms", "5"),
+        config_record(4, "1", "request.timeout.ms", "6"),
+        config_record(4, "1", "controller.quorum.voters", "a"),
+        config_record(4, "1", "log.preallocate", "true"),
+        config_record(4, "1", "plugin.of.mine", "x"),
+    )
+    resource = configs.DescribeConfigsResource(resource_type=4, resource_name="1")
+    request = DescribeConfigsRequest(resources=[resource], include_synonyms=True)
+    answer = await answer_of(node, request_of(request, 4))
+    found = {one.name: one for one in answer.results[0].configs}
+    timeout = found["request.timeout.ms"]
+    assert (timeout.value, timeout.config_type, timeout.read_only) == ("6", 3, False)
+    layers = [(one.value, one.source) for one in timeout.synonyms]
+    assert layers == [("6", 2), ("5", 3), ("30000", 5)]
+    kinds = "controller.quorum.voters", "log.preallocate", "node.id", "plugin.of.mine"
+    assert [found[name].config_type for name in kinds] == [7, 1, 3, 0]
+    unknown = found["plugin.of.mine"]
+    assert (unknown.value, unknown.is_sensitive) == (None, True)
+
+
+async def test_resources_that_can_be_described_are_listed() -> None:
+    """Of the types asked for, or of all; old clients mean client metrics (KIP-1142)."""
+    node = with_brokers(StubNode(), 1)
+    node.commit_records(
+        (TopicRecord(name="t", topic_id=bytes(15) + b"\x09"), 0),
+        config_record(16, "m", "interval.ms", "500"),
+        config_record(32, "g", "consumer.session.timeout.ms", "50000"),
+        config_record(4, "", "log.roll.ms", "5"),
+    )
+    everything = [(2, METADATA_TOPIC), (2, "t"), (4, "1"), (8, "1"), (16, "m"), (32, "g")]
+    for version, types, expected in (
+        (1, [], everything),
+        (1, [32, 2, 32], [(32, "g"), (2, METADATA_TOPIC), (2, "t")]),
+        (0, [], [(16, "m")]),
+    ):
+        request = ListConfigResourcesRequest(resource_types=types)
+        answer = await answer_of(node, request_of(request, version))
+        found = [(one.resource_type, one.resource_name) for one in answer.config_resources]
+        assert (answer.error_code, found) == (0, expected)
+    request = ListConfigResourcesRequest(resource_types=[2, 3])
+    answer = await answer_of(node, request_of(request, 1))
+    assert (answer.error_code, answer.config_resources) == (ErrorCode.UNSUPPORTED_VERSION, [])
 
 
 async def test_passwords_of_the_log_are_not_described() -> None:
