@@ -53,12 +53,17 @@ def tail(
 ) -> Outcome:
     """Keep the tables of a folder up to date; return the combined result of all rounds.
 
-    A quorum without a leader is reported, and tried again in the next round. Raises: as `run`;
-    UsageError if an input that is not a pattern does not exist.
+    A quorum without a leader is reported, and tried again in the next round. Raises: as `run`, and
+    for a quorum that lets nobody in before the runner begins; UsageError if an input that is not a
+    pattern does not exist.
     """
     for name in inputs:
         if not Path(name).exists() and not has_magic(name):
             raise UsageError(f"{name}: no such file or folder")
+    if quorums:
+        from kraftwire.spark.run.quorum_source import check_access
+
+        check_access(quorums, security)
     warned: set[str] = set()
 
     def warn_once(text: str) -> None:

@@ -5,7 +5,7 @@ to the high watermark.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,14 @@ from kraftwire.spark.run.manifest import Part, Source
 from kraftwire.spark.run.parts import PartWriter
 from kraftwire.spark.tables import find_table
 
-__all__ = ["LiveRead", "read_live"]
+__all__ = ["LiveRead", "check_access", "read_live"]
 
 _TABLE = "metadata_records"
 
 # How long a round waits for a leader.
 _PATIENCE_S = 30.0
+# How long the first look at a quorum takes; what is refused is refused sooner.
+_LOOK_S = 5.0
 
 # This many parts are merged into one: a reader of the table opens each.
 _PARTS_MAX = 64
@@ -44,6 +46,20 @@ class LiveRead:
     source: Source | None = None
     parts: list[Part] = field(default_factory=list)
     problem: str = ""
+
+
+def check_access(quorums: Sequence[str], security: Given = None) -> None:
+    """See that quorums let us in, before anything expensive begins; one that is away may come back.
+
+    Raises: ApiError if one refuses, SecurityError if `security` does not let connections pass.
+    """
+    for bootstrap in quorums:
+        admin = Admin(bootstrap_controllers=bootstrap, timeout_s=_LOOK_S, security=security)
+        try:
+            admin.describe_cluster()
+        except ApiError as error:
+            if not is_temporary(error):
+                raise
 
 
 def read_live(

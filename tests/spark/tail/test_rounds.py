@@ -15,13 +15,14 @@ import pytest
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
 from kraftwire.client.metadata_log import Position, QuorumReader
-from kraftwire.errors import LogMovedError, UsageError
+from kraftwire.errors import LogMovedError, SecurityError, UsageError
 from kraftwire.spark.quorum import log_rows
 from kraftwire.spark.run import InProcess, Outcome, Rhythm, RunOptions, quorum_source, run, tail
 from kraftwire.spark.run.manifest import Manifest
 from kraftwire.testing import quorum
 from tests.spark.run.folders import captures, rotated, rows_of, tables_of
 from tests.spark.tail.growing import Partition, batch
+from tests.support.secured_kafka import USER_PASSWORD
 from tests.support.secured_nodes import secured_client, secured_quorum
 
 LIVELY = {"metadata.max.idle.interval.ms": 100}
@@ -316,11 +317,32 @@ def test_a_round_goes_on_when_its_session_would_end(
     assert offsets
 
 
+class _Never(InProcess):
+    """Stands for what takes seconds to start."""
+
+    def begin(self) -> None:
+        raise AssertionError("Spark was started")
+
+
+def test_a_wrong_password_ends_it_before_spark_starts(tmp_path: Path) -> None:
+    """It was told after Spark's start, whose seconds were for nothing."""
+    source, out = tmp_path / "in", tmp_path / "out"
+    Partition(source).append()
+    with secured_quorum(tmp_path, 1) as nodes:
+        login = secured_client(tmp_path)
+        login["sasl.jaas.config"] = login["sasl.jaas.config"].replace(USER_PASSWORD, "wrong")
+        options, rhythm = RunOptions(out), Rhythm(0, lambda _: False, True)
+        place = {"quorums": [nodes.bootstrap_controllers], "security": login}
+        with pytest.raises(SecurityError, match="login of user 'alice' by PLAIN was refused"):
+            tail([str(source)], options, _Never(), rhythm, **place)
+
+
 def test_an_unreachable_quorum_does_not_hold_up_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is reported in every round, and tried again in the next one."""
-    monkeypatch.setattr(quorum_source, "_PATIENCE_S", 0.3)
+    for name in ("_PATIENCE_S", "_LOOK_S"):
+        monkeypatch.setattr(quorum_source, name, 0.3)
     source, out = tmp_path / "in", tmp_path / "out"
     Partition(source).append()
     told: list[str] = []
