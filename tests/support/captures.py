@@ -41,6 +41,20 @@ class Decoded:
         return [json.loads(line) for line in self.text.splitlines()]
 
 
+def rotated(folder: Path, count: int) -> list[Path]:
+    """A recording in this many files of a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    raw = lzma.decompress(golden("quorum").read_bytes())
+    at, made = 24, []
+    for number in range(count):
+        begin = at
+        while at < len(raw) * (number + 1) // count:
+            at += 16 + int.from_bytes(raw[at + 8 : at + 12], "little")
+        made.append(folder / f"trace_{number}.pcap")
+        made[-1].write_bytes(raw[:24] + raw[begin:at])
+    return made
+
+
 def decode(*paths: Path, options: FilterOptions | None = None, **form: Any) -> Decoded:
     """Decode inputs into JSON lines; `form` as of `RecordsForm`."""
     out = io.BytesIO()

@@ -11,7 +11,7 @@ from tests.support.busy_connection import busy_connection
 from tests.support.captures import GOLDEN, golden
 from tests.support.pcap_builder import pcap_of
 
-__all__ = ["busy", "captures", "everything", "rotated", "rows_of", "tables_of"]
+__all__ = ["busy", "captures", "everything", "rows_of", "tables_of"]
 
 
 def captures(folder: Path, *names: str) -> Path:
@@ -28,20 +28,6 @@ def busy(folder: Path, *, times: int = 1) -> Path:
     session = busy_connection([golden(name) for name in GOLDEN] * times, random.Random(7))
     (folder / "busy.pcap").write_bytes(pcap_of(session.segments))
     return folder
-
-
-def rotated(folder: Path, count: int) -> list[Path]:
-    """A recording in this many files of a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    raw = lzma.decompress(golden("quorum").read_bytes())
-    at, made = 24, []
-    for number in range(count):
-        begin = at
-        while at < len(raw) * (number + 1) // count:
-            at += 16 + int.from_bytes(raw[at + 8 : at + 12], "little")
-        made.append(folder / f"trace_{number}.pcap")
-        made[-1].write_bytes(raw[:24] + raw[begin:at])
-    return made
 
 
 def everything(folder: Path) -> Path:

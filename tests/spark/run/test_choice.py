@@ -14,7 +14,8 @@ from kraftwire.errors import UsageError
 from kraftwire.spark.run import InProcess, OnSpark, RunOptions, choose_tables, run
 from kraftwire.spark.tables import find_table
 from kraftwire.spark.tables.apis import TYPED_TABLES
-from tests.spark.run.folders import captures, rotated, rows_of
+from tests.spark.run.folders import captures, rows_of
+from tests.support.captures import rotated
 
 USAGE = 2
 ALWAYS = {"bad_input", "files"}

@@ -14,7 +14,8 @@ from kraftwire.spark.run import InProcess, RunOptions, run
 from kraftwire.spark.run.pipeline import Following
 from kraftwire.spark.run.tasks import Work
 from tests.spark.logs.log_files import GOLDEN
-from tests.spark.run.folders import captures, rotated, rows_of, tables_of
+from tests.spark.run.folders import captures, rows_of, tables_of
+from tests.support.captures import rotated
 
 
 class _Deleting(InProcess):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,9 @@ from kraftwire.spark.run import InProcess, Outcome, RunOptions, pipeline, run
 from kraftwire.spark.run import manifest as manifests
 from kraftwire.spark.run import parts as parts_of
 from kraftwire.spark.run.plan import capture_chains
-from tests.spark.run.folders import captures, rotated, rows_of, tables_of
-
-
-class _Killed(BaseException):
-    """Stands for the end of the process."""
+from tests.spark.run.folders import captures, rows_of, tables_of
+from tests.spark.run.kills import Killed, Kills
+from tests.support.captures import rotated
 
 
 def _silent(_text: str) -> None:
@@ -142,30 +140,20 @@ def test_a_run_killed_while_it_replaces_a_recording_continues(
     files = rotated(tmp_path / "in", 2)
     _run(files, tmp_path / "whole")
     _run(files[:1], tmp_path / "out")
-    left = [count]
-
-    def dying(original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any) -> Any:
-            left[0] -= 1
-            if not left[0]:
-                raise _Killed
-            return original(*arguments)
-
-        return call
-
+    kills = Kills(count)
     with monkeypatch.context() as patch:
         if where == "save":
-            patch.setattr(manifests.Manifest, "save", dying(manifests.Manifest.save))
+            patch.setattr(manifests.Manifest, "save", kills.at(manifests.Manifest.save))
         elif where == "replace":
-            patch.setattr(parts_of.os, "replace", dying(parts_of.os.replace))
+            patch.setattr(parts_of.os, "replace", kills.at(parts_of.os.replace))
         else:
-            patch.setattr(pipeline, "remove", dying(pipeline.remove))
+            patch.setattr(pipeline, "remove", kills.at(pipeline.remove))
         try:
             _run(files, tmp_path / "out", resume=True)
-        except _Killed:
+        except Killed:
             pass
         else:
-            assert left[0] > 0
+            assert kills.left > 0
     _run(files, tmp_path / "out", resume=True)
     assert tables_of(tmp_path / "out") == tables_of(tmp_path / "whole")
     known = manifests.Manifest.load(tmp_path / "out")

@@ -20,12 +20,9 @@ from kraftwire.spark.run import manifest as manifests
 from kraftwire.spark.run import parts as parts_of
 from kraftwire.spark.tables import TABLES
 from tests.spark.run.folders import busy, captures, everything, rows_of, tables_of
+from tests.spark.run.kills import Killed, Kills
 
 PLACES = ("kafka", "tls", "other", "duplicate", "header", "bad")
-
-
-class _Killed(BaseException):
-    """Stands for the end of the process."""
 
 
 class _Dying(InProcess):
@@ -40,7 +37,7 @@ class _Dying(InProcess):
 
     def _do(self, task: Callable[[Any], Any], work: Any) -> Any:
         if not self.left:
-            raise _Killed
+            raise Killed
         self.left -= 1
         return task(work)
 
@@ -98,7 +95,7 @@ def test_a_killed_run_continues(after: int, tmp_path: Path) -> None:
     """Whatever had been done counts once, and nothing counts twice."""
     source = everything(tmp_path / "in")
     _run(source, tmp_path / "whole")
-    with pytest.raises(_Killed):
+    with pytest.raises(Killed):
         _run(source, tmp_path / "out", _Dying(after))
     _run(source, tmp_path / "out", InProcess(cores=3), resume=True)
     assert tables_of(tmp_path / "out") == tables_of(tmp_path / "whole")
@@ -113,29 +110,19 @@ def test_a_run_killed_between_parts_and_manifest_continues(
     """Parts that were moved but are in no manifest must not be counted when it is resumed."""
     source = captures(tmp_path / "in")
     _run(source, tmp_path / "whole")
-    left = [count]
-
-    def dying(original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any) -> Any:
-            left[0] -= 1
-            if not left[0]:
-                raise _Killed
-            return original(*arguments)
-
-        return call
-
+    kills = Kills(count)
     with monkeypatch.context() as patch:
         if where == "save":
-            patch.setattr(manifests.Manifest, "save", dying(manifests.Manifest.save))
+            patch.setattr(manifests.Manifest, "save", kills.at(manifests.Manifest.save))
         else:
-            patch.setattr(parts_of.os, "replace", dying(parts_of.os.replace))
+            patch.setattr(parts_of.os, "replace", kills.at(parts_of.os.replace))
         try:
             _run(source, tmp_path / "out")
-        except _Killed:
+        except Killed:
             pass
         else:
             assert where == "save"
-            assert left[0] > 0
+            assert kills.left > 0
             return
     _run(source, tmp_path / "out", resume=True)
     assert tables_of(tmp_path / "out") == tables_of(tmp_path / "whole")
@@ -223,7 +210,7 @@ def test_a_run_killed_among_parts_continues(after: int, tmp_path: Path) -> None:
     source = busy(tmp_path / "in")
     _run(source, tmp_path / "whole")
     options = RunOptions(tmp_path / "out", cut_bytes=10_000)
-    with pytest.raises(_Killed):
+    with pytest.raises(Killed):
         run([str(source)], options, _Dying(after, cores=4), warn=_silent)
     run([str(source)], options, InProcess(cores=4), warn=_silent, resume=True)
     assert tables_of(tmp_path / "out") == tables_of(tmp_path / "whole")
@@ -324,14 +311,14 @@ class _Stages(InProcess):
         """Be interrupted, or not."""
         self.times += 1
         if self.times == 1:
-            raise _Killed
+            raise Killed
 
 
 def test_a_run_killed_in_its_stages_continues_with_them(tmp_path: Path) -> None:
     """They run although all files are in the tables; once derived tables are made, they stay."""
     source = captures(tmp_path / "in", "quorum")
     runner = _Stages()
-    with pytest.raises(_Killed):
+    with pytest.raises(Killed):
         _run(source, tmp_path / "out", runner)
     for _ in range(2):
         _run(source, tmp_path / "out", runner, resume=True)

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from kraftwire.spark.captures import decode_tables
 from kraftwire.spark.stages import STAGES, Tables
-from tests.spark.run.folders import rotated
 from tests.spark.stages.tables import SECOND, START, given, rows_of
+from tests.support.captures import rotated
 
 ROOT = Path(__file__).resolve().parents[3]
 SHARED = ROOT.parent / "shared" / "captures" / "a_kraft_quorum.pcapng.xz"

@@ -20,8 +20,9 @@ from kraftwire.spark.quorum import log_rows
 from kraftwire.spark.run import InProcess, Outcome, Rhythm, RunOptions, quorum_source, run, tail
 from kraftwire.spark.run.manifest import Manifest
 from kraftwire.testing import quorum
-from tests.spark.run.folders import captures, rotated, rows_of, tables_of
+from tests.spark.run.folders import captures, rows_of, tables_of
 from tests.spark.tail.growing import Partition, batch
+from tests.support.captures import rotated
 from tests.support.secured_kafka import USER_PASSWORD
 from tests.support.secured_nodes import secured_client, secured_quorum
 

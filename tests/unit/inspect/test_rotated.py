@@ -11,22 +11,9 @@ import pytest
 
 from kraftwire.capture.packets.series import Span, chains
 from kraftwire.inspect.run.inputs import Rotated
-from tests.support.captures import decode, golden
+from tests.support.captures import decode, golden, rotated
 
 _PLACES = ("file", "position", "end_position")
-
-
-def _rotate(folder: Path, count: int) -> list[Path]:
-    folder.mkdir(exist_ok=True)
-    raw = lzma.decompress(golden("quorum").read_bytes())
-    at, made = 24, []
-    for number in range(count):
-        begin = at
-        while at < len(raw) * (number + 1) // count:
-            at += 16 + int.from_bytes(raw[at + 8 : at + 12], "little")
-        made.append(folder / f"trace_{number:02}.pcap")
-        made[-1].write_bytes(raw[:24] + raw[begin:at])
-    return made
 
 
 def _without_places(what: Any) -> Any:
@@ -39,7 +26,7 @@ def _without_places(what: Any) -> Any:
 @pytest.mark.parametrize("form", ["folder", "files", "backwards", "packed"])
 def test_rotated_files_are_read_as_one(form: str, tmp_path: Path) -> None:
     """Whatever their names, every frame appears once, with its request."""
-    paths = _rotate(tmp_path / "in", 5)
+    paths = rotated(tmp_path / "in", 5)
     if form == "packed":
         for path in paths:
             path.with_suffix(".pcap.xz").write_bytes(lzma.compress(path.read_bytes()))
@@ -64,7 +51,7 @@ def test_files_of_the_same_time_are_separate_captures(tmp_path: Path) -> None:
 
 def test_a_file_that_is_named_twice_is_read_twice(tmp_path: Path) -> None:
     """Like any other input."""
-    paths = _rotate(tmp_path, 2)
+    paths = rotated(tmp_path, 2)
     lines = decode(*paths, paths[1]).lines
     second = [line for line in decode(*paths).lines if line["file"] == str(paths[1])]
     assert len(lines) == len(decode(golden("quorum")).lines) + len(second)
@@ -72,7 +59,7 @@ def test_a_file_that_is_named_twice_is_read_twice(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_a_capture_does_not_hold_up_others(tmp_path: Path) -> None:
     """Similar names prove little."""
-    paths = _rotate(tmp_path, 3)
+    paths = rotated(tmp_path, 3)
     (tmp_path / "trace_98.pcap").write_bytes(b"\xd4\xc3\xb2\xa1")
     (tmp_path / "trace_99.pcap").write_bytes(paths[0].read_bytes()[:24])
     found = decode(tmp_path)
