@@ -1,10 +1,13 @@
-"""The pytest plugin: two fixtures, which load nothing until they are used."""
+"""The pytest plugin: two fixtures, which load nothing until they are used.
+
+Whoever wants other nodes overrides the fixture of their options.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,16 +17,34 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def kraftwire_quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
+def kraftwire_quorum_options() -> dict[str, Any]:
+    """The arguments of `quorum` for `kraftwire_quorum`, none unless a test overrides this."""
+    return {}
+
+
+@pytest.fixture
+def kraftwire_quorum(
+    tmp_path_factory: pytest.TempPathFactory, kraftwire_quorum_options: dict[str, Any]
+) -> Iterator[Quorum]:
     """Three kraftwire nodes that form a quorum, for this test alone; see kraftwire.testing."""
     from kraftwire.testing.nodes import quorum
 
-    with quorum(folder=tmp_path_factory.mktemp("kraftwire-quorum")) as nodes:
+    folder = tmp_path_factory.mktemp("kraftwire-quorum")
+    with quorum(**{"folder": folder, **kraftwire_quorum_options}) as nodes:
         yield nodes
 
 
 @pytest.fixture
-def kraftwire_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def kraftwire_cluster_options() -> dict[str, Any]:
+    """The arguments of `kafka_cluster` for `kraftwire_cluster`, none unless a test overrides
+    this."""
+    return {}
+
+
+@pytest.fixture
+def kraftwire_cluster(
+    tmp_path_factory: pytest.TempPathFactory, kraftwire_cluster_options: dict[str, Any]
+) -> Iterator[Cluster]:
     """Two brokers of Kafka on three kraftwire controllers, for this test alone, which is skipped
     where Java is missing; see kraftwire.testing."""
     from kraftwire.testing.cluster.controlled import kafka_cluster
@@ -32,7 +53,8 @@ def kraftwire_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clus
     with ExitStack() as stack:
         folder = tmp_path_factory.mktemp("kraftwire-cluster")
         try:
-            cluster = stack.enter_context(kafka_cluster(folder=folder))
+            options = {"folder": folder, **kraftwire_cluster_options}
+            cluster = stack.enter_context(kafka_cluster(**options))
         except JavaMissingError as error:
             pytest.skip(f"kraftwire_cluster: {error}")
         yield cluster
