@@ -17,6 +17,7 @@ from kraftwire.messages.fetch_response import (
     NodeEndpoint,
     PartitionData,
 )
+from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.messages.vote_request import TopicData, VoteRequest
 from kraftwire.records import Record, build_batch
 from kraftwire.wire.json_form import json_plan
@@ -207,6 +208,20 @@ def test_all_of_a_large_message_comes_back_to_the_collector() -> None:
     held = [message, message.responses, topic, topic.partitions, *topic.partitions]
     assert all(map(gc.is_tracked, held))
     assert all(gc.is_tracked(each.aborted_transactions) for each in topic.partitions)
+
+
+@pytest.mark.parametrize("count", [3, 5000])
+def test_what_can_be_in_no_cycle_is_not_tracked(count: int) -> None:
+    """A node that keeps a hundred thousand partitions would stop at each collection."""
+    ids = [bytes(16)] * count
+    record = PartitionRecord(isr=[1, 2, 3], replicas=[1, 2, 3], directories=ids)
+    message, _ = plan_of(PartitionRecord, 2).decode(record.encode(2), 0, 10_000)
+    assert message == record
+    assert not any(map(gc.is_tracked, (message, message.isr, message.directories)))
+    before = sys.getrefcount(PartitionRecord)
+    for _ in range(ROUNDS):
+        plan_of(PartitionRecord, 2).decode(record.encode(2), 0, 10_000)
+    assert abs(sys.getrefcount(PartitionRecord) - before) < ROUNDS // 10
 
 
 def test_a_large_message_that_breaks_off_leaves_nothing() -> None:
