@@ -100,6 +100,7 @@ SITUATIONS: Mapping[str, str] = {
     "joined by itself": "a node asked to become a voter",
     "replaced itself": "a node had its old replica removed",
     "voter updated": "a voter told its leader about itself",
+    "leader lost after an update": "a follower stood, and had last waited for an update's answer",
     "change done: add": "an operator was told that a voter is added",
     "change done: remove": "an operator was told that a voter is removed",
     "change settled: DUPLICATE_VOTER": "the voter was there already, or its id",

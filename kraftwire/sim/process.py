@@ -111,16 +111,21 @@ class Process:
 
     def start(self) -> None:
         """Start the core, and register a state machine."""
-        now = self.clock.read(self.queue.now)
+        now = self.now_ms
         self.runner.start(now, now)
         self._settle("Start")
         plan = self.cluster.plan
         if plan.with_listener or plan.snapshots:
             self.runner.add_state_machine(self.state, writes_snapshots=plan.snapshots is not None)
 
+    @property
+    def now_ms(self) -> int:
+        """The time by this node's clock."""
+        return self.clock.read(self.queue.now)
+
     def handle(self, event: Event) -> None:
         """Let the core decide on an event, and carry out the effects."""
-        now = self.clock.read(self.queue.now)
+        now = self.now_ms
         if type(event) is TimerExpired:
             self.runner.wake(now, now)
         else:
@@ -160,7 +165,7 @@ class Process:
     def _is_due(self) -> bool:
         """Return whether the core's timer has expired, so that it acts on it with any event."""
         deadline = self.core.deadline_ms
-        return deadline is not None and deadline <= self.clock.read(self.queue.now)
+        return deadline is not None and deadline <= self.now_ms
 
     def _standing(self) -> tuple[object, ...]:
         """Return the state that messages from others can change."""

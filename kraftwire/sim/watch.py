@@ -12,6 +12,7 @@ from kraftwire.raft.core import RaftCore
 from kraftwire.raft.events import Event
 from kraftwire.replica.storage import Storage
 from kraftwire.sim.check_messages import VOTE, diverging_epoch_of
+from kraftwire.sim.check_updates import UpdateChecks
 from kraftwire.sim.checker_set import CheckerSet
 from kraftwire.sim.coverage_probes import CoverageProbes
 from kraftwire.sim.disk import PowerCut, SimFiles
@@ -65,6 +66,10 @@ class _Process(Protocol):
         """The Raft core."""
 
     @property
+    def now_ms(self) -> int:
+        """The time by its clock."""
+
+    @property
     def storage(self) -> Storage:
         """Its storage."""
 
@@ -95,6 +100,7 @@ class Watch:
         self._checks = self._checkers.checks
         self._probes = CoverageProbes(cluster.coverage, self._log_checks)
         self._log = self._log_checks.logs[self._node]
+        self._updates = UpdateChecks(self._node, cluster.timers.fetch_timeout_ms)
         self._has_changed = False
         self._event: Event | None = None
         self._has_timeline = cluster.timeline is not None
@@ -128,6 +134,7 @@ class Watch:
     def step(self, event: Event | None, effects: list[do.Effect]) -> bool:
         """Note the event that causes the next effects; returns whether `every` counts them."""
         self._event = event
+        self._updates.handled(event, self._process.core, self._process.now_ms)
         if self._has_timeline:
             self._cluster.record(self._node, event, effects)
         return self._process.effects_to_crash is not None
@@ -148,6 +155,7 @@ class Watch:
             self._checks.fetch(self._node, message)
         else:
             self._checks.request(self._node, message)
+            self._updates.requests(effect)
             self._probes.asks(self._log, message)
 
     def _before_reply(self, effect: do.SendReply) -> None:
@@ -272,6 +280,8 @@ class Watch:
     def _after_role_change(self, effect: do.RoleChanged) -> None:
         cluster = self._cluster
         cluster.coverage.hit(f"{effect.old} to {effect.new}")
+        if self._updates.role_changed(effect, self._process.now_ms):
+            cluster.coverage.hit("leader lost after an update")
         election_checks, log = self._checkers.election_checks, self._log
         if effect.new in ("prospective", "candidate"):
             election_checks.stands(self._node, may_stand=log.may_stand)

@@ -342,6 +342,6 @@ MUTANTS = (
             "role.fetch_deadline_ms = state.now + role.fetch_timeout_ms",
             "pass",
         ),
-        "tests/unit/raft/voters/test_updated.py",
+        "tests/simulation/test_update_answers.py",
     ),
 )
