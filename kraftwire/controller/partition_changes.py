@@ -234,13 +234,13 @@ class _Change:
     def _set_replicas(self) -> None:
         record, old = self._record, self._old
         if self._cluster.level >= WITH_DIRECTORIES:
-            known = dict(zip(old.replicas, old.directories, strict=False))
+            before = list(old.directories) or [MIGRATING] * len(old.replicas)
+            known = dict(zip(old.replicas, before, strict=False))
             known |= self._target.directories
             directories = [
                 known.get(replica) or self._cluster.new_directory(replica)
                 for replica in self._replicas
             ]
-            before = list(old.directories) or [MIGRATING] * len(old.replicas)
             if directories != before:
                 record.directories = directories
         for name, now, then in (

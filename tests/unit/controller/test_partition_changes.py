@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kraftwire.controller.cluster import ELR_VERSION
+from kraftwire.controller.cluster import ELR_VERSION, MIGRATING
+from kraftwire.controller.image import METADATA_VERSION
 from kraftwire.controller.image.topics import PartitionKey
 from kraftwire.controller.partition_changes import (
     Election,
@@ -13,6 +14,7 @@ from kraftwire.controller.partition_changes import (
     hash_order,
     updates,
 )
+from kraftwire.controller.versions import WITH_DIRECTORIES
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from tests.support.controlled_cluster import ControlledCluster, changes
 
@@ -165,6 +167,17 @@ def test_a_reassignment_ends_when_the_added_replicas_are_in_sync() -> None:
         "directories": directories,
     }
     assert key not in cluster.image.topics.reassigning
+
+
+def test_a_partition_from_before_directories_is_where_its_brokers_find_it() -> None:
+    """They report the directories once the level has them; no other change guesses (C-DIR-2)."""
+    cluster = ControlledCluster(WITH_DIRECTORIES - 1, has_elr=False, brokers=(1, 2, 3))
+    key = cluster.topic("t", [1, 2]), 0
+    level = FeatureLevelRecord(name=METADATA_VERSION, feature_level=WITH_DIRECTORIES)
+    cluster.replay([(level, 0)])
+    assert decide(cluster, key, isr=[1]) == [{"isr": [1]}]
+    (moved,) = decide(cluster, key, replicas=[1, 3], isr=[1])
+    assert moved["directories"] == [MIGRATING, cluster.view.new_directory(3)]
 
 
 def test_a_replica_that_was_removed_is_not_eligible_when_it_is_added_again() -> None:
