@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
+from kraftwire.controller.versions import WITH_CONTROLLERS
 from kraftwire.security.principal import ANONYMOUS, encode_principal
 from tests.oracle.forwarding import ADDRESS
 
@@ -252,7 +253,16 @@ def _metadata(_: Any, run: Any, __: int, level: int, kind: int) -> int:
     """A client changes the level of metadata.version."""
     update = {"Feature": "metadata.version", "MaxVersionLevel": level, "UpgradeType": kind}
     body = {"timeoutMs": 9000, "ValidateOnly": False, "FeatureUpdates": [update]}
-    return int(run.c.call("UpdateFeatures", 2, body)["ErrorCode"])
+    code = int(run.c.call("UpdateFeatures", 2, body)["ErrorCode"])
+    if code == 0 and level >= WITH_CONTROLLERS:
+        run.settle()
+    return code
+
+
+def settle(run: Any) -> None:
+    """Wait until Kafka's controller has registered itself, as it does once the level has that."""
+    while not any(one[2] == "RegisterControllerRecord" for one in run.c.dump()):
+        pass
 
 
 _STEPS: Mapping[str, Callable[..., Any]] = {

@@ -15,7 +15,7 @@ import trio.testing
 
 from kraftwire import messages
 from kraftwire.controller.features import SUPPORTED_FEATURES
-from kraftwire.controller.image import METADATA_VERSION
+from kraftwire.controller.image import METADATA_VERSION, MetadataImage
 from kraftwire.controller.versions import WITH_CONTROLLERS
 from kraftwire.messages.controller_registration_request import (
     ControllerRegistrationRequest,
@@ -48,18 +48,21 @@ async def our_controller(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(node.controller.run)
         await trio.testing.wait_all_tasks_blocked()
-        if level >= WITH_CONTROLLERS:
-            await register(node)
+        await register(node)
         yield node, comparison
         nursery.cancel_scope.cancel()
     comparison.log = b"".join(bytes(batch.raw) for batch in node.batches)
 
 
 async def register(node: StubNode) -> None:
-    """Let the controller register itself, as Kafka's does."""
+    """Let the controller register itself as Kafka's does, once, where its level has that."""
+    image = node.image
+    if image.controllers or (image.metadata_version or 0) < WITH_CONTROLLERS:
+        return
     await node.controller.register_controller(
         ControllerRegistrationRequest(
             controller_id=1,
+            incarnation_id=bytes(range(16)),
             features=[
                 Feature(name=name, min_supported_version=low, max_supported_version=high)
                 for name, (low, high) in SUPPORTED_FEATURES.items()
@@ -73,6 +76,14 @@ def begin_epoch(node: StubNode) -> None:
     node.raft.epoch += 1
     node.commit(control_batch(node.raft.end_offset, epoch=node.raft.epoch))
     node.controller.leadership(1, node.raft.epoch, node.raft.end_offset)
+
+
+def rewind(node: StubNode, count: int) -> None:
+    """Shorten the log to so many batches. The image is made again from them."""
+    del node.batches[count:]
+    node.raft.end_offset = node.raft.high_watermark = node.batches[-1].last_offset + 1
+    node.controller._image = MetadataImage()
+    node.controller.apply(node.batches)
 
 
 class Connection:
@@ -94,10 +105,18 @@ class Connection:
         data = self._proto.encode(f"{name}Request", body, version)
         message, _ = messages.request_class(self._keys[name]).decode(data, version)
         request = request_of(message, version, to="peer")
+        first = self._node.raft.end_offset
         answer = trio.from_thread.run(self._node.answer, request)
         assert answer is not None, name
+        self._forget_offsets(first)
         self._comparison.requests += 1
         return self._proto.decode(f"{name}Response", answer.encode(version), version)
+
+    def _forget_offsets(self, first: int) -> None:
+        """Forget the offset that a broker has reported where Kafka does (C-HB-10)."""
+        for _, _, name, _, fields in self.dump(first):
+            if name == "BrokerRegistrationChangeRecord":
+                self._node.controller._sessions.offsets.pop(fields["BrokerId"], None)
 
     def _is_only_refused_by_java(self, broker_id: int) -> bool:
         broker = self._node.image.brokers.get(broker_id)

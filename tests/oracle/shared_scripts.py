@@ -57,4 +57,5 @@ class Tools:
         run.b, run.tid, run.p, run.nm = {}, {}, {}, {}
         run.off = run.base = end
         run.step = partial(operations.step, self, run)
+        run.settle = partial(operations.settle, run)
         return run
