@@ -157,7 +157,8 @@ def _text(error: Any) -> str:
     """Return what the library says of the mechanism, which is more than of its own interface."""
     codes = (error.min_code, False), (error.maj_code, True)
     texts = [text for code, is_major in codes for text in error.get_all_statuses(code, is_major)]
-    return str(texts[0] if texts else error)
+    # The mechanism has no word for what it did not find out, such as a ticket that has expired.
+    return str(next((text for text in texts if text != "Success"), error))
 
 
 def _keys(library: Any, account: KerberosAccount) -> Any:

@@ -124,6 +124,30 @@ def test_a_node_by_a_name_that_the_kdc_does_not_know_is_final(realm: Realm) -> N
         assert len(refused.stderr.splitlines()) == 1
 
 
+def test_both_tools_log_in_without_tls(realm: Realm) -> None:
+    """At a node of ours whose listener is SASL_PLAINTEXT."""
+    folder = realm.kdc.folder / "bare"
+    folder.mkdir()
+    keys = jaas(realm.kdc.folder / "node.keytab", f"kafka/{HOST}")
+    nodes = {
+        "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
+        "listener.name.controller.gssapi.sasl.jaas.config": keys,
+        **_SERVICE,
+    }
+    alice = jaas(realm.kdc.folder / "alice.keytab", "alice")
+    client = {"security.protocol": "SASL_PLAINTEXT", "sasl.jaas.config": alice, **_SERVICE}
+    path = write_properties(folder / "client.properties", client)
+    with MixedQuorum(folder, {NODE: OURS}, nodes, client=client, host=HOST) as quorum:
+        quorum.start()
+        quorum.leader()
+        words = ("--bootstrap-controller", quorum.address(NODE), "--command-config", path)
+        described = ours(*words, "describe", "--status")
+        assert (described.returncode, described.stderr) == (0, "")
+        expected = run_kafka_tool(_QUORUM_TOOL, *words, "describe", "--status").stdout
+        fields = [line.split(":")[0] for line in masked(described.stdout).splitlines()]
+        assert fields == [line.split(":")[0] for line in masked(expected).splitlines()]
+
+
 def test_either_kind_leads_when_the_other_is_killed(realm: Realm) -> None:
     """Ours over Java's, then Java's over ours; the broker follows, and the logs are equal."""
     quorum = realm.quorum

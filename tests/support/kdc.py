@@ -59,11 +59,16 @@ class Kdc:
             self._run("kadmin.local", "-q", f"ktadd -k {path} {principal}")
         return path
 
-    def login(self, keys: Path, principal: str) -> Path:
-        """Fetch a ticket into a cache of its own."""
-        cache = self.folder / "cache"
-        self._run("kinit", "-k", "-t", str(keys), "-c", str(cache), principal)
+    def login(self, keys: Path, principal: str, *, seconds: int = 3600) -> Path:
+        """Fetch a ticket that is valid for so long into a cache of its own."""
+        cache = self.folder / f"cache-{seconds}"
+        lifetime = f"{seconds}s"
+        self._run("kinit", "-k", "-l", lifetime, "-t", str(keys), "-c", str(cache), principal)
         return cache
+
+    def change_keys(self, principal: str) -> None:
+        """Give a principal other keys, so that those of its files are wrong."""
+        self._run("kadmin.local", "-q", f"cpw -randkey {principal}")
 
     def _run(self, *words: str) -> None:
         environment = os.environ | self.environment | {"PATH": _PATH}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -24,6 +25,7 @@ from kraftwire.transport.kerberos import Acceptors, Initiators, default_realm
 from kraftwire.transport.login import login_of
 from tests.support.kdc import MODULE, REALM, Kdc, jaas, running_kdc
 from tests.support.quorum_tools import ours
+from tests.support.secured_kafka import write_properties
 
 pytestmark = pytest.mark.slow
 
@@ -168,15 +170,66 @@ def test_the_service_of_a_client(kdc: Kdc) -> None:
         login_of(client_settings(properties(missing, "sasl.kerberos.service.name=kafka")))
 
 
+@pytest.fixture(scope="module")
+def node(kdc: Kdc) -> Iterator[str]:
+    """The address of one node's listener, SASL_PLAINTEXT with GSSAPI alone."""
+    kdc.keys("one", "kafka/127.0.0.1")
+    kdc.keys("bob", "bob")
+    keys = jaas(kdc.folder / "one.keytab", "kafka/127.0.0.1")
+    properties = {
+        "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT,PLAINTEXT:SASL_PLAINTEXT",
+        "sasl.kerberos.service.name": "kafka",
+        "listener.name.controller.gssapi.sasl.jaas.config": keys,
+        "listener.name.plaintext.gssapi.sasl.jaas.config": keys,
+    }
+    client = client_properties(jaas(kdc.folder / "bob.keytab", "bob"))
+    with quorum(nodes=1, properties=properties, security=client, timeout_s=120) as found:
+        yield found.bootstrap_controllers
+
+
+def client_properties(entry: str) -> dict[str, str]:
+    """A client of such a listener."""
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.kerberos.service.name": "kafka",
+        "sasl.jaas.config": entry,
+    }
+
+
+def refused(kdc: Kdc, node: str, entry: str) -> str:
+    """What our command says of a login that cannot succeed, in one line and soon."""
+    path = write_properties(kdc.folder / "wrong.properties", client_properties(entry))
+    began = time.monotonic()
+    done = ours("--bootstrap-controller", node, "--command-config", path, "describe", "--status")
+    assert time.monotonic() - began < 10
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    (line,) = done.stderr.splitlines()
+    assert f"{node}: Kerberos refuses the login: " in line
+    assert f"{path}:3: sasl.jaas.config" in line
+    return line
+
+
+def test_a_ticket_that_has_expired(kdc: Kdc, node: str) -> None:
+    """The library says that the mechanism had success, and what failed in another text."""
+    cache = kdc.login(kdc.folder / "bob.keytab", "bob", seconds=1)
+    # Its clock is that of the machine.
+    time.sleep(2)
+    entry = f'{MODULE} useTicketCache=true ticketCache="{cache}";'
+    assert "The referenced credential has expired" in refused(kdc, node, entry)
+
+
+def test_keys_that_are_no_longer_valid(kdc: Kdc, node: str) -> None:
+    """Somebody made others, and the file is an old one."""
+    keys = kdc.keys("carol", "carol")
+    kdc.change_keys("carol")
+    assert "Decrypt integrity check failed" in refused(kdc, node, jaas(keys, "carol"))
+
+
 def test_a_quorum_of_nodes(kdc: Kdc) -> None:
     """Nodes elect a leader over logins by Kerberos, and a command reaches them."""
     kdc.keys("nodes", "kafka/127.0.0.1")
     keys = jaas(kdc.folder / "nodes.keytab", "kafka/127.0.0.1")
-    client = {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.kerberos.service.name": "kafka",
-        "sasl.jaas.config": jaas(kdc.folder / "alice.keytab", "alice/admin"),
-    }
+    client = client_properties(jaas(kdc.folder / "alice.keytab", "alice/admin"))
     nodes = {
         "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT,PLAINTEXT:SASL_PLAINTEXT",
         "sasl.kerberos.service.name": "kafka",
