@@ -19,7 +19,7 @@ from kraftwire.properties import Property
 from kraftwire.security.acls import parse_super_users
 from kraftwire.security.credentials import GSSAPI, MECHANISMS, OAUTHBEARER, PLAIN, check_module
 from kraftwire.security.jaas import JaasEntry, JaasError, parse_entry
-from kraftwire.security.jwks import TokenChecks
+from kraftwire.security.jwks import KeyRefresh, TokenChecks
 from kraftwire.security.kerberos import KerberosAccount
 from kraftwire.security.oauth import UnsecuredValidator
 from kraftwire.security.principal import Principal, parse_principal
@@ -55,7 +55,9 @@ _HANDLERS = {
     GSSAPI: f"{_SECURITY}authenticator.SaslServerCallbackHandler",
 }
 _BEARER = "sasl.oauthbearer."
-_KEYS_URL = f"{_BEARER}jwks.endpoint.url"
+_KEYS = f"{_BEARER}jwks.endpoint."
+_KEYS_URL = f"{_KEYS}url"
+_OWN_MACHINE = tuple(("http", host) for host in ("localhost", "127.0.0.1", "::1"))
 # Keys that say which key, certificate or login to use.
 _SECURING = re.compile(r"(?:listener\.name\..*\.)?(?:ssl\.(?:key|trust)|ssl\.client|sasl\.)")
 _NEXT_PRINCIPAL = re.compile(r",\s*(?:\d+:)?User:")
@@ -66,10 +68,15 @@ _RECEIVE_MAX = 524288
 
 @dataclass(frozen=True, slots=True)
 class SignedTokens:
-    """How tokens are verified: the file with the provider's keys, and what claims have to say."""
+    """How tokens are verified: the provider's keys, and what claims have to say.
+
+    The keys are in the file `path`, or without one at `url`.
+    """
 
     path: str
+    url: str
     checks: TokenChecks
+    refresh: KeyRefresh
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,11 +227,16 @@ def _signed_tokens(view: Properties) -> SignedTokens | None:
     url = view.get(_KEYS_URL, OAUTHBEARER)
     if url is None:
         raise view.error(_KEYS_URL, "missing: it names the provider's keys", OAUTHBEARER)
-    parts = urlsplit(url)
-    if parts.scheme != "file" or not parts.path:
-        found = parts.scheme or "no"
-        problem = f"expected file:///PATH of the provider's key set, found {found} scheme"
-        raise view.error(_KEYS_URL, problem, OAUTHBEARER)
+    try:
+        parts = urlsplit(url)
+        path = unquote(parts.path) if parts.scheme == "file" else ""
+        # Whoever is on the way may answer with keys of their own.
+        is_safe = parts.scheme == "https" or (parts.scheme, parts.hostname) in _OWN_MACHINE
+    except ValueError:
+        path, is_safe = "", False
+    if not path and not is_safe:
+        problem = "expected file:///PATH or https://... of the provider's key set"
+        raise view.error(_KEYS_URL, f"{problem}, found {url!r}", OAUTHBEARER)
     checks = TokenChecks(
         frozenset(view.listed(f"{_BEARER}expected.audience")),
         view.get(f"{_BEARER}expected.issuer"),
@@ -232,7 +244,12 @@ def _signed_tokens(view: Properties) -> SignedTokens | None:
         view.get(f"{_BEARER}scope.claim.name") or "scope",
         _number(view, f"{_BEARER}clock.skew.seconds", OAUTHBEARER, 30),
     )
-    return SignedTokens(unquote(parts.path), checks)
+    refresh = KeyRefresh(
+        _number(view, f"{_KEYS}refresh.ms", OAUTHBEARER, 3_600_000),
+        _number(view, f"{_KEYS}retry.backoff.ms", OAUTHBEARER, 100),
+        _number(view, f"{_KEYS}retry.backoff.max.ms", OAUTHBEARER, 10_000),
+    )
+    return SignedTokens(path, url, checks, refresh)
 
 
 def _number(view: Properties, key: str, mechanism: str | None, default: int) -> int:

@@ -11,7 +11,8 @@ import os
 from kraftwire.errors import UsageError
 from kraftwire.limits import SMALL_FILE_BYTES_MAX
 from kraftwire.node.logs import log
-from kraftwire.security.jwks import KeySet
+from kraftwire.security.jwks import KeySet, TokenChecks
+from kraftwire.security.oauth import BearerToken
 
 
 class KeySetFile:
@@ -22,8 +23,11 @@ class KeySetFile:
         self._version = self._look()
         self._keys = self._read()
 
-    def current(self) -> KeySet:
-        """Return the newest key set that could be read."""
+    def validate(self, token: str, checks: TokenChecks, now_ms: int) -> BearerToken:
+        """Return what a token says, by the newest key set. Raises: TokenError."""
+        return self._current().validate(token, checks, now_ms)
+
+    def _current(self) -> KeySet:
         version = self._look()
         if version != self._version:
             self._version = version

@@ -43,6 +43,7 @@ from kraftwire.security.settings import Properties
 from kraftwire.security.tokens import Tokens, has_expired
 
 if TYPE_CHECKING:
+    from kraftwire.node.key_set_url import KeySetUrl
     from kraftwire.security.reloading import ReloadedTls
     from kraftwire.transport.client_security import ClientSecurity
     from kraftwire.transport.handshakes import Handshakes
@@ -253,8 +254,17 @@ def _validator(entry: JaasEntry, tokens: SignedTokens | None) -> Callable[[str],
     if tokens is None:
         unsecured = UnsecuredValidator.of(entry.options)
         return lambda token: unsecured.validate(token, time.time_ns() // 1_000_000)
-    file, checks = KeySetFile(tokens.path), tokens.checks
-    return lambda token: file.current().validate(token, checks, time.time_ns() // 1_000_000)
+    checks, keys = tokens.checks, _keys(tokens)
+    return lambda token: keys.validate(token, checks, time.time_ns() // 1_000_000)
+
+
+def _keys(tokens: SignedTokens) -> KeySetFile | KeySetUrl:
+    if tokens.path:
+        return KeySetFile(tokens.path)
+    # A client of HTTP is loaded where a listener needs it.
+    from kraftwire.node.key_set_url import KeySetUrl
+
+    return KeySetUrl(tokens.url, tokens.refresh)
 
 
 class _UsersOfLog:

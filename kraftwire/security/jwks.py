@@ -15,7 +15,7 @@ from typing import Any
 from kraftwire.errors import UsageError
 from kraftwire.security.oauth import BearerToken, TokenError, json_object, json_part, text_of
 
-__all__ = ["KeySet", "TokenChecks"]
+__all__ = ["KeyRefresh", "KeySet", "TokenChecks", "UnknownKeyError"]
 
 # Kafka allows every algorithm but `none`, secrets included; a key set of secrets would let the
 # provider's other clients make tokens.
@@ -24,6 +24,25 @@ _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "E
 # A key set has a few keys, a token a few kilobytes.
 _KEYS_MAX = 100
 _NUMBER_MAX = 1e12
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRefresh:
+    """When a key set is fetched again. Units: milliseconds, as in Kafka's keys."""
+
+    refresh_ms: int
+    backoff_ms: int
+    backoff_max_ms: int
+
+    def seconds(self, failures: int) -> float:
+        """Return the time to the next fetch after so many failures in a row."""
+        if not failures:
+            return self.refresh_ms / 1000
+        return min(self.backoff_max_ms, self.backoff_ms * 2.0 ** min(failures - 1, 32)) / 1000
+
+
+class UnknownKeyError(TokenError):
+    """A token whose key is not in the key set, which may be an old one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +138,7 @@ class KeySet:
         kid = header.get("kid")
         keys = [key for known, some in self._keys.items() if kid in (None, known) for key in some]
         if not keys:
-            raise TokenError("the token's key is not in the key set")
+            raise UnknownKeyError("the token's key is not in the key set")
         for key in keys:
             try:
                 found = self._jws.deserialize_compact(token, key, registry=self._registry)

@@ -20,13 +20,24 @@ from urllib.parse import urlencode, urlsplit
 from kraftwire.errors import ApiError, SecurityError
 from kraftwire.protocol.error_codes import ErrorCode
 
-__all__ = ["TokenEndpoint"]
+__all__ = ["TokenEndpoint", "fetched"]
 
 _SECONDS = 10.0
 _ANSWER_BYTES_MAX = 1024 * 1024
 _USED_SHARE = 0.8
 # A token whose life is not told is asked for again at each login.
 _NO_LIFE_S = 0.0
+
+
+def fetched(request: urllib.request.Request) -> bytes:
+    """Return what a provider answers; blocks for ten seconds at most.
+
+    Raises: urllib.error.HTTPError, OSError, ValueError.
+    """
+    opener = urllib.request.build_opener(_NoRedirects)
+    with opener.open(request, timeout=_SECONDS) as response:
+        content: bytes = response.read(_ANSWER_BYTES_MAX)
+    return content
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -76,9 +87,7 @@ class TokenEndpoint:
         body = urlencode(fields).encode()
         request = urllib.request.Request(self.url, body, headers, method="POST")
         try:
-            opener = urllib.request.build_opener(_NoRedirects)
-            with opener.open(request, timeout=_SECONDS) as response:
-                content = response.read(_ANSWER_BYTES_MAX)
+            content = fetched(request)
         except urllib.error.HTTPError as error:
             error.close()
             if error.code >= 500:

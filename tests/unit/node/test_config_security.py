@@ -72,9 +72,17 @@ def test_signed_tokens(tmp_path: Path) -> None:
     )
     with pytest.raises(UsageError, match=r"jwks\.endpoint\.url: missing"):
         config(tmp_path, text)
-    for url in ("https://idp/keys", "/keys"):
-        with pytest.raises(UsageError, match="expected file:///PATH of the provider's key set"):
+    for url in ("http://idp/keys", "/keys", "https", "file://", "http://[::1/keys"):
+        with pytest.raises(UsageError, match=r"expected file:///PATH or https://\.\.\. of"):
             config(tmp_path, f"{text}sasl.oauthbearer.jwks.endpoint.url={url}\n")
+    more = "sasl.oauthbearer.jwks.endpoint.refresh.ms=60000\n"
+    for url in ("https://idp/keys", "http://localhost:1/keys"):
+        found = config(tmp_path, f"{text}{more}sasl.oauthbearer.jwks.endpoint.url={url}\n")
+        tokens = found.security.listeners["CONTROLLER"].tokens
+        assert tokens is not None
+        assert (tokens.path, tokens.url) == ("", url)
+        times = [tokens.refresh.seconds(failures) for failures in (0, 1, 2, 99)]
+        assert times == [60, 0.1, 0.2, 10]
     found = config(tmp_path, f"{text}sasl.oauthbearer.jwks.endpoint.url=file:///a%20b\n")
     tokens = found.security.listeners["CONTROLLER"].tokens
     assert tokens is not None
