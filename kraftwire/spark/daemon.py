@@ -6,6 +6,7 @@ them.
 
 from __future__ import annotations
 
+import gc
 from importlib import import_module
 
 from pyspark.daemon import manager
@@ -21,9 +22,13 @@ _NEEDED = (
 
 
 def _load() -> None:
-    """Load what most tasks need, so that workers share it."""
+    """Load what most tasks need, so that workers share it.
+
+    Their collector leaves these objects alone: Spark has it run after every task.
+    """
     for name in _NEEDED:
         import_module(name)
+    gc.freeze()
 
 
 if __name__ == "__main__":

@@ -27,3 +27,22 @@ def test_tasks_import_nothing_that_needs_trio() -> None:
         [sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+DAEMON = """
+import gc
+from unittest import mock
+with mock.patch("pyspark.daemon.manager") as manager:
+    import runpy
+    manager.side_effect = lambda: print(len(gc.get_objects()), gc.get_freeze_count())
+    runpy.run_module("kraftwire.spark.daemon", run_name="__main__")
+"""
+
+
+def test_workers_do_not_collect_what_the_daemon_has_loaded() -> None:
+    """Spark runs the collector after every task, which would walk over all loaded modules."""
+    done = subprocess.run(
+        [sys.executable, "-c", DAEMON], capture_output=True, text=True, check=True
+    )
+    watched, frozen = map(int, done.stdout.split())
+    assert watched < frozen / 10
