@@ -11,7 +11,7 @@ from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.body.records import Settings
 from kraftwire.decode.exchange.sinks import DecodedExchangeSink
 from kraftwire.protocol.error_codes import error_name
-from kraftwire.records.header import HEADER_SIZE, MAGIC_FIELD
+from kraftwire.records.header import HEADER_SIZE, MAGIC, fields
 from kraftwire.wire.message import Message
 
 # Fetch and ShareFetch.
@@ -19,8 +19,7 @@ FETCH_APIS = frozenset({1, 78})
 
 _JOIN_GROUP, _SYNC_GROUP = 11, 14
 
-_MAX_TIMESTAMP = slice(35, 43)
-_MAGIC = 2
+_MADE = fields("magic", "max_timestamp")
 
 
 def wait_ms(
@@ -37,11 +36,12 @@ def wait_ms(
     has_error = False
     for topic in response.responses:
         for partition in topic.partitions:
-            has_error = has_error or partition.error_code != 0
+            if partition.error_code:
+                has_error = True
             records = partition.records
             if records:
                 time = _made(records)
-                made = time if made is None else min(made, time)
+                made = time if made is None or time < made else made
     if made is not None:
         return min(max(made - request_ms, 0.0), limit), True
     return (0.0, True) if has_error else (limit, False)
@@ -58,9 +58,10 @@ def is_held_for_members(api_key: int | None, request: Any) -> bool:
 
 def _made(records: memoryview) -> int:
     """When the first batch was made; 0 if it does not say so in its current place."""
-    if len(records) < HEADER_SIZE or records[MAGIC_FIELD] != _MAGIC:
+    if len(records) < HEADER_SIZE:
         return 0
-    return int.from_bytes(records[_MAX_TIMESTAMP], "big", signed=True)
+    magic, time = _MADE.unpack_from(records)
+    return time if magic == MAGIC else 0
 
 
 _NS_PER_MS = 1_000_000

@@ -145,16 +145,16 @@ def fields_of(body: Any, version: int, wants: WantsTopic | None = None) -> list[
         found = records_fields(body, version)
         return [each for each in found if getattr(each.holder, each.attribute)] if found else found
     fields = []
+    has_id = version >= _IDS_SINCE
     for at, topic in enumerate(getattr(body, layout.topics)):
-        parts = [each for each in enumerate(getattr(topic, layout.partitions)) if each[1].records]
-        if parts:
-            has_id = version >= _IDS_SINCE
-            known = (None, topic.topic_id) if has_id else (getattr(topic, layout.name), None)
-            if wants is None or wants(*known):
-                steps = layout.topics_field, at, layout.partitions_field
-                fields += [
-                    RecordsField((*steps, i), _RECORDS, part, _RECORDS, *known) for i, part in parts
-                ]
+        known = (None, topic.topic_id) if has_id else (getattr(topic, layout.name), None)
+        if wants is None or wants(*known):
+            steps = layout.topics_field, at, layout.partitions_field
+            fields += [
+                RecordsField((*steps, i), _RECORDS, part, _RECORDS, *known)
+                for i, part in enumerate(getattr(topic, layout.partitions))
+                if part.records
+            ]
     return fields
 
 

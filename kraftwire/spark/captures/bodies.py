@@ -19,7 +19,7 @@ from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.decode.body.scan import RecordsField
 from kraftwire.errors import WireError
 from kraftwire.protocol.versions import response_header_version
-from kraftwire.records.messages import family_of_topic
+from kraftwire.records.messages import FAMILIES
 from kraftwire.spark.captures.batches import (
     FieldRecords,
     fields_of,
@@ -168,10 +168,7 @@ class Bodies:
 
     def _is_own(self, topic: str | None, topic_id: bytes | None) -> bool:
         """Whether a topic is one of Kafka's own."""
-        return self._family(self.topic_name(topic, topic_id)) is not None
-
-    def _family(self, topic: str | None) -> str | None:
-        return None if topic is None else family_of_topic(topic)
+        return self.topic_name(topic, topic_id) in FAMILIES
 
     def _fields(self, body: Any, version: int) -> Sequence[FieldRecords]:
         return [self._read_records(where) for where in fields_of(body, version)]
@@ -179,7 +176,7 @@ class Bodies:
     def _read_records(self, where: RecordsField) -> FieldRecords:
         topic = self.topic_name(where.topic, where.topic_id)
         data = getattr(where.holder, where.attribute)
-        return read_records(where, data, topic, self._family(topic))
+        return read_records(where, data, topic, FAMILIES.get(topic or ""))
 
 
 def _body_start(read: Read) -> int:

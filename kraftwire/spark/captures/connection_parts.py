@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from kraftwire.collector import rare_collection
 from kraftwire.decode.body.context import METADATA_TOPIC, METADATA_TOPIC_ID, needs_learning
 from kraftwire.decode.body.quick import quick_body
 from kraftwire.spark.captures.bodies import Read
+from kraftwire.spark.captures.exchange import Exchange
 from kraftwire.spark.captures.recording import Recording, Span
 from kraftwire.spark.captures.selection import ALL, Selection
 from kraftwire.spark.captures.tables import (
@@ -104,10 +105,14 @@ class _StateReader(ConnectionDecoder):
         wanted = Tables(tables, selection)
         super().__init__(wanted, ConnectionState.start(recording, number), recording)
         self._add = _nowhere
-        self._rows = {}
-        self._exchanges = None
-        self._typed = {}
-        self._wants_records = False
+
+    def _steps_of_frames(self) -> Iterator[Callable[[Read], None]]:
+        if self._wants_exchanges:
+            yield self._pair
+
+    def _steps_of_exchanges(self) -> Iterator[Callable[[Exchange], None]]:
+        if self._wants_raft:
+            yield self._add_of_quorums
 
     def advance(self, span: Span) -> bytes:
         """Read the frames of a span; return the state for the next one."""

@@ -15,7 +15,7 @@ from kraftwire.collector import rare_collection
 from kraftwire.decode.body.context import needs_learning
 from kraftwire.decode.body.quick import quick_bodies
 from kraftwire.decode.exchange.pending import PendingRequests
-from kraftwire.spark.captures.batches import FieldRecords, FrameBatch, FrameRecord
+from kraftwire.spark.captures.batches import FrameBatch, FrameRecord
 from kraftwire.spark.captures.bodies import Bodies, Greetings, Read
 from kraftwire.spark.captures.connections import CLUSTER_APIS, Connection
 from kraftwire.spark.captures.exchange import Exchange
@@ -164,11 +164,7 @@ class ConnectionDecoder:
         self._tables = tables
         self._selection = tables.selection
         self._add: Callable[[str, Any], None] = tables.add
-        self._rows = tables.rows
-        self._exchanges = tables.rows.get("exchanges")
-        self._typed = tables.typed
         self._wants_ends = "frames" in tables.rows
-        self._wants_records = not _OF_RECORDS.isdisjoint(tables.rows)
         self._wants_raft = not _OF_RAFT.isdisjoint(tables.rows)
         self._wants_exchanges = not _OF_EXCHANGES.isdisjoint(tables.rows)
         self._recording = recording
@@ -180,7 +176,35 @@ class ConnectionDecoder:
         self._pending = state.pending
         self._raft = state.raft
         self._observer = state.observer
+        self._frame_steps = list(self._steps_of_frames())
+        self._exchange_steps = list(self._steps_of_exchanges())
         self._places: Places | None = None
+
+    def _steps_of_frames(self) -> Iterator[Callable[[Read], None]]:
+        """Yield what is done with every frame, for the tables that are wanted."""
+        rows = self._tables.rows
+        if "frames" in rows:
+            yield rows["frames"].add
+        if self._tables.typed:
+            yield self._add_typed
+        if "bad_input" in rows:
+            yield self._add_bad_bytes
+        if not _OF_RECORDS.isdisjoint(rows):
+            yield self._add_records
+        if self._wants_exchanges:
+            yield self._pair
+
+    def _steps_of_exchanges(self) -> Iterator[Callable[[Exchange], None]]:
+        """Yield what is done with every exchange."""
+        rows = self._tables.rows
+        if "exchanges" in rows:
+            yield rows["exchanges"].add
+        if "partition_traffic" in rows:
+            yield self._add_traffic
+        if "group_exchanges" in rows:
+            yield self._add_of_groups
+        if self._wants_raft:
+            yield self._add_of_quorums
 
     def held(self, held: Held) -> Iterator[None]:
         """Decode the connection from its packets in memory."""
@@ -282,20 +306,27 @@ class ConnectionDecoder:
             about.software = name.strip() or about.software
         if about.cluster is None and frame.api_key in CLUSTER_APIS:
             about.cluster = getattr(read.body, "cluster_id", None) or None
-        if "frames" in self._rows:
-            self._add("frames", read)
-        if self._typed and frame.api_key is not None:
-            typed = self._typed.get((frame.api_key, frame.is_request))
-            if typed is not None:
-                typed.add(read)
+        for step in self._frame_steps:
+            step(read)
+
+    def _add_typed(self, read: Read) -> None:
+        key = read.frame.api_key
+        typed = None if key is None else self._tables.typed.get((key, read.frame.is_request))
+        if typed is not None:
+            typed.add(read)
+
+    def _add_bad_bytes(self, read: Read) -> None:
         if read.findings:
             for bad in bad_bytes(read):
                 self._add("bad_input", bad)
-        if self._wants_records:
-            for field in read.fields:
-                self._field(read, field)
-        if self._wants_exchanges:
-            self._pair(read)
+
+    def _add_records(self, read: Read) -> None:
+        for where in read.fields:
+            for batch in where.batches:
+                is_valid = True if read.decoded is None else batch.is_valid
+                self._add("batches", FrameBatch(read.frame, where, batch, is_valid))
+            for record in where.own:
+                self._add("metadata_records", FrameRecord(read.frame, where, record))
 
     def _pair(self, read: Read) -> None:
         """Add the exchanges that a frame completes."""
@@ -326,25 +357,22 @@ class ConnectionDecoder:
         assert not isinstance(request, Frame), "requests of rows were read when they came"
         return Exchange(request, response, self._bodies.topic_name)
 
-    def _field(self, read: Read, field: FieldRecords) -> None:
-        for batch in field.batches:
-            is_valid = True if read.decoded is None else batch.is_valid
-            self._add("batches", FrameBatch(read.frame, field, batch, is_valid))
-        for record in field.own:
-            self._add("metadata_records", FrameRecord(read.frame, field, record))
-
     def _exchange(self, exchange: Exchange) -> None:
-        key = exchange.frame.api_key
-        if self._exchanges is not None:
-            self._exchanges.add(exchange)
-        if key in TRAFFIC_APIS and "partition_traffic" in self._rows:
+        for step in self._exchange_steps:
+            step(exchange)
+
+    def _add_traffic(self, exchange: Exchange) -> None:
+        if exchange.frame.api_key in TRAFFIC_APIS:
             for traffic in traffic_rows(exchange, self._bodies.topic_name):
                 self._add("partition_traffic", traffic)
-        if key in GROUP_APIS:
+
+    def _add_of_groups(self, exchange: Exchange) -> None:
+        if exchange.frame.api_key in GROUP_APIS:
             self._add("group_exchanges", exchange)
-        if self._wants_raft:
-            for each in self._raft.add(exchange):
-                each.cluster = self._raft.cluster(each)
-                self._add("raft_exchanges", each)
-                for observation in self._observer.rows(each, each.cluster):
-                    self._add("quorum_observations", observation)
+
+    def _add_of_quorums(self, exchange: Exchange) -> None:
+        for each in self._raft.add(exchange):
+            each.cluster = self._raft.cluster(each)
+            self._add("raft_exchanges", each)
+            for observation in self._observer.rows(each, each.cluster):
+                self._add("quorum_observations", observation)
