@@ -54,7 +54,8 @@ class _Ring:
 
     def __init__(self, ids: Iterable[int], random: Random) -> None:
         self._ids = sorted(ids)
-        self._start = random.randrange(len(self._ids)) if self._ids else 0
+        self._count = len(self._ids)
+        self._start = random.randrange(self._count) if self._ids else 0
         self._epoch, self._given = -1, 0
 
     def next(self, epoch: int) -> int | None:
@@ -62,10 +63,11 @@ class _Ring:
         if epoch != self._epoch:
             self._epoch, self._given = epoch, 0
             self._start += 1
-        if self._given >= len(self._ids):
+        given = self._given
+        if given >= self._count:
             return None
-        self._given += 1
-        return self._ids[(self._start + self._given - 1) % len(self._ids)]
+        self._given = given + 1
+        return self._ids[(self._start + given) % self._count]
 
     def shuffle(self, random: Random) -> None:
         """Bring the brokers into another order."""
@@ -95,28 +97,25 @@ class _Racks:
         """Return the replicas of the next partition (C-PLA-3)."""
         if self._epoch == self._unfenced > 1:
             self._shuffle()
-        if self._offset >= len(self._racks):
-            self._offset = 0
-        first = self._offset
-        leader = None
-        while leader is None:
-            leader = self._racks[first % len(self._racks)][0].next(self._epoch)
-            first += 1
-        replicas, skipped = [leader], (first - 1) % len(self._racks)
-        at, has_skipped = self._offset, False
-        while len(replicas) < factor:
-            rack = at % len(self._racks)
-            at += 1
-            if rack == skipped and not has_skipped:
+        racks, epoch = self._racks, self._epoch
+        count = len(racks)
+        at = self._offset % count
+        self._epoch, self._offset = epoch + 1, at + 1
+        first = at
+        while (leader := racks[first][0].next(epoch)) is None:
+            first = (first + 1) % count
+        replicas, has_skipped = [leader], False
+        while factor > 1:
+            unfenced, fenced = racks[at]
+            if at != first or has_skipped:
+                replica = unfenced.next(epoch)
+                replica = fenced.next(epoch) if replica is None else replica
+                if replica is not None:
+                    replicas.append(replica)
+                    factor -= 1
+            else:
                 has_skipped = True
-                continue
-            unfenced, fenced = self._racks[rack]
-            replica = unfenced.next(self._epoch)
-            replica = fenced.next(self._epoch) if replica is None else replica
-            if replica is not None:
-                replicas.append(replica)
-        self._epoch += 1
-        self._offset += 1
+            at = (at + 1) % count
         return replicas
 
     def _shuffle(self) -> None:

@@ -50,6 +50,8 @@ _LOOKED_AT_MAX = 64
 
 # No message takes more for each of its bytes: empty lists of one byte are the worst.
 RATIO_MAX = 72
+# Messages in records and in fields of others are never too dense below this many bytes.
+SHORT_BYTES = INNER_DECODED_FREE // RATIO_MAX
 
 _LENGTHS = {16: struct.Struct(">h").unpack_from, 32: struct.Struct(">i").unpack_from}
 # Sizes by type, where they do not depend on the value.

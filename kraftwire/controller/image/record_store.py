@@ -10,7 +10,7 @@ Source: Kafka's `MetadataImage.write`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from enum import Enum, auto
+from enum import IntEnum, auto
 
 from kraftwire.controller.versions import record_version
 from kraftwire.messages.partition_record import PartitionRecord
@@ -26,7 +26,7 @@ _VERSIONED = {cls.API_KEY: cls.NAME for cls in (RegisterBrokerRecord, PartitionR
 _TYPE, _VERSION = 1, 2
 
 
-class Family(Enum):
+class Family(IntEnum):
     """Entities with keys of one form, in the order of a snapshot."""
 
     METADATA_VERSION = auto()

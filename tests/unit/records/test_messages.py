@@ -11,6 +11,7 @@ from kraftwire.messages.kraft_version_record import KRaftVersionRecord
 from kraftwire.messages.leader_change_message import LeaderChangeMessage, Voter
 from kraftwire.messages.offset_commit_key import OffsetCommitKey
 from kraftwire.messages.offset_commit_value import OffsetCommitValue
+from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.messages.transaction_log_key import TransactionLogKey
 from kraftwire.records.control import (
@@ -159,8 +160,19 @@ def test_every_metadata_record_is_found_by_its_type() -> None:
 )
 def test_metadata_records_that_cannot_be_read_say_why(value: bytes | None, problem: str) -> None:
     """A controller stops at such a record; a tool continues with the next."""
+    # Also where the frame has been read before.
+    assert decode_metadata(encode_metadata(TOPIC, 0)).message == TOPIC
     with pytest.raises(WireError, match=problem):
         decode_metadata(value)
+
+
+def test_a_metadata_record_of_too_many_values_is_refused() -> None:
+    """Each byte would take the memory of an object, whether or not its frame was read before."""
+    few = PartitionRecord(replicas=[1])
+    assert decode_metadata(encode_metadata(few, 0)).message == few
+    many = PartitionRecord(replicas=[*range(1_000_000, 1_300_000)])
+    with pytest.raises(WireError, match="far more memory"):
+        decode_metadata(encode_metadata(many, 0))
 
 
 def test_a_coordinator_record_round_trips() -> None:
