@@ -359,7 +359,7 @@ class Capture:
             for key in (oldest.key, reverse_key(oldest.key)):
                 if self._flows[key].connection is oldest:
                     del self._flows[key]
-            oldest.let_go()
+            oldest.release_directions()
 
     def _finish(self) -> None:
         """Close everything: the capture ends with its last packet, for all connections."""

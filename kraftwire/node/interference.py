@@ -21,7 +21,9 @@ from kraftwire.protocol.versions import fetching_replica
 from kraftwire.security.operations import elements_of
 from kraftwire.wire.message import Message
 
-__all__ = ["Interference", "Rule", "asked", "changed", "delayed", "held", "refused"]
+__all__ = [
+    "Interference", "Rule", "answer_changed", "delayed", "held", "refused", "request_changed",
+]  # fmt: skip
 
 _Matches = Callable[[Request, int], bool]
 
@@ -170,7 +172,7 @@ def delayed(seconds: float) -> Callable[[Rule], Interpose]:
     return lambda _: apply
 
 
-def changed(change: Callable[[Any], Any]) -> Callable[[Rule], Interpose]:
+def answer_changed(change: Callable[[Any], Any]) -> Callable[[Rule], Interpose]:
     """Return what passes each answer through a function, which may change it in place."""
 
     async def apply(request: Request, answer: Answer) -> Message | None:
@@ -180,7 +182,7 @@ def changed(change: Callable[[Any], Any]) -> Callable[[Rule], Interpose]:
     return lambda _: apply
 
 
-def asked(change: Callable[[Any], object]) -> Callable[[Rule], Interpose]:
+def request_changed(change: Callable[[Any], object]) -> Callable[[Rule], Interpose]:
     """Return what changes each request in place before it is answered."""
 
     async def apply(request: Request, answer: Answer) -> Message | None:

@@ -181,7 +181,7 @@ class Connection:
         self.is_closed = True
         self._detection.forget()
 
-    def let_go(self) -> None:
+    def release_directions(self) -> None:
         """Drop both directions, which know this object, without waiting for a garbage collector.
 
         Order: when the connection is closed, and nobody looks for its directions any more.

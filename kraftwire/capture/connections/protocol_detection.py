@@ -254,7 +254,7 @@ class ProtocolDetection:
         if not server.is_whole:
             pairing.responses.begin_lost(None, is_early=server.is_early)
         _replay(server)
-        self._let_go()
+        self._release_sides()
 
     def _become_answers(self, client: _Side, server: _Side, at: int) -> None:
         """Read the server's direction as Kafka, from a response on."""
@@ -270,7 +270,7 @@ class ProtocolDetection:
             self._frame_queue.health.bytes.undecoded += lost
             responses.note_skipped(lost, f"{lost} bytes were skipped")
         _replay(server, at)
-        self._let_go()
+        self._release_sides()
 
     def _become_tls(self) -> None:
         if not self.is_client_known and self.sides[0].port < self.sides[1].port:
@@ -289,7 +289,7 @@ class ProtocolDetection:
         self._frame_queue.health.bytes.tls += dropped
         _replay(client)
         _replay(server)
-        self._let_go()
+        self._release_sides()
 
     def _become_other(self) -> None:
         counts = self._frame_queue.health.bytes
@@ -298,11 +298,11 @@ class ProtocolDetection:
         # A connection that was refused carried no data.
         if self.sides[0].count or self.sides[1].count:
             self._frame_queue.health.other_connections += 1
-        self._let_go()
+        self._release_sides()
 
-    def _let_go(self) -> None:
+    def _release_sides(self) -> None:
         for side in self.sides:
-            side.let_go()
+            side.release()
 
     @property
     def name(self) -> str:
@@ -347,7 +347,7 @@ class _Side:
         """Roughly the memory of the bytes so far."""
         return 0 if self._search is None else self._search.pieces.held_bytes
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Drop the bytes so far, because they were passed on or belong to no frame."""
         self._search = None
 

@@ -294,15 +294,15 @@ class Brokers:
         )
         return data, is_current
 
-    def _check_answer(self, key: PartitionKey, told: Any, *, is_current: bool) -> None:
-        """Compare what a leader was told with the partition."""
-        if told.error_code:
+    def _check_answer(self, key: PartitionKey, answered: Any, *, is_current: bool) -> None:
+        """Compare the partition in an answer to its leader with that of the image."""
+        if answered.error_code:
             return
         if not is_current:
-            raise Violation("M6", f"a leader's stale change is not refused: {told!r}")
+            raise Violation("M6", f"a leader's stale change is not refused: {answered!r}")
         partition = self._controller.image.topics.partition(key)
         assert partition is not None
         for name in ("leader_epoch", "isr", "leader_recovery_state", "partition_epoch"):
-            if getattr(told, name) != getattr(partition, name):
+            if getattr(answered, name) != getattr(partition, name):
                 text = f"a leader is told of another {name}"
-                raise Violation("M12", text, f"told: {told!r}", f"partition: {partition!r}")
+                raise Violation("M12", text, f"answered: {answered!r}", f"partition: {partition!r}")

@@ -163,10 +163,10 @@ class QuorumExchanges:
         """Return the cluster of an exchange: the last one named by requests of its connection."""
         request = exchange.request
         connection = exchange.frame.connection
-        told = getattr(request.body, "cluster_id", None) if request is not None else None
-        if told:
-            self._clusters[connection] = told
-        return told or self._clusters.get(connection)
+        named = getattr(request.body, "cluster_id", None) if request is not None else None
+        if named:
+            self._clusters[connection] = named
+        return named or self._clusters.get(connection)
 
     def add(self, exchange: Exchange) -> Iterator[Exchange]:
         """Return the exchanges that are now known to belong to quorums."""

@@ -31,8 +31,8 @@ class Selection:
         if self.apis is not None and frame.api_key not in self.apis:
             return False
         request = frame.request
-        asked = request is not None and request.time_ns >= 0
-        time_ns = request.time_ns if request is not None and asked else frame.time_ns
+        is_known = request is not None and request.time_ns >= 0
+        time_ns = request.time_ns if request is not None and is_known else frame.time_ns
         return not (
             (self.since is not None and time_ns < self.since)
             or (self.until is not None and time_ns >= self.until)

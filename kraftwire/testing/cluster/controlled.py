@@ -22,11 +22,11 @@ from kraftwire.node.config import load
 from kraftwire.node.interference import (
     Interference,
     Rule,
-    asked,
-    changed,
+    answer_changed,
     delayed,
     held,
     refused,
+    request_changed,
 )
 from kraftwire.node.threaded import ThreadedNodes
 from kraftwire.protocol.error_codes import ErrorCode
@@ -119,11 +119,11 @@ class Controllers:
 
         It runs in the controllers' thread.
         """
-        return self._interference.add(_key(api), changed(change), broker=broker, times=times)
+        return self._interference.add(_key(api), answer_changed(change), broker=broker, times=times)
 
     def observe(self, api: str, *, broker: int | None = None) -> Rule:
         """Change nothing, but count requests, to wait for them."""
-        return self._interference.add(_key(api), asked(lambda _: None), broker=broker)
+        return self._interference.add(_key(api), request_changed(lambda _: None), broker=broker)
 
     def fence(self, broker: int) -> Rule:
         """Fence a broker, and return once it is; it stays fenced until the rule is removed."""
@@ -131,7 +131,8 @@ class Controllers:
         def want_fence(request: BrokerHeartbeatRequest) -> None:
             request.want_fence = True
 
-        rule = self._interference.add(_key("BrokerHeartbeat"), asked(want_fence), broker=broker)
+        change = request_changed(want_fence)
+        rule = self._interference.add(_key("BrokerHeartbeat"), change, broker=broker)
         self.wait_fenced(broker)
         return rule
 

@@ -12,7 +12,7 @@ from kraftwire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftwire.messages.fetch_request import FetchRequest, ReplicaState
 from kraftwire.node.context import Request
 from kraftwire.node.handlers.versions import CONTROLLER_VERSIONS
-from kraftwire.node.interference import Interference, asked, changed, held, refused
+from kraftwire.node.interference import Interference, answer_changed, held, refused, request_changed
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.wire.message import Message
 
@@ -59,7 +59,8 @@ async def test_a_rule_is_about_one_sender_and_so_many_requests() -> None:
     """Brokers and replicas that fetch name themselves; clients do not."""
     rules = Interference()
     fetching = rules.add(FETCH, refused(ErrorCode.REQUEST_TIMED_OUT), broker=1)
-    beating = rules.add(HEARTBEAT, changed(lambda _: BrokerHeartbeatResponse()), broker=1, times=2)
+    change = answer_changed(lambda _: BrokerHeartbeatResponse())
+    beating = rules.add(HEARTBEAT, change, broker=1, times=2)
     for broker_id in (1, 2, 1, 1):
         answer: Any = await rules.answer(heartbeat(broker_id), answered)
         assert isinstance(answer, BrokerHeartbeatResponse)
@@ -88,10 +89,10 @@ async def test_requests_and_answers_are_changed_in_place_or_replaced() -> None:
     def shut_down(answer: Any) -> None:
         answer.should_shut_down = True
 
-    rules.add(HEARTBEAT, changed(shut_down))
+    rules.add(HEARTBEAT, answer_changed(shut_down))
     answer: Any = await rules.answer(heartbeat(1), answered)
     assert (answer.is_fenced, answer.should_shut_down) == (False, True)
-    with rules.add(HEARTBEAT, asked(fence)):
+    with rules.add(HEARTBEAT, request_changed(fence)):
         answer = await rules.answer(heartbeat(1), answered)
         assert (answer.is_fenced, answer.should_shut_down) == (True, False)
     answer = await rules.answer(heartbeat(1), answered)
