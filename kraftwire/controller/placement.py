@@ -20,13 +20,13 @@ def place(cluster: Cluster, partitions: int, factor: int, random: Random) -> lis
     Leaders are brokers that are not fenced, one after the other; the replicas of a partition are on
     as many racks as there are. Raises: ApiError INVALID_REPLICATION_FACTOR.
     """
-    brokers = [broker for broker in cluster.image.brokers.values() if _is_usable(broker)]
+    brokers = [broker for broker in cluster.image.brokers.values() if is_usable(broker)]
     _check_factor(brokers, factor)
     striped = _Racks(brokers, random)
     return [striped.next(factor) for _ in range(partitions)]
 
 
-def _is_usable(broker: BrokerImage) -> bool:
+def is_usable(broker: BrokerImage) -> bool:
     """Return whether a broker takes new replicas: it stays, and not all its directories are
     cordoned."""
     cordoned = set(broker.cordoned_log_dirs or ())

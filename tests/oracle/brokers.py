@@ -18,7 +18,8 @@ from typing import Any
 import trio
 import trio.testing
 
-from tests.oracle import levels
+from kraftwire.controller.placement import is_usable
+from tests.oracle import clusters, placements
 from tests.oracle.comparison import Comparison, Difference, Step
 from tests.oracle.operations import mixed, plain
 from tests.oracle.our_controller import (
@@ -35,6 +36,10 @@ from tests.support.node_stub import StubNode, control_batch, raw_batch
 _STALE = "from a stale index (C-PCB-11)"
 _COMES_OR_GOES = {"RegisterBrokerRecord", "UnregisterBrokerRecord"}
 _RETURNS = "a replica that comes back is eligible (C-REA-8)"
+_UNCLEAN = "a partition recovers after a cancelled reassignment (C-REA-6)"
+_LEFT_ALONE = (_STALE, _RETURNS, _UNCLEAN)
+_PLACING = ("placed", "spread")
+_AT_RANDOM = "placed at random (C-PLA-3)"
 _SHIFTED = "another offset after that"
 _RESIGNED = "Kafka's controller resigns (C-PCB-11)"
 _UNKNOWN_ERROR = {"ErrorCode": -1}
@@ -50,7 +55,7 @@ PROPERTIES: Mapping[str, str] = {"broker.session.timeout.ms": "3600000"}
 
 def operations(tools: Tools, seed: int, count: int) -> list[Any]:
     """A cluster with brokers that register, and then so many operations."""
-    return [levels.drawn(Random(seed)), *mixed(tools.fuzz.gen(seed, count), seed)]
+    return [clusters.drawn(Random(seed)), *mixed(tools.fuzz.gen(seed, count), seed)]
 
 
 def java_steps(tools: Tools, connection: Any, end: int, script: Sequence[Any]) -> list[Step]:
@@ -69,7 +74,7 @@ def java_steps(tools: Tools, connection: Any, end: int, script: Sequence[Any]) -
 def compare(tools: Tools, script: Sequence[Any], java: list[Step]) -> Comparison:
     """Send a script to our controller; ends at the first unknown difference, and at a known one
     that cannot be evened out."""
-    comparison = trio.run(_compare, tools, levels.level_of(script), java)
+    comparison = trio.run(_compare, tools, clusters.level_of(script), java)
     if len(java) < len(script):
         comparison.known[_RESIGNED] += 1
     return comparison
@@ -133,6 +138,11 @@ class _Script:
         self._fenced = {broker.id for broker in brokers if broker.is_fenced}
         self._held = self._partitions_of(plain(java["op"])[1])
         self._returning = self._with_others()
+        self._candidates = {
+            broker.id: placements.Candidate(broker.rack, broker.is_fenced)
+            for broker in self._node.image.brokers.values()
+            if is_usable(broker)
+        }
         self._levels = dict(self._node.image.features)
         self._connection.is_refused_by_java = [STALE_SESSION, -1] in _answers(java)
 
@@ -166,12 +176,14 @@ class _Script:
         """Return why the records of a step differ, if all of that is known."""
         if java["re"] == _UNKNOWN_ERROR:
             return [_RESIGNED]
+        if plain(java["op"])[0] in _PLACING and self._is_placed(java, ours):
+            return [_AT_RANDOM]
         theirs, own = (Counter(map(_text, step["rec"])) for step in (java, ours))
         missing = [json.loads(text) for text in (theirs - own).elements()]
         more = [json.loads(text) for text in (own - theirs).elements()]
         found = {_text(record): self._reason(java, record, more) for record in missing}
         known = [_alike(record) for record in missing]
-        excused = {_place(one) for one in missing if found[_text(one)] in (_STALE, _RETURNS)}
+        excused = {_place(one) for one in missing if found[_text(one)] in _LEFT_ALONE}
         failed = self._excuse(java, ours)
         if any(_alike(one) not in known and _place(one) not in excused | failed for one in more):
             return []
@@ -179,6 +191,14 @@ class _Script:
         if not reasons and self._begins_stale(java):
             return [_STALE]
         return reasons if all(reasons) and set(reasons) != {_SHIFTED} else []
+
+    def _is_placed(self, java: Step, ours: Step) -> bool:
+        """Return whether both have placed as many replicas, by the laws."""
+        records = [step["rec"] for step in (java, ours)]
+        theirs, own = map(placements.without, records)
+        return theirs == own and all(
+            placements.is_lawful(some, self._candidates) for some in records
+        )
 
     def _excuse(self, java: Step, ours: Step) -> set[_Place]:
         """Answer as Kafka does where it fails to add a replica that was eligible (C-REA-8); returns
@@ -203,6 +223,8 @@ class _Script:
             return "a level is written again (C-FEA-4)" if is_equal else ""
         if _place(record) in self._returning and _place(record) in map(_place, more):
             return _RETURNS
+        if plain(java["op"])[0] == "cancel" and any(_recovered(one) == record for one in more):
+            return _UNCLEAN
         if any(_alike(record) == _alike(one) for one in more):
             return _NO_LEADER if fields.get("LastKnownElr") == [_NOBODY] else _SHIFTED
         if name == "PartitionChangeRecord" and _COMES_OR_GOES & {one[0] for one in java["rec"]}:
@@ -295,6 +317,12 @@ def _alike(record: list[Any]) -> list[Any]:
     if plain.get("LastKnownElr") == [_NOBODY]:
         plain["LastKnownElr"] = None
     return [name, version, plain]
+
+
+def _recovered(record: list[Any]) -> list[Any]:
+    """Return a record without the recovery of the leader."""
+    name, version, fields = record
+    return [name, version, fields | {"LeaderRecoveryState": -1}]
 
 
 def _partitions(answer: Any) -> dict[tuple[str, int], dict[str, Any]]:

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from kraftwire.controller.versions import WITH_CONTROLLERS
 from kraftwire.testing.ports import free_ports
-from tests.oracle.levels import NEWEST_LEVEL, features_of
+from tests.oracle.clusters import NEWEST_LEVEL, features_of
 from tests.oracle.shared_scripts import Tools
 from tests.support.java import JavaPeer, run_kafka_tool
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from kraftwire.controller.versions import WITH_CONTROLLERS
 from kraftwire.security.principal import ANONYMOUS, encode_principal
+from tests.oracle.clusters import rack_of
 from tests.oracle.forwarding import ADDRESS
 
 # How many of the shared operations are followed by one of these.
@@ -43,9 +44,14 @@ _WEIGHTS = {
     "own": 1,
     "envelope": 1,
     "metadata": 1,
+    "placed": 2,
+    "spread": 1,
 }
 
 _LATER = 1 << 40
+
+# Topics whose replicas the controller places.
+_PLACED = [f"p{number}" for number in range(9)]
 
 
 def mixed(script: Sequence[Any], seed: int) -> list[Any]:
@@ -53,7 +59,7 @@ def mixed(script: Sequence[Any], seed: int) -> list[Any]:
     random = Random(seed)
     ids = [op[1] for op in script if op[0] == "up"]
     topics = [op[1] for op in script if op[0] == "create"] or ["none"]
-
+    topics += _PLACED[:2]
 
     def moves() -> list[list[Any]]:
         indexes = random.sample(range(4), 2)
@@ -70,6 +76,14 @@ def mixed(script: Sequence[Any], seed: int) -> list[Any]:
             "uneven": [f"uneven{random.getrandbits(16)}", random.choice(topics)],
             "recovering": [random.choice(topics), random.randint(0, 3)],
             "metadata": [random.randint(6, 31), random.choices((1, 2, 3), (6, 2, 1))[0]],
+            "placed": [
+                random.choice([*_PLACED, topics[0]]),
+                (
+                    random.choice((-1, 0, 1, 2, 3, 5, 9)),
+                    random.choice((-1, 0, 1, 2, 2, 3, 3, 4, 9)),
+                ),
+            ],
+            "spread": [random.choice([*_PLACED, *topics]), random.randint(1, 12)],
             "envelope": [random.choice(list(_ENVELOPED))],
         }
         return [kind, random.choice(ids), *arguments.get(kind, [])]
@@ -108,6 +122,35 @@ def _is_even(run: Any, topic: str) -> bool:
     table that decides which of Kafka's counts (C-PART)."""
     ids = {topic_id for name, topic_id in run.tid.items() if name == topic}
     return len({len(one["Replicas"]) for key, one in run.p.items() if key[0] in ids}) <= 1
+
+
+def _cluster(_: Any, run: Any, __: int, racks: int) -> None:
+    """The cluster of a script begins."""
+    run.racks = racks
+
+
+def _up(oracle: Any, run: Any, broker: int, process: int, _: int) -> Any:
+    """A broker registers for the first time."""
+    directories = [broker, _SECOND] if broker == _WITH_TWO else [broker]
+    rack = rack_of(broker, getattr(run, "racks", 0))
+    made = oracle.Broker(run.c, broker, process, [*map(oracle.u, directories)], rack)
+    run.b[broker] = made
+    return [made.reg(), made.hb()]
+
+
+def _placed(oracle: Any, run: Any, _: int, topic: str, size: tuple[int, int]) -> Any:
+    """A topic whose replicas the controller places: so many partitions with so many of them."""
+    partitions, factor = size
+    return oracle.topic(run.c, topic, n=partitions, rf=factor)
+
+
+def _spread(_: Any, run: Any, __: int, topic: str, count: int) -> Any:
+    """More partitions, whose replicas the controller places."""
+    if not _is_even(run, topic):
+        return None
+    more = {"Name": topic, "Count": count, "Assignments": None}
+    body = {"Topics": [more], "TimeoutMs": 9000, "ValidateOnly": False}
+    return run.c.call("CreatePartitions", 3, body)
 
 
 def _again(_: Any, run: Any, broker: int) -> Any:
@@ -266,7 +309,10 @@ def settle(run: Any) -> None:
 
 
 _STEPS: Mapping[str, Callable[..., Any]] = {
-    "level": lambda *_: None,
+    "cluster": _cluster,
+    "up": _up,
+    "placed": _placed,
+    "spread": _spread,
     "metadata": _metadata,
     "again": _again,
     "wrong": _wrong,

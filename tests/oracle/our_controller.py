@@ -24,8 +24,8 @@ from kraftwire.messages.controller_registration_request import (
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.node.controller import Controller
 from kraftwire.records.batch import RecordBatch
+from tests.oracle.clusters import NEWEST_LEVEL, features_of
 from tests.oracle.comparison import Comparison
-from tests.oracle.levels import NEWEST_LEVEL, features_of
 from tests.oracle.shared_scripts import Tools
 from tests.support.node_stub import StubNode, control_batch, request_of
 

@@ -9,9 +9,9 @@ from types import ModuleType
 from typing import Any
 
 from tests.oracle import administrators, brokers
+from tests.oracle.clusters import level_of
 from tests.oracle.comparison import Comparison
 from tests.oracle.java_controllers import JavaControllers
-from tests.oracle.levels import level_of
 from tests.oracle.shared_scripts import Tools
 
 # What scripts are about. Each module makes them, and runs them at both controllers.

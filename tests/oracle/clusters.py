@@ -1,4 +1,4 @@
-"""Levels of metadata.version at which a script's cluster begins."""
+"""The cluster with which a script begins: its level of metadata.version, and racks."""
 
 from __future__ import annotations
 
@@ -17,15 +17,24 @@ _LEVELS = (7, 11, 19, 21, 22, 25, 27, 29)
 # How many scripts begin at another level than the newest.
 _OLDER = 0.4
 
+_RACKS_MAX = 3
+
 
 def drawn(random: Random) -> list[Any]:
     """The operation with which a script begins."""
-    return ["level", random.choice(_LEVELS) if random.random() < _OLDER else NEWEST_LEVEL]
+    level = random.choice(_LEVELS) if random.random() < _OLDER else NEWEST_LEVEL
+    return ["cluster", level, random.randint(0, _RACKS_MAX)]
 
 
 def level_of(script: Sequence[Any]) -> int:
     """The level at which the cluster of a script begins."""
-    return int(script[0][1]) if script and script[0][0] == "level" else NEWEST_LEVEL
+    return int(script[0][1]) if script and script[0][0] == "cluster" else NEWEST_LEVEL
+
+
+def rack_of(broker: int, racks: int) -> str | None:
+    """The rack of a broker where there are so many; one of three has no name."""
+    number = broker % racks if racks else 0
+    return None if number == racks - 1 > 1 or not racks else "abc"[number]
 
 
 def features_of(level: int) -> Features:
