@@ -5,8 +5,9 @@ Source: Kafka's `ResourcePatternFilter` and `AccessControlEntryFilter`.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from kraftwire.security.acls import LITERAL, PREFIXED, WILDCARD, Acl, Operation, ResourceType
@@ -60,32 +61,43 @@ class AclFilter:
             and ANY <= self.permission <= _PERMISSION_LAST
         )
 
-    def names(self, lengths: Collection[int]) -> list[str] | None:
-        """Return the names of resources that can pass, of these lengths; None for any."""
-        name = self.name
-        if name is None or self.pattern != _MATCH:
-            return None if name is None else [name]
+    def names(self, lengths: Collection[int]) -> list[str]:
+        """Return the names of resources that can pass, of these lengths. Order: it has a name."""
+        name = self.name or ""
+        if self.pattern != _MATCH:
+            return [name]
         starts = [name[:length] for length in lengths if length <= len(name)]
         return list(dict.fromkeys((*starts, WILDCARD)))
 
-    def passes(self, acl: Acl) -> bool:
-        """Return whether an ACL passes."""
-        return (
-            self.resource_type in (ANY, acl.resource_type)
-            and self.operation in (ANY, acl.operation)
-            and self.permission in (ANY, acl.permission)
-            and (self.host is None or self.host == acl.host)
-            and self._fits(acl)
-            and (self.principal is None or self.principal == str(acl.principal))
-        )
+    def passing(self, acls: Iterable[tuple[bytes, Acl]]) -> list[tuple[bytes, Acl]]:
+        """Return the ACLs that pass, of pairs with their ids.
 
-    def _fits(self, acl: Acl) -> bool:
-        if self.pattern not in (ANY, _MATCH, acl.pattern):
-            return False
-        if self.name is None:
-            return True
-        if self.pattern != _MATCH:
-            return self.name == acl.resource_name
-        if acl.pattern == LITERAL:
-            return acl.resource_name in (self.name, WILDCARD)
-        return self.name.startswith(acl.resource_name)
+        What few have in common comes first, and what the filter leaves open is not looked at: there
+        may be a hundred thousand.
+        """
+        found = list(acls)
+        if self.principal is not None:
+            kind, colon, name = self.principal.partition(":")
+            found = [one for one in found if colon and one[1].principal.name == name]
+            found = [one for one in found if one[1].principal.type == kind]
+        is_match = self.pattern == _MATCH
+        for value, anything, property_of in (
+            (None if is_match else self.name, None, attrgetter("resource_name")),
+            (self.host, None, attrgetter("host")),
+            (self.operation, ANY, attrgetter("operation")),
+            (self.resource_type, ANY, attrgetter("resource_type")),
+            (ANY if is_match else self.pattern, ANY, attrgetter("pattern")),
+            (self.permission, ANY, attrgetter("permission")),
+        ):
+            if value != anything:
+                found = [one for one in found if property_of(one[1]) == value]
+        if self.name is not None and is_match:
+            found = [one for one in found if _applies(one[1], self.name)]
+        return found
+
+
+def _applies(acl: Acl, name: str) -> bool:
+    """Return whether an ACL concerns a resource of a name."""
+    if acl.pattern == LITERAL:
+        return acl.resource_name in (name, WILDCARD)
+    return name.startswith(acl.resource_name)

@@ -9,7 +9,7 @@ however many ACLs there are, and however many prefixes begin with each other.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from kraftwire.errors import UsageError
@@ -223,9 +223,9 @@ class AclIndex:
             del self._by_grant[_grant(acl)]
         return True
 
-    def items(self) -> Iterator[tuple[bytes, Acl]]:
+    def items(self) -> Collection[tuple[bytes, Acl]]:
         """All ACLs with their ids."""
-        yield from self._by_id.items()
+        return self._by_id.items()
 
     def decide(
         self, principal: Principal, host: str, operation: int, resource: tuple[int, str]

@@ -33,9 +33,7 @@ async def handle(request: Request, context: Context) -> DescribeAclsResponse:
         code = ErrorCode.INVALID_REQUEST
         return DescribeAclsResponse(error_code=code, error_message=UNKNOWN_FILTER)
     resources: dict[tuple[int, str, int], DescribeAclsResource] = {}
-    for _, acl in context.image.acls.items():
-        if not wanted.passes(acl):
-            continue
+    for _, acl in wanted.passing(context.image.acls.items()):
         key = acl.resource_type, acl.resource_name, acl.pattern
         resource = resources.get(key)
         if resource is None:

@@ -157,7 +157,7 @@ def test_a_name_finds_what_looking_at_all_finds(pattern: int, name: str) -> None
     expected = sorted(
         one.resource_name
         for _, one in cluster.image.acls.items()
-        if AclFilter.of(wanted).passes(one)
+        if AclFilter.of(wanted).passing([(b"", one)])
     )
     for code, found in cluster.remove(wanted, wanted):
         assert (code, sorted(found)) == (0, expected)
