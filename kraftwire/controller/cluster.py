@@ -25,7 +25,8 @@ RESERVED_DIRECTORIES = (100).to_bytes(16, "big")
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What a decision depends on.
+    """What a decision depends on. Order: made anew whenever the image has changed, as it remembers
+    what it found out about topics.
 
     `settings` are keys of the controller's properties file that concern topics and groups, `voters`
     the ids that it names; `node_id` is the controller's. `tokens` knows the secret of delegation
@@ -40,6 +41,8 @@ class Cluster:
     epoch_ms: int = 0
     mutations: MutationQuotas = field(default_factory=MutationQuotas)
     voters: frozenset[int] = frozenset()
+    _min_isr: dict[bytes, int] = field(default_factory=dict, init=False, compare=False)
+    _unclean: dict[bytes, bool] = field(default_factory=dict, init=False, compare=False)
 
     @property
     def level(self) -> int:
@@ -96,16 +99,23 @@ class Cluster:
     def min_isr(self, topic_id: bytes) -> int:
         """Return how many in-sync replicas a topic needs, at most the replicas of its first
         partition (C-PCB-3)."""
-        topics = self.image.topics
-        first = topics.partition((topic_id, 0))
-        replicas = len(first.replicas) if first is not None else 1
-        value = self.topic_setting(topics.names.get(topic_id, ""), MIN_INSYNC_REPLICAS)
-        return min(_number(value, 1), replicas)
+        found = self._min_isr.get(topic_id)
+        if found is None:
+            topics = self.image.topics
+            first = topics.partition((topic_id, 0))
+            replicas = len(first.replicas) if first is not None else 1
+            value = self.topic_setting(topics.names.get(topic_id, ""), MIN_INSYNC_REPLICAS)
+            found = self._min_isr[topic_id] = min(_number(value, 1), replicas)
+        return found
 
     def allows_unclean(self, topic_id: bytes) -> bool:
         """Return whether a replica that is not in sync may become the leader of a partition."""
-        name = self.image.topics.names.get(topic_id, "")
-        return (self.topic_setting(name, UNCLEAN_ELECTION) or "").strip().lower() == "true"
+        found = self._unclean.get(topic_id)
+        if found is None:
+            name = self.image.topics.names.get(topic_id, "")
+            value = self.topic_setting(name, UNCLEAN_ELECTION) or ""
+            found = self._unclean[topic_id] = value.strip().lower() == "true"
+        return found
 
     def number(self, key: str, default: int) -> int:
         """Return a whole number of the controller's properties file."""
