@@ -5,7 +5,7 @@ Source: Kafka's `ClusterControlManager`, `KafkaConfigSchema` and `DirectoryId`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from kraftwire.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
@@ -32,6 +32,7 @@ class Cluster:
     the ids that it names; `node_id` is the controller's. `tokens` knows the secret of delegation
     tokens; None where there are none. `epoch_ms` is the time of day, in milliseconds since the
     epoch. `mutations` are what users may still create and delete.
+    `leaving` are the brokers whose controlled shutdown goes on.
     """
 
     image: MetadataImage
@@ -41,6 +42,7 @@ class Cluster:
     epoch_ms: int = 0
     mutations: MutationQuotas = field(default_factory=MutationQuotas)
     voters: frozenset[int] = frozenset()
+    leaving: Collection[int] = ()
     _min_isr: dict[bytes, int] = field(default_factory=dict, init=False, compare=False)
     _unclean: dict[bytes, bool] = field(default_factory=dict, init=False, compare=False)
 

@@ -20,18 +20,18 @@ def place(cluster: Cluster, partitions: int, factor: int, random: Random) -> lis
     Leaders are brokers that are not fenced, one after the other; the replicas of a partition are on
     as many racks as there are. Raises: ApiError INVALID_REPLICATION_FACTOR.
     """
-    brokers = [broker for broker in cluster.image.brokers.values() if is_usable(broker)]
+    brokers = [broker for broker in cluster.image.brokers.values() if is_usable(cluster, broker)]
     _check_factor(brokers, factor)
     striped = _Racks(brokers, random)
     return [striped.next(factor) for _ in range(partitions)]
 
 
-def is_usable(broker: BrokerImage) -> bool:
-    """Return whether a broker takes new replicas: it stays, and not all its directories are
-    cordoned."""
+def is_usable(cluster: Cluster, broker: BrokerImage) -> bool:
+    """Return whether a broker takes new replicas: it is not just leaving, and not all of its
+    directories are cordoned. One that has left takes them when it is back (C-PLA-1)."""
     cordoned = set(broker.cordoned_log_dirs or ())
     is_cordoned = bool(cordoned) and cordoned >= set(broker.log_dirs)
-    return not broker.in_controlled_shutdown and not is_cordoned
+    return broker.id not in cluster.leaving and not is_cordoned
 
 
 def _check_factor(brokers: list[BrokerImage], factor: int) -> None:

@@ -210,6 +210,7 @@ class Controller:
             self._quorum.wall_ms(),
             self._mutations,
             frozenset(voter.key.id for voter in config.voters),
+            self._sessions.shutdown_offsets,
         )
 
     async def register_controller(self, request: ControllerRegistrationRequest) -> Message:

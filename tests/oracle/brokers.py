@@ -134,16 +134,19 @@ class _Script:
 
     def _remember(self, java: Step) -> None:
         """Note what is looked at after a step, if it differs."""
-        brokers = self._node.image.brokers.values()
+        cluster = self._node.controller._cluster
+        brokers = cluster.image.brokers.values()
         self._fenced = {broker.id for broker in brokers if broker.is_fenced}
         self._held = self._partitions_of(plain(java["op"])[1])
         self._returning = self._with_others()
         self._candidates = {
-            broker.id: placements.Candidate(broker.rack, broker.is_fenced)
-            for broker in self._node.image.brokers.values()
-            if is_usable(broker)
+            broker.id: placements.Candidate(
+                broker.rack, broker.is_fenced, cluster.is_active(broker.id)
+            )
+            for broker in cluster.image.brokers.values()
+            if is_usable(cluster, broker)
         }
-        self._levels = dict(self._node.image.features)
+        self._levels = dict(cluster.image.features)
         self._connection.is_refused_by_java = [STALE_SESSION, -1] in _answers(java)
 
     def _partitions_of(self, broker: Any) -> set[tuple[str, int]]:

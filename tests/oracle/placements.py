@@ -18,6 +18,7 @@ class Candidate:
 
     rack: str | None
     is_fenced: bool
+    is_active: bool
 
 
 def is_lawful(records: Sequence[list[Any]], brokers: Mapping[int, Candidate]) -> bool:
@@ -46,18 +47,19 @@ def _replicas(record: list[Any]) -> list[int]:
 
 
 def _is_spread(record: list[Any], brokers: Mapping[int, Candidate]) -> bool:
-    """Return whether a partition has distinct replicas on as many racks as there are, and those
-    that are not fenced are in sync."""
+    """Return whether a partition has distinct replicas on as many racks as there are, the first on
+    a broker that is not fenced, and those of active brokers are in sync."""
     replicas, fields = _replicas(record), record[2]
     racks = {broker.rack for broker in brokers.values()}
     used = {brokers[each].rack for each in replicas if each in brokers}
-    in_sync = [each for each in replicas if each in brokers and not brokers[each].is_fenced]
+    if not set(replicas) <= brokers.keys():
+        return False
+    in_sync = [each for each in replicas if brokers[each].is_active]
     return (
-        set(replicas) <= brokers.keys()
+        not brokers[replicas[0]].is_fenced
         and len(set(replicas)) == len(replicas)
         and len(used) == min(len(replicas), len(racks))
-        and in_sync[:1] == replicas[:1]
-        and (fields["Isr"], fields["Leader"]) == (in_sync, replicas[0])
+        and (fields["Isr"], fields["Leader"]) == (in_sync, in_sync[0])
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -221,6 +222,20 @@ def test_placement_spreads_leaders_over_brokers_and_replicas_over_racks(seed: in
     assert set(leaders) == {1, 2, 3, 4, 5}
     # The two racks with two brokers that are not fenced lead as often as the third one.
     assert max(leaders.values()) <= 2 * 60 // 5
+
+
+def test_a_broker_that_leaves_takes_no_replicas_until_it_has_left() -> None:
+    """Then it counts as one that is away, and topics can be created as before (C-PLA-1)."""
+    cluster = ControlledCluster(brokers=(1, 2))
+    two = cluster.image.brokers[2]
+    leaves = BrokerRegistrationChangeRecord(
+        broker_id=2, broker_epoch=two.epoch, in_controlled_shutdown=1
+    )
+    cluster.replay([(leaves, 1)])
+    with pytest.raises(ApiError):
+        place(replace(cluster.view, leaving={2: 7}), 1, 2, Random(3))
+    cluster.fence(2)
+    assert place(cluster.view, 3, 2, Random(3)) == [[1, 2]] * 3
 
 
 def test_a_broker_that_only_has_cordoned_directories_takes_no_replicas() -> None:
