@@ -52,7 +52,7 @@ Configuration:
 
 
 class JavaControllers:
-    """Starts controllers of Kafka one after the other.
+    """Starts controllers of Kafka one after the other; `images` has Kafka's images of metadata.
 
     Order: use it as a context manager; the JVM starts on entry and ends on exit. One controller at
     a time.
@@ -62,6 +62,7 @@ class JavaControllers:
         self._tools = tools
         self._folder = folder
         self._peer = JavaPeer(folder="controllers", program="Controllers")
+        self.images = JavaPeer(folder="metadata", program="Images")
         (self._port,) = free_ports(1)
         self._log = folder / "errors.log"
 
@@ -72,9 +73,11 @@ class JavaControllers:
         self._log.touch()
         self._peer.__enter__()
         self._peer.ask([{"log": str(logging)}])
+        self.images.__enter__()
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.images.__exit__(*exception)
         self._peer.__exit__(*exception)
 
     @contextmanager

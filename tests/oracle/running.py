@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from tests.oracle import administrators, brokers
+from tests.oracle import administrators, brokers, snapshots
 from tests.oracle.clusters import level_of
 from tests.oracle.comparison import Comparison
 from tests.oracle.java_controllers import JavaControllers
@@ -20,7 +20,8 @@ KINDS: dict[str, ModuleType] = {"brokers": brokers, "administrators": administra
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a script. `faults` is what a standby of Kafka says of the log of ours."""
+    """What became of a script. `faults` is what a standby of Kafka says of the log of ours, and how
+    images of it differ."""
 
     kind: str
     seed: int
@@ -38,7 +39,7 @@ class Outcome:
         lines = [f"{self.kind}, seed {self.seed}:"]
         if self.comparison.difference:
             lines.append(self.comparison.difference.text)
-        return "\n".join(lines + [f"  a standby of Kafka: {line}" for line in self.faults])
+        return "\n".join(lines + [f"  the log: {line}" for line in self.faults])
 
 
 class Runner:
@@ -55,7 +56,9 @@ class Runner:
     def run(self, kind: str, seed: int, script: Sequence[Any]) -> Outcome:
         """Run a script at both, and let a standby of Kafka replay the log of ours."""
         comparison = self.compare(kind, script)
-        return Outcome(kind, seed, comparison, self.faults(kind, comparison.log))
+        log = comparison.log
+        faults = self.faults(kind, log) + snapshots.differences(self._java.images, log)
+        return Outcome(kind, seed, comparison, faults)
 
     def faults(self, kind: str, log: bytes) -> list[str]:
         """What a standby of Kafka finds wrong with a log."""

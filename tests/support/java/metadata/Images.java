@@ -40,8 +40,8 @@ public final class Images {
         PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             out.println(MAPPER.writeValueAsString(answer(MAPPER.readTree(line))));
+            out.flush();
         }
-        out.flush();
     }
 
     private static ObjectNode answer(JsonNode question) {
