@@ -46,12 +46,9 @@ EVICTED_BYTES_MIN = 64 * 1024
 # answered: tasks, buffers, objects. If all connections are open and idle, they take half of
 # CONNECTION_BYTES_MAX.
 OPEN_CONNECTION_BYTES = 8 * 1024
-# What TLS takes besides, for each connection of a node with such a listener.
+# What TLS takes besides, for each connection of a node with such a listener; one that is used has
+# 40 KiB more, which do not count.
 TLS_CONNECTION_BYTES = 24 * 1024
-# What is encrypted at a time: the buffer for it keeps the size that it once had. With those for
-# reading, TLS has 40 KiB more in a connection that is used, which do not count. Smaller pieces
-# take more time: these take a twentieth more than all at once.
-TLS_PIECE_BYTES = 32 * 1024
 OPEN_REQUEST_BYTES = 16 * 1024
 
 # While a request is answered, it counts for this many times its length: objects are larger than

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -26,12 +26,7 @@ from kraftwire.messages.api_versions_request import ApiVersionsRequest
 from kraftwire.messages.api_versions_response import ApiVersionsResponse
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.messages.response_header import ResponseHeader
-from kraftwire.node.admission import (
-    LOGIN_READ_BYTES,
-    TLS_PIECE_BYTES,
-    Admission,
-    has_too_many_elements,
-)
+from kraftwire.node.admission import LOGIN_READ_BYTES, Admission, has_too_many_elements
 from kraftwire.node.config import ConnectionLimits
 from kraftwire.node.config_listeners import Listener
 from kraftwire.node.context import Request
@@ -249,7 +244,10 @@ class Connection:
         if login is not None and login.is_expired(int(trio.current_time() * 1000)):
             raise _Close("session-ended")
         answer = await self._answer(payload)
-        self._share.hold(sum(map(len, answer)))
+        # TLS has another copy, until it is sent.
+        guard = self._service.guard
+        copies = 2 if guard is not None and guard.has_tls else 1
+        self._share.hold(copies * sum(map(len, answer)))
         await self._write(answer)
         self._share.hold(0)
         if self._throttle_ms:
@@ -290,20 +288,11 @@ class Connection:
         """Send an answer. Raises: _Close if the peer does not take it in time."""
         with trio.move_on_after(self._limits.write_ms / 1000) as scope:
             for buffer in answer:
-                for piece in self._pieces(buffer):
-                    await self._stream.send_all(piece)
+                await self._stream.send_all(buffer)
         if scope.cancelled_caught:
             raise _Close("slow-reader", "the answer was not read in time")
         if self._tap:
             self._tap.sent(b"".join(answer))
-
-    def _pieces(self, buffer: bytes | memoryview) -> Iterable[bytes | memoryview]:
-        """Return what is sent at a time."""
-        guard = self._service.guard
-        if guard is None or not guard.has_tls or len(buffer) <= TLS_PIECE_BYTES:
-            return (buffer,)
-        view = memoryview(buffer)
-        return (view[at : at + TLS_PIECE_BYTES] for at in range(0, len(view), TLS_PIECE_BYTES))
 
     async def _answer(self, payload: bytes) -> Buffers:
         """Return the response frame. Raises: _Close if there is nothing to answer."""

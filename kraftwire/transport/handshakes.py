@@ -21,7 +21,7 @@ import trio
 from kraftwire.errors import SecurityError
 from kraftwire.security.tls import TlsContext
 
-__all__ = ["HANDSHAKE_BYTES_MAX", "UNFINISHED_MAX", "Handshakes"]
+__all__ = ["HANDSHAKE_BYTES_MAX", "PIECE_BYTES", "UNFINISHED_MAX", "AcceptedStream", "Handshakes"]
 
 # An honest peer answers within a round trip. In that time a thread takes fewer steps than this, so
 # it is not the one that has kept the node waiting for longest.
@@ -38,9 +38,10 @@ _PAUSE_FACTOR = 2.0
 _ALERT_SECONDS = 1.0
 _READ_BYTES = 16 * 1024
 
-# The buffer between a stream and its socket keeps the size that it once had, so little is read at a
-# time.
+# OpenSSL's buffers between a stream and its socket keep the size that they once had, so little is
+# read and encrypted at a time.
 _ENCRYPTED_READ_BYTES = 4 * 1024
+PIECE_BYTES = 32 * 1024
 
 
 class Handshakes:
@@ -65,7 +66,7 @@ class Handshakes:
 
     async def accept(
         self, stream: trio.SocketStream, tls: TlsContext
-    ) -> tuple[trio.SSLStream[trio.abc.Stream], bytes | None]:
+    ) -> tuple[AcceptedStream, bytes | None]:
         """Shake hands; returns the stream to use, and the client's certificate in DER, if any.
 
         A missing close_notify is just the end of the stream (SEC-T20). The caller limits the time,
@@ -87,7 +88,7 @@ class Handshakes:
         cipher = secured.cipher()
         if cipher is not None and not tls.allows(cipher[0]):
             raise _refused(f"the cipher suite {cipher[0]} is not allowed")
-        return secured, secured.getpeercert(binary_form=True)
+        return AcceptedStream(secured, transport), secured.getpeercert(binary_form=True)
 
     async def _shake_hands(
         self, secured: trio.SSLStream[trio.abc.Stream], transport: _Transport
@@ -134,8 +135,44 @@ class Handshakes:
             transport.scope.cancel()
 
 
+class AcceptedStream(trio.abc.Stream):
+    """A stream after its handshake: whatever is sent, TLS keeps 40 KiB of it at most."""
+
+    def __init__(self, secured: trio.SSLStream[trio.abc.Stream], transport: _Transport) -> None:
+        self.transport_stream = secured
+        self._transport = transport
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Encrypt it piece by piece, in one round of the event loop as ever, then send it."""
+        if len(data) <= PIECE_BYTES:
+            await self.transport_stream.send_all(data)
+            return
+        view = memoryview(data)
+        self._transport.held = []
+        for at in range(0, len(view), PIECE_BYTES):
+            await self.transport_stream.send_all(view[at : at + PIECE_BYTES])
+        await self._transport.release()
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """Wait until there is room."""
+        await self.transport_stream.wait_send_all_might_not_block()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        """Read at least one byte; nothing at the end."""
+        return await self.transport_stream.receive_some(max_bytes)
+
+    async def aclose(self) -> None:
+        """Close it."""
+        await self.transport_stream.aclose()
+
+
 class _Transport(trio.abc.Stream):
-    """A socket whose reads are paced until the handshake is done."""
+    """A socket whose reads are paced until the handshake is done.
+
+    While `held` is a list, what is sent is collected there, until `release`.
+    """
+
+    held: list[bytes] | None = None
 
     def __init__(self, stream: trio.SocketStream, handshakes: Handshakes) -> None:
         self.transport_stream = stream
@@ -147,6 +184,13 @@ class _Transport(trio.abc.Stream):
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         if self.is_paced:
             self._handshakes.end_step()
+        if self.held is not None:
+            self.held.append(bytes(data))
+            return
+        await self.transport_stream.send_all(data)
+
+    async def release(self) -> None:
+        data, self.held = b"".join(self.held or ()), None
         await self.transport_stream.send_all(data)
 
     async def wait_send_all_might_not_block(self) -> None:
