@@ -25,13 +25,14 @@ from tests.oracle.operations import mixed, plain
 from tests.oracle.our_controller import (
     STALE_SESSION,
     Connection,
+    OurNode,
     begin_epoch,
     our_controller,
     register,
     rewind,
 )
 from tests.oracle.shared_scripts import Tools
-from tests.support.node_stub import StubNode, control_batch, raw_batch
+from tests.support.node_stub import control_batch, raw_batch
 
 _STALE = "from a stale index (C-PCB-11)"
 _COMES_OR_GOES = {"RegisterBrokerRecord", "UnregisterBrokerRecord"}
@@ -39,9 +40,11 @@ _RETURNS = "a replica that comes back is eligible (C-REA-8)"
 _UNCLEAN = "a partition recovers after a cancelled reassignment (C-REA-6)"
 _LEFT_ALONE = (_STALE, _RETURNS, _UNCLEAN)
 _PLACING = ("placed", "spread")
+_RESIGNED = "Kafka's controller resigns (C-PCB-11)"
+_BY_CHANCE = "placed by chance on no active broker (C-PLA-3)"
+_FINAL = {_RESIGNED, _BY_CHANCE}
 _AT_RANDOM = "placed at random (C-PLA-3)"
 _SHIFTED = "another offset after that"
-_RESIGNED = "Kafka's controller resigns (C-PCB-11)"
 _UNKNOWN_ERROR = {"ErrorCode": -1}
 _NO_LEADER = "nobody as the last leader (C-PCB-8)"
 _NOBODY = -1
@@ -90,7 +93,7 @@ async def _compare(tools: Tools, level: int, java: list[Step]) -> Comparison:
 class _Script:
     """One run of a script at our controller."""
 
-    def __init__(self, tools: Tools, node: StubNode, comparison: Comparison) -> None:
+    def __init__(self, tools: Tools, node: OurNode, comparison: Comparison) -> None:
         self._tools, self._node, self._comparison = tools, node, comparison
         self._connection = Connection(tools, node, comparison)
         self._run = tools.script(self._connection, node.raft.end_offset)
@@ -117,7 +120,7 @@ class _Script:
         if any(java[key] != ours[key] for key in ("end", "re", "rec")):
             reasons = self._reasons(java, ours)
             self._comparison.known.update(reasons)
-            if _RESIGNED in reasons:
+            if not _FINAL.isdisjoint(reasons):
                 return False
             if not reasons or _answered(java, reasons) != _answered(ours, reasons):
                 self._comparison.difference = Difference(java, ours)
@@ -179,8 +182,11 @@ class _Script:
         """Return why the records of a step differ, if all of that is known."""
         if java["re"] == _UNKNOWN_ERROR:
             return [_RESIGNED]
-        if plain(java["op"])[0] in _PLACING and self._is_placed(java, ours):
-            return [_AT_RANDOM]
+        if plain(java["op"])[0] in _PLACING:
+            half = (not one.is_fenced and not one.is_active for one in self._candidates.values())
+            if java["re"] != ours["re"] and any(half):
+                return [_BY_CHANCE]
+            return [_AT_RANDOM] if self._is_placed(java, ours) else []
         theirs, own = (Counter(map(_text, step["rec"])) for step in (java, ours))
         missing = [json.loads(text) for text in (theirs - own).elements()]
         more = [json.loads(text) for text in (own - theirs).elements()]

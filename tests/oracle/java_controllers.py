@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -88,6 +89,7 @@ class JavaControllers:
         registered itself, and the end of its log."""
         with self._started(b"", properties, level):
             connection = self._tools.oracle.Ctl(self._port)
+            connection.restart = partial(self._restart, connection)
             try:
                 yield connection, self._registered(connection, level)
             finally:
@@ -166,6 +168,18 @@ class JavaControllers:
         self._until(lambda: any(one[2] == last for one in connection.dump()))
         self._until(lambda: self._leads(connection))
         return int(connection.end())
+
+    def _restart(self, connection: Any) -> None:
+        """Let the controller end and start again. It then registers once more, if it has before."""
+
+        def registrations() -> int:
+            return sum(one[2] == "RegisterControllerRecord" for one in connection.dump())
+
+        before = registrations()
+        connection.c.close()
+        self._peer.ask([{"stop": True}, {"start": str(self._folder / "node.properties")}])
+        connection.c = self._tools.oracle.Ctl(self._port).c
+        self._until(lambda: self._leads(connection) and registrations() == before + bool(before))
 
     def _leads(self, connection: Any) -> bool:
         # An id that no broker has: the answer needs a controller that is active.

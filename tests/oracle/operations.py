@@ -23,7 +23,7 @@ _SHARE = 0.2
 # How many operations ask in another way, and those that do not: they begin a script, or wait for an
 # election.
 _ANOTHER_WAY = 0.3
-_USUAL_WAY = ("up", "bounce")
+_USUAL_WAY = ("up", "bounce", "deposed", "restarted")
 
 # The broker of the shared scripts that has two log directories, and the second of them.
 _WITH_TWO, _SECOND = 3, 33
@@ -42,6 +42,8 @@ _WEIGHTS = {
     "uneven": 3,
     "recovering": 3,
     "own": 1,
+    "deposed": 0.5,
+    "restarted": 0.3,
     "envelope": 1,
     "metadata": 1,
     "placed": 2,
@@ -112,6 +114,8 @@ def step(tools: Any, run: Any, op: Sequence[Any]) -> Any:
     run.c.way = op[1] if op[0] == "way" else None
     if kind == "grow" and not _is_even(run, arguments[0]):
         return None
+    if kind == "feature" and arguments[0] == "metadata.version":
+        return _metadata(tools, run, *arguments)
     if kind in _STEPS:
         return _STEPS[kind](tools.oracle, run, *arguments)
     return type(run).step(run, [kind, *arguments])
@@ -292,7 +296,7 @@ def _enveloped(_: Any, run: Any, __: int, fault: str) -> int:
     return int(run.c.envelope(data, principal, address)["ErrorCode"])
 
 
-def _metadata(_: Any, run: Any, __: int, level: int, kind: int) -> int:
+def _metadata(_: Any, run: Any, __: Any, level: int, kind: int) -> int:
     """A client changes the level of metadata.version."""
     update = {"Feature": "metadata.version", "MaxVersionLevel": level, "UpgradeType": kind}
     body = {"timeoutMs": 9000, "ValidateOnly": False, "FeatureUpdates": [update]}
@@ -327,5 +331,7 @@ _STEPS: Mapping[str, Callable[..., Any]] = {
     "uneven": _uneven,
     "recovering": _recovering,
     "own": _own,
+    "deposed": lambda _, run, *__: run.failover(),
+    "restarted": lambda _, run, *__: run.c.restart(),
     "envelope": _enveloped,
 }

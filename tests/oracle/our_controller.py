@@ -23,6 +23,8 @@ from kraftwire.messages.controller_registration_request import (
 )
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.node.controller import Controller
+from kraftwire.protocol.endpoint import Endpoint
+from kraftwire.raft.voters import ReplicaKey, Voter
 from kraftwire.records.batch import RecordBatch
 from tests.oracle.clusters import NEWEST_LEVEL, features_of
 from tests.oracle.comparison import Comparison
@@ -32,13 +34,20 @@ from tests.support.node_stub import StubNode, control_batch, request_of
 STALE_SESSION = 101  # DUPLICATE_BROKER_REGISTRATION
 
 
+class OurNode(StubNode):
+    """A node whose process has an id, which is another one when it starts again."""
+
+    process = bytes(range(16))
+
+
 @asynccontextmanager
 async def our_controller(
     tools: Tools, level: int = NEWEST_LEVEL, **config: object
-) -> AsyncIterator[tuple[StubNode, Comparison]]:
+) -> AsyncIterator[tuple[OurNode, Comparison]]:
     """A fresh controller of ours at work, at a level of metadata.version, which has registered
     itself, and an empty comparison."""
-    node = StubNode(1, voter_count=1, **config)
+    voter = Voter(ReplicaKey(1), (Endpoint("CONTROLLER", "127.0.0.1", 9191),))
+    node = OurNode(1, voter_count=1, voters=(voter,), **config)
     levels = [(METADATA_VERSION, level), *features_of(level).levels]
     bootstrap = [(FeatureLevelRecord(name=name, feature_level=one), 0) for name, one in levels]
     node.controller = Controller(node.config, cast("Any", node), bootstrap=bootstrap)
@@ -54,15 +63,17 @@ async def our_controller(
     comparison.log = b"".join(bytes(batch.raw) for batch in node.batches)
 
 
-async def register(node: StubNode) -> None:
-    """Let the controller register itself as Kafka's does, once, where its level has that."""
-    image = node.image
-    if image.controllers or (image.metadata_version or 0) < WITH_CONTROLLERS:
+async def register(node: OurNode) -> None:
+    """Let the controller register itself as Kafka's does, once in a process, where its level has
+    that."""
+    (found, *_) = (*node.image.controllers.values(), None)
+    is_early = (node.image.metadata_version or 0) < WITH_CONTROLLERS
+    if is_early or (found and found.incarnation_id == node.process):
         return
     await node.controller.register_controller(
         ControllerRegistrationRequest(
             controller_id=1,
-            incarnation_id=bytes(range(16)),
+            incarnation_id=node.process,
             features=[
                 Feature(name=name, min_supported_version=low, max_supported_version=high)
                 for name, (low, high) in SUPPORTED_FEATURES.items()
@@ -71,14 +82,14 @@ async def register(node: StubNode) -> None:
     )
 
 
-def begin_epoch(node: StubNode) -> None:
+def begin_epoch(node: OurNode) -> None:
     """Let this node lead a new epoch, whose first record is a control record."""
     node.raft.epoch += 1
     node.commit(control_batch(node.raft.end_offset, epoch=node.raft.epoch))
     node.controller.leadership(1, node.raft.epoch, node.raft.end_offset)
 
 
-def rewind(node: StubNode, count: int) -> None:
+def rewind(node: OurNode, count: int) -> None:
     """Shorten the log to so many batches. The image is made again from them."""
     del node.batches[count:]
     node.raft.end_offset = node.raft.high_watermark = node.batches[-1].last_offset + 1
@@ -89,7 +100,7 @@ def rewind(node: StubNode, count: int) -> None:
 class Connection:
     """The script's connection: requests and answers go through Kafka's schemas."""
 
-    def __init__(self, tools: Tools, node: StubNode, comparison: Comparison) -> None:
+    def __init__(self, tools: Tools, node: OurNode, comparison: Comparison) -> None:
         self.cid = tools.oracle.CID
         self.is_refused_by_java = False
         self._keys = tools.oracle.KEY
@@ -122,6 +133,19 @@ class Connection:
         broker = self._node.image.brokers.get(broker_id)
         may_go = broker is not None and (broker.is_fenced or broker.in_controlled_shutdown)
         return self.is_refused_by_java and may_go
+
+    def restart(self) -> None:
+        """Let the controller end and start again."""
+        trio.from_thread.run(self._restart)
+
+    async def _restart(self) -> None:
+        node = self._node
+        node.process = node.process[1:] + node.process[:1]
+        rewind(node, len(node.batches))
+        begin_epoch(node)
+        await trio.testing.wait_all_tasks_blocked()
+        if node.image.controllers:
+            await register(node)
 
     def dump(self, first: int = 0, raw: bool = False) -> list[tuple[Any, ...]]:
         """Return the records of the log from an offset on."""
