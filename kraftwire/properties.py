@@ -30,14 +30,30 @@ class Property:
 def read_properties(path: str) -> list[Property]:
     """Return all entries of a file, as `parse_properties`.
 
-    Raises: OSError if it cannot be read; UsageError if it is longer than any properties file.
+    Raises: OSError if it cannot be read; UsageError if it is longer than any properties file,
+    begins with a byte order mark, or has values that only providers of Java's know.
     """
     with open(path, "rb") as file:
         content = file.read(SMALL_FILE_BYTES_MAX + 1)
     if len(content) > SMALL_FILE_BYTES_MAX:
         problem = f"longer than {SMALL_FILE_BYTES_MAX} bytes, so it is no properties file"
         raise UsageError(f"{path}: {problem}")
-    return parse_properties(content.decode("latin-1"), path)
+    if content.startswith(_BYTE_ORDER_MARK):
+        problem = "begins with a byte order mark, which Java takes for a part of the first key"
+        raise UsageError(f"{path}:1: {problem}: save the file without it")
+    entries = parse_properties(content.decode("latin-1"), path)
+    _check_providers(entries, path)
+    return entries
+
+
+def _check_providers(entries: Iterable[Property], path: str) -> None:
+    """Refuse ``${name:...}`` of a provider: taken as it stands, it would be a password."""
+    names = [part for one in entries if one.key == _PROVIDERS for part in one.value.split(",")]
+    starts = tuple(f"${{{name.strip()}:" for name in names)
+    for one in entries:
+        if any(start in one.value for start in starts):
+            problem = f"{one.key}: {_PROVIDERS} are Java's: write the value in place of ${{...}}"
+            raise UsageError(f"{path}:{one.line}: {problem}")
 
 
 def suggestion(key: str, known: Iterable[str]) -> str:
@@ -82,6 +98,8 @@ class _BadEscape(Exception):
     """An invalid escape."""
 
 
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_PROVIDERS = "config.providers"
 # Line ends are \n, \r and \r\n only, so str.splitlines would see too many.
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _BLANKS = " \t\f"

@@ -6,9 +6,12 @@ Also the draft names of keys in KIP-595. `protocol.kafka_keys` lists Kafka's oth
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
+from kraftwire.properties import suggestion
 from kraftwire.raft.config import SNAPSHOT_BYTES_MAX
+from kraftwire.security.credentials import MECHANISMS
 
 INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1
@@ -150,12 +153,30 @@ KAFKA_PREFIXES = ("listener.name.", "rlmm.config.", "rsm.config.", "config.provi
 
 
 _SECURITY_KEY = re.compile(
-    r"(?:listener\.name\.[^.]+\.)?"
-    r"(?:ssl\.|sasl\.|[\w-]+\.sasl\.|(?:[\w-]+\.)?connections\.max\.reauth\.ms|principal\.builder\.)"
-    r".*"
+    r"(?:listener\.name\.(?P<listener>[^.]+)\.(?:(?P<mechanism>[\w-]+)\.)?)?"
+    r"(?P<key>(?:ssl|sasl|connections\.max\.reauth|principal\.builder)\..*)"
 )
 
 
 def is_security_key(key: str) -> bool:
     """Whether a key says how listeners and connections are secured: `config_security` reads it."""
     return _SECURITY_KEY.fullmatch(key) is not None
+
+
+def security_key_problem(key: str, listeners: Collection[str], known: Collection[str]) -> str:
+    """Return why such a key has no effect, empty if it may have one.
+
+    `listeners` are those that the file names, in lower case; `known` are Kafka's keys.
+    """
+    match = _SECURITY_KEY.fullmatch(key)
+    assert match is not None
+    listener, mechanism, name = match["listener"], match["mechanism"], match["key"]
+    if listener is not None and listener not in listeners:
+        if listener.lower() in listeners:
+            return f"has no effect: write {listener.lower()}, in lower case"
+        return f"has no effect: no listener is named {listener}{suggestion(listener, listeners)}"
+    if mechanism is not None and mechanism.upper() not in MECHANISMS:
+        return f"has no effect: {mechanism} is no mechanism, such as scram-sha-512"
+    if mechanism is not None and mechanism != mechanism.lower():
+        return f"has no effect: write {mechanism.lower()}, in lower case"
+    return "" if name in known else f"is not a known key{suggestion(name, known)}"

@@ -17,9 +17,19 @@ from kraftwire.node.config_keys import (
     KAFKA_PREFIXES,
     KEYS,
     is_security_key,
+    security_key_problem,
 )
 from kraftwire.properties import Property, read_properties, suggestion
 from kraftwire.protocol.kafka_keys import kafka_keys
+
+# Where the names of listeners stand.
+_LISTENER_KEYS = (
+    "listeners",
+    "advertised.listeners",
+    "controller.listener.names",
+    "listener.security.protocol.map",
+    "inter.broker.listener.name",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +171,13 @@ class Settings:
         for setting in self._values.values():
             key = setting.key
             of_resources = key in SETTINGS or key in GROUP_SETTINGS
-            if key in KEYS or key in DRAFT_NAMES or of_resources or is_security_key(key):
+            if key in KEYS or key in DRAFT_NAMES or of_resources:
                 continue
-            if key in kafka_keys() or key.startswith(KAFKA_PREFIXES):
+            if is_security_key(key):
+                problem = security_key_problem(key, self._listeners, kafka_keys())
+                if problem:
+                    self._warn(setting, problem)
+            elif key in kafka_keys() or key.startswith(KAFKA_PREFIXES):
                 idle.append(key)
             else:
                 known = [*KEYS, *DRAFT_NAMES, *kafka_keys()]
@@ -171,6 +185,13 @@ class Settings:
         if idle:
             names = ", ".join(sorted(idle))
             self.warnings.append(f"{self.path}: without effect here: {names}")
+
+    @property
+    def _listeners(self) -> frozenset[str]:
+        """The names of all listeners that the file has, in lower case."""
+        given = (self._values[key].text for key in _LISTENER_KEYS if key in self._values)
+        parts = (part.partition(":")[0].strip() for text in given for part in text.split(","))
+        return frozenset(part.lower() for part in parts)
 
     def _warn(self, setting: Setting, what: str) -> None:
         self.warnings.append(f"{setting.place}: {setting.key} {what}")

@@ -111,6 +111,9 @@ def context_of(contexts: Mapping[str, tuple[JaasEntry, ...]], *names: str) -> Ja
 
 def _property_entry(tokens: _Tokens) -> JaasEntry:
     module = tokens.text("a login module's class")
+    if tokens.peek.kind in ("{", _END):
+        around = "an entry has neither quotes nor KafkaClient { } around it"
+        raise JaasError(f"expected a flag after the login module; {around}")
     flag = _flag(tokens)
     options = {}
     while tokens.peek.kind != ";":

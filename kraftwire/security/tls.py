@@ -203,7 +203,9 @@ def _restrict(context: ssl.SSLContext, properties: Properties) -> frozenset[str]
 def _suite(properties: Properties, name: str) -> str:
     found = openssl_cipher(name)
     if found is None:
-        raise properties.error(_SUITES, f"{name} is no cipher suite that this OpenSSL has")
+        known = "expected IANA's names, such as TLS_AES_256_GCM_SHA384"
+        problem = f"{name} is no cipher suite that this OpenSSL has: {known}"
+        raise properties.error(_SUITES, problem)
     return found
 
 

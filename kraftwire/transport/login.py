@@ -93,7 +93,8 @@ def login_of(settings: SecuritySettings) -> Login | None:
         raise properties.error(settings.mechanism_key, problem)
     text = properties.get(_JAAS, mechanism)
     if text is None:
-        default = "" if properties.has(settings.mechanism_key) else ", the default mechanism,"
+        is_set = properties.has(settings.mechanism_key)
+        default = "" if is_set else f", the default of {settings.mechanism_key},"
         problem = f"missing, and {mechanism}{default} needs it: it names who logs in"
         raise properties.error(_JAAS, problem, mechanism)
     try:

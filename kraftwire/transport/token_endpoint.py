@@ -108,7 +108,8 @@ class TokenEndpoint:
         return found
 
     def _failed(self, problem: str) -> ApiError:
-        return ApiError(ErrorCode.NETWORK_EXCEPTION, f"token endpoint {self._host}: {problem}")
+        text = f"token endpoint {self._host}: {problem}; check {self.place}"
+        return ApiError(ErrorCode.NETWORK_EXCEPTION, text)
 
     def _refused(self, problem: str) -> SecurityError:
         text = f"token endpoint {self._host}: client {self.client_id!r} got no token: {problem}"

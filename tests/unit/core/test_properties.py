@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kraftwire.errors import UsageError
-from kraftwire.properties import Property, escape_property, parse_properties
+from kraftwire.properties import Property, escape_property, parse_properties, read_properties
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
@@ -68,3 +70,22 @@ def test_values_escape_only_a_leading_space() -> None:
     """`Properties.store` does so, and the files are compared byte for byte."""
     assert escape_property(" a b") == "\\ a b"
     assert escape_property("a b", is_key=True) == "a\\ b"
+
+
+def test_a_byte_order_mark_is_named(tmp_path: Path) -> None:
+    """Editors write it, and Java takes it for a part of the first key, which then is missing."""
+    path = tmp_path / "f"
+    path.write_bytes(b"\xef\xbb\xbfsecurity.protocol=SSL\n")
+    with pytest.raises(UsageError, match=r"f:1: begins with a byte order mark.*without it"):
+        read_properties(str(path))
+
+
+def test_a_value_that_a_provider_knows_is_refused(tmp_path: Path) -> None:
+    """It would be the password, as it stands."""
+    path = tmp_path / "f"
+    text = "a=1\nssl.key.password=${vault:secret/x:key}\n"
+    path.write_text(text)
+    assert read_properties(str(path))[1].value == "${vault:secret/x:key}"
+    path.write_text(f"{text}config.providers=file, vault\n")
+    with pytest.raises(UsageError, match=r"f:2: ssl\.key\.password: config\.providers are Java's"):
+        read_properties(str(path))

@@ -180,3 +180,32 @@ def test_a_node_that_only_looks_secured_says_so(tmp_path: Path, key: str) -> Non
     assert warning.endswith(f":7: {key}: no listener is SSL or SASL, so nothing uses this key")
     assert not config(tmp_path, SASL).warnings
     assert not config(tmp_path, "").warnings
+
+
+@pytest.mark.parametrize(
+    ("key", "warning"),
+    [
+        ("ssl.client.aut", "ssl.client.aut is not a known key; did you mean ssl.client.auth?"),
+        ("listener.name.controller.ssl.client.aut", "did you mean ssl.client.auth?"),
+        ("sasl.enabled.mechanism", "did you mean sasl.enabled.mechanisms?"),
+        ("listener.name.controllers.ssl.client.auth", "no listener is named controllers; did you"),
+        ("listener.name.CONTROLLER.ssl.client.auth", "write controller, in lower case"),
+        ("listener.name.controller.PLAIN.sasl.jaas.config", "write plain, in lower case"),
+        ("listener.name.controller.plian.sasl.jaas.config", "plian is no mechanism"),
+    ],
+)
+def test_a_mistyped_key_of_security_is_named(tmp_path: Path, key: str, warning: str) -> None:
+    """It was ignored without a word, and the listener was not what its file seemed to say."""
+    (found,) = config(tmp_path, f"{SASL}{key}=required\n").warnings
+    assert found.startswith(f"{tmp_path}/node.properties:")
+    assert warning in found
+
+
+def test_keys_of_security_that_may_have_an_effect(tmp_path: Path) -> None:
+    """Also for the listener of brokers, which a file for all nodes has."""
+    text = SASL.replace("map=", "map=BROKER:SSL,") + (
+        "listener.name.broker.ssl.client.auth=required\n"
+        "listener.name.controller.scram-sha-512.sasl.jaas.config=x\n"
+        "listener.name.controller.plain.connections.max.reauth.ms=1\n"
+    )
+    assert config(tmp_path, text).warnings == ()

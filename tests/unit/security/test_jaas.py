@@ -56,6 +56,15 @@ def test_options(text: str, options: dict[str, str] | None) -> None:
         assert entry.name == "PlainLoginModule"
 
 
+@pytest.mark.parametrize("form", ['"{}"', "'{}'", "KafkaClient {{ {} }};"])
+def test_an_entry_with_something_around_it(form: str) -> None:
+    """People quote it, or copy it from a JAAS file; the error does not show it."""
+    text = form.format(f"{MODULE} required username=alice password=secret;")
+    with pytest.raises(JaasError, match=r"neither quotes nor KafkaClient \{ \}") as failed:
+        parse_entry(text)
+    assert "secret" not in str(failed.value)
+
+
 @pytest.mark.parametrize("flag", ["required", "REQUISITE", "Sufficient", '"optional"'])
 def test_flags_in_any_case(flag: str) -> None:
     """Four flags, however they are written."""

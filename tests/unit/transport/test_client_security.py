@@ -438,7 +438,7 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
     "no login": ({"sasl.mechanism": "PLAIN"}, "sasl.jaas.config: missing, and PLAIN needs it"),
     "no mechanism": (
         {},
-        "sasl.jaas.config: missing, and GSSAPI, the default mechanism, needs it",
+        "sasl.jaas.config: missing, and GSSAPI, the default of sasl.mechanism, needs it",
     ),
     "an unknown mechanism": ({"sasl.mechanism": "X"}, "sasl.mechanism: X is not supported"),
     "an unknown class": (

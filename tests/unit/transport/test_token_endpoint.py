@@ -124,7 +124,7 @@ def test_a_failure_may_pass(provider: Provider) -> None:
     provider.status = 503
     with pytest.raises(ApiError, match="HTTP 503"):
         provider.endpoint().token()
-    with pytest.raises(ApiError, match="Connection refused"):
+    with pytest.raises(ApiError, match="Connection refused; check here"):
         TokenEndpoint("http://127.0.0.1:1/x", "me", SECRET, None, "here").token()
 
 
