@@ -183,6 +183,8 @@ def test_unknown_names_are_refused(cluster: Cluster) -> None:
     with pytest.raises(UsageError, match="there is no error 'NOT_LEADER'"):
         cluster.controller.refuse("AlterPartition", "NOT_LEADER")
     with pytest.raises(UsageError, match="there is no broker 101"):
+        cluster.controller.fence(101)
+    with pytest.raises(UsageError, match="there is no broker 101"):
         cluster.kill(101)
 
 

@@ -134,7 +134,8 @@ class StoredCluster:
         """Remove what a start has left that was killed. Raises: UsageError for anything else."""
         if self.exists:
             if not self._state().get(_STARTING):
-                text = f"there is a cluster in {self.folder} already: kraftwire cluster down"
+                text = f"there is a cluster in {self.folder} already: "
+                text += f"kraftwire cluster down --dir {self.folder}"
                 raise UsageError(text)
             self._remove(self._load(), lambda _: None)
         if any(path != self._new_path for path in self.folder.iterdir()):

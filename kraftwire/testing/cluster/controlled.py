@@ -61,6 +61,7 @@ class Controllers:
 
     def __init__(self, files: ClusterFiles) -> None:
         self.node_ids = tuple(node.id for node in files.of_role("controller"))
+        self._broker_ids = tuple(node.id for node in files.of_role("broker"))
         self._interference = Interference()
         configs = {id: load(str(files.config(id))) for id in self.node_ids}
         self._nodes = ThreadedNodes(configs, self._interference)
@@ -131,6 +132,8 @@ class Controllers:
         def want_fence(request: BrokerHeartbeatRequest) -> None:
             request.want_fence = True
 
+        if broker not in self._image().brokers:
+            _known_broker(broker, self._broker_ids)
         change = request_changed(want_fence)
         rule = self._interference.add(_key("BrokerHeartbeat"), change, broker=broker)
         self.wait_fenced(broker)
@@ -316,10 +319,7 @@ class Cluster:
         return self._files.log(self._broker(broker)).read_text(errors="replace")
 
     def _broker(self, id: int) -> int:
-        if id not in self.broker_ids:
-            known = ", ".join(map(str, self.broker_ids))
-            raise UsageError(f"there is no broker {id}, only {known}")
-        return id
+        return _known_broker(id, self.broker_ids)
 
 
 def kafka_cluster(
@@ -339,6 +339,14 @@ def kafka_cluster(
     given = Path(folder).absolute() if folder is not None else None
     jars = Path(kafka) if kafka is not None else None
     return Cluster(controllers, brokers, given, properties or {}, jars)
+
+
+def _known_broker(id: int, ids: tuple[int, ...]) -> int:
+    """Return the id of a broker. Raises: UsageError for another one."""
+    if id not in ids:
+        known = f"only {', '.join(map(str, ids))}" if ids else "none"
+        raise UsageError(f"there is no broker {id}, {known}")
+    return id
 
 
 def _key(api: str) -> int:

@@ -138,7 +138,7 @@ def test_a_start_that_was_killed_does_not_block_the_next(
     assert not old.is_running
     assert [*files.nodes] == [1]
     assert sorted(path.name for path in folder.iterdir()) == ["cluster.json", "node-1"]
-    with pytest.raises(UsageError, match="there is a cluster in"):
+    with pytest.raises(UsageError, match=f"kraftwire cluster down --dir {folder}$"):
         stored.up(None, 1, 0)
     stored.down()
     assert not folder.exists()
