@@ -17,6 +17,8 @@ from kraftwire.errors import ApiError, KraftwireError, SecurityError, UsageError
 
 _EXIT_FAILED = 1
 _EXIT_USAGE = 2
+# What click raises, since 8.2, for a group of commands of which none is named; it shows its help.
+_NO_ARGUMENTS = "NoArgsIsHelpError"
 # The exit codes that a shell reports for a program ended by SIGINT or SIGPIPE.
 _EXIT_INTERRUPTED = 130
 _EXIT_BROKEN_PIPE = 141
@@ -129,7 +131,11 @@ def _run_click(command: object, program: str, arguments: list[str]) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.UsageError as error:
-        _say(f"{error.format_message()} See {program} --help.", program)
+        if type(error).__name__ == _NO_ARGUMENTS:
+            error.show()
+            return _EXIT_USAGE
+        place = program if error.ctx is None else error.ctx.command_path
+        _say(f"{error.format_message()} See {place} --help.", place)
         return _EXIT_USAGE
     except click.ClickException as error:
         _say(error.format_message(), program)

@@ -61,6 +61,25 @@ def test_every_command_has_its_own_help(name: str, capsys: pytest.CaptureFixture
     assert asked_behind[1].startswith(f"Usage: kraftwire {name}")
 
 
+@pytest.mark.parametrize("name", ["cluster", "metadata"])
+def test_a_group_of_commands_alone_shows_its_help(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In lines, as when it is asked for; it is wrong usage all the same."""
+    code, _, errors = say(capsys, name)
+    assert (code, errors.splitlines()) == (2, say(capsys, name, "--help")[1].splitlines())
+
+
+def test_wrong_usage_names_the_command_whose_help_to_read(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A group's help does not have the options of its commands."""
+    code, _, errors = say(capsys, "metadata", "show", "--at", "x")
+    assert code == 2
+    assert errors.startswith("kraftwire metadata show: Invalid value for '--at'")
+    assert errors.endswith("See kraftwire metadata show --help.\n")
+
+
 def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
     """It goes into every report of a fault."""
     said = f"kraftwire {__version__}\nengine: {engine.name()}\n"
