@@ -1,7 +1,7 @@
 """Changes that wait for the active controller, and which of them are decided as one batch.
 
-Every step of a batch is decided on the state before the batch. So steps that could see each other
-are kept apart, and what comes of a batch is the same as if they had come one after the other.
+Every step of a batch is decided on the state before the batch. So a step that could depend on the
+change of another one is left for a later batch, and the result is that of one step after the other.
 
 Source: Kafka's `QuorumController`, which applies each change before it decides on the next.
 """
@@ -47,7 +47,9 @@ class QueuedStep(NamedTuple):
 
 
 def take(queue: dict[K, QueuedStep], order: Iterable[K]) -> dict[K, QueuedStep]:
-    """Take the steps out of the queue that come first and do not touch the same."""
+    """Remove the steps of the next batch from the queue: the first ones, none of which touch what
+    another one does.
+    """
     chosen: dict[K, QueuedStep] = {}
     touched: set[Hashable] = set()
     for key in order:

@@ -78,8 +78,9 @@ class MutationQuotas:
 
 
 class Charge:
-    """What one request takes. Order: call it for each topic, then `commit` once, if it counts.
+    """Takes tokens for one request.
 
+    Order: call it for each topic, then `commit` once, if the request counts.
     A strict request is refused while the bucket is overdrawn; any other only learns in
     `throttle_ms` how long it has to wait.
     """

@@ -114,7 +114,7 @@ def remove_expired(cluster: Cluster) -> list[VersionedRecord]:
 
 
 def _enabled(cluster: Cluster) -> Tokens:
-    """Return what knows the secret. Raises: ApiError if there can be no tokens."""
+    """Return the tokens' key and limits. Raises: ApiError if tokens are disabled."""
     if cluster.tokens is None:
         raise ApiError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, "this node knows no secret")
     if cluster.level < WITH_TOKENS:
@@ -124,7 +124,7 @@ def _enabled(cluster: Cluster) -> Tokens:
 
 
 def _found(cluster: Cluster, hmac: bytes) -> tuple[Tokens, DelegationTokenRecord]:
-    """Return what knows the secret, and a copy of the token with an HMAC. Raises: ApiError."""
+    """Return the same, and a copy of the token with an HMAC. Raises: ApiError."""
     tokens = _enabled(cluster)
     token = tokens.find(cluster.image.tokens, hmac)
     if token is None:

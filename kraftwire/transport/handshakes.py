@@ -67,7 +67,7 @@ class Handshakes:
     async def accept(
         self, stream: trio.SocketStream, tls: TlsContext
     ) -> tuple[AcceptedStream, bytes | None]:
-        """Shake hands; returns the stream to use, and the client's certificate in DER, if any.
+        """Do the handshake; returns the stream to use, and the client's certificate in DER, if any.
 
         A missing close_notify is just the end of the stream (SEC-T20). The caller limits the time,
         and closes the stream. Raises: SecurityError if the peer does not pass, closes, or has to

@@ -1,7 +1,7 @@
-"""Contexts of Kerberos, made by the library `gssapi` (extra `kerberos`) from keys and tickets.
+"""Security contexts of Kerberos, which the library `gssapi` (extra `kerberos`) makes.
 
-What it says and asks is up to the library and its `krb5.conf`: the KDCs, the realm of a host, and
-when tickets are fetched again. The first step of a client asks a KDC, and so belongs in a thread; a
+The library and its `krb5.conf` decide on KDCs, on the realm of a host, and when tickets are fetched
+again. The first step of a client asks a KDC, and so belongs in a thread; a
 listener's steps only compute.
 """
 
@@ -44,7 +44,7 @@ def default_realm() -> str:
 
 
 class Initiators:
-    """Makes the client's ends of contexts with one service, on any host.
+    """Makes contexts for a client of one service, on any host.
 
     Raises: UsageError without the library, or if the file has no keys of the principal.
     """
@@ -60,7 +60,7 @@ class Initiators:
         self._own_cache = f"MEMORY:{secrets.token_hex(8)}"
 
     def towards(self, host: str) -> GssContext:
-        """Return an end that has not begun."""
+        """Return a context for the service on a host."""
         return _Context(self._library, lambda: self._begin(host))
 
     def _begin(self, host: str) -> Any:
@@ -95,7 +95,7 @@ class Initiators:
 
 
 class Acceptors:
-    """Makes a listener's ends of contexts.
+    """Makes contexts for a listener.
 
     Raises: UsageError without the library, or if the keys of the principal cannot be read.
     """
@@ -105,13 +105,13 @@ class Acceptors:
         self._keys = _keys(self._library, account)
 
     def next(self) -> GssContext:
-        """Return an end for one connection."""
+        """Return a context for one connection."""
         library = self._library
         return _Context(library, lambda: library.SecurityContext(creds=self._keys, usage="accept"))
 
 
 class _Context:
-    """One end of a context, which begins with its first step."""
+    """One side of a security context, which begins with its first step."""
 
     def __init__(self, library: Any, begin: Callable[[], Any]) -> None:
         self._library = library

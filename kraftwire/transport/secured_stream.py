@@ -77,7 +77,7 @@ class SecuredStream:
         self._renew_at: float | None = None
 
     async def open(self) -> None:
-        """Shake hands and log in. Raises: as `secure`."""
+        """Do the handshake and log in. Raises: as `secure`."""
         if self._security.tls is not None:
             await self._shake_hands(self._security.tls)
         await self._log_in()

@@ -222,7 +222,7 @@ class PacketIndexer:
 def index_capture(
     path: str | os.PathLike[str], keep: Callable[[Runs], None] | None = None
 ) -> FileIndex:
-    """PacketIndexer the packets of a capture.
+    """Index the packets of a capture.
 
     With `keep`, runs are passed to it in batches, and the index has none. Raises: StorageError if
     the file cannot be opened or is not a capture.
