@@ -28,8 +28,6 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.reader import Batch, read_batches
 
-__all__ = ["Fetched", "Position", "QuorumReader", "SnapshotId"]
-
 _Result = TypeVar("_Result")
 _FETCH_BYTES = 8 * 1024 * 1024
 _SNAPSHOT_BYTES = 4 * 1024 * 1024

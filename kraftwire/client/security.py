@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from kraftwire.transport.client_security import ClientSecurity
 
-__all__ = ["Given", "client_security", "read_security"]
-
 # Properties, the path of a file of them, or what `read_security` returned.
 Given: TypeAlias = "Mapping[str, object] | str | os.PathLike[str] | ClientSecurity | None"
 

@@ -17,8 +17,6 @@ from kraftwire.client.requests import known_leader, log_request
 from kraftwire.client.results import NodeInfo
 from kraftwire.errors import ApiError, SecurityError, WireError
 
-__all__ = ["NodeState", "survey", "survey_text"]
-
 # A node that runs answers in milliseconds.
 _SECONDS = 2.0
 _NO_EPOCH = -1

@@ -30,8 +30,6 @@ from kraftwire.records.limits import RECORDS_CHUNK_BYTES, BombError, count_limit
 from kraftwire.records.record import NO_SEQUENCE, RECORD_SIZE_MIN, SEQUENCE_MASK, Record, Section
 from kraftwire.records.salvage import Salvage
 
-__all__ = ["CREATE_TIME", "LOG_APPEND_TIME", "RecordBatch"]
-
 CREATE_TIME = "CreateTime"
 LOG_APPEND_TIME = "LogAppendTime"
 

@@ -32,15 +32,6 @@ from kraftwire.records.header import (
 from kraftwire.records.record import NO_HEADERS, NO_SEQUENCE, Headers, Record
 from kraftwire.wire.varint import varint
 
-__all__ = [
-    "BatchBuilder",
-    "BatchHeader",
-    "Columns",
-    "build_batch",
-    "build_columns",
-    "record_size_max",
-]
-
 _INT16, _INT32, _INT64 = (range(-(2**bits), 2**bits) for bits in (15, 31, 63))
 _POSITIVE_INT32 = range(2**31)
 _BYTES = bytes | bytearray | memoryview

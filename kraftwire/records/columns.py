@@ -17,15 +17,6 @@ from typing import Any
 
 from kraftwire.records.record import NO_HEADERS, NO_SEQUENCE, SEQUENCE_MASK, Record, Section
 
-__all__ = [
-    "RUN_COUNT_MIN",
-    "VARINT_CODES",
-    "Unusual",
-    "read_raw",
-    "read_run",
-    "varint_values",
-]
-
 _RAW_BITS = 32
 
 # A byte from this value on is not the last one of a varint.

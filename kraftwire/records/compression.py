@@ -34,15 +34,6 @@ from kraftwire.records.limits import (
 )
 from kraftwire.wire.varint import read_uvarint
 
-__all__ = [
-    "CODEC_MASK",
-    "NAMES",
-    "codec_id",
-    "compress",
-    "decompress",
-    "size_limit",
-]
-
 # The bits of a batch's attributes that hold the codec's id.
 CODEC_MASK = 0x07
 

@@ -48,15 +48,6 @@ from kraftwire.records.record import (
 )
 from kraftwire.wire.varint import read_varint
 
-__all__ = [
-    "RecordCursor",
-    "batch_error",
-    "check_all",
-    "iter_records",
-    "read_all",
-    "read_records",
-]
-
 # A header has at least the length of its name and the length of its value.
 _HEADER_SIZE_MIN = 2
 

@@ -11,24 +11,6 @@ from __future__ import annotations
 
 import struct
 
-__all__ = [
-    "CONTROL",
-    "COUNT_FIELD",
-    "CRC_FIELD",
-    "CRC_START",
-    "DELETE_HORIZON",
-    "HEADER",
-    "HEADER_SIZE",
-    "LENGTH_MIN",
-    "LOG_OVERHEAD",
-    "MAGIC",
-    "MAGIC_FIELD",
-    "SIZE_FIELD",
-    "STAMPED",
-    "TRANSACTIONAL",
-    "fields",
-]
-
 _CODES = {
     "base_offset": "q",
     "batch_length": "i",

@@ -19,17 +19,6 @@ from kraftwire.records.reader import Batch
 from kraftwire.records.record import NO_HEADERS, Record
 from kraftwire.records.salvage import bare
 
-__all__ = [
-    "Detail",
-    "RecordError",
-    "RecordRows",
-    "batch_to_json",
-    "decode_record",
-    "plain",
-    "weight",
-    "weight_of",
-]
-
 Row = dict[str, Any]
 
 # Bytes of a key and value that weigh as much as a row, and of a value that is decoded.

@@ -24,8 +24,6 @@ from kraftwire.records.limits import BombError, count_limit
 from kraftwire.records.record import NO_SEQUENCE, Record
 from kraftwire.records.salvage import bare
 
-__all__ = ["MESSAGE_OVERHEAD", "NO_TIMESTAMP_TYPE", "LegacyBatch"]
-
 NO_TIMESTAMP_TYPE = "NoTimestampType"
 _NO_TIMESTAMP = -1
 

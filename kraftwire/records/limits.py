@@ -4,23 +4,6 @@ from __future__ import annotations
 
 from kraftwire.errors import WireError
 
-__all__ = [
-    "HEADERS_COUNT_FREE",
-    "HEADER_BYTES_MIN",
-    "RECORDS_CHUNK_BYTES",
-    "RECORDS_CHUNK_COUNT",
-    "RECORDS_COUNT_FREE",
-    "RECORDS_COUNT_RATIO_MAX",
-    "RECORDS_RATIO_MAX",
-    "RECORDS_SIZE_FREE",
-    "RECORDS_SIZE_MAX",
-    "RECORD_PROBLEMS_MAX",
-    "RECORD_SHOWN_FREE",
-    "BombError",
-    "count_limit",
-    "headers_limit",
-]
-
 # One batch may not expand beyond this when decompressed. Kafka has no such limit; a batch is at
 # most message.max.bytes (1 MiB by default) on the wire, and honest data shrinks far less than
 # this allows.

@@ -22,18 +22,6 @@ from kraftwire.errors import WireError
 from kraftwire.wire.message import Message
 from kraftwire.wire.size_estimate import decode_bounded
 
-__all__ = [
-    "FAMILIES",
-    "Body",
-    "Decoded",
-    "coordinator_key",
-    "coordinator_value",
-    "decode_coordinator",
-    "family_of_topic",
-    "members_in",
-    "read_body",
-]
-
 # Topic -> family of its records.
 FAMILIES = {
     "__cluster_metadata": "metadata",

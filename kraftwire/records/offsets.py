@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["BOOTSTRAP_SNAPSHOT", "OffsetAndEpoch"]
-
 
 class OffsetAndEpoch(NamedTuple):
     """An offset and the leader epoch that goes with it.

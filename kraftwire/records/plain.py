@@ -17,8 +17,6 @@ from kraftwire.records.header import LENGTH_MIN, MAGIC, fields
 from kraftwire.records.record import NO_SEQUENCE
 from kraftwire.wire.varint import varint
 
-__all__ = ["RECORD_OVERHEAD_MAX", "data_batch", "plain_records", "plain_size"]
-
 # Bytes of a record without its value, while batches are below 128 MiB: two for attributes and
 # timestamp delta, one each for key and headers, and at most four for each of length, offset delta
 # and the value's length.

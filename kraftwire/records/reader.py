@@ -23,8 +23,6 @@ from kraftwire.records.header import (
 )
 from kraftwire.records.legacy import MESSAGE_OVERHEAD, LegacyBatch
 
-__all__ = ["Batch", "BatchReader", "read_batches"]
-
 # Looking for the next whole batch after a damaged one computes CRCs of candidates; at most this
 # many bytes for each byte of the buffer, so that planted headers cannot make it quadratic.
 RESUME_BYTES_RATIO = 8

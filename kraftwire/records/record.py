@@ -7,18 +7,6 @@ from dataclasses import dataclass
 from itertools import repeat, starmap
 from typing import NamedTuple
 
-__all__ = [
-    "NO_HEADERS",
-    "NO_SEQUENCE",
-    "RECORD_SIZE_MIN",
-    "SEQUENCE_MASK",
-    "Headers",
-    "Record",
-    "Row",
-    "Section",
-    "to_records",
-]
-
 NO_SEQUENCE = -1
 
 # Sequences wrap around to 0 after the largest 32-bit integer.

@@ -13,8 +13,6 @@ from kraftwire.records.cursor import RecordCursor, iter_records
 from kraftwire.records.limits import RECORDS_CHUNK_BYTES, RECORDS_CHUNK_COUNT, BombError
 from kraftwire.records.record import Record, Section
 
-__all__ = ["Salvage", "bare"]
-
 Open = Callable[[], Section]
 Check = Callable[[Section], None]
 

@@ -14,8 +14,6 @@ from kraftwire.log.names import LOCK_FILE, META_PROPERTIES_FILE, join
 from kraftwire.log.trial import TrialFiles
 from kraftwire.replica.storage import Directories, Storage
 
-__all__ = ["StartCheck", "check_start", "is_in_use", "opened_on_trial", "refusal_of"]
-
 _LOG = logging.getLogger("kraftwire.log")
 
 

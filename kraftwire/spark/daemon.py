@@ -11,8 +11,6 @@ from importlib import import_module
 
 from pyspark.daemon import manager
 
-__all__: list[str] = []
-
 _NEEDED = (
     "pyspark.worker",
     "pyspark.sql.pandas.serializers",

@@ -9,8 +9,6 @@ from urllib.parse import unquote, urlsplit
 
 from kraftwire.errors import UsageError
 
-__all__ = ["local_path", "readable"]
-
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 
 

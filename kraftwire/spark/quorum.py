@@ -25,8 +25,6 @@ from kraftwire.spark.logs.rows import timestamps
 from kraftwire.spark.tables import TABLES
 from kraftwire.wire.json_form import uuid_to_text
 
-__all__ = ["log_rows", "snapshot_rows"]
-
 _SCHEMA = TABLES["metadata_records"].arrow
 _ROWS_MAX = 10_000
 _Row = tuple[int, int, int, str, int | None, str, int | None]

@@ -21,17 +21,6 @@ from kraftwire.records.reader import Batch, BatchReader
 from kraftwire.records.record import Record
 from kraftwire.spark.tables.columns import uuid_text
 
-__all__ = [
-    "FieldRecords",
-    "FrameBatch",
-    "FrameRecord",
-    "OwnRecord",
-    "fields_of",
-    "is_plain",
-    "own_records",
-    "read_records",
-]
-
 _KNOWN_MAX = 4096
 
 _SNAPSHOT = "unalignedRecords"

@@ -28,8 +28,6 @@ from kraftwire.spark.captures.batches import (
 )
 from kraftwire.spark.captures.findings import finding_cells
 
-__all__ = ["Bodies", "Greetings", "Read"]
-
 _API_VERSIONS = 18
 _GREETINGS_MAX = 1024
 

@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from kraftwire import engine
 
-__all__ = ["Flags", "Ints", "join_ranges"]
-
 Ints: TypeAlias = "npt.NDArray[np.int64]"
 Flags: TypeAlias = "npt.NDArray[np.bool_]"
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from kraftwire.spark.captures.shared_names import SharedNames
 from kraftwire.spark.paths import readable
 
-__all__ = ["SHARED", "FileIndex", "IndexedConnection", "Runs"]
-
 # Numbers of connections, starts and sizes of runs.
 Runs = tuple["array[int]", "array[int]", "array[int]"]
 

@@ -28,8 +28,6 @@ from kraftwire.spark.captures.tables import (
     Tables,
 )
 
-__all__ = ["CUT_BYTES", "Part", "decode_part", "parts", "to_cut"]
-
 # A longer connection is cut if there are other cores to decode its parts. As a whole it takes
 # seconds, and ten where frames are small.
 CUT_BYTES = 256 * 1024 * 1024

@@ -9,9 +9,6 @@ from kraftwire.capture.framing.health import Health
 from kraftwire.spark.captures.packet_index import IndexedConnection
 from kraftwire.spark.tables.columns import ends
 
-__all__ = ["CLUSTER_APIS", "Connection", "may_be_called"]
-
-
 # APIs whose request or response names the cluster: Fetch between controllers, Metadata, Vote,
 # BeginQuorumEpoch, EndQuorumEpoch, FetchSnapshot, DescribeCluster, BrokerRegistration,
 # AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter.

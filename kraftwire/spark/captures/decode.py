@@ -14,8 +14,6 @@ from kraftwire.spark.captures.recording import Recording, bins
 from kraftwire.spark.captures.tables import CAPTURE_TABLES, Tables
 from kraftwire.spark.tables import find_table
 
-__all__ = ["BIN_BYTES", "decode_tables"]
-
 # A task decodes this much at once, and holds it in memory.
 BIN_BYTES = 32 * 1024 * 1024
 

@@ -12,8 +12,6 @@ from kraftwire.decode.exchange.exchanges import FETCH_APIS, wait_ms
 from kraftwire.spark.captures.bodies import Read
 from kraftwire.spark.tables.columns import uuid_text
 
-__all__ = ["Exchange"]
-
 _NS_PER_MS = 1_000_000
 
 

@@ -8,8 +8,6 @@ from typing import NamedTuple
 from kraftwire.spark.captures.findings import BadBytes
 from kraftwire.spark.captures.recording import FileSums, Recording
 
-__all__ = ["FileBytes", "file_rows", "unreadable_file"]
-
 
 class FileBytes(NamedTuple):
     """An input file and how its bytes were classified: a row of files."""

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 from kraftwire.decode.body.findings import LOSSES, Finding
 
-__all__ = ["BadBytes", "bad_bytes", "finding_cells"]
-
 _FIRST_BYTES_MAX = 32
 
 # Id -> stage at which bytes were lost. All other findings are about a body.

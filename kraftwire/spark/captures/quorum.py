@@ -12,15 +12,6 @@ from kraftwire.spark.captures.exchange import Exchange
 from kraftwire.spark.captures.traffic import replica_of
 from kraftwire.spark.tables.columns import known
 
-__all__ = [
-    "GROUP_APIS",
-    "RAFT_APIS",
-    "Observation",
-    "Observer",
-    "QuorumExchanges",
-    "is_of_metadata",
-]
-
 _FETCH, _DESCRIBE_QUORUM = 1, 55
 
 _FETCH, _API_VERSIONS, _FETCH_SNAPSHOT = 1, 18, 59

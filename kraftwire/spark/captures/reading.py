@@ -25,8 +25,6 @@ from kraftwire.errors import StorageError
 from kraftwire.spark.captures.byte_ranges import Ints, join_ranges
 from kraftwire.spark.captures.connection_index import SHARED
 
-__all__ = ["Chosen", "Held", "Piece", "Places", "hold_runs", "read_runs"]
-
 Piece = tuple[int, bytes]
 
 # Runs that begin in the same block of a file may be read at once.

@@ -12,13 +12,6 @@ from kraftwire.spark.tables.apis import TYPED_TABLES, TypedTable, typed_table
 from kraftwire.spark.tables.columns import Table, micros
 from kraftwire.wire.message import Message
 
-__all__ = [
-    "CHUNK_ROWS",
-    "Rows",
-    "TypedRows",
-    "typed_rows",
-]
-
 # Enough for a good compression of each column, few enough to stay small.
 CHUNK_ROWS = 65_536
 _TURNED_ROWS = 512

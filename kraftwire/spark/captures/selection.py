@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from kraftwire.capture.framing.frames import Frame
 
-__all__ = ["ALL", "Selection"]
-
 
 @dataclass(frozen=True, slots=True)
 class Selection:

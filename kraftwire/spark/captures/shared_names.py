@@ -16,8 +16,6 @@ from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.decode.body.scan import topics
 
-__all__ = ["Gatherer", "PacketDirection", "SharedNames"]
-
 _JOIN_GROUP = 11
 # Metadata, CreateTopics, DeleteTopics and DescribeTopicPartitions carry topic names, Metadata and
 # DescribeCluster the brokers of a cluster.

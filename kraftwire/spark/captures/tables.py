@@ -28,8 +28,6 @@ from kraftwire.spark.captures.traffic import TRAFFIC_APIS, traffic_rows
 from kraftwire.spark.tables import TABLES
 from kraftwire.spark.tables.columns import ends
 
-__all__ = ["CAPTURE_TABLES", "ConnectionDecoder", "ConnectionState", "Tables"]
-
 # Requests that each connection of the tables holds back until their responses come.
 PENDING_BYTES_MAX = 64 * 1024 * 1024
 

@@ -11,8 +11,6 @@ from kraftwire.spark.captures.bodies import Read
 from kraftwire.spark.captures.exchange import Exchange
 from kraftwire.spark.tables.columns import known, uuid_text
 
-__all__ = ["TRAFFIC_APIS", "PartitionTraffic", "replica_of", "traffic_rows"]
-
 _PRODUCE, _FETCH = 0, 1
 TRAFFIC_APIS = frozenset({_PRODUCE, _FETCH})
 

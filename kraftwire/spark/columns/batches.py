@@ -30,8 +30,6 @@ from kraftwire.records.header import (
 )
 from kraftwire.records.limits import count_limit
 
-__all__ = ["Batches", "cut", "unpacked"]
-
 _NAMES = (
     "base_offset", "batch_length", "leader_epoch", "magic", "crc", "attributes",
     "last_offset_delta", "base_timestamp", "max_timestamp", "producer_id", "producer_epoch",

@@ -27,23 +27,6 @@ from kraftwire.records.record import Record
 from kraftwire.records.salvage import bare
 from kraftwire.spark.columns.batches import Batches, cut, unpacked
 
-__all__ = [
-    "BYTES_MAX",
-    "HEADERS",
-    "LONG_BYTES",
-    "ROWS_MAX",
-    "SCHEMA",
-    "Columns",
-    "Problem",
-    "read_batch",
-    "read_columns",
-    "read_cut",
-    "read_in_python",
-    "read_natively",
-    "read_with_reader",
-    "release_memory",
-]
-
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 SCHEMA = pa.schema(

@@ -12,8 +12,6 @@ import pyarrow as pa
 from kraftwire.decode.files.report import FileFinding
 from kraftwire.spark.tables import TABLES
 
-__all__ = ["Accounts", "bad_rows", "file_row"]
-
 # Findings about bytes, with the stage that detected them; the others are about
 # order, or about files of other kinds.
 _STAGES = {

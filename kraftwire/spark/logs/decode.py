@@ -29,8 +29,6 @@ from kraftwire.spark.logs.transactions import BatchFilter
 from kraftwire.spark.paths import readable
 from kraftwire.spark.tables import TABLES
 
-__all__ = ["LOG_TABLES", "LogOptions", "Tables", "decode_pieces", "decode_tables"]
-
 Tables = dict[str, Any]
 
 _NAMES = ("batches", "records", "metadata_records", "bad_input", "files")

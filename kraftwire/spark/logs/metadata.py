@@ -18,8 +18,6 @@ from kraftwire.spark.logs.place import Place
 from kraftwire.spark.logs.rows import constant, timestamps
 from kraftwire.spark.tables import TABLES
 
-__all__ = ["MetadataRows", "json_text", "metadata_rows", "without_secrets"]
-
 _SCHEMA = TABLES["metadata_records"].arrow
 _HIDDEN = REDACTED.encode()
 _FIRST_BYTE_MAX = max(head[0] for head in SECRET_HEADS)

@@ -23,14 +23,6 @@ from kraftwire.records.reader import read_batches
 from kraftwire.spark.paths import local_path, readable
 from kraftwire.wire.json_form import uuid_to_text
 
-__all__ = [
-    "LogFile",
-    "Place",
-    "cluster_of",
-    "list_files",
-    "place_of",
-]
-
 _METADATA_ID = uuid_to_text(METADATA_TOPIC_ID)
 _TOPIC_ID = re.compile(r"topic_id:\s*(\S+)", re.ASCII)
 _META = "meta.properties"

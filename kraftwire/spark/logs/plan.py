@@ -22,17 +22,6 @@ from kraftwire.errors import StorageError
 from kraftwire.records.header import HEADER_SIZE, MAGIC
 from kraftwire.spark.columns import Batches, cut
 
-__all__ = [
-    "CHUNK_BYTES",
-    "SPLIT_BYTES",
-    "UNREAD_PACKINGS",
-    "Piece",
-    "chain",
-    "packing_of",
-    "pieces_of",
-    "plan",
-]
-
 _MAGICS = ((b"\x04\x22\x4d\x18", "lz4"),)
 
 UNREAD_PACKINGS = tuple(name for _, name in _MAGICS)

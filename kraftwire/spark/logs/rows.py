@@ -15,15 +15,6 @@ from kraftwire.spark.columns import Batches
 from kraftwire.spark.logs.place import Place
 from kraftwire.spark.tables import TABLES
 
-__all__ = [
-    "BatchFacts",
-    "batch_row",
-    "batch_rows",
-    "constant",
-    "record_rows",
-    "timestamps",
-]
-
 _BATCHES = TABLES["batches"].arrow
 _CODECS = pa.array(NAMES)
 _MILLISECONDS_MAX = (2**63 - 1) // 1000

@@ -14,8 +14,6 @@ from kraftwire.log.files import LocalFiles
 from kraftwire.replica.start_check import refusal_of
 from kraftwire.story.raft.table_rows import REFUSAL_KEY
 
-__all__ = ["METADATA_PARTITION", "OWNER_KEYS", "REPLICA_STATES", "state_of", "with_refusal"]
-
 # Those beside a metadata log that name epochs, and the one that names the replica.
 REPLICA_STATES = frozenset(
     {FileKind.QUORUM_STATE, FileKind.LEADER_EPOCHS, FileKind.FLUSHED_OFFSET}

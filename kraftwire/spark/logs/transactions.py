@@ -28,12 +28,6 @@ from kraftwire.records.reader import Batch
 from kraftwire.spark.columns import Batches
 from kraftwire.spark.logs.plan import pieces_of
 
-__all__ = [
-    "BatchFilter",
-    "Transactions",
-    "transactions_of",
-]
-
 _CHUNK_BYTES = 8 * 1024 * 1024
 
 _MIN, _MAX = -(2**63), 2**63 - 1

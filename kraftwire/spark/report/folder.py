@@ -21,15 +21,6 @@ from bokeh.models import Range1d
 from kraftwire.errors import StorageError
 from kraftwire.spark.tables import TABLES
 
-__all__ = [
-    "ClusterNames",
-    "Context",
-    "Folder",
-    "Interval",
-    "Part",
-    "bucket_width",
-]
-
 _TABLES = ("raft_timeline", "replica_lag", "groups", "group_lag")
 _LETTERS = 6
 

@@ -11,21 +11,6 @@ from typing import Any
 from kraftwire.printable import printable
 from kraftwire.spark.report.folder import Folder
 
-__all__ = [
-    "clip",
-    "clock",
-    "count",
-    "duration",
-    "evidence",
-    "key",
-    "link",
-    "no_rows",
-    "plural",
-    "size",
-    "table",
-    "text",
-]
-
 # The names of segments, snapshots and indexes.
 _OFFSET = re.compile(r"\d{20}")
 

@@ -36,11 +36,6 @@ from kraftwire.spark.report.style import SCRIPT, STYLE
 from kraftwire.spark.report.summary import numbers, verdict
 from kraftwire.spark.tables import TABLES
 
-__all__ = [
-    "page",
-    "write",
-]
-
 _SHELL = """<!DOCTYPE html>
 <html lang="en">
 <head>

@@ -23,20 +23,6 @@ from bokeh.plotting import figure
 
 from kraftwire.spark.report.folder import Context
 
-__all__ = [
-    "COLOURS",
-    "GAP",
-    "INK",
-    "LEFT",
-    "line_plot",
-    "line_points",
-    "overview",
-    "short_numbers",
-    "time_bars",
-    "time_figure",
-    "value_figure",
-]
-
 # Distinguishable with colour blindness too (after Okabe and Ito), on white and on black.
 COLOURS = ("#0a84c6", "#e08a00", "#14a37a", "#c66aa0", "#c8560a", "#6f86d6", "#8c8c2a", "#4fb0d0")
 GAP = "#d33c3c"

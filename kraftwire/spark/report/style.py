@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["SCRIPT", "STYLE"]
-
 STYLE = """
 :root { --paper: #fff; --ink: #1c1f23; --dim: #5f6670; --rule: #dde1e6; --card: #f5f7f9;
   --error: #b3261e; --warning: #8a5a00; --info: #3d5a80; --good: #1b6e3c; --link: #0a5cad; }

@@ -13,8 +13,6 @@ from kraftwire.spark.report.parts.leaders import leaderships
 from kraftwire.spark.report.parts.traffic import Latencies, Traffic
 from kraftwire.spark.run.derive import UNDERSTOOD
 
-__all__ = ["numbers", "verdict"]
-
 _MANY = 3
 _NOT_MADE = "the run did not make the table"
 # A 99th percentile of fewer exchanges means nothing.

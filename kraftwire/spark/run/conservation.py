@@ -20,16 +20,6 @@ from kraftwire.spark.run.manifest import Source
 from kraftwire.spark.run.plan import Planned
 from kraftwire.spark.run.tasks import Done
 
-__all__ = [
-    "capture_rows",
-    "log_rows",
-    "outdated",
-    "unbalanced",
-    "unread_rows",
-    "unread_source",
-    "unreadable_rows",
-]
-
 _PLACES = (
     "kafka_bytes", "tls_bytes", "other_bytes", "duplicate_bytes", "header_bytes", "bad_bytes",
 )  # fmt: skip

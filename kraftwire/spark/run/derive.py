@@ -26,13 +26,6 @@ from kraftwire.spark.tables import TABLES
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = [
-    "UNDERSTOOD",
-    "derive",
-    "highlights",
-    "read_table",
-]
-
 # Kinds of files that are read, or known to hold nothing to read.
 UNDERSTOOD = frozenset({"capture", *(str(kind) for kind in FileKind if not kind.is_unknown)})
 

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 
 from kraftwire.errors import KraftwireError
 
-__all__ = ["JobError", "as_job_error"]
-
 _RAISED = re.compile(r"^(?:\w+\.)*\w+(?:Error|Exception|Exit|Warning)\b.*", re.MULTILINE)
 _NOISE = re.compile(r"^(?:An error occurred while calling .*|: *|\s*)$")
 _LENGTH_MAX = 300

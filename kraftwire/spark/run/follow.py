@@ -21,8 +21,6 @@ from kraftwire.spark.run.runner import Runner
 if TYPE_CHECKING:
     from kraftwire.client.security import Given
 
-__all__ = ["Rhythm", "tail"]
-
 # Waits the given seconds, less if it is time to stop; returns whether to continue.
 Wait = Callable[[float], bool]
 

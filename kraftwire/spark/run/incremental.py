@@ -18,8 +18,6 @@ from kraftwire.spark.run.inputs import InputFile, beside
 from kraftwire.spark.run.manifest import Part, Source
 from kraftwire.spark.tail import Mark, check
 
-__all__ = ["REST", "Progress", "RangeRead", "mark_of", "next_state", "progress_of", "whole_batches"]
-
 # Part of the name of a unit that an earlier run leaves to the next one.
 REST = "-rest"
 

@@ -17,8 +17,6 @@ from kraftwire.log.names import META_PROPERTIES_FILE
 from kraftwire.spark.logs.state import METADATA_PARTITION
 from kraftwire.spark.paths import local_path
 
-__all__ = ["InputFile", "beside", "expanded", "find_inputs"]
-
 # A file that grows or is replaced usually differs here or in its size.
 _HEAD_BYTES = 64 * 1024
 

@@ -20,15 +20,6 @@ from kraftwire.errors import StorageError, UsageError
 from kraftwire.log.files import LocalFiles
 from kraftwire.spark.run.inputs import InputFile
 
-__all__ = [
-    "DECODER_VERSION",
-    "Manifest",
-    "Part",
-    "Source",
-    "claimed",
-    "refuse_strangers",
-]
-
 _LOCK = "_manifest/lock"
 _OWN_FOLDER = 0o700
 

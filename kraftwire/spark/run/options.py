@@ -23,16 +23,6 @@ from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.tables import TABLES, matching
 from kraftwire.spark.tables.apis import TYPED_TABLES
 
-__all__ = [
-    "TAGS",
-    "RunOptions",
-    "choose_tables",
-    "shared_tags",
-    "spark_tags",
-    "tag_array",
-    "with_tags",
-]
-
 TAGS = "tags"
 _TYPE = pa.map_(pa.string(), pa.string())
 _SPARK_TYPE = "map<string,string>"

@@ -26,19 +26,6 @@ from kraftwire.spark.run.manifest import Manifest, Part
 from kraftwire.spark.run.options import TAGS, tag_array, with_tags
 from kraftwire.spark.tables import find_table
 
-__all__ = [
-    "GROUP_BYTES",
-    "TASKS",
-    "PartWriter",
-    "commit",
-    "create_missing",
-    "export",
-    "merge_small",
-    "parts_of",
-    "remove",
-    "remove_leftovers",
-]
-
 TASKS = "_tasks"
 
 # Spark names its own files differently, so derived tables are left alone.

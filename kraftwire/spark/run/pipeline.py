@@ -54,8 +54,6 @@ from kraftwire.spark.tail import is_passing
 if TYPE_CHECKING:
     from kraftwire.client.security import Given
 
-__all__ = ["Following", "Outcome", "run"]
-
 # Units of one job: few enough to lose little when killed, enough to keep all cores busy.
 _GROUP_UNITS_PER_CORE = 4
 # What counts as a unit, and the least that the smallest one counts for.

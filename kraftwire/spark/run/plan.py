@@ -20,17 +20,6 @@ from kraftwire.spark.run.inputs import InputFile
 from kraftwire.spark.run.manifest import Source
 from kraftwire.spark.run.tasks import Unit, load_index
 
-__all__ = [
-    "Planned",
-    "capture_chains",
-    "capture_families",
-    "index_units",
-    "neighbours",
-    "plan_captures",
-    "plan_logs",
-    "source_name",
-]
-
 _UNIT_BYTES_MAX = 128 * 1024 * 1024
 _UNIT_BYTES_MIN = 2 * 1024 * 1024
 

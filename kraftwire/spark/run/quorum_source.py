@@ -22,8 +22,6 @@ from kraftwire.spark.run.manifest import Part, Source
 from kraftwire.spark.run.parts import PartWriter
 from kraftwire.spark.tables import find_table
 
-__all__ = ["LiveRead", "check_access", "read_live"]
-
 _TABLE = "metadata_records"
 
 # How long a round waits for a leader.

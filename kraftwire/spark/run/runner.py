@@ -14,8 +14,6 @@ from kraftwire.spark.run.tasks import ForEach, Work, bundled
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["InProcess", "OnSpark", "Runner"]
-
 
 class Runner(Protocol):
     """Executes the tasks of a run."""

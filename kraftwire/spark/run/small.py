@@ -13,8 +13,6 @@ from kraftwire.spark.run.inputs import expanded
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["configured_for_few_rows", "count_rows", "is_small"]
-
 # Below this, the stages finish before the JVM would have compiled anything well.
 _BYTES_MAX = 256 * 1024 * 1024
 _ROWS_MAX = 300_000

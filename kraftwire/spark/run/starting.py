@@ -25,8 +25,6 @@ from kraftwire.spark.run.tasks import Work
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["DeferredSpark", "StartingSpark", "spark_runner"]
-
 _CORES = re.compile(r"local\[(\d+)")
 
 

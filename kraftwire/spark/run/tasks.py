@@ -29,18 +29,6 @@ from kraftwire.spark.run.manifest import Part
 from kraftwire.spark.run.parts import TASKS, PartWriter
 from kraftwire.spark.tail import Mark
 
-__all__ = [
-    "Done",
-    "ForEach",
-    "Job",
-    "Unit",
-    "Work",
-    "bundled",
-    "decode_unit",
-    "index_unit",
-    "load_index",
-]
-
 _INDEXES = "indexes"
 _RUNS = ".runs"
 _CUTS = "cuts"

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-__all__ = ["CaptureSource"]
-
 _SPLIT_BYTES = 64 * 1024 * 1024
 
 # Tables whose rows are about one API each: omitting other frames changes none of them.

@@ -22,16 +22,6 @@ from kraftwire.spark.logs.transactions import BatchFilter, Transactions
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
-__all__ = [
-    "Bounds",
-    "CaptureBounds",
-    "bounds_of",
-    "by_column",
-    "capture_bounds",
-    "listed",
-    "narrowed",
-]
-
 _MIN, _MAX = -(2**63), 2**63 - 1
 
 _NS_PER_US = 1000

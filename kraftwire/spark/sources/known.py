@@ -11,6 +11,4 @@ from kraftwire.spark.sources.metadata import MetadataSource
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
 
-__all__ = ["SOURCES"]
-
 SOURCES: tuple[type[DataSource], ...] = (CaptureSource, LogSource, MetadataSource)

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-__all__ = ["LogSource"]
-
 _ISOLATIONS = ("raw", "committed")
 
 _UNCUT = 2**63

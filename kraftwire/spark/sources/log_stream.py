@@ -44,8 +44,6 @@ from kraftwire.spark.tail import (
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["LogStreamReader"]
-
 _Range = tuple[Stretch, int, int]
 
 

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-__all__ = ["MetadataSource"]
-
 Offset = dict[str, int]
 
 # Keys of the first offset, if a snapshot comes before the log.

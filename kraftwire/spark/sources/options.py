@@ -16,22 +16,6 @@ from kraftwire.spark.logs.transactions import BatchFilter
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = [
-    "LOG_TABLES",
-    "LogRows",
-    "by_size",
-    "check_log_options",
-    "check_stream_options",
-    "chosen",
-    "flag",
-    "offsets_max",
-    "positive",
-    "pushes",
-    "read_limit",
-    "security_of",
-    "starts_late",
-]
-
 _STARTS = ("earliest", "latest")
 # The prefix that Spark's Kafka source has for the client's properties.
 _KAFKA = "kafka."

@@ -12,8 +12,6 @@ from pyspark.sql import functions as F
 
 from kraftwire.spark.stages.stage import Tables
 
-__all__ = ["CLUSTERS", "clusters", "of_files", "same", "with_cluster"]
-
 # The table that `clusters` makes and the other functions use.
 CLUSTERS = "clusters"
 

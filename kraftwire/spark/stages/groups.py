@@ -28,12 +28,6 @@ from kraftwire.spark.stages.stage import Tables
 from kraftwire.spark.tables.columns import Column, Table
 from kraftwire.wire.json_form import uuid_to_text
 
-__all__ = [
-    "FACTS",
-    "group_facts",
-    "groups",
-]
-
 FACTS = Table(
     "group_facts",
     "What a member of a group requested, and the result.",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-__all__ = ["evidence", "span", "topic_key", "with_response_time", "with_session"]
-
 _SECOND_NS = 1_000_000_000
 
 

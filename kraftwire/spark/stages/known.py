@@ -14,8 +14,6 @@ from kraftwire.spark.stages.partitions import partitions
 from kraftwire.spark.stages.stage import Stage
 from kraftwire.spark.stages.timeline import raft_timeline
 
-__all__ = ["STAGES", "register"]
-
 _TIMELINE_INPUTS = (
     "raft_exchanges", "batches", "metadata_records", "exchanges", "connections", "files",
     "bad_input", CLUSTERS,

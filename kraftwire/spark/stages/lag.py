@@ -22,11 +22,6 @@ from kraftwire.spark.stages.stage import Tables
 from kraftwire.spark.tables import TABLES
 from kraftwire.wire.json_form import uuid_to_text
 
-__all__ = [
-    "group_lag",
-    "replica_lag",
-]
-
 _PARTITION = ("cluster", "name", "partition")
 _GROUP = ("group_id", *_PARTITION)
 _PAST = (Window.unboundedPreceding, Window.currentRow)

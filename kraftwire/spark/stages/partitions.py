@@ -9,8 +9,6 @@ from kraftwire.spark.stages.clusters import of_files, same, with_cluster
 from kraftwire.spark.stages.keys import topic_key
 from kraftwire.spark.stages.stage import Tables
 
-__all__ = ["partitions"]
-
 
 def partitions(tables: Tables) -> DataFrame:
     """Return a row for each partition that was produced to, fetched from, or is in a log directory.

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-__all__ = ["Stage", "Tables"]
-
 Tables = Mapping[str, DataFrame]
 
 

@@ -30,8 +30,6 @@ from kraftwire.story.raft.metadata_log import IDLE_RECORD
 from kraftwire.story.raft.model import UNREAD_TEXTS
 from kraftwire.story.raft.table_rows import BatchRow, ExchangeRow, LocatedEvent, QuorumRows
 
-__all__ = ["raft_timeline"]
-
 # Control records in the timeline; the names of their schemas.
 _CONTROLS = ("LeaderChangeMessage", "VotersRecord", "KRaftVersionRecord")
 

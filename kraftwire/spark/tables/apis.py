@@ -37,19 +37,6 @@ from kraftwire.wire.versions import Versions
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = [
-    "EVIDENCE",
-    "TYPED_TABLES",
-    "TypedTable",
-    "column_name",
-    "field_type",
-    "message_array",
-    "message_type",
-    "struct_type",
-    "typed_table",
-    "without_secrets",
-]
-
 _PRIMITIVES: Mapping[str, Any] = {
     "bool": pa.bool_(),
     "int8": pa.int8(),

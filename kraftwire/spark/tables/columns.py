@@ -20,27 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 from kraftwire.messages import API_NAMES
 
-__all__ = [
-    "API",
-    "ARROW",
-    "CLUSTER",
-    "CONNECTION",
-    "EVIDENCE",
-    "TIME",
-    "Column",
-    "Table",
-    "client_of",
-    "ends",
-    "error_text",
-    "error_texts",
-    "evidence",
-    "known",
-    "micros",
-    "partition",
-    "server_of",
-    "uuid_text",
-]
-
 _ZERO = bytes(16)
 
 _TOPIC = pa.struct(

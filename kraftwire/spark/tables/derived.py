@@ -4,16 +4,6 @@ from __future__ import annotations
 
 from kraftwire.spark.tables.columns import CLUSTER, EVIDENCE, Column, Table, partition
 
-__all__ = [
-    "ANOMALIES",
-    "CLUSTERS",
-    "GROUPS",
-    "GROUP_LAG",
-    "PARTITIONS",
-    "RAFT_TIMELINE",
-    "REPLICA_LAG",
-]
-
 CLUSTERS = Table(
     "clusters",
     "Which cluster a server in a capture belongs to, or a file of a log directory.",

@@ -4,14 +4,6 @@ from __future__ import annotations
 
 from kraftwire.spark.tables.columns import EVIDENCE, Column, Table, evidence, partition
 
-__all__ = [
-    "BAD_INPUT",
-    "BATCHES",
-    "FILES",
-    "METADATA_RECORDS",
-    "RECORDS",
-]
-
 BAD_INPUT = Table(
     "bad_input",
     "Bytes that could not be decoded.",

@@ -24,11 +24,6 @@ from kraftwire.spark.tables.columns import (
     server_of,
 )
 
-__all__ = [
-    "CONNECTIONS", "EXCHANGES", "FRAMES", "GROUP_EXCHANGES", "PARTITION_TRAFFIC",
-    "QUORUM_OBSERVATIONS", "RAFT_EXCHANGES",
-]  # fmt: skip
-
 FRAMES = Table(
     "frames",
     "A request or a response in a capture.",

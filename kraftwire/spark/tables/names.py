@@ -29,8 +29,6 @@ from kraftwire.spark.tables.frames import (
     RAFT_EXCHANGES,
 )
 
-__all__ = ["ALL", "TABLES", "AnyTable", "find_table", "matching"]
-
 # Every table with a fixed schema. The typed ones are made from the message schemas.
 TABLES: Mapping[str, Table] = {
     table.name: table

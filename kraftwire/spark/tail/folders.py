@@ -11,8 +11,6 @@ from kraftwire.decode.files.kinds import is_unserved, parse_file_name
 from kraftwire.errors import UsageError
 from kraftwire.spark.paths import local_path
 
-__all__ = ["find_folders", "is_passing", "snapshot_key", "snapshots"]
-
 _PATTERN = frozenset("*?[")
 
 

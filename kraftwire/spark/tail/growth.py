@@ -22,21 +22,6 @@ from kraftwire.records.header import MAGIC
 from kraftwire.spark.logs.plan import Piece, chain, pieces_of
 from kraftwire.spark.tail.marks import Mark, check, segment_path
 
-__all__ = [
-    "Bound",
-    "Growth",
-    "LogStartMovedError",
-    "Stretch",
-    "advance",
-    "begin",
-    "bound_of",
-    "last_mark",
-    "of_snapshot",
-    "segments",
-    "stretches",
-    "verify",
-]
-
 _CHUNK_BYTES = 8 * 1024 * 1024
 
 

@@ -15,8 +15,6 @@ from kraftwire.decode.files.scan import BatchHeader, read_header
 from kraftwire.errors import LogMovedError
 from kraftwire.records.header import HEADER_SIZE
 
-__all__ = ["Mark", "check", "segment_path"]
-
 
 @dataclass(frozen=True, slots=True)
 class Mark:

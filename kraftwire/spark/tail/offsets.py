@@ -27,8 +27,6 @@ from kraftwire.spark.tail.growth import (
 )
 from kraftwire.spark.tail.marks import Mark
 
-__all__ = ["Limits", "Offset", "between", "bounds_of", "end_of", "following"]
-
 # As Spark keeps it: JSON.
 Offset = dict[str, Any]
 

@@ -16,8 +16,6 @@ from kraftwire.spark.report.formatting import (
     text,
 )
 
-__all__ = ["anomalies_part", "found_anomalies"]
-
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 _ROWS_MAX = 60
 

@@ -20,8 +20,6 @@ from kraftwire.spark.report.formatting import (
 )
 from kraftwire.spark.report.plots import COLOURS, time_bars, time_figure
 
-__all__ = ["connections_part"]
-
 _SHOWN = 25
 _PROTOCOL_COLOURS = {"kafka": COLOURS[0], "tls": COLOURS[2]}
 

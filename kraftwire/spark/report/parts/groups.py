@@ -20,8 +20,6 @@ from kraftwire.spark.report.formatting import (
 from kraftwire.spark.report.parts.lag import group_multiples
 from kraftwire.spark.report.plots import COLOURS, time_bars, time_figure
 
-__all__ = ["groups_part"]
-
 _GROUPS_MAX = 20
 _PROTOCOLS = dict(zip(("classic", "consumer", "share", "streams"), COLOURS, strict=False))
 

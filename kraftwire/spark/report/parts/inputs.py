@@ -20,8 +20,6 @@ from kraftwire.spark.report.formatting import (
 from kraftwire.spark.run.manifest import DECODER_VERSION
 from kraftwire.spark.tables import TABLES
 
-__all__ = ["bad_part", "inputs_part"]
-
 _ROWS_MAX = 40
 _SUMS = (
     "kafka_bytes", "tls_bytes", "other_bytes", "duplicate_bytes", "header_bytes", "bad_bytes",

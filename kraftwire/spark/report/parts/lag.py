@@ -11,8 +11,6 @@ from kraftwire.spark.report.folder import ClusterNames, Context, Part
 from kraftwire.spark.report.formatting import clip, count, link, no_rows, text
 from kraftwire.spark.report.plots import COLOURS, line_plot, short_numbers, time_figure
 
-__all__ = ["group_multiples", "lag_part", "largest_lag"]
-
 _PLOTS_MAX = 12
 _US = 1000
 # A replica fetches twice a second; after this long without a Fetch its line stops.

@@ -12,8 +12,6 @@ from kraftwire.spark.report.formatting import clip, count, duration, link, no_ro
 from kraftwire.spark.report.parts.traffic import Latencies, Traffic
 from kraftwire.spark.report.plots import COLOURS, value_figure
 
-__all__ = ["latency_part"]
-
 _APIS_MAX = 20
 _ROWS_MAX = 25
 # A percentile of fewer says nothing.

@@ -21,8 +21,6 @@ from kraftwire.spark.report.formatting import (
 )
 from kraftwire.spark.report.plots import COLOURS, GAP, LEFT, time_bars, time_figure
 
-__all__ = ["leaders_part", "leaderships"]
-
 _SECOND_NS = 1_000_000_000
 _NOBODY = "nobody"
 _NOT_KNOWN = "not known"

@@ -11,8 +11,6 @@ from kraftwire.spark.report.formatting import count, key, link, no_rows, table, 
 from kraftwire.spark.report.parts.traffic import Traffic
 from kraftwire.spark.report.plots import COLOURS, LEFT, line_plot, short_numbers, time_figure
 
-__all__ = ["throughput_part"]
-
 _SECOND_NS = 1_000_000_000
 _APIS_MAX = 5
 _ERRORS_MAX = 20

@@ -14,8 +14,6 @@ import pyarrow.compute as pc
 
 from kraftwire.spark.report.folder import Context
 
-__all__ = ["Latencies", "Traffic", "read_traffic"]
-
 _COLUMNS = (
     "time_ns", "api_name", "client_id", "latency_ns", "wait_ns", "service_ns", "request_size",
     "response_size", "errors",

@@ -11,8 +11,6 @@ from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, Rule, at, coun
 from kraftwire.spark.stages.keys import span, with_session
 from kraftwire.spark.stages.stage import Tables
 
-__all__ = ["RULES"]
-
 _SECOND_NS = 1_000_000_000
 
 # An empty Fetch waits for fetch.max.wait.ms, 500 ms; two a second are normal.

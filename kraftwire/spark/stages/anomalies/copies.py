@@ -8,8 +8,6 @@ from pyspark.sql import functions as F
 from kraftwire.spark.stages.anomalies.rule import WARNING, Rule, counted, found
 from kraftwire.spark.stages.stage import Tables
 
-__all__ = ["RULES"]
-
 # The largest clock difference between capturing hosts.
 _CLOCKS_S = 60
 

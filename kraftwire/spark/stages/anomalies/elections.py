@@ -10,8 +10,6 @@ from kraftwire.spark.stages.clusters import same
 from kraftwire.spark.stages.keys import span, with_session
 from kraftwire.spark.stages.stage import Tables
 
-__all__ = ["RULES"]
-
 # Rounds of votes that follow each other within this time belong together. Kafka's candidates wait
 # for up to a second before they try again.
 _GAP_S = 10.0

@@ -9,8 +9,6 @@ from kraftwire.spark.stages.anomalies.rule import ERROR, INFO, WARNING, Rule, at
 from kraftwire.spark.stages.keys import span
 from kraftwire.spark.stages.stage import Tables
 
-__all__ = ["RULES"]
-
 # A response in flight when a newer epoch began does not make a zombie.
 _UNDER_WAY_NS = 1_000_000_000
 

@@ -10,8 +10,6 @@ from kraftwire.spark.stages.clusters import CLUSTERS, of_files
 from kraftwire.spark.stages.keys import topic_key
 from kraftwire.spark.stages.stage import Tables
 
-__all__ = ["RULES"]
-
 _LOG = ("cluster", "name", "partition")
 _BEHIND = "; the older epoch is the end of a log that is to be truncated"
 

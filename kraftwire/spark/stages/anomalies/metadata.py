@@ -25,8 +25,6 @@ from kraftwire.spark.stages.clusters import CLUSTERS, of_files
 from kraftwire.spark.stages.stage import Tables
 from kraftwire.spark.tables.columns import Column, Table
 
-__all__ = ["RULES"]
-
 # Findings of one log; a log that is wrong in more places needs no longer list.
 _FOUND_MAX = 1_000
 

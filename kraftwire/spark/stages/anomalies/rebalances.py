@@ -9,8 +9,6 @@ from kraftwire.spark.stages.anomalies.rule import WARNING, Rule, at, found
 from kraftwire.spark.stages.keys import evidence, with_session
 from kraftwire.spark.stages.stage import Tables
 
-__all__ = ["RULES"]
-
 # A starting group may take two or three generations, at most session.timeout.ms apart; a rolling
 # restart takes two for each member.
 _GENERATIONS = 5

@@ -10,8 +10,6 @@ from pyspark.sql import functions as F
 from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, Rule, found
 from kraftwire.spark.stages.stage import Tables
 
-__all__ = ["RULES"]
-
 
 def _missing_offsets(tables: Tables) -> DataFrame:
     """Offsets that no segment of a metadata log has, although it has later ones."""

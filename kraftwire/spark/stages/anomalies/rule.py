@@ -11,8 +11,6 @@ from pyspark.sql import functions as F
 from kraftwire.spark.stages.stage import Tables
 from kraftwire.spark.tables import TABLES
 
-__all__ = ["Rule", "at", "counted", "found"]
-
 ERROR, WARNING, INFO = "error", "warning", "info"
 
 

@@ -11,8 +11,6 @@ from kraftwire.spark.stages.clusters import CLUSTERS, with_cluster
 from kraftwire.spark.stages.keys import span, topic_key, with_response_time
 from kraftwire.spark.stages.stage import Tables
 
-__all__ = ["RULES"]
-
 # Responses on different connections overtake each other by less than this.
 _OVERTAKING_NS = 1_000_000_000
 # A topic that was deleted and created again has another id.
