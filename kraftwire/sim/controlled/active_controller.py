@@ -1,8 +1,8 @@
 """A model of the active controller, over the shipped decisions and the shipped image.
 
-One batch of records is committed and replayed before the next change is decided. Leadership may be
-lost at any batch: the one in flight is kept or lost, its sender hears nothing, and a new controller
-builds the image from the log, or from a snapshot and what follows it.
+One batch of records is committed and replayed before the next changes are decided. Leadership may
+be lost at any batch: the one in flight is kept or lost, its senders hear nothing, and a new
+controller builds the image from the log, or from a snapshot and what follows it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from random import Random
 
 from kraftwire.controller import brokers
 from kraftwire.controller.activation import activate
-from kraftwire.controller.batches import ControllerStep, encoded
+from kraftwire.controller.batches import ControllerStep, QueuedStep, decide, encoded, take
 from kraftwire.controller.cluster import ELR_VERSION, Cluster
 from kraftwire.controller.image import METADATA_VERSION, MetadataImage
 from kraftwire.controller.sessions import Sessions
@@ -28,6 +28,9 @@ from kraftwire.sim.invariants import Violation
 from kraftwire.wire.message import Message
 
 SESSION_MS = 9000
+
+# As many as in a batch of a node.
+CHANGES_AT_ONCE = 8
 
 # How often the leadership ends with a batch in flight, and how often that batch survives.
 _LOSES, _KEPT = 0.02, 0.5
@@ -84,6 +87,19 @@ class ActiveController:
         if result.applied is not None:
             result.applied()
         return result.response
+
+    def submit_together(self, steps: Sequence[QueuedStep]) -> None:
+        """Decide and commit changes, those in one batch that a node decides in one. Steps are not
+        answered once the leadership has ended."""
+        queue = dict(enumerate(steps))
+        while queue:
+            chosen = take(queue, list(queue)[:CHANGES_AT_ONCE])
+            batch = decide(chosen, self.cluster, self.image.next_offset, self.now_ms)
+            queue = batch.again | queue
+            decided = [result for _, result in batch.decided.values()]
+            if not self._write([record for result in decided for record in result.records]):
+                return
+            batch.answer()
 
     def fence_expired(self) -> None:
         """Fence the brokers whose sessions have expired, one after the other."""

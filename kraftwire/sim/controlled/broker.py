@@ -7,10 +7,12 @@ that were replaced may still speak, with their old epochs.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any
 
 from kraftwire.controller import brokers
+from kraftwire.controller.batches import ControllerStep, QueuedStep
 from kraftwire.controller.cluster import UNASSIGNED
 from kraftwire.controller.directories import assign_replicas
 from kraftwire.controller.features import SUPPORTED_FEATURES
@@ -143,12 +145,33 @@ class Brokers:
         """Send a heartbeat, and do what the answer says. Raises: Violation."""
         if broker.epoch < 0:
             self.register(broker)
-            return
+        else:
+            was_fenced = self._is_fenced(broker)
+            answer = self._heartbeat(broker, broker.epoch)
+            if answer is not None:
+                self._hear(broker, answer, was_fenced=was_fenced)
+
+    def heartbeat_together(self) -> None:
+        """Let all registered processes send heartbeats at once. Raises: Violation."""
+        running = [broker for broker in self.all if broker.is_running and broker.epoch >= 0]
+        self._random.shuffle(running)
+        self._controller.submit_together(
+            [
+                QueuedStep(
+                    self._heartbeat_step(broker, broker.epoch),
+                    frozenset({("broker", broker.id)}),
+                    None,
+                    partial(self._hear, broker, was_fenced=self._is_fenced(broker)),
+                )
+                for broker in running
+            ]
+        )
+
+    def _is_fenced(self, broker: Broker) -> bool:
         known = self._controller.image.brokers.get(broker.id)
-        was_fenced = known is not None and known.is_fenced
-        answer = self._heartbeat(broker, broker.epoch)
-        if answer is None:
-            return
+        return known is not None and known.is_fenced
+
+    def _hear(self, broker: Broker, answer: Any, *, was_fenced: bool) -> None:
         if answer.error_code:
             self._check_stale(broker)
             return
@@ -166,6 +189,9 @@ class Brokers:
             raise Violation("M12", f"broker {broker.id} is told fenced: {answer.is_fenced}")
 
     def _heartbeat(self, broker: Broker, epoch: int) -> Any:
+        return self._controller.submit(self._heartbeat_step(broker, epoch))
+
+    def _heartbeat_step(self, broker: Broker, epoch: int) -> ControllerStep:
         controller, random = self._controller, self._random
         lag = random.choice((0, 0, 0, random.randint(1, 20)))
         request = BrokerHeartbeatRequest(
@@ -176,12 +202,10 @@ class Brokers:
             want_fence=random.random() < 0.01,
             offline_log_dirs=broker.offline,
         )
-        return controller.submit(
-            lambda cluster, next_offset: brokers.heartbeat(
-                cluster, controller.sessions, request,
-                next_offset=next_offset, now_ms=controller.now_ms,
-            )
-        )
+        return lambda cluster, next_offset: brokers.heartbeat(
+            cluster, controller.sessions, request,
+            next_offset=next_offset, now_ms=controller.now_ms,
+        )  # fmt: skip
 
     def _check_stale(self, broker: Broker) -> None:
         """A process that is refused has to have been removed; it starts again."""

@@ -38,7 +38,8 @@ class World:
         self._brokers = brokers = Brokers(self.controller, random, count)
         self._admin = admin = Administrator(self.controller, random, count)
         self._steps: dict[str, tuple[int, Callable[[], None]]] = {
-            "heartbeat": (44, self._by_running(brokers.heartbeat)),
+            "heartbeat": (40, self._by_running(brokers.heartbeat)),
+            "heartbeats of all": (8, brokers.heartbeat_together),
             "in-sync replicas": (20, self._by_running(brokers.change_isr)),
             "start": (5, self._start),
             "crash": (2, self._by_running(brokers.crash)),
