@@ -90,7 +90,6 @@ def _alter(
         replicas=[*replicas, *removing],
         removing=removing or None,
         adding=adding or None,
-        directories={each: cluster.new_directory(each) for each in adding},
     )
     return change_partition(cluster, key, target)
 

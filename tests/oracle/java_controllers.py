@@ -175,6 +175,7 @@ class JavaControllers:
         def registrations() -> int:
             return sum(one[2] == "RegisterControllerRecord" for one in connection.dump())
 
+        self._until(lambda: self._leads(connection))
         before = registrations()
         connection.c.close()
         self._peer.ask([{"stop": True}, {"start": str(self._folder / "node.properties")}])

@@ -17,7 +17,7 @@ from unittest import mock
 
 import pytest
 
-from tests.oracle import operations
+from tests.oracle import client_steps, operations
 from tests.oracle.forwarding import Sender
 from tests.support.maven import KAFKA, ROOT, directory_of, kafka_classpath
 
@@ -57,5 +57,5 @@ class Tools:
         run.b, run.tid, run.p, run.nm = {}, {}, {}, {}
         run.off = run.base = end
         run.step = partial(operations.step, self, run)
-        run.settle = partial(operations.settle, run)
+        run.settle = partial(client_steps.settle, run)
         return run
