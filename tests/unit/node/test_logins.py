@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import subprocess
+import sys
 from copy import copy
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from kraftwire.security.principal import Principal
 from kraftwire.security.sasl_server import End, SaslServer, Step
 from kraftwire.security.scram import ScramClient
 from kraftwire.security.tokens import Tokens
+from kraftwire.testing.ports import free_ports
 from kraftwire.wire.message import Message
 from tests.support.node_stub import StubNode
 
@@ -127,3 +130,51 @@ def _auth_bytes(step: Step) -> bytes:
     _, answer, _ = decode_response(step.reply, SaslAuthenticateRequest.API_KEY, 2)
     assert isinstance(answer, SaslAuthenticateResponse)
     return answer.auth_bytes
+
+
+# Runs one node until it accepts connections, and prints what was loaded.
+_PROGRAM = """
+import sys
+from kraftwire.cli import main
+from kraftwire.node.config import load
+from kraftwire.node.interference import Interference
+from kraftwire.node.threaded import ThreadedNodes
+path = sys.argv[1]
+assert main.main(["storage", "format", "-t", "9CIbsF9FQuGtwD837BRpPA", "-c", path]) == 0
+nodes = ThreadedNodes({1: load(path)}, Interference())
+nodes.start()
+nodes.close()
+print(*sys.modules)
+"""
+_OF_SECURED_NODES = {
+    "cryptography",
+    "gssapi",
+    "joserfc",
+    "kraftwire.node.key_set_url",
+    "kraftwire.security.reloading",
+    "kraftwire.security.stores",
+    "kraftwire.security.tls",
+    "kraftwire.transport",
+    "urllib.request",
+}
+
+
+def _loaded(folder: Path, text: str) -> set[str]:
+    """What a node with these properties loads of that."""
+    path = folder / "node.properties"
+    (port,) = free_ports(1)
+    path.write_text(text.replace("9093", str(port)).replace("=data", f"={folder / 'data'}"))
+    command = [sys.executable, "-c", _PROGRAM, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return _OF_SECURED_NODES & set(done.stdout.split())
+
+
+def test_a_node_in_clear_loads_nothing_of_this(tmp_path: Path) -> None:
+    """Each of these takes time and memory; only a listener that needs it loads it."""
+    in_clear = "".join(PROPERTIES.partition("listener.security")[:1])
+    assert _loaded(tmp_path, in_clear) == set()
+    # The search finds what is there.
+    logins = tmp_path / "logins"
+    logins.mkdir()
+    assert "kraftwire.transport" in _loaded(logins, PROPERTIES)
