@@ -279,19 +279,27 @@ def _join(indexed: IndexedConnection, later: IndexedConnection) -> None:
         indexed.round_trip_ns = later.round_trip_ns
 
 
+# What a connection takes in memory while it is decoded, besides its packets.
+_CONNECTION_BYTES = 4 * 1024
+
+
+def _weight(indexed: IndexedConnection) -> int:
+    return indexed.size + _CONNECTION_BYTES
+
+
 def bins(connections: Sequence[IndexedConnection], size_max: int) -> list[list[int]]:
     """Return numbers of connections in bins of at most `size_max` bytes, unless one is longer.
 
-    The longest come first, each into the bin with the fewest bytes; the number of bins is that of
-    full bins.
+    Each connection counts for some KiB besides its packets. The longest come first, each into the
+    bin with the fewest bytes; the number of bins is that of full bins.
     """
-    total = sum(indexed.size for indexed in connections)
+    total = sum(map(_weight, connections))
     count = max(1, min(len(connections), -(-total // size_max)))
     chosen: list[list[int]] = [[] for _ in range(count)]
     loads = [0] * count
     order = sorted(range(len(connections)), key=lambda at: -connections[at].size)
     for at in order:
         which = loads.index(min(loads))
-        loads[which] += connections[at].size
+        loads[which] += _weight(connections[at])
         chosen[which].append(at + 1)
     return [sorted(each) for each in chosen if each]

@@ -17,6 +17,7 @@ from kraftwire.capture.capture import Capture
 from kraftwire.decode.body.frame import FrameDecoder
 from kraftwire.decode.body.records import RecordsForm, Settings
 from kraftwire.spark.captures import Recording, bins, decode_tables, index_capture
+from kraftwire.spark.captures.connection_index import IndexedConnection
 from tests.support.capture_damage import damage, recut, segments_of
 from tests.support.captures import GOLDEN, golden
 
@@ -166,3 +167,11 @@ def test_a_long_connection_is_decoded_while_it_is_read(
     monkeypatch.setattr(tables, "_PAUSE_FRAMES", 7)
     for table, made in decode_tables(path).items():
         assert _sorted(made.to_pylist()) == _sorted(wanted[table].to_pylist()), table
+
+
+def test_very_many_connections_are_not_in_one_bin() -> None:
+    """Each costs memory of its own while it is decoded, however little it sent."""
+    connections = [IndexedConnection(b"key", at, size=74) for at in range(20_000)]
+    chosen = bins(connections, 32 * 1024 * 1024)
+    assert max(map(len, chosen)) < 8_200
+    assert sorted(number for each in chosen for number in each) == list(range(1, 20_001))
