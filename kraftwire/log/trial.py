@@ -10,6 +10,7 @@ import errno
 import os
 
 from kraftwire.errors import StorageError
+from kraftwire.limits import SMALL_FILE_BYTES_MAX
 from kraftwire.log.files import File, Files, Lock
 from kraftwire.log.names import parent
 
@@ -153,8 +154,10 @@ class TrialFiles:
         """Do nothing: nothing is to become durable."""
 
     def read_bytes(self, path: str) -> bytes:
-        """All of a file."""
+        """All of a small file. Raises: StorageError as that of the other file system."""
         content = self._content(path)
+        if content.size() > SMALL_FILE_BYTES_MAX:
+            raise StorageError(f"longer than {SMALL_FILE_BYTES_MAX} bytes", file=path)
         return content.pread(content.size(), 0)
 
     def lock(self, path: str) -> Lock:  # noqa: ARG002

@@ -95,6 +95,7 @@ _CHANGES: dict[str, Callable[[Path], None]] = {
     "a damaged mark": _add(f"{_PARTITION}/flushed-offset", b"x"),
     "no epochs": _remove(f"{_PARTITION}/leader-epoch-checkpoint"),
     "other epochs": _add(f"{_PARTITION}/leader-epoch-checkpoint", b"9 9\n"),
+    "epochs without end": _add(f"{_PARTITION}/leader-epoch-checkpoint", b"1 1\n" * 300_000),
     "no index": _remove(f"{_PARTITION}/00000000000000000000.index"),
     "a damaged index": _add(f"{_PARTITION}/00000000000000000000.index", b"\1" * 8),
     "leftovers": _add(f"{_PARTITION}/quorum-state.tmp", b"{"),
