@@ -110,10 +110,13 @@ def raft_timeline(tables: Tables) -> DataFrame:
 
 
 def _states(tables: Tables) -> DataFrame:
-    """Return the state files of log directories and the names of others, before all else."""
-    files = tables["files"].where(
-        F.col("state").isNotNull() | F.col("kind").isin(*map(str, _NAMED))
-    )
+    """Return the state files of log directories and the names of others, before all else.
+
+    A snapshot without any batch stands for nothing.
+    """
+    is_empty = (F.col("kind") == str(FileKind.SNAPSHOT)) & (F.col("kafka_bytes") == 0)
+    is_named = F.col("kind").isin(*map(str, _NAMED)) & ~is_empty
+    files = tables["files"].where(F.col("state").isNotNull() | is_named)
     known = files.select("file", F.col("kind").alias("file_kind"), "state")
     return of_files(known, tables).withColumn("time_ns", F.lit(0).cast("bigint"))
 

@@ -105,8 +105,8 @@ class ReplicasOnDisk:
             self._refusals[folder.rstrip("/")] = refusal
 
     def on_batch(self, file: str, extent: Extent) -> None:
-        """Add a batch of a segment."""
-        directory = self._of(file)
+        """Add a batch of a segment; what a broker has given up is no part of its log."""
+        directory = self._of(file) if _is_segment(file) else None
         if directory is None:
             return
         coverage = directory.coverage
@@ -123,7 +123,8 @@ class ReplicasOnDisk:
 
     def on_finding(self, finding: FileFinding, end_offset: int | None) -> None:
         """Add what is wrong with a segment; the batches before it there end before `end_offset`."""
-        directory = self._of(finding.file) if finding.id in UNREAD_TEXTS else None
+        is_unread = finding.id in UNREAD_TEXTS and _is_segment(finding.file)
+        directory = self._of(finding.file) if is_unread else None
         if directory is None:
             return
         name = finding.file.rpartition("/")[2]
@@ -237,6 +238,12 @@ class ReplicasOnDisk:
         if newest and (files.end is None or files.end.offset < newest.offset):
             files.end = newest
         _check_state(directory)
+
+
+def _is_segment(file: str) -> bool:
+    """Whether a file of a log is one of its segments, and not one on its way out or in."""
+    name = parse_file_name(file.rpartition("/")[2])
+    return name.suffix != "checkpoint" and not name.state
 
 
 def _without_torn_records(unread: list[UnreadBytes]) -> list[UnreadBytes]:

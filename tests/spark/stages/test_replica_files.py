@@ -106,7 +106,7 @@ def _flipped(path: Path, at: int) -> None:
 
 _NAMES = (
     "sound", "torn", "cut", "zeros", "noise", "inside", "damaged", "unvoted", "unreadable", "gap",
-    "lost", "emptied",
+    "lost", "emptied", "leftover", "prefix",
 )  # fmt: skip
 
 
@@ -119,6 +119,8 @@ def _strange_directories(folder: Path) -> list[Path]:
         log.idle(1, 4)
         if name == "gap":
             log.skip(7)
+        if name == "prefix":
+            log = LogMaker(offset=50)
         log.idle(1, 4)
         if name in ("lost", "emptied"):
             log.roll()
@@ -135,6 +137,9 @@ def _strange_directories(folder: Path) -> list[Path]:
     path.write_bytes(path.read_bytes()[:-20])
     path = folder / "zeros" / NAME / first
     path.write_bytes(path.read_bytes() + bytes(100))
+    # A segment that is being deleted is no part of the log, and an empty snapshot covers nothing.
+    (folder / "leftover" / NAME / f"{first}.deleted").write_bytes(b"noise" * 40)
+    (folder / "prefix" / NAME / f"{50:020}-{1:010}.checkpoint").touch()
     path = folder / "noise" / NAME / first
     path.write_bytes(path.read_bytes() + b"noise" * 40)
     path = folder / "inside" / NAME / first
@@ -163,7 +168,7 @@ def test_directories_are_judged_as_in_the_story(spark: SparkSession, tmp_path: P
     sound = {folder for folder, text in expected.items() if "is whole" in text}
     kept = {folder for folder, text in expected.items() if "may be kept; a start trunc" in text}
     assert refused == expected.keys() - sound - kept
-    assert {Path(each).parent.name for each in sound} == {"sound"}
+    assert {Path(each).parent.name for each in sound} == {"sound", "leftover"}
     assert {Path(each).parent.name for each in kept} == {"torn", "cut", "zeros", "noise"}
     ends = [json.loads(row["details"]) for row in _events(tables, "unread-bytes")]
     told_ends = [

@@ -444,6 +444,19 @@ def test_a_torn_log_is_not_the_furthest_for_its_torn_batch(tmp_path: Path) -> No
     assert advice.startswith("may be kept: it fetches the last 1 records; a start truncates its")
 
 
+@pytest.mark.parametrize("state", ["deleted", "cleaned", "swap"])
+def test_a_segment_on_its_way_is_no_part_of_the_log(tmp_path: Path, state: str) -> None:
+    """A start removes such files: neither their records nor their ends count."""
+    folder = write_directory(tmp_path / "a", _whole(), election=(2, 2, 2))
+    log = LogMaker(offset=22)
+    log.idle(2, 5)
+    path = folder / "__cluster_metadata-0" / f"{22:020}.log.{state}"
+    path.write_bytes(log.segments[22][:-10])
+    (directory,) = _story(folder)["directories"]
+    assert (directory["endOffset"], directory["unread"]) == (22, [])
+    assert directory["advice"] == "is whole"
+
+
 @pytest.mark.parametrize("base", [22, 500])
 def test_the_name_of_a_segment_says_what_is_missing(tmp_path: Path, base: int) -> None:
     """A segment without a batch still says where it begins."""
