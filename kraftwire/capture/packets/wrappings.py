@@ -7,10 +7,10 @@ whatever its port, where that leaves no doubt.
 Source: RFC 7348, draft-ietf-nvo3-vxlan-gpe and draft-smith-vxlan-group-policy (VXLAN), RFC 8926
 (Geneve), RFC 2784, 2890, 2637 and 8086 (GRE), draft-foschiano-erspan, RFC 3032 and 7510 (MPLS), RFC
 2516 (PPPoE), RFC 1661 (PPP), RFC 2661 (L2TP), RFC 8300 (NSH), RFC 3378 (EtherIP), RFC 9300 (LISP),
-RFC 4380 (Teredo), draft-ietf-intarea-gue, RFC 6325 (TRILL), RFC 5415 (CAPWAP), 3GPP TS 29.281
-(GTP-U), IEEE 802.1Q, 802.1AE, 802.1BR, 802.2, 802.5 and 802.11, IEC 62439-3 (HSR, PRP), RFC 2427
-(frame relay), RFC 4391 (InfiniBand), the headers of Linux for batman-adv; the link types of
-tcpdump.org.
+RFC 4380 (Teredo), draft-ietf-intarea-gue (GUE; FOU is Linux's, and has no header), RFC 6325
+(TRILL), RFC 5415 (CAPWAP), 3GPP TS 29.281 (GTP-U), IEEE 802.1Q, 802.1AE, 802.1BR, 802.2, 802.5 and
+802.11, IEC 62439-3 (HSR, PRP), RFC 2427 (frame relay), RFC 4391 (InfiniBand), the headers of Linux
+for batman-adv; the link types of tcpdump.org.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ _IPV4, _IPV6 = 0x0800, 0x86DD
 _BRIDGED = 0x6558  # an Ethernet frame
 _MPLS, _MPLS_MULTICAST = 0x8847, 0x8848
 _ERSPAN, _ERSPAN_3 = 0x88BE, 0x22EB
+_TCP = 6
 _LENGTH_MAX = 1500  # a smaller number in place of Ethernet's protocol is a length
 
 
@@ -246,7 +247,17 @@ def _udp(data: bytes, at: int, end: int) -> _Next | None:
     for port in ports:
         if port in _CLOSED_UDP and data[inside] in _CLOSED_UDP[port][1]:
             return _Next("", 0, inside, f"{_CLOSED_UDP[port][0]} (UDP {port})")
-    return None
+    is_ip = _is_whole_ipv4(data, inside, end)
+    return _Next(_ETHER, _IPV4, inside, f"FOU (UDP {ports[1]})") if is_ip else None
+
+
+def _is_whole_ipv4(data: bytes, at: int, end: int) -> bool:
+    """Whether bytes are an IPv4 packet of TCP without options, with the right checksum."""
+    if at + 20 > end or data[at] != 0x45 or data[at + 9] != _TCP:
+        return False
+    total = sum(struct.unpack_from(">10H", data, at))
+    size: int = _U16(data, at + 2)[0]
+    return total % 0xFFFF == 0 and at + size <= end
 
 
 # Of the sender and of the receiver.

@@ -52,6 +52,12 @@ def _udp(port: int, data: bytes) -> bytes:
     return struct.pack(">HHHH", 49152, port, 8 + len(data), 0) + data
 
 
+def _with_checksum(packet: bytes) -> bytes:
+    """The same IPv4 packet, with the checksum of its header."""
+    total = sum(struct.unpack_from(">10H", packet[:10] + bytes(2) + packet[12:]))
+    return packet[:10] + struct.pack(">H", 0xFFFF - total % 0xFFFF) + packet[12:]
+
+
 def _over_udp(port: int, head: bytes) -> Callable[[bytes], bytes]:
     return lambda packet: _ether(0x0800, _ipv4(17, _udp(port, head + ethernet(packet))))
 
@@ -137,6 +143,11 @@ WRAPPINGS: dict[str, tuple[int, Callable[[bytes], bytes], str]] = {
     "lisp": (1, _ip_over_udp(4341, b"\x80" + bytes(7)), "LISP (UDP 4341)"),
     "gue": (1, _ip_over_udp(6080, b"\1\4\0\0" + bytes(4)), "GUE (UDP 6080), IP in IP"),
     "gue without a header": (1, _ip_over_udp(6080, b""), "GUE (UDP 6080)"),
+    "fou": (
+        1,
+        lambda p: _ether(0x0800, _ipv4(17, _udp(5555, _with_checksum(p)))),
+        "FOU (UDP 5555)",
+    ),
     "teredo": (
         1,
         lambda p: _ether(0x0800, _ipv4(17, _udp(3544, _ipv6(4, p)))),
