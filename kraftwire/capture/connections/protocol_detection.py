@@ -6,6 +6,8 @@ a connection that was open before the capture began, requests are searched for i
 
 from __future__ import annotations
 
+import struct
+
 from kraftwire import messages
 from kraftwire.capture.connections.kafka_connection import KafkaConnection
 from kraftwire.capture.connections.proxy_protocol import read_proxy_header
@@ -13,10 +15,12 @@ from kraftwire.capture.connections.tls import Decrypted, Tls, is_tls
 from kraftwire.capture.framing.frames import CaptureFinding, Ending, FrameQueue, conflict_finding
 from kraftwire.capture.framing.headers import (
     HEADER_SIZE,
+    Before,
     Header,
     is_controlled_shutdown_v0,
     is_gssapi_token,
     parse_header,
+    unknown_client,
 )
 from kraftwire.capture.framing.health import ByteCounts
 from kraftwire.capture.framing.search import DATA, TRUNCATED, RequestSearch, are_responses
@@ -36,6 +40,10 @@ RECOGNITION_BYTES_MAX = 4 * 1024 * 1024
 
 # After this much of a server alone, responses are looked for; a search drops bytes soon after.
 ANSWERS_BYTES_MIN = 128 * 1024
+# The length and the correlation id of a response.
+_ANSWER_HEADER = struct.Struct(">ii").unpack_from
+_ANSWER_HEADER_SIZE = 8
+
 # Packets of a connection that was open before the capture at which its first response may begin.
 _PLACES_MAX = 64
 
@@ -162,15 +170,15 @@ class ProtocolDetection:
         """
         if side.is_begun or not side.is_whole or not self.is_client(side.flow):
             return True
-        header = read_proxy_header(side.search.pieces.buffer)
-        if header is None:
-            return False
-        side.is_begun = True
-        if header.size:
+        # Each of several load balancers in a row adds its own.
+        while (header := read_proxy_header(side.search.pieces.buffer)) is not None:
+            if not header.size:
+                side.is_begun = bool(side.count)
+                break
             side.pass_over(header.size)
             side.notes.append(("proxy-header", None, "", header.text))
             self._frame_queue.health.bytes.other += header.size
-        return bool(side.count)
+        return side.is_begun
 
     def _judge_start(self) -> None:
         """Decide by the first bytes of the client."""
@@ -191,8 +199,22 @@ class ProtocolDetection:
                 verdict = True
             if verdict:
                 self._become_kafka(self.sides[0], 0)
-            else:
+            elif not self._may_be_of_a_vendor(data):
                 self._become_other()
+
+    def _may_be_of_a_vendor(self, data: bytes) -> bool:
+        """Judge a first request of an unknown API by its answer; returns False if it is none."""
+        sought = unknown_client(data)
+        answer = self.sides[1].search.pieces.buffer
+        if sought is None or len(data) > ANSWERS_BYTES_MIN:
+            return False
+        if len(answer) < _ANSWER_HEADER_SIZE:
+            return not len(answer) or self.sides[1].is_whole
+        size, correlation_id = _ANSWER_HEADER(answer)
+        if correlation_id != sought[1] or not 4 <= size <= UNCONFIRMED_FRAME_SIZE_MAX:
+            return False
+        self._become_kafka(self.sides[0], 0, before=(sought[0], sought[1] - 1))
+        return True
 
     def _judge_midstream(self, *, final: bool) -> None:
         """Decide by a request in the middle of the client's bytes, whichever side that is."""
@@ -234,12 +256,16 @@ class ProtocolDetection:
             is_by_client = stage.is_client(flow)
             tell(Ending(self.name, time_ns, is_by_client=is_by_client, is_reset=is_reset))
 
-    def _become_kafka(self, client: _Side, at: int) -> None:
-        """Read both directions again, this time as Kafka."""
+    def _become_kafka(self, client: _Side, at: int, before: Before | None = None) -> None:
+        """Read both directions again, this time as Kafka.
+
+        `before` stands for a request before the first one, whose API is unknown.
+        """
         server = self.sides[1] if client is self.sides[0] else self.sides[0]
         self.sides = (client, server)
         pairing = KafkaConnection(self.name, client.flow, server.flow, self._frame_queue)
         self.stage = pairing
+        pairing.requests.expect(before)
         pairing.requests.notes.extend(client.notes)
         pairing.responses.notes.extend(server.notes)
         counts = self._frame_queue.health.bytes

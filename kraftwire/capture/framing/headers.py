@@ -13,7 +13,7 @@ from functools import cache
 
 from kraftwire import messages
 from kraftwire.capture.limits import shortened
-from kraftwire.limits import FRAME_SIZE_MAX
+from kraftwire.limits import FRAME_SIZE_MAX, UNCONFIRMED_FRAME_SIZE_MAX
 
 __all__ = [
     "HEADER",
@@ -28,6 +28,7 @@ __all__ = [
     "is_gssapi_token",
     "parse_header",
     "produce_acks",
+    "unknown_client",
 ]
 
 # Length prefix, API key and version as one number, correlation id, length of the client id.
@@ -119,6 +120,21 @@ def _follows(data: bytes | bytearray, at: int, before: Before | None) -> bool:
     if max(id_size, 0) != len(client) or not client.startswith(found):
         return False
     return len(found) == len(client) > 0 or correlation_id == last_id + 1
+
+
+def unknown_client(data: bytes) -> Before | None:
+    """The client id and correlation id of a first request of an unknown API; None if it is none.
+
+    So little of it is certain that the client id has to be there, and to be printable.
+    """
+    size, kind, correlation_id, id_size = HEADER.unpack_from(data)
+    if not HEADER_SIZE - 4 + id_size <= size <= UNCONFIRMED_FRAME_SIZE_MAX or id_size <= 0:
+        return None
+    raw = data[HEADER_SIZE : HEADER_SIZE + id_size]
+    is_text = raw.isascii() and raw.decode("ascii", "replace").isprintable()
+    is_known = kind >> 16 in messages.API_VERSIONS
+    is_one = is_text and not is_known and not kind & 0x80008000 and correlation_id >= 0
+    return (raw, correlation_id) if is_one else None
 
 
 # No tagged fields in the header, and a null transactional id.

@@ -11,6 +11,7 @@ from kraftwire.capture.framing.headers import (
     HEADER,
     HEADER_SIZE,
     PRODUCE,
+    Before,
     api_table,
     client_id,
     is_controlled_shutdown_v0,
@@ -52,6 +53,11 @@ class RequestReader(FrameReader):
         self._has_tokens = False
         self._tokens_after: int | None = None
         super().__init__(pairing, flow)
+
+    def expect(self, before: Before | None) -> None:
+        """Believe a first request of an unknown API after one `before`. Order: before any bytes."""
+        if before is not None:
+            self._raw_client, self._last_id = before
 
     @property
     def held_bytes(self) -> int:

@@ -319,6 +319,7 @@ def _decode_request_header(payload: Payload) -> None:
     version = int.from_bytes(payload.data[2:4], "big", signed=True)
     payload.api_key, payload.api_version = key, version
     payload.header_version = request_header_version(key, version)
+    _choose_header(payload, RequestHeader)
     _decode_header(payload, RequestHeader)
 
 
@@ -333,7 +334,18 @@ def _decode_response_header(
         return
     payload.api_key, payload.api_version = api
     payload.header_version = response_header_version(*api)
+    _choose_header(payload, ResponseHeader)
     _decode_header(payload, ResponseHeader)
+
+
+def _choose_header(payload: Payload, cls: type[RequestHeader] | type[ResponseHeader]) -> None:
+    """Take the older header for an unknown API, which may not be flexible, if only that fits."""
+    if payload.api_key in messages.API_VERSIONS:
+        return
+    try:
+        cls.decode(payload.data, payload.header_version)
+    except WireError:
+        payload.header_version -= 1
 
 
 def _decode_header(payload: Payload, cls: type[RequestHeader] | type[ResponseHeader]) -> None:

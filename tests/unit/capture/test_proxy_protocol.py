@@ -33,6 +33,18 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("mss", [1448, 1, 5], ids=["at once", "by bytes", "in pieces"])
+def test_each_of_several_proxies_adds_a_header(tmp_path: Path, mss: int) -> None:
+    """The balancer of a cloud in front of HAProxy: both are passed over and shown."""
+    headers = [header for header, _ in HEADERS.values()]
+    session = Session().open().client(b"".join(headers) + request(1, bytes(4)), mss=mss)
+    session.server(response(1, bytes(8)))
+    frames, capture = decode_segments(tmp_path, session.segments)
+    assert [frame.correlation_id for frame in frames] == [1, 1]
+    assert [finding[0] for finding in frames[0].findings] == ["proxy-header"] * len(headers)
+    assert capture.health.bytes.other == sum(map(len, headers))
+
+
+@pytest.mark.parametrize("mss", [1448, 1, 5], ids=["at once", "by bytes", "in pieces"])
 @pytest.mark.parametrize(("header", "text"), HEADERS.values(), ids=HEADERS)
 def test_the_header_is_passed_over_and_shown(
     tmp_path: Path, header: bytes, text: str, mss: int
