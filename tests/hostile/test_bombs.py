@@ -247,6 +247,16 @@ def test_a_packed_state_file_is_not_read_whole_for_its_name(tmp_path: Path) -> N
     assert "unreadable-state at" in found.errors, found.errors
 
 
+def test_a_list_of_too_many_entries_costs_little(tmp_path: Path) -> None:
+    """The search for secrets in what is not shown took 15 times its size."""
+    path = tmp_path / "leader-epoch-checkpoint"
+    lines = b"".join(b"%d %d\n" % (number, number) for number in range(1_200_000))
+    path.write_bytes(b"0\n1200000\n" + lines)
+    found = decode(path)
+    assert found.code == 1
+    assert "too long" in found.errors
+
+
 def _with_headers(number: int, headers: bytes, count: int) -> bytes:
     fields = b"\x00" + varint(0) + varint(number) + varint(-1) * 2 + varint(count) + headers
     return varint(len(fields)) + fields

@@ -24,6 +24,7 @@ from kraftwire.decode.files.state import (
     state_bytes_max,
 )
 from kraftwire.errors import StorageError, UsageError, WireError
+from kraftwire.limits import FINDING_HEX_BYTES
 
 __all__ = ["decode_file", "decode_source"]
 
@@ -116,10 +117,10 @@ def _state(
         state = _parse(kind, content)
     except WireError as error:
         at = error.offset or 0
-        rest = content[at:]
-        is_hidden = not options.show_secrets and may_be_secret(content)
+        rest = memoryview(content)[at:]
+        is_hidden = not options.show_secrets and may_be_secret(content, at)
         detail = error.problem if is_hidden else str(error)
-        shown = b"" if is_hidden else rest
+        shown = b"" if is_hidden else bytes(rest[:FINDING_HEX_BYTES])
         sink.add("unreadable-state", at, detail, size=len(rest), rest=shown)
         return
     for id, position, detail in state.noted():

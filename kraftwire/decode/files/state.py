@@ -286,6 +286,7 @@ _KNOWN = {
     FileKind.CLEAN_SHUTDOWN: frozenset({"version", "brokerEpoch"}),
 }
 _NAME = re.compile(r"[\w.-]+")
+_NEAR_BYTES = SMALL_FILE_BYTES_MAX
 
 
 def hide_unknown(kind: FileKind, state: StateFile) -> bool:
@@ -297,10 +298,15 @@ def hide_unknown(kind: FileKind, state: StateFile) -> bool:
     return bool(found)
 
 
-def may_be_secret(content: bytes) -> bool:
-    """Whether a file that could not be read names something secret, or holds it."""
-    text = content.decode("latin-1")
-    return is_secret_value(text) or any(map(is_secret_config, _NAME.findall(text)))
+def may_be_secret(content: bytes, at: int = 0) -> bool:
+    """Whether a file that could not be read names something secret, or holds it.
+
+    Of a long one what lies near the position of which something is shown.
+    """
+    near = content[max(0, at - _NEAR_BYTES) : at + _NEAR_BYTES]
+    text = near.decode("latin-1")
+    names = (match[0] for match in _NAME.finditer(text))
+    return is_secret_value(text) or any(map(is_secret_config, names))
 
 
 _VERSION = struct.Struct(">h")
