@@ -47,7 +47,7 @@ EVICTED_BYTES_MIN = 64 * 1024
 # CONNECTION_BYTES_MAX.
 OPEN_CONNECTION_BYTES = 8 * 1024
 # What TLS takes besides, for each connection of a node with such a listener; one that is used has
-# 40 KiB more, which do not count.
+# 64 KiB more, which do not count.
 TLS_CONNECTION_BYTES = 24 * 1024
 OPEN_REQUEST_BYTES = 16 * 1024
 

@@ -183,6 +183,9 @@ def _restrict(context: ssl.SSLContext, properties: Properties) -> frozenset[str]
         if name not in _VERSIONS:
             known = ", ".join(_VERSIONS)
             raise properties.error(_ENABLED, f"expected some of {known}, found {name!r}")
+    if not set(versions).intersection(_DEFAULT_VERSIONS) and _has_modern_alone(context):
+        problem = f"this OpenSSL has {' and '.join(_DEFAULT_VERSIONS)} alone"
+        raise properties.error(_ENABLED, f"{problem}, found {', '.join(versions)}")
     names = properties.listed(_SUITES)
     if not names:
         _set_versions(context, versions)
@@ -207,6 +210,11 @@ def _suite(properties: Properties, name: str) -> str:
         problem = f"{name} is no cipher suite that this OpenSSL has: {known}"
         raise properties.error(_SUITES, problem)
     return found
+
+
+def _has_modern_alone(context: ssl.SSLContext) -> bool:
+    """Whether the library refuses what is older than TLS 1.2, as it does above level 0."""
+    return ssl.OPENSSL_VERSION_INFO >= (3,) and context.security_level > 0
 
 
 def _set_versions(context: ssl.SSLContext, names: list[str]) -> None:

@@ -40,7 +40,7 @@ _READ_BYTES = 16 * 1024
 
 # OpenSSL's buffers between a stream and its socket keep the size that they once had, so little is
 # read and encrypted at a time.
-_ENCRYPTED_READ_BYTES = 4 * 1024
+_ENCRYPTED_READ_BYTES = 16 * 1024
 PIECE_BYTES = 32 * 1024
 
 
@@ -136,7 +136,7 @@ class Handshakes:
 
 
 class AcceptedStream(trio.abc.Stream):
-    """A stream after its handshake: whatever is sent, TLS keeps 40 KiB of it at most."""
+    """A stream after its handshake: whatever is sent, TLS keeps 64 KiB of it at most."""
 
     def __init__(self, secured: trio.SSLStream[trio.abc.Stream], transport: _Transport) -> None:
         self.transport_stream = secured

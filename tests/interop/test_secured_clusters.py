@@ -174,16 +174,11 @@ def _wrong(kafka: Kafka) -> dict[str, tuple[str, dict[str, str], int, str]]:
             "MUTUAL", kafka.properties("SSL"), 2,
             "the node refused a client without a certificate",
         ),
-        "protocol version": (
-            "TLS", kafka.properties("SSL", ssl_enabled_protocols="TLSv1.1"), 2,
-            "no version of TLS in common",
-        ),
     }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "case",
-    ["password", "SCRAM password", "authority", "no client certificate", "protocol version"],
+    "case", ["password", "SCRAM password", "authority", "no client certificate"]
 )
 def test_what_does_not_pass_ends_with_one_line(kafka: Kafka, case: str) -> None:
     """2 for what the file cures, 1 for what the node refuses; no secret in any of it."""

@@ -62,6 +62,13 @@ def test_an_unknown_protocol_is_refused() -> None:
         _context(ssl_enabled_protocols="SSLv3")
 
 
+@pytest.mark.skipif(ssl.OPENSSL_VERSION_INFO < (3,), reason="OpenSSL 1 has older ones, too")
+def test_versions_that_the_library_refuses_are_named() -> None:
+    """A node started with them, and every handshake failed."""
+    with pytest.raises(UsageError, match=r"protocols: this OpenSSL has TLSv1\.2 and TLSv1\.3 al"):
+        _context(ssl_enabled_protocols="TLSv1,TLSv1.1")
+
+
 def test_suites_have_their_iana_names() -> None:
     """And are the only ones offered."""
     context = _context(ssl_cipher_suites="TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384")
