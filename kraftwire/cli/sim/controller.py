@@ -8,7 +8,7 @@ from __future__ import annotations
 import click
 
 from kraftwire.cli.sim.report import CONTEXT, SeedOptions, SeedRun, run_by_steps, seed_range_options
-from kraftwire.sim.controlled.run import Outcome, Totals, run_seeds
+from kraftwire.sim.controlled.run import Outcome, Totals, run_seeds, shrink
 from kraftwire.sim.failure_summary import report_lines
 
 
@@ -18,13 +18,16 @@ def controller(options: SeedOptions) -> int:
     """Run simulated brokers and an administrator under the active controller's decisions.
 
     Brokers register, stop, crash and start again, leaders report in-sync replicas, topics come and
-    go, and controllers fail. Exit code 1 if an invariant was violated: what happened last in the
-    cluster is on standard error.
+    go, and controllers fail. Exit code 1 if an invariant was violated: the fewest steps that do so
+    in the cluster are on standard error.
     """
     return run_by_steps(SeedRun("kraftwire sim controller", options, run_seeds, _report), Totals())
 
 
 def _report(outcome: Outcome) -> list[str]:
-    title = f"seed {outcome.seed}, {outcome.title}: fails after {outcome.steps} steps"
-    violation = outcome.invariant, outcome.detail, outcome.evidence
-    return [*outcome.history, *report_lines(title, *violation, [])]
+    found = shrink(outcome)
+    count = sum(found.coverage.values())
+    steps = f"{outcome.steps} steps, of which {count} are enough"
+    title = f"seed {found.seed}, {found.title}: fails after {steps}"
+    violation = found.invariant, found.detail, found.evidence
+    return [*found.history, *report_lines(title, *violation, [])]

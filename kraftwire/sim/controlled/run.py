@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Collection, Generator, Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -10,6 +10,7 @@ from kraftwire.sim import seeds as sim_seeds
 from kraftwire.sim.controlled.world import World
 
 STEPS = 200
+_TRIES = 400
 
 
 @dataclass(slots=True)
@@ -31,16 +32,16 @@ class Totals(sim_seeds.StepTotals):
     failovers: int = 0
 
 
-def run_seed(seed: int) -> Outcome:
-    """Run the cluster of a seed."""
+def run_seed(seed: int, kept: Collection[int] = range(STEPS)) -> Outcome:
+    """Run the cluster of a seed; of its steps only those happen that are kept."""
     outcome = Outcome(seed)
     worlds: list[World] = []
 
     def run() -> None:
         worlds.append(World(seed))
-        for _ in range(STEPS):
+        for number in range(STEPS):
             outcome.steps += 1
-            worlds[0].step()
+            worlds[0].step(number, is_left_out=number not in kept)
         worlds[0].finish()
 
     outcome.run(run)
@@ -49,6 +50,24 @@ def run_seed(seed: int) -> Outcome:
         outcome.commits, outcome.failovers = world.controller.commits, world.controller.failovers
         outcome.history = list(world.history) if outcome.invariant else []
     return outcome
+
+
+def shrink(outcome: Outcome, tries: int = _TRIES) -> Outcome:
+    """Return the outcome of the fewest steps found that violate the same invariant."""
+    best, kept = outcome, list(range(outcome.steps))
+    size = len(kept) // 2
+    while size and tries:
+        at = 0
+        while at < len(kept) and tries:
+            tries -= 1
+            fewer = kept[:at] + kept[at + size :]
+            found = run_seed(outcome.seed, frozenset(fewer))
+            if found.invariant == outcome.invariant:
+                best, kept = found, fewer
+            else:
+                at += size
+        size //= 2
+    return best
 
 
 def run_seeds(seeds: Iterable[int], jobs: int = 1) -> Generator[Outcome, None, None]:

@@ -21,12 +21,14 @@ _STEP_MS_MAX = 600
 _PAUSE_MS_MAX = 12_000
 _PAUSES = 0.01
 _LINES_MAX = 40
+_NUMBER_BITS = 16
 
 
 class World:
     """A cluster. `counts` is how often each kind of step happened, `history` the last of them."""
 
     def __init__(self, seed: int) -> None:
+        self._seed = seed
         self._random = random = Random(seed)
         level = random.choice(_LEVELS)
         has_elr = level >= _ELR_FROM and random.random() < 0.8
@@ -66,12 +68,19 @@ class World:
         for broker in brokers.all:
             brokers.start(broker)
 
-    def step(self) -> None:
-        """Let time pass and something happen, and check what must hold. Raises: Violation."""
+    def step(self, number: int, *, is_left_out: bool = False) -> None:
+        """Let time pass and something happen, and check what must hold. Raises: Violation.
+
+        Each step draws from its own number, so that the others do the same where one is left out:
+        then only time passes.
+        """
         random, controller = self._random, self.controller
+        random.seed(self._seed << _NUMBER_BITS | number)
         longest = _PAUSE_MS_MAX if random.random() < _PAUSES else _STEP_MS_MAX
         controller.now_ms += random.randint(0, longest)
         controller.fence_expired()
+        if is_left_out:
+            return
         name = random.choices(self._names, self._weights)[0]
         self.counts[name] += 1
         failovers = controller.failovers
