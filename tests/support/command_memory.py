@@ -131,6 +131,7 @@ _SMALL: dict[str, Callable[[], bytes]] = {
     ".pcap": _small_capture,
     "frames": _small_frames,
     "replication-offset-checkpoint": lambda: b"0\n0\n",
+    "leader-epoch-checkpoint": lambda: b"0\n1\n1 0\n",
 }
 _PACKERS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
