@@ -12,7 +12,7 @@ from kraftwire.security.principal import Principal
 from tests.oracle.forwarding import Sender
 
 _NOT_FOUND, _NOT_ALLOWED = 62, 64
-_ASKED_MAX = 1000
+_ASKED_MAX = 20_000
 _TIMES = ("IssueTimestampMs", "ExpiryTimestampMs", "MaxTimestampMs", "ThrottleTimeMs")
 
 

@@ -22,6 +22,7 @@ _COMES_OR_GOES = {"RegisterBrokerRecord", "UnregisterBrokerRecord"}
 _RETURNS = "a replica that comes back is eligible (C-REA-8)"
 _UNCLEAN = "a partition recovers after a cancelled reassignment (C-REA-6)"
 _LEFT_ALONE = (_STALE, _RETURNS, _UNCLEAN)
+_CANCELLING = ("cancel", "stranded")
 _PLACING = ("placed", "spread")
 RESIGNED = "Kafka's controller resigns (C-PCB-11)"
 BY_CHANCE = "placed by chance on no active broker (C-PLA-3)"
@@ -128,7 +129,7 @@ class KnownDifferences:
             return "a level is written again (C-FEA-4)" if is_equal else ""
         if _place(record) in self._returning and _place(record) in map(_place, more):
             return _RETURNS
-        if plain(java["op"])[0] == "cancel" and any(_recovered(one) == record for one in more):
+        if plain(java["op"])[0] in _CANCELLING and any(_recovered(one) == record for one in more):
             return _UNCLEAN
         if any(_alike(record) == _alike(one) for one in more):
             return _NO_LEADER if fields.get("LastKnownElr") == [_NOBODY] else _SHIFTED
