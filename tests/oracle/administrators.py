@@ -27,11 +27,15 @@ Question = tuple[Any, ...]
 # How many requests are forwarded in another version than the newest.
 _ANOTHER_WAY = 0.3
 
+# With these, a group's session may be as short as the interval of its heartbeats.
+_SETTINGS = {"group.consumer.min.session.timeout.ms": "5000"}
+
 # What the Java controller runs with.
 PROPERTIES: Mapping[str, str] = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
     "delegation.token.secret.key": "secret",
+    **_SETTINGS,
 }
 _DAY_MS = 24 * 3600 * 1000
 _TOKENS = TokenSettings(b"secret", 7 * _DAY_MS, _DAY_MS, _DAY_MS)
@@ -150,7 +154,7 @@ class Script:
             # Few connections a second would be too few for the script itself.
             return {
                 "Key": key,
-                "Value": self._one([100_000.0, 200_000.0], values),
+                "Value": self._random.choice([100_000.0, 200_000.0] * 10 + values),
                 "Remove": self._random.random() < 0.3,
             }
 
@@ -285,7 +289,7 @@ async def _compare(
     authorizer = AuthorizerSettings(frozenset(), False)
     security = NodeSecurity(authorizer=authorizer, tokens=_TOKENS)
     # Nothing is written while it is idle, as at the Java controller.
-    config = {"security": security, "idle_interval_ms": 0}
+    config = {"security": security, "idle_interval_ms": 0, "resource_settings": _SETTINGS}
     async with our_controller(tools, level, **config) as (node, comparison):
         connection = _Ticking(tools, node, comparison)
         ours = _steps(tools, connection, node.raft.end_offset, script)

@@ -102,6 +102,19 @@ def _rejoin(oracle: Any, run: Any, broker: int, process: int) -> Any:
     return [*answers, run.b[broker].reg(), run.b[broker].hb()]
 
 
+def _abandoned(oracle: Any, run: Any, _: int, process: int) -> Any:
+    """The broker is removed that could lead a partition without a leader, once others may."""
+    places = ((name, index) for name in sorted(run.tid) for index in range(4))
+    for name, index in places:
+        found = run.p.get((run.tid[name], index), {"Leader": 0})
+        eligible = [each for each in found.get("EligibleLeaderReplicas") or () if each in run.b]
+        if found["Leader"] < 0 and eligible:
+            change = ["unclean.leader.election.enable", 0, "true"]
+            codes = [code for code, _ in oracle.configs(run.c, 2, name, [change])]
+            return [codes, *_rejoin(oracle, run, eligible[0], process)]
+    return None
+
+
 def _recovering(_: Any, run: Any, __: int, topic: str, index: int) -> Any:
     """A leader says that it recovers, whether it does or not."""
     topic_id = run.tid.get(topic)
@@ -127,6 +140,7 @@ STEPS: dict[str, Callable[..., Any]] = {
     "early": _early,
     "lost": _lost,
     "rejoin": _rejoin,
+    "abandoned": _abandoned,
     "recovering": _recovering,
     "envelope": _enveloped,
     "deposed": lambda _, run, *__: run.failover(),

@@ -124,8 +124,9 @@ def _stranded(oracle: Any, run: Any, _: int, topic: str, index: int) -> Any:
     return [*answers, leader.hb()]
 
 
-def _eligible(_: Any, run: Any, __: int, level: int) -> int:
-    """Eligible leader replicas are switched on or off."""
+def _eligible(oracle: Any, run: Any, broker: int, level: int) -> Any:
+    """Eligible leader replicas are switched on, or off; then brokers may differ in how many
+    in-sync replicas they want."""
     kind = 1 if level else 2
     update = {
         "Feature": "eligible.leader.replicas.version",
@@ -133,7 +134,11 @@ def _eligible(_: Any, run: Any, __: int, level: int) -> int:
         "UpgradeType": kind,
     }
     body = {"timeoutMs": 9000, "ValidateOnly": False, "FeatureUpdates": [update]}
-    return int(run.c.call("UpdateFeatures", 2, body)["ErrorCode"])
+    answer = run.c.call("UpdateFeatures", 2, body)["ErrorCode"]
+    if level:
+        return answer
+    nobody = [code for code, _ in oracle.configs(run.c, 4, "", [["min.insync.replicas", 1, None]])]
+    return [answer, nobody, _own(oracle, run, broker)]
 
 
 def _metadata(_: Any, run: Any, __: Any, level: int, kind: int) -> int:

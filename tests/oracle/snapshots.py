@@ -18,6 +18,8 @@ from tests.support.java import JavaPeer
 from tests.support.metadata_snapshots import metadata
 from tests.support.node_stub import raw_batch
 
+_REMOVAL = "RemoveUserScramCredentialRecord"
+
 
 def differences(peer: JavaPeer, log: bytes) -> list[str]:
     """Return how the images of a log differ, if they do. `peer` has Kafka's images."""
@@ -31,9 +33,9 @@ def differences(peer: JavaPeer, log: bytes) -> list[str]:
     loaded = MetadataImage.load(OffsetAndEpoch(first.next_offset, 1), [raw_batch(snapshot, 0)])
     _replay(loaded, batches[middle:])
     _replay(first, batches[middle:])
-    values = [_values(batch) for batch in batches if not batch.is_control]
-    later = [_values(batch) for batch in batches[middle:] if not batch.is_control]
-    of_log, of_snapshot = peer.ask([_question(values), _question([snapshot, *later])])
+    later = [_deltas(batch) for batch in batches[middle:] if not batch.is_control]
+    earlier = [_deltas(batch) for batch in batches[:middle] if not batch.is_control]
+    of_log, of_snapshot = peer.ask([_question(earlier + later), _question([[snapshot], *later])])
     images = {
         "of ours": list(first.freeze()),
         "of ours from a snapshot": list(loaded.freeze()),
@@ -66,18 +68,25 @@ def _replay(image: MetadataImage, batches: list[RecordBatch]) -> None:
         image.replay(batch)
 
 
-def _values(batch: RecordBatch) -> list[bytes]:
+def _deltas(batch: RecordBatch) -> list[list[bytes]]:
+    """Return the records of a batch as Kafka's image is to learn them.
+
+    Its loader resolves transactions. Its image loses users who are added together with the removal
+    of the last other one of their mechanism (`ScramDelta`), so that these come one by one.
+    """
     values = [record.value or b"" for record in batch.records()]
-    return [value for value in values if not _is_mark(value)]
+    types = [decode_metadata(value).type for value in values]
+    kept = [
+        value
+        for value, name in zip(values, types, strict=True)
+        if not name.endswith("TransactionRecord")
+    ]
+    return [[value] for value in kept] if _REMOVAL in types else [kept]
 
 
-def _is_mark(value: bytes) -> bool:
-    """Return whether a record begins or ends a transaction, which Kafka's loader resolves."""
-    return decode_metadata(value).type.endswith("TransactionRecord")
-
-
-def _question(batches: list[list[bytes]]) -> dict[str, object]:
-    return {"batches": [[value.hex() for value in batch] for batch in batches]}
+def _question(batches: list[list[list[bytes]]]) -> dict[str, object]:
+    deltas = [delta for batch in batches for delta in batch]
+    return {"batches": [[value.hex() for value in delta] for delta in deltas]}
 
 
 def _answer(answer: dict[str, list[str]]) -> list[bytes]:
