@@ -310,7 +310,8 @@ def _error(access: Access) -> Error:
 def conceal(response: Any, allows: Allows, operations_of: Callable[[int, str], int]) -> None:
     """Reduce an answer to what its reader may see: topics, groups, and authorized operations.
 
-    A topic or group that was not asked for by name is left out if it may not be described.
+    A topic or group that was not asked for by name is left out if it may not be described; of a new
+    topic its configuration, if that may not be (C-TOP-7).
     """
     name = messages.API_NAMES[response.API_KEY]
     if name in ("Metadata", "DescribeTopicPartitions"):
@@ -332,6 +333,12 @@ def conceal(response: Any, allows: Allows, operations_of: Callable[[int, str], i
             for group in response.groups
             if allows(Access(Operation.DESCRIBE, ResourceType.GROUP, group.group_id))
         ]
+    for topic in response.topics if name == "CreateTopics" else ():
+        read = Access(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name)
+        if not topic.error_code and not allows(read):
+            topic.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            topic.num_partitions = topic.replication_factor = -1
+            topic.configs = []
     operations = getattr(response, "cluster_authorized_operations", _OPERATIONS_UNKNOWN)
     if operations != _OPERATIONS_UNKNOWN:
         response.cluster_authorized_operations = operations_of(*CLUSTER)

@@ -12,6 +12,12 @@ import pytest
 from kraftwire.messages.access_control_entry_record import AccessControlEntryRecord
 from kraftwire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from kraftwire.messages.create_delegation_token_request import CreateDelegationTokenRequest
+from kraftwire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftwire.messages.create_topics_response import (
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsResponse,
+)
 from kraftwire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraftwire.messages.describe_acls_request import DescribeAclsRequest
 from kraftwire.messages.describe_acls_response import DescribeAclsResponse
@@ -67,6 +73,7 @@ class Node:
         self.stub.raft.high_watermark = 1
         self.authorization = Authorization(settings, pins or {}, RateLimit(lambda: 0.0))
         self.asked: list[Message] = []
+        self.answer: Message | None = None
 
     async def ask(
         self, message: Message, version: int, who: Principal = ALICE, to: str = "peer"
@@ -82,7 +89,7 @@ class Node:
             self.asked.append(request.message)
             if isinstance(message, DescribeClusterRequest | MetadataRequest):
                 return await route(request, context)
-            return None
+            return self.answer
 
         context: Any = self.stub
         return await self.authorization.answer(request, context, noted)
@@ -136,6 +143,33 @@ async def test_topics_of_a_client() -> None:
         one.name
         for one in (await node.ask(MetadataRequest(topics=None), 12, ROOT, to="client")).topics
     ] == [topic]
+
+
+async def test_who_creates_a_topic_may_not_see_its_configuration() -> None:
+    """That is another right; without it numbers are not told either (C-TOP-7)."""
+    node = Node()
+    topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+    request = CreateTopicsRequest(topics=[topic, CreatableTopic(name="x")], timeout_ms=9000)
+
+    def answered() -> CreateTopicsResponse:
+        configs = [CreatableTopicConfigs(name="retention.ms", value="5")]
+        made = CreatableTopicResult(
+            name="t", num_partitions=1, replication_factor=1, configs=configs
+        )
+        refused = CreatableTopicResult(name="x", error_code=ErrorCode.POLICY_VIOLATION)
+        return CreateTopicsResponse(topics=[made, refused])
+
+    node.stub.commit_records((acl(Operation.CREATE), 0))
+    for record, told in (
+        (acl(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name="u"), (29, -1, -1, 0)),
+        (acl(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name="t"), (0, 1, 1, 1)),
+    ):
+        node.stub.commit_records((record, 0))
+        node.answer = answered()
+        made, refused = (await node.ask(request, 7)).topics
+        seen = made.topic_config_error_code, made.num_partitions, made.replication_factor
+        assert (*seen, len(made.configs)) == told
+        assert (refused.error_code, refused.topic_config_error_code) == (44, 0)
 
 
 async def test_operations_in_an_answer_are_those_of_the_sender() -> None:
