@@ -9,6 +9,7 @@ Source: SEC-S43; RFC 6749 section 4.4; Kafka's `ClientCredentialsJwtRetriever`.
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import time
 import urllib.error
@@ -35,8 +36,11 @@ def fetched(request: urllib.request.Request) -> bytes:
     Raises: urllib.error.HTTPError, OSError, ValueError.
     """
     opener = urllib.request.build_opener(_NoRedirects)
-    with opener.open(request, timeout=_SECONDS) as response:
-        content: bytes = response.read(_ANSWER_BYTES_MAX)
+    try:
+        with opener.open(request, timeout=_SECONDS) as response:
+            content: bytes = response.read(_ANSWER_BYTES_MAX)
+    except http.client.HTTPException:
+        raise OSError("the answer is no HTTP") from None
     return content
 
 

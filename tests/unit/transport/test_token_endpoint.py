@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -117,6 +118,24 @@ def test_a_redirect_does_not_get_the_secret(provider: Provider) -> None:
     with pytest.raises(SecurityError, match="HTTP 302"):
         provider.endpoint().token()
     assert len(provider.asked) == 1
+
+
+def test_an_answer_that_is_no_http_is_a_failure() -> None:
+    """It ended in a traceback."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            peer, _ = server.accept()
+            with peer:
+                peer.recv(4096)
+                peer.sendall(b"SSH-2.0-OpenSSH\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/token"
+        with pytest.raises(ApiError, match="the answer is no HTTP; check here"):
+            TokenEndpoint(url, "me", SECRET, None, "here").token()
+        thread.join()
 
 
 def test_a_failure_may_pass(provider: Provider) -> None:
