@@ -121,6 +121,11 @@ class MetadataImage:
         return self._state.features
 
     @property
+    def features_offset(self) -> int:
+        """The offset of the record that changed a finalized level last, -1 without one."""
+        return self._state.features_offset
+
+    @property
     def controllers(self) -> dict[int, ControllerImage]:
         """The registered controllers by id."""
         return self._state.controllers

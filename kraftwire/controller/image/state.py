@@ -57,14 +57,16 @@ class IncompleteImageError(KraftwireError):
 class MetadataState:
     """The state after the records so far.
 
-    `features` are finalized levels by name, `configs` values by name of a resource, `acls` arranged
-    for decisions, `tokens` delegation tokens by id, new ones last. `alive` are the brokers that are
-    not fenced, `directories` the owners of log directories: nothing that happens often may take
-    time for every broker. `records` holds everything, these included, as records.
+    `features` are finalized levels by name, last changed at `features_offset`; `configs` values by
+    name of a resource, `acls` arranged for decisions, `tokens` delegation tokens by id, new ones
+    last. `alive` are the brokers that are not fenced, `directories` the owners of log directories:
+    nothing that happens often may take time for every broker. `records` holds everything, these
+    included, as records.
     """
 
     def __init__(self, records: RecordStore | None = None) -> None:
         self.features: dict[str, int] = {}
+        self.features_offset = -1
         self.controllers: dict[int, ControllerImage] = {}
         self.brokers: dict[int, BrokerImage] = {}
         self.alive: dict[int, BrokerImage] = {}
@@ -97,9 +99,10 @@ class MetadataState:
         elif name not in _WITHOUT_STATE:
             raise IncompleteImageError(f"{name} is of a type that this software does not keep")
 
-    def _feature(self, _: int, record: FeatureLevelRecord, value: bytes) -> None:
+    def _feature(self, offset: int, record: FeatureLevelRecord, value: bytes) -> None:
         if record.name == _KRAFT_VERSION:
             return
+        self.features_offset = offset
         is_version = record.name == METADATA_VERSION
         family = Family.METADATA_VERSION if is_version else Family.FEATURES
         if record.feature_level:

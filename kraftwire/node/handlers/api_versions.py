@@ -62,7 +62,7 @@ def _add_features(response: ApiVersionsResponse, version: int, context: Context)
     finalized = dict(context.image.features)
     if context.raft.kraft_version:
         finalized[KRAFT_VERSION] = context.raft.kraft_version
-    response.finalized_features_epoch = context.image.highest_offset
+    response.finalized_features_epoch = context.image.features_offset
     response.finalized_features = [
         FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
         for name, level in sorted(finalized.items())

@@ -17,8 +17,10 @@ from kraftwire.messages.describe_topic_partitions_request import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
+from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.messages.list_config_resources_request import ListConfigResourcesRequest
 from kraftwire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraftwire.messages.no_op_record import NoOpRecord
 from kraftwire.messages.topic_record import TopicRecord
 from kraftwire.node.config_security import ListenerSecurity, NodeSecurity
 from kraftwire.protocol.endpoint import Endpoint
@@ -54,12 +56,15 @@ async def test_ranges_from_zero_are_hidden_below_version_4() -> None:
 
 
 async def test_finalized_levels_are_those_of_the_log() -> None:
-    """What is not committed is not in force; the epoch is the last record's offset."""
+    """What is not committed is not in force; the epoch is the offset of the last change."""
     node = with_brokers(StubNode())
-    answer = await answer_of(node, request_of(NAMED, 4))
-    levels = [(f.name, f.max_version_level) for f in answer.finalized_features]
-    assert levels == [("metadata.version", 30)]
-    assert answer.finalized_features_epoch == 0
+    for more, epoch in ((), 0), ((("group.version", 1),), 2):
+        answer = await answer_of(node, request_of(NAMED, 4))
+        levels = [(f.name, f.max_version_level) for f in answer.finalized_features]
+        assert levels == [*more, ("metadata.version", 30)]
+        assert answer.finalized_features_epoch == epoch
+        node.commit_records((NoOpRecord(), 0))
+        node.commit_records((FeatureLevelRecord(name="group.version", feature_level=1), 0))
 
 
 async def test_a_finalized_kraft_version_is_reported_if_it_is_not_zero() -> None:
