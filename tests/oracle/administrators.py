@@ -233,6 +233,7 @@ class Script:
 
 
 _NUMBERS = ["0", "1", "2", "3", "5", "99", "1000", "5000", "15000", "45000", "50000", "60001", "x"]
+_PERIODS = ["5000", "5001", "15000", "45000", "60001"]
 _VALUES: Mapping[int, Mapping[str, list[str]]] = {
     _METRICS: {
         "interval.ms": ["99", "100", " 500 ", "3600000", "3600001", "x", ""],
@@ -241,9 +242,13 @@ _VALUES: Mapping[int, Mapping[str, list[str]]] = {
     },
     _GROUP: {
         **{
-            f"{kind}.{key}": _NUMBERS
+            f"{kind}.{key}": values
             for kind in ("consumer", "share", "streams")
-            for key in ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
+            for key, values in (
+                ("session.timeout.ms", _PERIODS),
+                ("heartbeat.interval.ms", _PERIODS),
+                ("assignment.interval.ms", _NUMBERS),
+            )
         },
         "share.record.lock.duration.ms": _NUMBERS,
         "share.delivery.count.limit": _NUMBERS,

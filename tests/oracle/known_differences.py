@@ -27,6 +27,7 @@ _PLACING = ("placed", "spread")
 RESIGNED = "Kafka's controller resigns (C-PCB-11)"
 BY_CHANCE = "placed by chance on no active broker (C-PLA-3)"
 _AT_RANDOM = "placed at random (C-PLA-3)"
+_IN_ORDER = "configurations in the order of a hash table (C-ORD-3)"
 _SHIFTED = "another offset after that"
 UNKNOWN_ERROR = {"ErrorCode": -1}
 _NO_LEADER = "nobody as the last leader (C-PCB-8)"
@@ -96,6 +97,8 @@ class KnownDifferences:
         reasons = [*found.values(), *([_RETURNS] * len(failed))]
         if not reasons and self._begins_stale(java):
             return [_STALE]
+        if theirs == own and _without_configs(java) == _without_configs(ours):
+            return [_IN_ORDER]
         return reasons if all(reasons) and set(reasons) != {_SHIFTED} else []
 
     def _is_placed(self, java: Step, ours: Step) -> bool:
@@ -156,6 +159,11 @@ def answered(step: Step, reasons: Collection[str]) -> Any:
     if _SHIFTED not in reasons or not answers:
         return step["re"]
     return [each[0] if isinstance(each, list) else each for each in answers]
+
+
+def _without_configs(step: Step) -> list[Any]:
+    """Return the records of a step but those of configurations."""
+    return [record for record in step["rec"] if record[0] != "ConfigRecord"]
 
 
 def _alike(record: list[Any]) -> list[Any]:
