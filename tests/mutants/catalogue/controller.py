@@ -79,6 +79,36 @@ MUTANTS: tuple[Mutant, ...] = (
         _WORLD,
     ),
     Mutant(
+        "changes that see each other share a batch",
+        "M1",
+        Edit(
+            "kraftwire.controller.batches:Batch._conflicts",
+            "if (changes and self._moves) or (moves and self._changes):",
+            "if False:",
+        ),
+        _WORLD,
+    ),
+    Mutant(
+        "what is due waits for an empty queue",
+        "C-MOD-2",
+        Edit(
+            "kraftwire.node.controller:Controller._lead",
+            "was_due = await self._run_due(epoch, tasks)",
+            "was_due = not self._queue and await self._run_due(epoch, tasks)",
+        ),
+        "tests/unit/node/test_controller.py",
+    ),
+    Mutant(
+        "a broker that is not unfenced yet loses its id to another process",
+        "C-REG-8",
+        Edit(
+            "kraftwire.controller.sessions:Sessions.is_live",
+            "return last is not None and",
+            "return not broker.is_fenced and last is not None and",
+        ),
+        "tests/unit/controller/test_brokers.py",
+    ),
+    Mutant(
         "the last known leader need not be a replica",
         "C-PCB-5, M3",
         Edit(
