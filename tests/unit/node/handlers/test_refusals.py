@@ -19,6 +19,9 @@ from kraftwire.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from kraftwire.messages.init_producer_id_request import InitProducerIdRequest
+from kraftwire.messages.list_partition_reassignments_request import (
+    ListPartitionReassignmentsRequest,
+)
 from kraftwire.messages.metadata_request import MetadataRequest
 from kraftwire.messages.produce_request import ProduceRequest
 from kraftwire.messages.request_header import RequestHeader
@@ -130,12 +133,13 @@ async def test_configurations_do_not_change() -> None:
 
 
 async def test_peers_are_sent_to_the_active_controller() -> None:
-    """Brokers try the next leader only after this code."""
+    """Brokers try the next leader only after this code, clients too (C-MOD-10)."""
     node = StubNode()
     requests: list[tuple[Message, int]] = [
         (BrokerRegistrationRequest(), 4),
         (BrokerHeartbeatRequest(), 2),
         (AllocateProducerIdsRequest(), 0),
+        (ListPartitionReassignmentsRequest(topics=None), 0),
     ]
     for message, version in requests:
         answer = await answer_of(node, request_of(message, version, to="peer"))
