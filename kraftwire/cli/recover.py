@@ -46,6 +46,7 @@ def recover(context: click.Context, configs: tuple[str, ...], yes: bool) -> None
     """
     try:
         nodes = [_node(path) for path in configs]
+        _check_distinct(nodes)
         with locked(nodes, LocalFiles(), make=yes):
             recovery = plan_recovery([read_survivor(node, LocalFiles()) for node in nodes])
             put(*plan_lines(recovery))
@@ -53,6 +54,19 @@ def recover(context: click.Context, configs: tuple[str, ...], yes: bool) -> None
                 _go_on(context, recovery, yes)
     except KraftwireError as error:
         raise click.ClickException(str(error)) from error
+
+
+def _check_distinct(nodes: list[ControllerNode]) -> None:
+    """Raises: UsageError if a directory would be recovered twice."""
+    seen: dict[str, str | None] = {}
+    for node in nodes:
+        directory = os.path.realpath(node.directories.metadata)
+        if directory in seen:
+            raise UsageError(
+                f"{seen[directory]} and {node.directories.source} name the same directory, "
+                f"{directory}: give each survivor's file once"
+            )
+        seen[directory] = node.directories.source
 
 
 def _go_on(context: click.Context, recovery: Recovery, yes: bool) -> None:

@@ -134,6 +134,16 @@ def test_what_cannot_be_trusted_is_refused_and_left_alone(
     assert _contents(tmp_path) == before
 
 
+def test_a_directory_is_given_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Under two names too: the lock would blame another process, which nobody finds."""
+    config = _survivor(tmp_path, Made(id=1, root=str(tmp_path)))
+    other = tmp_path / "other.properties"
+    other.write_bytes(Path(config).read_bytes())
+    code, _, err = _run(capsys, "-c", config, "-c", str(other))
+    assert code == 1
+    assert "give each survivor's file once" in err
+
+
 def test_static_voters_are_set_first(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """The plan shows the line; --yes refuses until the files have it."""
     made = Made(id=1, is_static=True, root=str(tmp_path))
