@@ -43,6 +43,9 @@ _TEXTS: tuple[tuple[re.Pattern[bytes], str], ...] = tuple(
         (rb"\s*\[\s*\{\s*\"_index\"\s*:\s*\"packets-", f"what tshark -T json prints, {_PRINTED}"),
         (rb"\s*<\?xml.{0,300}<pdml\b", f"what tshark -T pdml prints, {_PRINTED}"),
         (rb"\s*<\?xml.{0,300}<psml\b", f"what tshark -T psml prints, {_PRINTED}"),
+        (rb"%!.{0,200}Wireshark", f"what tshark -T ps prints, {_PRINTED}"),
+        (rb"(?:frame|eth|ip|ipv6|tcp)\.[\w.]+[\t,\n]", f"what tshark -T fields prints, {_PRINTED}"),
+        (rb"\"No\.\",\"Time\",", f"the list of packets as Wireshark exports it, {_PRINTED}"),
         (
             rb"\s*[0-9a-f]{4,8}:?  (?:[0-9a-f]{2} ?){4}",
             "a hex dump of packets: text2pcap makes a capture of what tshark -x prints",

@@ -33,6 +33,9 @@ KNOWN = {
     b"Frame 1: 74 bytes on wire (592 bits)": "tshark -w",
     b"    1\t0.000000\t127.0.0.1\t\xe2\x86\x92\t127.0.0.1\tTCP": "tshark -w",
     b"    1   0.000000    127.0.0.1 \xe2\x86\x92 127.0.0.1    TCP 74": "tshark -w",
+    b"%!\n%!PS-Adobe-2.0\n%\n% Wireshark - Network traffic analyzer\n": "tshark -w",
+    b"frame.number\tip.src\n1\t127.0.0.1\n": "tshark -w",
+    b'"No.","Time","Source","Destination","Protocol","Length","Info"\n': "tshark -w",
     b"12:00:01.123456 IP 10.0.0.1.40000 > 10.0.0.2.9092: Flags [S]": "tcpdump -w",
     b"12:00:01.123456 eth0  In  IP 10.0.0.1.40000 > 10.0.0.2.9092:": "tcpdump -w",
     _ETL: "etl2pcapng",
@@ -61,7 +64,7 @@ def test_what_is_compressed_twice_is_named(
     assert "compressed twice" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("head", [b"", b"hello", b"{}", b"[]", b"0000", bytes(200), b"\xff" * 200])
+@pytest.mark.parametrize("head", [b"", b"hello", b"tcp.sh", b"%!PS", b"{}", b"[]", b"0000", bytes(200), b"\xff" * 200])
 def test_other_bytes_are_not_guessed(head: bytes) -> None:
     """A wrong guess sends people the wrong way."""
     assert conversion_hint(head) is None
