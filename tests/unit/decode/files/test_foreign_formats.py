@@ -64,7 +64,10 @@ def test_what_is_compressed_twice_is_named(
     assert "compressed twice" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("head", [b"", b"hello", b"tcp.sh", b"%!PS", b"{}", b"[]", b"0000", bytes(200), b"\xff" * 200])
+@pytest.mark.parametrize(
+    "head",
+    [b"", b"hello", b"tcp.sh", b"%!PS", b"{}", b"[]", b"0000", bytes(200), b"\xff" * 200],
+)
 def test_other_bytes_are_not_guessed(head: bytes) -> None:
     """A wrong guess sends people the wrong way."""
     assert conversion_hint(head) is None
