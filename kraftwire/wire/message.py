@@ -163,6 +163,20 @@ class Message(Struct):
         return cls._decode_slowly(data, version, offset)
 
     @classmethod
+    def try_decode(cls, data: bytes, version: int, offset: int) -> tuple[Self, int] | None:
+        """As `decode`, for bytes that are probably another message: None if they are."""
+        if version not in cls._DECODE:
+            from kraftwire.wire.plans import choose_decoder
+
+            choose_decoder(cls, version)
+        budget = ELEMENT_FREE_COUNT + (len(data) - offset) // ELEMENT_BYTES_MIN
+        try:
+            result = cls._DECODE[version](data, offset, budget)
+        except _BAD_BYTES:
+            return None
+        return result if result[1] <= len(data) else None
+
+    @classmethod
     def _decode_slowly(cls, data: bytes, version: int, offset: int) -> tuple[Self, int]:
         from kraftwire.wire.reader import read_message
 

@@ -329,6 +329,7 @@ def _decode_response_header(
     if api is None:
         # Every version of the header starts with the correlation id.
         _decode_header(payload, ResponseHeader)
+        payload.is_secret = _may_be_token_response(payload)
         id = BEFORE_CAPTURE if is_early else "unmatched-response"
         payload.note(id, payload.end, "the request is not known")
         return
@@ -366,6 +367,7 @@ def _decode_header(payload: Payload, cls: type[RequestHeader] | type[ResponseHea
 def _decode_body(payload: Payload, api_key: int, api_version: int) -> None:
     nearest = nearest_version(api_key, api_version)
     if nearest is None:
+        payload.is_secret = _may_be_token_response(payload)
         payload.note("unknown-api", payload.end, f"API key {api_key} has no schema")
         return
     find = messages.request_class if payload.is_request else messages.response_class
@@ -440,6 +442,11 @@ def _note_stop(payload: Payload, error: WireError) -> None:
         payload.end = min(error.offset, len(payload.data))
     rest = payload.data[payload.end :]
     payload.findings.append(finding_of(error, "undecoded", rest=rest))
+
+
+def _may_be_token_response(payload: Payload) -> bool:
+    """Whether a response to an unknown request may hold a delegation token."""
+    return not payload.is_request and is_damaged_token_response(payload.data)
 
 
 def _note_token_response(payload: Payload) -> bool:

@@ -147,15 +147,12 @@ def _token_response(payload: bytes, first_end: int, last_end: int) -> str:
             start = _RESPONSE_HEADER_SIZE
             if version >= messages.API_FLEXIBLE[cls.API_KEY]:
                 start += 1  # no tagged fields in the header
-            if len(payload) < start:
+            found = cls.try_decode(payload, version, start) if len(payload) >= start else None
+            if found is None:
                 continue
-            try:
-                message, end = cls.decode(payload, version, start)
-                is_one = first_end <= end <= last_end
-                if is_one and secret_paths(name, message.to_json(version)):
-                    return name
-            except WireError:
-                continue
+            message, end = found
+            if first_end <= end <= last_end and secret_paths(name, message.to_json(version)):
+                return name
     return ""
 
 

@@ -24,6 +24,8 @@ from kraftwire.records import BatchHeader, Record, build_batch
 from kraftwire.records.metadata import encode_metadata
 from tests.support.captures import GOLDEN, decode, decoded_frames, golden, shared
 from tests.support.payloads import request, view
+from tests.support.pcap_builder import Session, pcap_of
+from tests.support.pcap_builder import request as framed_request
 
 Captured = pytest.CaptureFixture[str]
 
@@ -316,3 +318,22 @@ def test_secret_records_are_hidden_in_any_frame_version(
     main([*arguments, str(path)])
     captured = capsys.readouterr()
     assert not _leaks((captured.out + captured.err).encode(), MARKER)
+
+
+@pytest.mark.parametrize("arguments", DECODED_OUTPUTS, ids=" ".join)
+@pytest.mark.parametrize("damage", ["none", *DAMAGES])
+def test_a_token_response_to_an_unknown_api_is_hidden(
+    arguments: tuple[str, ...], damage: str, tmp_path: Path, capsys: Captured
+) -> None:
+    """A vendor's request may be what it is paired with, after a loss or under a wrong id."""
+    for version in (1, 3):
+        body = CreateDelegationTokenResponse(hmac=MARKER, token_id="t").encode(version)
+        answer = b"\0\0\0\7" + (b"\0" if version >= 2 else b"") + body
+        answer = DAMAGES.get(damage, bytes)(answer)
+        session = Session().open().client(framed_request(7, b"x", key=12_345, version=version))
+        session.server(len(answer).to_bytes(4, "big") + answer)
+        path = tmp_path / "capture.pcap"
+        path.write_bytes(pcap_of(session.segments))
+        main([*arguments, str(path)])
+        captured = capsys.readouterr()
+        assert not _leaks((captured.out + captured.err).encode(), MARKER)
