@@ -79,48 +79,55 @@ def _own(oracle: Any, run: Any, broker: int) -> list[int]:
     return [code for code, _ in oracle.configs(run.c, 4, str(broker), [change])]
 
 
-def _led(run: Any, topic: str, index: int) -> Any:
-    """Return the leader of a partition with a function that sets its in-sync replicas after so many
-    changes of the partition, and the partition; None where it has no leader."""
-    topic_id = run.tid.get(topic)
-    found = run.p.get((topic_id, index))
-    if not found or found["Leader"] not in run.b:
-        return None
-    leader = run.b[found["Leader"]]
-
-    def alter(isr: list[int], changes: int) -> Any:
-        epochs = found["LeaderEpoch"], found["PartitionEpoch"] + changes
-        return leader.alter(topic_id, index, isr, *epochs)
-
-    return leader, alter, found
+def _led(run: Any, number: int, others: int) -> Any:
+    """Return one of the partitions that have a leader, and so many brokers without a replica: its
+    topic, its number, its leader and what is known of it. None if there is none."""
+    found = [
+        (name, index, run.b[one["Leader"]], one)
+        for name in sorted(run.tid)
+        for (topic_id, index), one in sorted(run.p.items(), key=lambda item: item[0][1])
+        if topic_id == run.tid[name]
+        and one["Leader"] in run.b
+        and len(set(run.b) - set(one["Replicas"])) >= others
+    ]
+    return found[number % len(found)] if found else None
 
 
-def _shrunk(oracle: Any, run: Any, _: int, topic: str, index: int) -> Any:
+def _alter(run: Any, led: Any, isr: list[int], changes: int) -> Any:
+    """Let a leader set the in-sync replicas after so many changes of its partition."""
+    name, index, leader, one = led
+    epochs = one["LeaderEpoch"], one["PartitionEpoch"] + changes
+    return leader.alter(run.tid[name], index, isr, *epochs)
+
+
+def _shrunk(oracle: Any, run: Any, _: int, number: int) -> Any:
     """All replicas of a partition but its leader leave the in-sync replicas, and stay eligible."""
-    led = _led(run, topic, index)
+    led = _led(run, number, 0)
     if led is None:
         return None
-    leader, alter, found = led
-    codes = [code for code, _ in oracle.configs(run.c, 2, topic, [["min.insync.replicas", 0, "3"]])]
+    name, _, leader, one = led
+    change = ["min.insync.replicas", 0, "3"]
+    codes = [code for code, _ in oracle.configs(run.c, 2, name, [change])]
     # Where it has eligible replicas, the configuration clears them.
-    before = int(any(found.get(key) for key in ("EligibleLeaderReplicas", "LastKnownElr")))
-    grown = alter([leader.i, *(each for each in found["Replicas"] if each != leader.i)], before)
-    return [codes, grown, alter([leader.i], before), alter([leader.i], before + 1)]
+    before = int(any(one.get(key) for key in ("EligibleLeaderReplicas", "LastKnownElr")))
+    others = [each for each in one["Replicas"] if each != leader.i]
+    grown = _alter(run, led, [leader.i, *others], before)
+    return [codes, grown, *(_alter(run, led, [leader.i], before + more) for more in (0, 1))]
 
 
-def _stranded(oracle: Any, run: Any, _: int, topic: str, index: int) -> Any:
+def _stranded(oracle: Any, run: Any, _: int, number: int) -> Any:
     """A reassignment is cancelled when only a replica that it adds is in sync."""
-    led = _led(run, topic, index)
-    others = [] if led is None else [each for each in run.b if each not in led[2]["Replicas"]]
-    if len(others) < 2:
+    led = _led(run, number, 2)
+    if led is None:
         return None
-    leader, alter, found = led
+    name, index, leader, one = led
+    others = [each for each in run.b if each not in one["Replicas"]][:2]
     unclean = ["unclean.leader.election.enable", 0, "true"]
-    answers = [code for code, _ in oracle.configs(run.c, 2, topic, [unclean])]
-    answers.append(_moves(oracle, run, 0, topic, [[index, [*found["Replicas"], *others[:2]]]]))
-    answers.append(alter([leader.i, others[0]], 1))
+    answers = [code for code, _ in oracle.configs(run.c, 2, name, [unclean])]
+    answers.append(_moves(oracle, run, 0, name, [[index, [*one["Replicas"], *others]]]))
+    answers.append(_alter(run, led, [leader.i, others[0]], 1))
     answers.append(leader.hb(fence=True))
-    answers.append(_moves(oracle, run, 0, topic, [[index, None]]))
+    answers.append(_moves(oracle, run, 0, name, [[index, None]]))
     return [*answers, leader.hb()]
 
 

@@ -132,7 +132,8 @@ class KnownDifferences:
             return "a level is written again (C-FEA-4)" if is_equal else ""
         if _place(record) in self._returning and _place(record) in map(_place, more):
             return _RETURNS
-        if plain(java["op"])[0] in _CANCELLING and any(_recovered(one) == record for one in more):
+        is_cancelled = plain(java["op"])[0] in _CANCELLING
+        if is_cancelled and _recovered(record) in map(_recovered, more):
             return _UNCLEAN
         if any(_alike(record) == _alike(one) for one in more):
             return _NO_LEADER if fields.get("LastKnownElr") == [_NOBODY] else _SHIFTED

@@ -84,8 +84,8 @@ def mixed(script: Sequence[Any], seed: int) -> list[Any]:
                 ),
             ],
             "spread": [random.choice([*_PLACED, *topics]), random.randint(1, 12)],
-            "shrunk": [random.choice(topics), random.randint(0, 3)],
-            "stranded": [random.choice(topics), random.randint(0, 3)],
+            "shrunk": [random.getrandbits(8)],
+            "stranded": [random.getrandbits(8)],
             "eligible": [random.randint(0, 1)],
             "envelope": [random.choice(list(broker_steps.ENVELOPED))],
         }
