@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
-__all__ = ["read_lines"]
-
 
 def read_lines(source: BinaryIO, limit: int) -> Iterator[bytes | bytearray | None]:
     """The lines with their ends; None for one of more than `limit` bytes."""

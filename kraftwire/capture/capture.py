@@ -42,8 +42,6 @@ from kraftwire.capture.tls import KeyLog, has_ciphers
 from kraftwire.errors import UsageError
 from kraftwire.limits import COUNTED_FRAME_SIZE_MIN, FRAME_SIZE_MAX
 
-__all__ = ["Capture"]
-
 # Connections in a capture are followed up to this number; beyond it the one that was opened first
 # is dropped, so that a port scan cannot fill memory. Closed ones are remembered for a while,
 # because late copies of their packets must not look like new connections.

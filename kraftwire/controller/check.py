@@ -19,8 +19,6 @@ from kraftwire.controller.versions import CHANGED_METADATA, METADATA_VERSION
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.message import Message
 
-__all__ = ["Contradiction", "MetadataCheck"]
-
 
 class Contradiction(NamedTuple):
     """A record that cannot be applied: what it says, and what the state says."""

@@ -380,11 +380,3 @@ def _more_partitions(
     return new_partitions(cluster, topic_id, len(existing), replicas)
 
 
-__all__ = [
-    "check_assignments",
-    "check_replicas",
-    "create_partitions",
-    "create_topics",
-    "delete_topics",
-    "new_partitions",
-]

@@ -35,11 +35,6 @@ from kraftwire.records.messages import family_of_topic
 from kraftwire.wire.json_form import json_plan
 from kraftwire.wire.message import Message
 
-__all__ = [
-    "JsonLines",
-    "to_line",
-]
-
 # The weight of the records of a long list that are encoded at a time.
 _WEIGHT_AT_ONCE = RECORDS_CHUNK_COUNT // 8
 

@@ -16,8 +16,6 @@ from kraftwire.decode.filters.options import FilterOptions
 from kraftwire.decode.limits import FrameBudget
 from kraftwire.records.json_form import Detail
 
-__all__ = ["Options"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:

@@ -13,8 +13,6 @@ from kraftwire.decode.body.frame import DecodedFrame
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileFinding, FileLine
 
-__all__ = ["Sink"]
-
 
 class Sink:
     """Shows frames and lines of files: one kind of output. A method that is not overridden does

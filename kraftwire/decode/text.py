@@ -11,25 +11,6 @@ from datetime import UTC, datetime, timedelta
 
 from kraftwire.printable import printable
 
-__all__ = [
-    "BOLD",
-    "DIM",
-    "GREEN",
-    "RED",
-    "YELLOW",
-    "clock_remark",
-    "count_text",
-    "duration_text",
-    "ids_text",
-    "listed",
-    "moment_cell",
-    "moment_text",
-    "paint",
-    "size_text",
-    "utc_text",
-    "with_remarks",
-]
-
 BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

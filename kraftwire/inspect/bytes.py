@@ -34,14 +34,6 @@ from kraftwire.records.record import Record
 from kraftwire.wire.message import Message
 from kraftwire.wire.reader import Annotation, PartialError, annotate
 
-__all__ = [
-    "BytesWriter",
-    "frame_spans",
-    "hexdump",
-    "line_spans",
-    "span_text",
-]
-
 _PREFIX_SIZE = 4
 # Children of an annotation that are not fields.
 _MARKERS = frozenset({"length", "present", "size", "tag", "tagged fields"})

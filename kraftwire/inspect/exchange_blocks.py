@@ -20,8 +20,6 @@ from kraftwire.decode.text import BOLD, RED, YELLOW, paint, utc_text
 from kraftwire.printable import printable, printable_lines, printable_text
 from kraftwire.protocol.error_codes import error_name
 
-__all__ = ["ExchangeWriter"]
-
 _NS_PER_MS = 1_000_000
 # Lines are made printable in groups of this size; a frame may have millions.
 _LINES_TOGETHER = 256

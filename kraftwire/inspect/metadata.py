@@ -16,8 +16,6 @@ from kraftwire.story.metadata.log_state import LogState
 from kraftwire.story.metadata.rows import Row, acl_text, quota_entity, resource_text, rows
 from kraftwire.story.raft.metadata_log import MECHANISMS
 
-__all__ = ["change_line", "state_to_json", "summary_lines", "write_state"]
-
 # Rows of a table, unless its subject was asked for.
 _ROWS_MAX = 50
 

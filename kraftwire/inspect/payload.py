@@ -30,16 +30,6 @@ from kraftwire.errors import UsageError
 from kraftwire.printable import printable_pieces
 from kraftwire.protocol.error_codes import error_name
 
-__all__ = [
-    "Kind",
-    "Payload",
-    "PlacedRecord",
-    "TopicTest",
-    "payload_of",
-    "records_of_exchange",
-    "records_of_line",
-]
-
 Kind = Literal["null", "json", "text", "bytes"]
 
 _SCHEMA_PREFIX = 5

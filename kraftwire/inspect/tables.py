@@ -15,8 +15,6 @@ from typing import TextIO
 from kraftwire.decode.text import BOLD, paint
 from kraftwire.printable import printable, printable_lines
 
-__all__ = ["WIDTH", "Table", "cut_text", "fitted_lines", "wants_colour", "width_of", "write_table"]
-
 # The default width of lines.
 WIDTH = 80
 _WIDTH_MIN = 60

@@ -22,13 +22,6 @@ from kraftwire.inspect.payload import payload_of
 from kraftwire.inspect.values import cut, value_text
 from kraftwire.wire.facts import FieldFacts, MessageFacts, StructFacts
 
-__all__ = [
-    "Tree",
-    "TreeWriter",
-    "batch_text",
-    "json_lines",
-]
-
 _STEP = "  "
 _STRUCTS_SHOWN = 5
 _NUMBERS_SHOWN = 12

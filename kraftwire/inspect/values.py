@@ -20,13 +20,6 @@ from kraftwire.records.header import CONTROL, DELETE_HORIZON, STAMPED, TRANSACTI
 from kraftwire.wire.facts import FieldFacts
 from kraftwire.wire.json_form import float_to_json, uuid_from_text, uuid_to_text
 
-__all__ = [
-    "bytes_text",
-    "cut",
-    "raw_value_text",
-    "value_text",
-]
-
 # Made once, because `json.dumps` makes an encoder for each text.
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
 

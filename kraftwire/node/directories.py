@@ -6,8 +6,6 @@ from kraftwire.log.settings import LogSettings
 from kraftwire.node.config import NodeConfig
 from kraftwire.replica.storage import Directories
 
-__all__ = ["directories_of"]
-
 
 def directories_of(config: NodeConfig) -> Directories:
     """Return the directories to lock and open, and the node that they must belong to."""

@@ -21,10 +21,6 @@ from kraftwire.protocol.versions import fetching_replica
 from kraftwire.security.operations import elements_of
 from kraftwire.wire.message import Message
 
-__all__ = [
-    "Interference", "Rule", "answer_changed", "delayed", "held", "refused", "request_changed",
-]  # fmt: skip
-
 _Matches = Callable[[Request, int], bool]
 
 

@@ -21,8 +21,6 @@ from kraftwire.security.jwks import KeyRefresh, KeySet, TokenChecks, UnknownKeyE
 from kraftwire.security.oauth import BearerToken
 from kraftwire.transport.token_endpoint import fetched
 
-__all__ = ["KeySetUrl"]
-
 # Anybody can make up a key's name: for one that is not known, the set is fetched this seldom.
 _UNKNOWN_SECONDS = 60.0
 

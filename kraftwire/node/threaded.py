@@ -15,8 +15,6 @@ from kraftwire.node.config import NodeConfig
 from kraftwire.node.interference import Interference
 from kraftwire.protocol.error_codes import ErrorCode
 
-__all__ = ["ThreadedNodes"]
-
 _Result = TypeVar("_Result")
 
 

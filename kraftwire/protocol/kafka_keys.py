@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-__all__ = ["is_kafka_key", "kafka_keys", "type_of_key"]
-
 # A key of one listener, or of one mechanism of SASL on it.
 _OF_LISTENER = re.compile(r"listener\.name\.[^.]+\.(?:[\w-]+\.(?=sasl\.|connections\.))?")
 

@@ -13,8 +13,6 @@ import hmac
 import struct
 from dataclasses import dataclass, field
 
-__all__ = ["JKS_MAGIC", "JksEntry", "JksError", "read_jks"]
-
 JKS_MAGIC = b"\xfe\xed\xfe\xed"
 _VERSIONS = (1, 2)
 _KEY, _TRUSTED = 1, 2

@@ -15,8 +15,6 @@ from typing import Any
 from kraftwire.errors import UsageError
 from kraftwire.security.oauth import BearerToken, TokenError, json_object, json_part, text_of
 
-__all__ = ["KeyRefresh", "KeySet", "TokenChecks", "UnknownKeyError"]
-
 # Kafka allows every algorithm but `none`, secrets included; a key set of secrets would let the
 # provider's other clients make tokens.
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512",

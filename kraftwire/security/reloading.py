@@ -19,8 +19,6 @@ from kraftwire.security.settings import Properties, SecuritySettings
 from kraftwire.security.stores import CertificateFacts, certificate_facts
 from kraftwire.security.tls import TlsContext
 
-__all__ = ["ReloadedTls"]
-
 _STORES = ("ssl.keystore.location", "ssl.truststore.location")
 # What a configuration may change while a node runs.
 _CHANGEABLE = (

@@ -17,17 +17,6 @@ from kraftwire.errors import UsageError
 from kraftwire.properties import Property, suggestion
 from kraftwire.protocol.kafka_keys import kafka_keys
 
-__all__ = [
-    "PLAINTEXT",
-    "PROTOCOLS",
-    "SASL_PLAINTEXT",
-    "SASL_SSL",
-    "SSL",
-    "Properties",
-    "SecuritySettings",
-    "client_settings",
-]
-
 PLAINTEXT, SSL = "PLAINTEXT", "SSL"
 SASL_PLAINTEXT, SASL_SSL = "SASL_PLAINTEXT", "SASL_SSL"
 PROTOCOLS = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)

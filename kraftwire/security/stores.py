@@ -21,8 +21,6 @@ from kraftwire.limits import SMALL_FILE_BYTES_MAX
 from kraftwire.security.jks import JKS_MAGIC, JksError, read_jks
 from kraftwire.security.settings import Properties
 
-__all__ = ["CertificateFacts", "KeyEntry", "certificate_facts", "read_key", "read_roots"]
-
 _TYPES = ("JKS", "PKCS12", "PEM")
 # A PKCS12 file is a DER sequence.
 _PKCS12_START = b"\x30"

@@ -21,8 +21,6 @@ from kraftwire.errors import UsageError
 from kraftwire.security.settings import Properties, SecuritySettings
 from kraftwire.security.stores import KeyEntry, read_key, read_roots
 
-__all__ = ["TlsContext", "client_tls", "openssl_cipher", "server_tls", "unverified_tls"]
-
 _VERSIONS = {
     "TLSv1": ssl.TLSVersion.TLSv1,
     "TLSv1.1": ssl.TLSVersion.TLSv1_1,

@@ -7,8 +7,6 @@ from kraftwire.security.settings import SecuritySettings
 from kraftwire.security.tls import TlsContext, client_tls
 from kraftwire.transport.login import Login, login_of
 
-__all__ = ["ClientSecurity"]
-
 
 class ClientSecurity:
     """What every connection of a client is secured with.

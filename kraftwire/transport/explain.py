@@ -18,8 +18,6 @@ from kraftwire.security.stores import certificate_facts
 from kraftwire.transport.client_security import ClientSecurity
 from kraftwire.transport.port_probe import ProbeResult, probe_port
 
-__all__ = ["closed_early", "lost", "not_plaintext", "sasl_failure", "tls_failure"]
-
 # OpenSSL's codes of failed verifications.
 _NOT_YET_VALID, _EXPIRED = 9, 10
 # 7 is a signature by another authority of the same name, as after its keys were made anew.

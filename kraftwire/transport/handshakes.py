@@ -21,8 +21,6 @@ import trio
 from kraftwire.errors import SecurityError
 from kraftwire.security.tls import TlsContext
 
-__all__ = ["HANDSHAKE_BYTES_MAX", "PIECE_BYTES", "UNFINISHED_MAX", "AcceptedStream", "Handshakes"]
-
 # An honest peer answers within a round trip. In that time a thread takes fewer steps than this, so
 # it is not the one that has kept the node waiting for longest.
 UNFINISHED_MAX = 256

@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 from kraftwire.errors import UsageError
 from kraftwire.security.kerberos import GssContext, KerberosAccount, KerberosError
 
-__all__ = ["Acceptors", "Initiators", "default_realm"]
-
 _Result = TypeVar("_Result")
 
 # KRB5_KDC_UNREACH and KRB5_REALM_CANT_RESOLVE, without a sign as the library has them.

@@ -34,8 +34,6 @@ from kraftwire.security.settings import Properties, SecuritySettings
 if TYPE_CHECKING:
     from kraftwire.transport.token_endpoint import TokenEndpoint
 
-__all__ = ["Login", "login_of"]
-
 _JAAS = "sasl.jaas.config"
 _TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
 _HANDLER = "sasl.login.callback.handler.class"

@@ -26,8 +26,6 @@ from kraftwire.transport.login import Login
 from kraftwire.transport.port_probe import TLS_ALERT
 from kraftwire.wire.frame import LENGTH_SIZE, frame, frame_size
 
-__all__ = ["SecuredStream", "secure"]
-
 _Result = TypeVar("_Result")
 
 _READ_BYTES = 64 * 1024

@@ -21,8 +21,6 @@ from urllib.parse import urlencode, urlsplit
 from kraftwire.errors import ApiError, SecurityError
 from kraftwire.protocol.error_codes import ErrorCode
 
-__all__ = ["TokenEndpoint", "fetched"]
-
 _SECONDS = 10.0
 _ANSWER_BYTES_MAX = 1024 * 1024
 _USED_SHARE = 0.8

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
-from tests.tidy.sources import ROOT
+from tests.tidy.sources import GENERATED, ROOT, nodes, python_files
 
 PAGE = (ROOT / "docs" / "public.md").read_text()
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
@@ -41,3 +43,26 @@ def test_a_public_module_says_what_it_offers(name: str) -> None:
 def test_the_reference_describes_public_modules(name: str) -> None:
     """What the reference shows, people use."""
     assert any(name.startswith(public) for public in MODULES) or "Message" in name
+
+
+def test_other_modules_do_not_list_what_they_offer() -> None:
+    """Underscores say it already; a list says more where a module offers the names of others."""
+    files = [path for path in python_files("kraftwire", "codegen", "tools") if _is_private(path)]
+    assert files
+    assert [str(path.relative_to(ROOT)) for path in files if _lists_own_names_only(path)] == []
+
+
+def _is_private(path: Path) -> bool:
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    return path.name != "__init__.py" and GENERATED not in path.parents and module not in MODULES
+
+
+def _lists_own_names_only(path: Path) -> bool:
+    imports = [*nodes(path, ast.Import), *nodes(path, ast.ImportFrom)]
+    imported = {name.asname or name.name for node in imports for name in node.names}
+    lists = [
+        ast.literal_eval(node.value)
+        for node in nodes(path, ast.Assign)
+        if [ast.unparse(target) for target in node.targets] == ["__all__"]
+    ]
+    return any(imported.isdisjoint(names) for names in lists)

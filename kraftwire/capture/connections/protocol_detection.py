@@ -32,8 +32,6 @@ from kraftwire.limits import FRAME_SIZE_MAX, UNCONFIRMED_FRAME_SIZE_MAX
 from kraftwire.messages.request_header import RequestHeader
 from kraftwire.protocol.versions import request_header_version
 
-__all__ = ["Other", "ProtocolDetection", "Stage", "end_name"]
-
 # A connection that was open before the capture began and shows no frame in this many bytes of a
 # direction is not considered Kafka.
 RECOGNITION_BYTES_MAX = 4 * 1024 * 1024

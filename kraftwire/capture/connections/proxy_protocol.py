@@ -8,8 +8,6 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import NamedTuple
 
-__all__ = ["ProxyHeader", "read_proxy_header"]
-
 _V1 = b"PROXY "
 _V1_MAX = 107
 _V2 = b"\r\n\r\n\0\r\nQUIT\n"

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from kraftwire.capture.packets.links import SYN, Segment
 
-__all__ = ["Translations"]
-
 # Both are bounded; the oldest are forgotten.
 _OPENED_MAX = 4096
 _COPIES_MAX = 40_000

@@ -18,16 +18,6 @@ from kraftwire.capture.packets.packet import Stamp
 from kraftwire.capture.tls import KeyLog
 from kraftwire.limits import BUFFERED_BYTES_MAX
 
-__all__ = [
-    "BEFORE_CAPTURE",
-    "CAPTURE_FINDINGS",
-    "CaptureFinding",
-    "Frame",
-    "PackedFrame",
-    "Request",
-    "conflict_finding",
-]
-
 # The id of a response to a request from before the capture, in place of `unmatched-response`.
 BEFORE_CAPTURE = "request-before-capture"
 

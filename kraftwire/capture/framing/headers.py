@@ -15,22 +15,6 @@ from kraftwire import messages
 from kraftwire.capture.limits import shortened
 from kraftwire.limits import FRAME_SIZE_MAX, UNCONFIRMED_FRAME_SIZE_MAX
 
-__all__ = [
-    "HEADER",
-    "HEADER_SIZE",
-    "PRODUCE",
-    "SASL_HANDSHAKE_V0",
-    "Before",
-    "Header",
-    "api_table",
-    "client_id",
-    "is_controlled_shutdown_v0",
-    "is_gssapi_token",
-    "parse_header",
-    "produce_acks",
-    "unknown_client",
-]
-
 # Length prefix, API key and version as one number, correlation id, length of the client id.
 HEADER = struct.Struct(">iIih")
 HEADER_SIZE = HEADER.size

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 
 from kraftwire.capture.packets.wrappings import LINK_NAMES
 
-__all__ = ["ByteCounts", "Health", "TlsConnection"]
-
 # Encrypted connections are listed one by one up to this number; the rest are only counted.
 TLS_CONNECTIONS_LISTED = 1000
 

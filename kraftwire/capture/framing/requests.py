@@ -25,8 +25,6 @@ from kraftwire.capture.packets.packet import Stamp
 from kraftwire.capture.tcp import Flow
 from kraftwire.limits import FRAME_SIZE_MAX
 
-__all__ = ["RequestReader"]
-
 _NO_API = -1
 _STOP_MAX = 4 + FRAME_SIZE_MAX
 

@@ -14,8 +14,6 @@ from kraftwire.capture.framing.search import ResponseSearch
 from kraftwire.capture.packets.packet import Stamp
 from kraftwire.limits import FRAME_SIZE_MAX
 
-__all__ = ["ResponseReader"]
-
 _HEAD = struct.Struct(">ii")
 _HEAD_SIZE = _HEAD.size
 # Responses come in order, so only those to the first requests in flight are looked for.

@@ -17,15 +17,6 @@ from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.errors import StorageError
 from kraftwire.limits import PACKET_BYTES_MAX
 
-__all__ = [
-    "FILE_HEADER_SIZE",
-    "LITTLE_ENDIAN",
-    "RECORD_HEADER_SIZE",
-    "cut_off",
-    "not_a_packet",
-    "read_packets",
-]
-
 # Magic number -> byte order, nanoseconds of the second half of a timestamp.
 _MAGICS = {
     b"\xd4\xc3\xb2\xa1": ("<", 1000),

@@ -16,8 +16,6 @@ from kraftwire.capture.packets.packet import PAUSE, Packet, new_packet
 from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.limits import PACKET_BYTES_MAX
 
-__all__ = ["SECTION_MAGIC", "read_blocks"]
-
 SECTION_MAGIC = b"\x0a\x0d\x0d\x0a"
 
 _INTERFACE = 1

@@ -20,8 +20,6 @@ from kraftwire.capture.packets.pcapng import SECTION_MAGIC
 from kraftwire.capture.packets.source import CaptureSource
 from kraftwire.errors import StorageError
 
-__all__ = ["Span", "chains", "families", "in_time_order", "recordings", "span_of"]
-
 _DIGITS = re.compile(r"\d+")
 _PCAP_HEADER_SIZE = 24
 

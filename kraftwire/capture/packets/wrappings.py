@@ -19,11 +19,6 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-__all__ = [
-    "LINK_NAMES", "MAY_WRAP", "TOO_DEEP", "WRAPPINGS_MAX", "Found", "find_ip",
-    "find_ip_in_ip", "is_known_link",
-]  # fmt: skip
-
 # Nested more deeply, a packet is not opened.
 WRAPPINGS_MAX = 8
 

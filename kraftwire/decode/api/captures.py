@@ -14,8 +14,6 @@ from kraftwire.decode.body.frame import DecodedFrame, FrameDecoder
 from kraftwire.decode.exchange.exchanges import Facts, exchanges
 from kraftwire.decode.options import Options
 
-__all__ = ["Exchange", "Frames"]
-
 
 @dataclass(frozen=True, slots=True)
 class Exchange(Facts):

@@ -11,8 +11,6 @@ from kraftwire.messages.response_header import ResponseHeader
 from kraftwire.records.json_form import plain
 from kraftwire.wire.message import Message
 
-__all__ = ["Frame"]
-
 M = TypeVar("M", bound=Message)
 
 

@@ -17,8 +17,6 @@ from kraftwire.records.batch import RecordBatch
 from kraftwire.records.reader import Batch, read_batches
 from kraftwire.records.record import Record
 
-__all__ = ["LogBatch", "LogRecord", "batches", "records"]
-
 
 @dataclass(frozen=True, slots=True)
 class LogBatch:

@@ -14,8 +14,6 @@ from kraftwire.capture.framing.frames import BEFORE_CAPTURE
 from kraftwire.errors import WireError
 from kraftwire.limits import FINDING_HEX_BYTES
 
-__all__ = ["FINDINGS", "LOSSES", "Finding", "finding_of", "json_path"]
-
 # Id -> meaning. The README of `kraftwire/decode` shows this table.
 FINDINGS = {
     "api-versions-newer": "ApiVersions in a version that no schema has yet; the fields of the "

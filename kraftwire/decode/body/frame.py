@@ -37,8 +37,6 @@ from kraftwire.messages.envelope_request import EnvelopeRequest
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.wire.message import Message
 
-__all__ = ["DecodedFrame", "FrameDecoder"]
-
 _TOKEN = "sasl-token"
 # Findings of packets about a response, and those of its payload that replace them, with a position.
 _ALONE = frozenset({"unmatched-response", BEFORE_CAPTURE})

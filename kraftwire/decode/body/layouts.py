@@ -24,8 +24,6 @@ import construct as c
 from kraftwire.errors import WireError
 from kraftwire.wire.varint import read_varint
 
-__all__ = ["LAYOUTS", "Span", "parse", "spans"]
-
 
 def _layout(*fields: Any) -> Any:
     """A struct that also notes where each field starts, under the field's name after an @."""

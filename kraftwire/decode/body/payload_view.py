@@ -52,15 +52,6 @@ from kraftwire.records.messages import family_of_topic
 from kraftwire.records.reader import BatchReader
 from kraftwire.wire.reader import UNKNOWN_TAG, Annotation
 
-__all__ = [
-    "ByteRange",
-    "PayloadView",
-    "hidden_ranges",
-    "lazy",
-    "records_starts",
-    "secret_ranges",
-]
-
 T = TypeVar("T")
 
 # How secret records of the metadata log begin, of whatever topic they are said to be.

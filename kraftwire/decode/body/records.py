@@ -23,16 +23,6 @@ from kraftwire.records.messages import family_of_topic
 from kraftwire.records.reader import Batch, BatchReader
 from kraftwire.wire.message import Message
 
-__all__ = [
-    "METADATA",
-    "FieldBatches",
-    "RecordsForm",
-    "Settings",
-    "batches_in",
-    "json_with_batches",
-    "read_into",
-]
-
 _UNALIGNED = "unalignedRecords"
 METADATA = "metadata"
 _CRC_PATH = "crc"

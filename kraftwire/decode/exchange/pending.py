@@ -9,8 +9,6 @@ from typing import Generic, TypeVar
 from kraftwire.capture.framing.frames import Request
 from kraftwire.limits import RENDER_PENDING_COUNT_MAX
 
-__all__ = ["PendingRequests"]
-
 T = TypeVar("T")
 
 # How many connections without a request in flight are remembered: most will have one again.

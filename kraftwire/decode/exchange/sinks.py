@@ -21,8 +21,6 @@ from kraftwire.decode.sinks import Sink
 from kraftwire.limits import RENDER_PENDING_COUNT_MAX
 from kraftwire.wire.message import Message
 
-__all__ = ["DecodedExchangeSink", "ExchangeSink"]
-
 T = TypeVar("T")
 
 # The memory of a decoded request besides its bytes.

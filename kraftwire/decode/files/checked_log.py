@@ -14,8 +14,6 @@ from kraftwire.controller.check import Contradiction, MetadataCheck
 from kraftwire.decode.files.kinds import FileKind, parse_file_name
 from kraftwire.records.messages import Decoded
 
-__all__ = ["BatchCheck", "CheckedLog"]
-
 ReadSnapshot = Callable[[Path], MetadataCheck | None]
 
 

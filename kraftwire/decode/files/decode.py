@@ -26,8 +26,6 @@ from kraftwire.decode.files.state import (
 from kraftwire.errors import StorageError, UsageError, WireError
 from kraftwire.limits import FINDING_HEX_BYTES
 
-__all__ = ["decode_file", "decode_source"]
-
 # How many bytes of a file of unknown kind are looked at.
 _HEAD_BYTES = 4096
 

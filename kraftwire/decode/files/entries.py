@@ -19,8 +19,6 @@ from kraftwire.decode.files.scan import zeros_end
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.limits import FILE_WINDOW_BYTES, FINDING_HEX_BYTES
 
-__all__ = ["INDEX_KINDS", "IndexEntry", "read_entries"]
-
 _TXN_INDEX_VERSION = 0
 _LAYOUTS = {
     FileKind.OFFSET_INDEX: struct.Struct(">ii"),

@@ -23,8 +23,6 @@ from kraftwire.decode.files.source import ByteSource
 from kraftwire.errors import StorageError, UsageError
 from kraftwire.records.header import HEADER_SIZE
 
-__all__ = ["follow"]
-
 # A reader that follows a growing segment remembers this many batches, to find its place again
 # when the log is truncated. After a truncation below them all, it reads from the segment's start.
 FOLLOWED_BATCHES_KEPT = 65_536

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["conversion_hint"]
-
 _EDITCAP = "convert it with editcap -F pcapng IN OUT"
 _UNPACK = "unpack it, and decode the files in it"
 _PRINTED = (

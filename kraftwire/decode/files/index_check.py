@@ -18,8 +18,6 @@ from kraftwire.decode.files.scan import BatchHeader, read_header
 from kraftwire.decode.files.source import ByteSource, open_source
 from kraftwire.records.header import HEADER_SIZE
 
-__all__ = ["index_checker", "segment_of"]
-
 Check = Callable[[IndexEntry], None]
 
 

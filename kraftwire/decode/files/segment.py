@@ -26,8 +26,6 @@ from kraftwire.records.limits import BombError
 from kraftwire.records.messages import family_of_topic
 from kraftwire.records.reader import Batch, read_batches
 
-__all__ = ["FileOptions", "SegmentLines", "family_of"]
-
 _METADATA = "metadata"
 _KRAFT_TYPES = frozenset(ControlType) - {ControlType.ABORT, ControlType.COMMIT}
 

@@ -14,8 +14,6 @@ from kraftwire.records.control import ControlType, control_type
 from kraftwire.records.metadata import decode_metadata
 from kraftwire.records.reader import Batch, read_batches
 
-__all__ = ["checked_log"]
-
 
 def checked_log(report: FileReport, folder: Path) -> CheckedLog:
     """Return the check of the log in a folder, which goes on from file to file of a run."""

@@ -10,8 +10,6 @@ from pathlib import Path
 from kraftwire.decode.files.kinds import UNSERVED, is_unserved, parse_folder_name
 from kraftwire.errors import StorageError
 
-__all__ = ["UnservedFolders", "shortened", "walk"]
-
 # A longer path is shown without its middle.
 _SHOWN_MAX = 300
 

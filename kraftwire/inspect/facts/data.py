@@ -7,17 +7,6 @@ from typing import Any
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.inspect.facts.phrases import bytes_text, counted, id_text, partitions_text
 
-__all__ = [
-    "fetch_request",
-    "fetch_response",
-    "list_offsets_request",
-    "list_offsets_response",
-    "offset_for_leader_epoch_request",
-    "offset_for_leader_epoch_response",
-    "produce_request",
-    "produce_response",
-]
-
 _SPECIAL_TIMESTAMPS = {
     -1: "latest",
     -2: "earliest",

@@ -9,19 +9,6 @@ from typing import Any
 from kraftwire.decode.body.context import TopicNames
 from kraftwire.wire.json_form import uuid_to_text
 
-__all__ = [
-    "MORE_THAN",
-    "bytes_text",
-    "counted",
-    "id_text",
-    "named",
-    "partitions_text",
-    "place_text",
-    "some",
-    "topic_text",
-    "topics_text",
-]
-
 # Lists longer than this are cut.
 MORE_THAN = 3
 

@@ -15,28 +15,6 @@ from kraftwire.inspect.facts.phrases import (
 )
 from kraftwire.wire.json_form import uuid_to_text
 
-__all__ = [
-    "alter_partition_request",
-    "alter_partition_response",
-    "assign_replicas_request",
-    "assign_replicas_response",
-    "begin_quorum_epoch_request",
-    "broker_heartbeat_request",
-    "broker_heartbeat_response",
-    "broker_registration_request",
-    "broker_registration_response",
-    "controller_registration_request",
-    "describe_quorum_response",
-    "end_quorum_epoch_request",
-    "envelope_request",
-    "fetch_snapshot_request",
-    "fetch_snapshot_response",
-    "leader_and_epoch_response",
-    "raft_voter_request",
-    "vote_request",
-    "vote_response",
-]
-
 
 def _partitions(topics: Any) -> Iterator[Any]:
     for topic in topics:

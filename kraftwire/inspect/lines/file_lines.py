@@ -10,8 +10,6 @@ from kraftwire.decode.files.report import FileLine
 from kraftwire.decode.text import utc_text, with_remarks
 from kraftwire.inspect.values import cut
 
-__all__ = ["FileLines"]
-
 _HEAD = (
     f"#{'byte':>11} {'offsets':>21} {'records':>8} {'epoch':>5} {'bytes':>9} {'codec':6} "
     f"{'largest timestamp':24} remarks"

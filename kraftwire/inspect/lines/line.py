@@ -23,10 +23,6 @@ from kraftwire.printable import printable, printable_lines
 from kraftwire.protocol.error_codes import error_name
 from kraftwire.wire.message import Message
 
-__all__ = [
-    "LineWriter",
-]
-
 _CONNECTION_WIDTH = 31
 _API_WIDTH = 22
 _CORRELATION_WIDTH = 6

@@ -36,17 +36,6 @@ from kraftwire.log.files import LocalFiles
 from kraftwire.log.names import META_PROPERTIES_FILE
 from kraftwire.wire.frame import LENGTH_SIZE, frame_size
 
-__all__ = [
-    "STDIN",
-    "InputKind",
-    "Inputs",
-    "Piped",
-    "RawFrames",
-    "is_capture",
-    "is_live",
-    "kind_of",
-]
-
 # Zstandard gives nothing before a whole block, of 128 KiB at most.
 _PACKED_SIZE = 1 << 18
 

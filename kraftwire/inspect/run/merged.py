@@ -21,8 +21,6 @@ from kraftwire.capture.framing.frames import Ending, Frame
 from kraftwire.capture.packets.series import Span, span_of
 from kraftwire.capture.tls import KeyLog
 
-__all__ = ["Clocks", "MergedEndings", "compare", "merged", "overlapping"]
-
 # Frames of a capture that are compared with those of others.
 _COMPARED_MAX = 200_000
 _DIGEST_SIZE = 12

@@ -25,18 +25,6 @@ from typing import IO, Any, NoReturn
 
 from kraftwire.errors import KraftwireError
 
-__all__ = [
-    "CHECKED_FRAMES",
-    "ENDED_EARLY",
-    "ChunkSize",
-    "OrderedOutput",
-    "Parent",
-    "Relay",
-    "Worker",
-    "fork",
-    "is_ready",
-]
-
 ENDED_EARLY = "a job ended before its work was done"
 
 _FAILED = 1

@@ -17,8 +17,6 @@ from kraftwire.decode.filters.frames import FrameFilter
 from kraftwire.decode.limits import PENDING_BYTES_MAX
 from kraftwire.decode.sinks import Sink
 
-__all__ = ["PendingExchanges", "PendingInOrder"]
-
 # The memory of something that waits besides its bytes.
 _OBJECT_BYTES = 2000
 

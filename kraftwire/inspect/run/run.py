@@ -24,8 +24,6 @@ from kraftwire.inspect.run.parallel import Relay
 from kraftwire.inspect.run.pending import PendingExchanges, PendingInOrder
 from kraftwire.inspect.run.totals import Totals
 
-__all__ = ["Run"]
-
 # The number of frames that were shown, and the findings in them by id.
 Counts = tuple[int, Counter[str]]
 

@@ -11,8 +11,6 @@ from kraftwire.decode.body.findings import LOSSES
 from kraftwire.decode.files.report import ExitCode, FileReport
 from kraftwire.decode.files.walk import UnservedFolders
 
-__all__ = ["Totals", "summary"]
-
 # So many encrypted connections of a capture are named for each reason.
 _TLS_NAMED_MAX = 3
 

@@ -32,10 +32,6 @@ from kraftwire.protocol.versions import API_VERSIONS_KEY
 from kraftwire.records.reader import Batch
 from kraftwire.wire.message import Message
 
-__all__ = [
-    "StatsCollector",
-]
-
 K = TypeVar("K")
 
 GROWTH = 1.05

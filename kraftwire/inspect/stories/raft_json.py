@@ -16,8 +16,6 @@ from kraftwire.story.raft.model import (
 )
 from kraftwire.story.raft.repetitions import fold_repetitions
 
-__all__ = ["story_to_json"]
-
 
 def story_to_json(story: Story) -> dict[str, Any]:
     """Return the story as a JSON object."""

@@ -19,9 +19,6 @@ from kraftwire.printable import printable
 from kraftwire.story.observed_exchange import ObservedExchange, request_inside, response_inside
 from kraftwire.wire.message import Message
 
-__all__ = ["StoryWriter", "write_json"]
-
-
 _ENVELOPE = "Envelope"
 
 

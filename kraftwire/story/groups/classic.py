@@ -22,8 +22,6 @@ from kraftwire.story.groups.model import (
 )
 from kraftwire.story.observed_exchange import ObservedExchange
 
-__all__ = ["ClassicGroups"]
-
 # Answers that are steps of the protocol, not refusals.
 _STEPS = frozenset({ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.REBALANCE_IN_PROGRESS})
 _CONSUMER = "consumer"

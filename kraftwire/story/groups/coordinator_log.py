@@ -27,8 +27,6 @@ from kraftwire.story.groups.model import (
 from kraftwire.story.groups.offsets import Lag
 from kraftwire.story.observed_exchange import ObservedExchange
 
-__all__ = ["CoordinatorLog"]
-
 _OUT = "out of the group"
 # The prefixes of the names of record types.
 _KINDS: tuple[tuple[str, Kind], ...] = (

@@ -26,8 +26,6 @@ from kraftwire.story.groups.model import (
 )
 from kraftwire.story.observed_exchange import ObservedExchange
 
-__all__ = ["HEARTBEATS", "HeartbeatGroups"]
-
 HEARTBEATS: dict[str, Kind] = {
     "ConsumerGroupHeartbeat": "consumer",
     "ShareGroupHeartbeat": "share",

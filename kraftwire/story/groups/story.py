@@ -12,8 +12,6 @@ from kraftwire.story.groups.members import Groups
 from kraftwire.story.groups.offsets import Lag, ShareProgress
 from kraftwire.story.observed_exchange import ObservedExchange
 
-__all__ = ["APIS", "ENDS", "GroupStory"]
-
 # These show where partitions end, and name no group.
 ENDS = frozenset({"Fetch", "ListOffsets", "Produce"})
 _OFFSETS = (*ENDS, "OffsetCommit", "OffsetFetch", "TxnOffsetCommit", "WriteShareGroupState")

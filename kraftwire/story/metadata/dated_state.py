@@ -8,8 +8,6 @@ from kraftwire.controller.image.record_store import Family, RecordStore
 from kraftwire.controller.image.state import MetadataState
 from kraftwire.wire.message import Message
 
-__all__ = ["DatedState"]
-
 
 class _DatedRecords(RecordStore):
     """Records with the offset at which each was stored; `offset` is that of the present record."""

@@ -8,8 +8,6 @@ from typing import Any
 
 from kraftwire.story.metadata.rows import Row
 
-__all__ = ["Change", "differences"]
-
 
 @dataclass(frozen=True, slots=True)
 class Change:

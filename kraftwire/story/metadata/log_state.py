@@ -19,8 +19,6 @@ from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.reader import Batch
 from kraftwire.story.metadata.dated_state import DatedState
 
-__all__ = ["LogState", "Snapshot", "replay"]
-
 _KEPT_CONTROL = ("KRaftVersionRecord", "VotersRecord")
 _FOOTER = "SnapshotFooterRecord"
 

@@ -20,8 +20,6 @@ from kraftwire.story.metadata.log_state import LogState
 from kraftwire.story.raft.metadata_log import MECHANISMS, RESOURCES
 from kraftwire.wire.message import Message
 
-__all__ = ["SUBJECTS", "Row", "acl_text", "quota_entity", "resource_text", "rows"]
-
 _Data = dict[str, Any]
 
 

@@ -17,8 +17,6 @@ from kraftwire.records.offsets import OffsetAndEpoch
 from kraftwire.records.reader import Batch, read_batches
 from kraftwire.story.metadata.log_state import LogState, Snapshot, replay
 
-__all__ = ["read_files", "read_quorum"]
-
 OnRead = Callable[[int], None]
 
 

@@ -16,8 +16,6 @@ from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.story.raft.model import ObservedFrame, Story
 from kraftwire.story.raft.timeline import Timeline
 
-__all__ = ["Clusters"]
-
 # Clusters of one capture whose histories are shown separately.
 RAFT_CLUSTER_COUNT_MAX = 64
 

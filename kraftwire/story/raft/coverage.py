@@ -15,8 +15,6 @@ from statistics import median
 
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 
-__all__ = ["Backwards", "Coverage", "Extent", "LogSilence", "Span"]
-
 # A log is silent if nothing is written for so many of its idle intervals, but not for less than
 # the seconds in which a quorum replaces a leader, or a busy controller catches up.
 _SILENT_INTERVALS = 6

@@ -13,8 +13,6 @@ from kraftwire.decode.text import duration_text
 from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 from kraftwire.story.raft.model import LEADS, Event, NodeId, Replica
 
-__all__ = ["Progress", "Spans"]
-
 # The number of columns of the lag over time; spans double when they are used up.
 SPAN_COUNT = 40
 

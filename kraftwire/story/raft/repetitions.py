@@ -14,8 +14,6 @@ from typing import Any
 from kraftwire.decode.text import count_text, duration_text, ids_text, with_remarks
 from kraftwire.story.raft.model import Event
 
-__all__ = ["fold_repetitions"]
-
 # Events that change something are never folded, however often they happen.
 _APART = frozenset(
     {

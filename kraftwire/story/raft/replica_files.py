@@ -27,8 +27,6 @@ from kraftwire.story.raft.model import (
     offsets_text,
 )
 
-__all__ = ["BATCHES", "CHECKPOINT", "QUORUM_STATE", "SNAPSHOT", "Evidence", "ReplicasOnDisk"]
-
 # Kinds of evidence.
 BATCHES, SNAPSHOT = "batches", "snapshot"
 CHECKPOINT, QUORUM_STATE = str(FileKind.LEADER_EPOCHS), str(FileKind.QUORUM_STATE)

@@ -39,8 +39,6 @@ from kraftwire.story.raft.timeline import Timeline
 from kraftwire.wire.message import Message
 from kraftwire.wire.varint import uvarint_size
 
-__all__ = ["REFUSAL_KEY", "BatchRow", "ExchangeRow", "LocatedEvent", "QuorumRows", "stories"]
-
 _SECOND_NS = 1_000_000_000
 
 # Beside the ids of meta.properties: why a node does not start on the directory.

@@ -47,8 +47,6 @@ from kraftwire.story.raft.replica_files import ReplicasOnDisk
 from kraftwire.story.raft.snapshots import Downloads, SnapshotFiles, SnapshotId
 from kraftwire.story.raft.voters import CHANGES, Voters
 
-__all__ = ["Timeline"]
-
 _REGISTRATIONS = {
     "BrokerHeartbeatRequest": ("broker_id", "broker"),
     "BrokerRegistrationRequest": ("broker_id", "broker"),

@@ -23,8 +23,6 @@ from kraftwire.client import Admin
 from kraftwire.errors import ApiError, StorageError, UsageError
 from kraftwire.testing.cluster.nodes import ClusterError, ClusterFiles, from_json, to_json
 
-__all__ = ["NodeState", "StoredCluster", "start_all", "wait_serving"]
-
 _STATE_FILE = "cluster.json"
 # In the state while the nodes are being started.
 _STARTING = "starting"

@@ -35,8 +35,6 @@ from kraftwire.testing.cluster.kafka import kafka_jars
 from kraftwire.testing.cluster.nodes import ClusterError, ClusterFiles
 from kraftwire.testing.files import node_folder
 
-__all__ = ["Cluster", "Controllers", "kafka_cluster"]
-
 _START_S = 120.0
 _WAIT_S = 60.0
 _POLL_S = 0.02

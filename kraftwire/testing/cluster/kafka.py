@@ -19,19 +19,6 @@ from pathlib import Path
 
 from kraftwire.errors import StorageError, UsageError
 
-__all__ = [
-    "KAFKA",
-    "JavaMissingError",
-    "Release",
-    "cache_folder",
-    "exclusive",
-    "fetch",
-    "installed",
-    "java",
-    "kafka_jars",
-    "release_in",
-]
-
 OnFile = Callable[[int], None]
 
 _CORE = re.compile(r"kafka_2\.\d+-(\d+\.\d+)[\d.]*\.jar", re.ASCII)

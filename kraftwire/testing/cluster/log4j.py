@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["logging_options", "write_logging"]
-
 # For log4j 2, and for the log4j 1 of releases before 4.0; each ignores the other's file.
 _LOG4J2, _LOG4J = "log4j2.yaml", "log4j.properties"
 

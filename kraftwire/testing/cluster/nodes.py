@@ -28,8 +28,6 @@ from kraftwire.testing.cluster.processes import Process, start
 from kraftwire.testing.ports import free_ports
 from kraftwire.wire.json_form import uuid_to_text
 
-__all__ = ["HOST", "ClusterError", "ClusterFiles", "Node", "from_json", "to_json"]
-
 HOST = "127.0.0.1"
 _FIRST_BROKER = 101
 

@@ -13,8 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Process", "start"]
-
 _POLL_S = 0.05
 _STAT = "/proc/{}/stat"
 _START_FIELD, _STATE_FIELD = 19, 0
