@@ -201,8 +201,9 @@ class _CaptureReader(DataSourceReader):
             cut = set() if is_whole else set(wanted) & set(to_cut(recording, self._cut))
             numbers = [number for number in wanted if number not in cut]
             chosen = [recording.connections[number - 1] for number in numbers]
-            size_max = sum(indexed.size for indexed in chosen) + 1 if is_whole else self._split
-            for at, portion in enumerate(bins(chosen, size_max) if chosen else [[]]):
+            together = [list(range(1, len(chosen) + 1))]
+            is_one = is_whole or not chosen
+            for at, portion in enumerate(together if is_one else bins(chosen, self._split)):
                 mine = tuple(numbers[each - 1] for each in portion)
                 size = sum(recording.connections[number - 1].size for number in mine)
                 if mine or self._table in _OF_FILES:
