@@ -59,7 +59,7 @@ demo: setup
 demo-brokers: setup
 	@$(BIN)/python -m tools.demo_brokers
 
-# What to run while you work: style, types, and the fast tests. One to two minutes on two processors, once
+# What to run while you work: style, types, and the fast tests. About a minute on two processors, once
 # mypy has a cache. The first run also sets up, and lets mypy read everything.
 quick: setup check
 	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist worksteal
