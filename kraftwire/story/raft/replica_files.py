@@ -391,7 +391,7 @@ def _judge(ranked: list[_Directory]) -> None:
             _judge_copy(files, original)
         elif each is first:
             files.verdict = "furthest"
-            files.advice = "may be kept" if files.unread else "is whole"
+            files.advice = "may be kept" if files.unread else "lacks no record"
             if len(ranked) > 1:
                 files.advice = "keep it: no other whole log reaches further"
         elif first is not None:

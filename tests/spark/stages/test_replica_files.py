@@ -165,7 +165,7 @@ def test_directories_are_judged_as_in_the_story(spark: SparkSession, tmp_path: P
     told = _events(tables, "replica-files")
     assert {json.loads(row["details"])["folder"]: row["text"] for row in told} == expected
     refused = {row["detail"].partition(": ")[0] for row in _found(tables, "damaged-replica")}
-    sound = {folder for folder, text in expected.items() if "is whole" in text}
+    sound = {folder for folder, text in expected.items() if "lacks no record" in text}
     kept = {folder for folder, text in expected.items() if "may be kept; a start trunc" in text}
     assert refused == expected.keys() - sound - kept
     assert {Path(each).parent.name for each in sound} == {"sound", "leftover"}

@@ -430,7 +430,7 @@ def test_the_end_of_a_log_that_is_no_whole_batch_is_shown(
     if unread["position"]:
         truncated = f"a start truncates its end after offset {directory['endOffset'] - 1}, "
         assert f"may be kept; {truncated}{unread['size']} bytes that are no whole batch" in shown
-    assert "is whole" not in shown
+    assert "lacks no record" not in shown
 
 
 def test_a_torn_log_is_not_the_furthest_for_its_torn_batch(tmp_path: Path) -> None:
@@ -454,7 +454,7 @@ def test_a_segment_on_its_way_is_no_part_of_the_log(tmp_path: Path, state: str) 
     path.write_bytes(log.segments[22][:-10])
     (directory,) = _story(folder)["directories"]
     assert (directory["endOffset"], directory["unread"]) == (22, [])
-    assert directory["advice"] == "is whole"
+    assert directory["advice"] == "lacks no record"
 
 
 @pytest.mark.parametrize("base", [22, 500])
@@ -476,7 +476,8 @@ def test_a_quorum_state_that_cannot_be_read_is_not_taken_for_none(tmp_path: Path
     text = " ".join(_text(folder).split())
     assert "quorum-state cannot be read" in text
     assert "no quorum-state" not in text
-    assert "is whole; its quorum-state cannot be read, without which it may vote twice" in text
+    wanted = "lacks no record; its quorum-state cannot be read, without which it may vote twice"
+    assert wanted in text
 
 
 def test_a_directory_on_which_no_node_starts_is_not_kept(
