@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import OrderedDict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tests.support.shifts import BEGINS_WITH, LEFT_FOR_LAST, chosen
+from tests.support.shifts import BEGINS_WITH, LEFT_FOR_LAST, Shifts, chosen
 from tests.tidy.sources import ROOT
 
 FILES = ("tests/crash/a", "tests/interop/b", "tests/interop/c", "tests/spark/d", "tests/unit/e")
@@ -72,3 +74,25 @@ def test_a_test_that_ends_its_process_runs_once(tmp_path: Path) -> None:
         check=False,
     )
     assert "1 failed, 3 passed" in result.stdout, result.stdout + result.stderr
+
+
+class _EndedProcess:
+    """A process that has ended, which pytest-xdist does not know yet."""
+
+    def __init__(self) -> None:
+        self.gateway = SimpleNamespace(id="gw0")
+
+    def send_runtest_some(self, _: object) -> None:
+        """Fail as a closed connection does."""
+        raise OSError("cannot send (already closed?)")
+
+
+def test_files_for_a_process_that_has_just_ended_stay_assigned() -> None:
+    """They go to others once its end is known; until then nothing else ends."""
+    shifts, node = object.__new__(Shifts), _EndedProcess()
+    file = "tests/unit/test_a.py"
+    shifts.workqueue = OrderedDict({file: {f"{file}::test_a": False}})
+    shifts.assigned_work = {}
+    shifts.registered_collections = {node: [f"{file}::test_a"]}
+    shifts._assign_work_unit(node)  # type: ignore[arg-type]
+    assert shifts.assigned_work == {node: {file: {f"{file}::test_a": False}}}
