@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from kraftwire.sim import seeds as sim_seeds
 from kraftwire.sim.controlled.world import World
+from kraftwire.sim.fewest import fewest
 
 STEPS = 200
 _TRIES = 400
@@ -54,19 +55,18 @@ def run_seed(seed: int, kept: Collection[int] = range(STEPS)) -> Outcome:
 
 def shrink(outcome: Outcome, tries: int = _TRIES) -> Outcome:
     """Return the outcome of the fewest steps found that violate the same invariant."""
-    best, kept = outcome, list(range(outcome.steps))
-    size = len(kept) // 2
-    while size and tries:
-        at = 0
-        while at < len(kept) and tries:
-            tries -= 1
-            fewer = kept[:at] + kept[at + size :]
-            found = run_seed(outcome.seed, frozenset(fewer))
-            if found.invariant == outcome.invariant:
-                best, kept = found, fewer
-            else:
-                at += size
-        size //= 2
+    best, tried = outcome, 0
+
+    def still_fails(fewer: list[int]) -> list[int] | None:
+        nonlocal best, tried
+        tried += 1
+        found = run_seed(outcome.seed, frozenset(fewer))
+        if found.invariant != outcome.invariant:
+            return None
+        best = found
+        return fewer
+
+    fewest(list(range(outcome.steps)), still_fails, lambda: tried >= tries)
     return best
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from kraftwire.sim import seeds as sim_seeds
+from kraftwire.sim.fewest import fewest
 from kraftwire.sim.invariants import Violation
 from kraftwire.sim.untimed.plan import KINDS, Plan, draw
 from kraftwire.sim.untimed.quiet_period import check_quiet_period
@@ -147,18 +148,10 @@ def shrink(
 def _without(
     plan: Plan, path: list[Action], invariant: str, end: float
 ) -> list[Action]:
-    """Leave out halves, quarters, and so on down to single events."""
-    size = max(len(path) // 2, 1)
-    while time.process_time() < end:
-        before = len(path)
-        start = 0
-        while start < len(path) and time.process_time() < end:
-            found = play(plan, path[:start] + path[start + size :])
-            if found.invariant == invariant and len(found.path) < len(path):
-                path = found.path
-            else:
-                start += size
-        if size == 1 and len(path) == before:
-            break
-        size = max(size // 2, 1)
-    return path
+    """Leave out events."""
+
+    def still_fails(fewer: list[Action]) -> list[Action] | None:
+        found = play(plan, fewer)
+        return found.path if found.invariant == invariant else None
+
+    return fewest(path, still_fails, lambda: time.process_time() >= end)
