@@ -23,14 +23,19 @@ _VALUE_LENGTH_MAX = 32767
 
 
 class Kind(IntEnum):
-    """The type of a value, as DescribeConfigs numbers it. Source: `ConfigDef.Type`."""
+    """The type of a value, as DescribeConfigs numbers it. Source: Kafka's
+    `DescribeConfigsResponse.ConfigType`."""
 
+    UNKNOWN = 0
     BOOLEAN = 1
     STRING = 2
     INT = 3
+    SHORT = 4
     LONG = 5
     DOUBLE = 6
     LIST = 7
+    CLASS = 8
+    PASSWORD = 9
 
 
 @dataclass(frozen=True, slots=True)

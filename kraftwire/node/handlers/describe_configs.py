@@ -17,6 +17,8 @@ from kraftwire.controller.cluster import Cluster
 from kraftwire.controller.configs import LOGGER_RESOURCE
 from kraftwire.controller.described_configs import DESCRIBED_RESOURCES, describe
 from kraftwire.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from kraftwire.controller.topic_configs import Origin
+from kraftwire.controller.topic_keys import Kind
 from kraftwire.errors import ApiError
 from kraftwire.messages.describe_configs_request import (
     DescribeConfigsRequest,
@@ -29,15 +31,7 @@ from kraftwire.messages.describe_configs_response import (
     DescribeConfigsSynonym,
 )
 from kraftwire.node.context import Context, Request
-from kraftwire.node.handlers.node_configs import (
-    DYNAMIC_BROKER,
-    DYNAMIC_DEFAULT_BROKER,
-    UNKNOWN,
-    ConfigValue,
-    kind_of,
-    node_values,
-    topic_values,
-)
+from kraftwire.node.handlers.node_configs import ConfigValue, kind_of, node_values, topic_values
 from kraftwire.node.handlers.shared import body
 from kraftwire.protocol.error_codes import ErrorCode
 from kraftwire.security.secret_names import is_secret_config, is_secret_value
@@ -100,9 +94,9 @@ def _values(context: Context, kind: int, name: str) -> list[ConfigValue]:
 def _broker_values(context: Context, name: str) -> list[ConfigValue]:
     """Return a broker's values: its own, then the default of all brokers, then its properties."""
     values = {} if not name else {v.name: v for v in node_values(context.config)}
-    layers = [("", DYNAMIC_DEFAULT_BROKER)]
+    layers = [("", Origin.ALL_BROKERS)]
     if name:
-        layers.append((name, DYNAMIC_BROKER))
+        layers.append((name, Origin.BROKER))
     for resource, source in layers:
         configs = context.image.configs.get((BROKER_RESOURCE, resource), {})
         for key, text in sorted(configs.items()):
@@ -112,7 +106,7 @@ def _broker_values(context: Context, name: str) -> list[ConfigValue]:
     return list(values.values())
 
 
-def _synonyms(value: ConfigValue | None) -> Sequence[tuple[str, str, int]]:
+def _synonyms(value: ConfigValue | None) -> Sequence[tuple[str, str, Origin]]:
     """Return all values that a key could have, that which counts first."""
     if value is None or value.text is None:
         return ()
@@ -123,9 +117,8 @@ def _synonyms(value: ConfigValue | None) -> Sequence[tuple[str, str, int]]:
 def _shown(request: Request, value: ConfigValue) -> DescribeConfigsResourceResult:
     message = body(request, DescribeConfigsRequest)
     # As in Kafka, what nobody knows may be a secret.
-    is_secret = (
-        value.kind == UNKNOWN or is_secret_config(value.name) or is_secret_value(value.text)
-    )
+    is_unknown = value.kind is Kind.UNKNOWN
+    is_secret = is_unknown or is_secret_config(value.name) or is_secret_value(value.text)
     result = DescribeConfigsResourceResult(
         name=value.name,
         value=None if is_secret else value.text,

@@ -8,29 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kraftwire.controller.image import CLUSTER_ID_CONFIG
+from kraftwire.controller.topic_configs import Origin
+from kraftwire.controller.topic_keys import Kind
 from kraftwire.node.config import NodeConfig
 from kraftwire.node.config_keys import KEYS
 from kraftwire.protocol.endpoint import Endpoint
 from kraftwire.protocol.kafka_keys import type_of_key
 
-# Where a value comes from. Source: Kafka's `DescribeConfigsResponse.ConfigSource`.
-DYNAMIC_BROKER = 2
-DYNAMIC_DEFAULT_BROKER = 3
-STATIC_BROKER = 4
-DEFAULT = 5
-
-# Kinds of values. Source: Kafka's `DescribeConfigsResponse.ConfigType`.
-_NAMES = "unknown boolean string int short long double list class password"
-_KINDS = {name: number for number, name in enumerate(_NAMES.split())}
-_OWN_KINDS = {"bool": "boolean", "text": "string", "choice": "string"}
-UNKNOWN, STRING, INT, LONG, LIST = (
-    _KINDS[kind] for kind in ("unknown", "string", "int", "long", "list")
-)
+_OWN_KINDS = {"bool": Kind.BOOLEAN, "text": Kind.STRING, "choice": Kind.STRING}
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigValue:
-    """One configuration. `kind` and `source` are the protocol's numbers.
+    """One configuration.
 
     `synonyms` are name, value and source of all values that it could have; None if there is only
     this one. `is_fixed` is whether it cannot be altered by a request.
@@ -38,9 +28,9 @@ class ConfigValue:
 
     name: str
     text: str | None
-    kind: int
-    source: int
-    synonyms: tuple[tuple[str, str, int], ...] | None = None
+    kind: Kind
+    source: Origin
+    synonyms: tuple[tuple[str, str, Origin], ...] | None = None
     is_fixed: bool = True
 
 
@@ -86,33 +76,37 @@ def node_values(config: NodeConfig) -> list[ConfigValue]:
 
 def topic_values(config: NodeConfig) -> list[ConfigValue]:
     """Return the configurations of the quorum's topic: never compacted, never compressed."""
-    values: dict[str, tuple[object, int]] = {
-        "cleanup.policy": ("delete", LIST),
-        "compression.type": ("uncompressed", STRING),
-        "max.message.bytes": (config.batch_max_bytes, INT),
-        "retention.bytes": (-1, LONG),
-        "retention.ms": (-1, LONG),
-        "segment.bytes": (config.segment_max_bytes, INT),
-        "segment.ms": (config.segment_max_ms, LONG),
+    values: dict[str, tuple[object, Kind]] = {
+        "cleanup.policy": ("delete", Kind.LIST),
+        "compression.type": ("uncompressed", Kind.STRING),
+        "max.message.bytes": (config.batch_max_bytes, Kind.INT),
+        "retention.bytes": (-1, Kind.LONG),
+        "retention.ms": (-1, Kind.LONG),
+        "segment.bytes": (config.segment_max_bytes, Kind.INT),
+        "segment.ms": (config.segment_max_ms, Kind.LONG),
     }
-    return [ConfigValue(n, str(value), kind, STATIC_BROKER) for n, (value, kind) in values.items()]
+    return [
+        ConfigValue(name, str(value), kind, Origin.PROPERTIES_FILE)
+        for name, (value, kind) in values.items()
+    ]
 
 
 def _value(name: str, value: object) -> ConfigValue:
     key = KEYS.get(name)
     default = None if key is None else key.default
-    source = DEFAULT if value in (default, "") else STATIC_BROKER
+    source = Origin.DEFAULT if value in (default, "") else Origin.PROPERTIES_FILE
     return ConfigValue(name, None if value is None else str(value), kind_of(name), source)
 
 
-def kind_of(name: str) -> int:
+def kind_of(name: str) -> Kind:
     """Return the kind of the value of a node's key, as Kafka has it where it knows the key."""
     kind = type_of_key(name)
-    if kind is None and name == CLUSTER_ID_CONFIG:
-        kind = "string"
-    elif kind is None and name in KEYS:
-        kind = _OWN_KINDS.get(KEYS[name].kind, KEYS[name].kind)
-    return _KINDS[kind or "unknown"]
+    if kind is not None:
+        return Kind[kind.upper()]
+    if name == CLUSTER_ID_CONFIG:
+        return Kind.STRING
+    own = KEYS[name].kind if name in KEYS else "unknown"
+    return _OWN_KINDS.get(own) or Kind[own.upper()]
 
 
 def _address(endpoint: Endpoint) -> str:

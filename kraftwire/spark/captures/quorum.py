@@ -12,9 +12,7 @@ from kraftwire.spark.captures.exchange import Exchange
 from kraftwire.spark.captures.traffic import replica_of
 from kraftwire.spark.tables.columns import known
 
-_FETCH, _DESCRIBE_QUORUM = 1, 55
-
-_FETCH, _API_VERSIONS, _FETCH_SNAPSHOT = 1, 18, 59
+_FETCH, _API_VERSIONS, _DESCRIBE_QUORUM, _FETCH_SNAPSHOT = 1, 18, 55, 59
 
 # Vote, BeginQuorumEpoch, EndQuorumEpoch, DescribeQuorum, UpdateFeatures, BrokerRegistration,
 # BrokerHeartbeat, ControllerRegistration, AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter.
