@@ -165,7 +165,7 @@ async def again_and_again(
         try:
             with closing(await connect(port)) as sock:
                 await talk(sock)
-        except _DEAD:
+        except* _DEAD:
             pass
         await trio.sleep(_BACKOFF_SECONDS)
 

@@ -24,7 +24,12 @@ import trio
 from kraftwire.limits import CONNECTION_BYTES_MAX
 from kraftwire.messages.describe_cluster_request import DescribeClusterRequest
 from kraftwire.messages.describe_cluster_response import DescribeClusterResponse
-from kraftwire.node.admission import EVICTED_BYTES_MIN
+from kraftwire.node.admission import (
+    EVICTED_BYTES_MIN,
+    OPEN_CONNECTION_BYTES,
+    OPEN_REQUEST_BYTES,
+    TLS_CONNECTION_BYTES,
+)
 from tests.bench.report import Bar, console, print_bars, print_table
 from tests.bench.siege import watch
 from tests.bench.siege.attacks import ATTACKS
@@ -54,6 +59,10 @@ _ATTACKER_START_SECONDS = 1.5
 _LOOK_SECONDS = 0.25
 # This many commits in a row as fast as the undisturbed ones: then the attack's effect is over.
 _CALM_COMMITS = 8
+# Connections that nodes and honest clients may have opened since, each with a request.
+_OTHERS = 2
+_CONNECTION_BYTES = OPEN_CONNECTION_BYTES + TLS_CONNECTION_BYTES + OPEN_REQUEST_BYTES
+_MEMORY_FOLDER = "/dev/shm"
 _MIB = 1024 * 1024
 
 
@@ -85,7 +94,7 @@ def run(*, is_secured: bool = False) -> list[Bar]:
     names = os.environ.get(ATTACKS_VARIABLE, ",".join(chosen)).split(",")
     seconds = float(os.environ.get(SECONDS_VARIABLE, "8"))
     make = SecuredQuorum if is_secured else NodeQuorum
-    with tempfile.TemporaryDirectory() as folder, make(Path(folder)) as quorum:
+    with tempfile.TemporaryDirectory(dir=_folder()) as folder, make(Path(folder)) as quorum:
         siege = _Siege(quorum)
         undisturbed, outcomes = trio.run(siege.hold, names, seconds)
     base = _quantile(undisturbed, 0.99)
@@ -98,6 +107,14 @@ def run(*, is_secured: bool = False) -> list[Bar]:
     what = "Siege over SASL_SSL" if is_secured else "Siege"
     print_table(f"{what}: an honest client's commits, and the leader", columns, rows)
     return print_bars(f"{what}: summary", [bar for one in outcomes for bar in _bars(one, base)])
+
+
+def _folder() -> str | None:
+    """Where the nodes keep their logs: in memory, if the system has a place for that.
+
+    A disk that many machines share may need a second for a flush, whoever attacks.
+    """
+    return _MEMORY_FOLDER if os.access(_MEMORY_FOLDER, os.W_OK) else None
 
 
 def _times(values: Sequence[float]) -> tuple[str, str]:
@@ -252,10 +269,10 @@ class _Siege:
             await trio.sleep(_LOOK_SECONDS)
             recent = [took for _, took in self._commits.times[-_CALM_COMMITS:]]
             is_calm = len(recent) == _CALM_COMMITS and max(recent) <= most_ms
-            if not is_calm or watch.open_descriptors(pid) > descriptors + 2:
+            if not is_calm or watch.open_descriptors(pid) > descriptors + _OTHERS:
                 continue
             # The honest client's own requests are held as well.
             now = await trio.to_thread.run_sync(watch.held_bytes, self._metrics_port)
-            if now < held + EVICTED_BYTES_MIN:
+            if now < held + EVICTED_BYTES_MIN + _OTHERS * _CONNECTION_BYTES:
                 return passed
         return RECOVERY_SECONDS_MAX
