@@ -24,10 +24,6 @@ FINDING_HEX_BYTES = 64
 # bytes for each, so this allows a million of them.
 STATE_FILE_BYTES_MAX = 64 * 1024 * 1024
 
-# Properties files, and the state files of a replica: Kafka's have a few kilobytes. What is longer,
-# or never ends, is none.
-SMALL_FILE_BYTES_MAX = 1024 * 1024
-
 # A header in a file that announces a longer batch is damaged. Kafka itself sets no bound, but by
 # default no broker receives a batch in a frame longer than FRAME_SIZE_MAX.
 BATCH_SIZE_MAX = 256 * 1024 * 1024

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kraftwire.errors import UsageError
-from kraftwire.limits import SMALL_FILE_BYTES_MAX
+from kraftwire.small_files import read_small_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,10 @@ class Property:
 def read_properties(path: str) -> list[Property]:
     """Return all entries of a file, as `parse_properties`.
 
-    Raises: OSError if it cannot be read; UsageError if it is longer than any properties file,
+    Raises: OSError if it cannot be read, or is longer than any properties file; UsageError if it
     begins with a byte order mark, or has values that only providers of Java's know.
     """
-    with open(path, "rb") as file:
-        content = file.read(SMALL_FILE_BYTES_MAX + 1)
-    if len(content) > SMALL_FILE_BYTES_MAX:
-        problem = f"longer than {SMALL_FILE_BYTES_MAX} bytes, so it is no properties file"
-        raise UsageError(f"{path}: {problem}")
+    content = read_small_file(path)
     if content.startswith(_BYTE_ORDER_MARK):
         problem = "begins with a byte order mark, which Java takes for a part of the first key"
         raise UsageError(f"{path}:1: {problem}: save the file without it")

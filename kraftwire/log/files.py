@@ -9,6 +9,7 @@ operation; a failed sync is marked fatal, because it is then unknown which pages
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import stat
@@ -16,8 +17,8 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from kraftwire.errors import StorageError
-from kraftwire.limits import SMALL_FILE_BYTES_MAX
 from kraftwire.log.names import parent
+from kraftwire.small_files import read_small_file
 
 
 class File(Protocol):
@@ -119,6 +120,16 @@ def _sync(descriptor: int) -> None:
         os.fsync(descriptor)
 
 
+def _opened(path: str, flags: int) -> int:
+    """Open a file. Raises: OSError, also for a pipe or a device in its place: opening or reading
+    one may never end."""
+    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "not a regular file", path)
+
+
 class _LocalFile:
     """A file of the operating system."""
 
@@ -198,13 +209,13 @@ class LocalFiles:
     """The operating system's files."""
 
     def open(self, path: str, create: bool = False) -> File:
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        flags = os.O_RDWR | (os.O_CREAT if create else 0)
         with _failing("opening", path):
-            return _LocalFile(os.open(path, flags, 0o600), path)
+            return _LocalFile(_opened(path, flags), path)
 
     def open_to_read(self, path: str) -> File:
         with _failing("opening", path):
-            return _LocalFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path)
+            return _LocalFile(_opened(path, os.O_RDONLY), path)
 
     def make_read_only(self, path: str) -> None:
         with _failing("making read-only", path):
@@ -248,11 +259,8 @@ class LocalFiles:
             os.close(descriptor)
 
     def read_bytes(self, path: str) -> bytes:
-        with _failing("reading", path), open(path, "rb") as file:
-            content = file.read(SMALL_FILE_BYTES_MAX + 1)
-        if len(content) > SMALL_FILE_BYTES_MAX:
-            raise StorageError(f"longer than {SMALL_FILE_BYTES_MAX} bytes", file=path)
-        return content
+        with _failing("reading", path):
+            return read_small_file(path, _opened)
 
     def lock(self, path: str) -> Lock:
         place = os.path.realpath(path)

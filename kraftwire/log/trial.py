@@ -10,9 +10,9 @@ import errno
 import os
 
 from kraftwire.errors import StorageError
-from kraftwire.limits import SMALL_FILE_BYTES_MAX
 from kraftwire.log.files import File, Files, Lock
 from kraftwire.log.names import parent
+from kraftwire.small_files import SMALL_FILE_BYTES_MAX
 
 
 class _Content:

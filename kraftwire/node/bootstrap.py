@@ -9,13 +9,12 @@ Source: Kafka's `BootstrapDirectory`.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from kraftwire.controller.features import SUPPORTED_FEATURES
 from kraftwire.controller.image import METADATA_VERSION
 from kraftwire.controller.step import VersionedRecord
 from kraftwire.errors import StorageError, WireError
-from kraftwire.log.names import BOOTSTRAP_FILE
+from kraftwire.log.files import LocalFiles
+from kraftwire.log.names import BOOTSTRAP_FILE, join
 from kraftwire.log.uuids import random_uuid
 from kraftwire.messages.feature_level_record import FeatureLevelRecord
 from kraftwire.records.batch import RecordBatch
@@ -34,18 +33,14 @@ def read_bootstrap(log_dir: str) -> list[VersionedRecord]:
 
     Raises: StorageError for a file that cannot be read.
     """
-    path = Path(log_dir, BOOTSTRAP_FILE)
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
+    files, path = LocalFiles(), join(log_dir, BOOTSTRAP_FILE)
+    if not files.exists(path):
         level = SUPPORTED_FEATURES[METADATA_VERSION][1]
         return [(FeatureLevelRecord(name=METADATA_VERSION, feature_level=level), 0)]
-    except OSError as error:
-        raise StorageError(error.strerror or "cannot be read", file=str(path)) from error
     try:
-        return _read_records(data)
+        return _read_records(files.read_bytes(path))
     except WireError as error:
-        raise StorageError(f"not bootstrap records: {error}", file=str(path)) from error
+        raise StorageError(f"not bootstrap records: {error}", file=path) from error
 
 
 def _read_records(data: bytes) -> list[VersionedRecord]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 
 from kraftwire.errors import UsageError
-from kraftwire.limits import SMALL_FILE_BYTES_MAX
 from kraftwire.node.logs import log
 from kraftwire.security.jwks import KeySet, TokenChecks
 from kraftwire.security.oauth import BearerToken
+from kraftwire.small_files import read_small_file
 
 
 class KeySetFile:
@@ -48,13 +48,8 @@ class KeySetFile:
 
     def _read(self) -> KeySet:
         try:
-            with open(self._path, "rb") as file:
-                data = file.read(SMALL_FILE_BYTES_MAX + 1)
+            return KeySet(read_small_file(self._path))
         except OSError as error:
             raise UsageError(f"{self._path}: {error.strerror or error}") from error
-        if len(data) > SMALL_FILE_BYTES_MAX:
-            raise UsageError(f"{self._path}: longer than {SMALL_FILE_BYTES_MAX} bytes")
-        try:
-            return KeySet(data)
         except UsageError as error:
             raise UsageError(f"{self._path}: {error}") from None

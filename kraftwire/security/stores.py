@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from kraftwire.errors import UsageError
-from kraftwire.limits import SMALL_FILE_BYTES_MAX
 from kraftwire.security.jks import JKS_MAGIC, JksError, read_jks
 from kraftwire.security.settings import Properties
+from kraftwire.small_files import read_small_file
 
 _TYPES = ("JKS", "PKCS12", "PEM")
 # A PKCS12 file is a DER sequence.
@@ -156,13 +156,9 @@ def _kind(properties: Properties, key: str) -> str:
 
 def _content(properties: Properties, key: str, location: str) -> bytes:
     try:
-        with open(location, "rb") as file:
-            data = file.read(SMALL_FILE_BYTES_MAX + 1)
+        return read_small_file(location)
     except OSError as error:
         raise properties.error(key, f"{location}: {error.strerror or error}") from error
-    if len(data) > SMALL_FILE_BYTES_MAX:
-        raise properties.error(key, f"{location}: longer than {SMALL_FILE_BYTES_MAX} bytes")
-    return data
 
 
 def _exposed(properties: Properties, key: str, location: str) -> tuple[str, ...]:

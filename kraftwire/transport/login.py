@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from kraftwire.errors import UsageError
-from kraftwire.limits import SMALL_FILE_BYTES_MAX
 from kraftwire.security.credentials import (
     GSSAPI,
     MECHANISMS,
@@ -30,6 +29,7 @@ from kraftwire.security.kerberos import KerberosAccount, KerberosCredentials
 from kraftwire.security.oauth import unsecured_credentials
 from kraftwire.security.sasl_client import SaslClient
 from kraftwire.security.settings import Properties, SecuritySettings
+from kraftwire.small_files import read_small_file
 
 if TYPE_CHECKING:
     from kraftwire.transport.token_endpoint import TokenEndpoint
@@ -187,8 +187,7 @@ def _endpoint(properties: Properties, entry: JaasEntry, url: str) -> TokenEndpoi
 def _token(properties: Properties, path: str) -> str:
     """Read a token again: another program keeps it fresh."""
     try:
-        with open(path, encoding="ascii") as file:
-            token = file.read(SMALL_FILE_BYTES_MAX).strip()
+        token = read_small_file(path).decode("ascii").strip()
     except OSError as error:
         raise properties.error(_TOKEN_URL, f"{path}: {error.strerror or error}") from error
     except UnicodeDecodeError:

@@ -30,6 +30,7 @@ from kraftwire.sim.failure_report import describe_failure
 from kraftwire.sim.plan import Plan, draw
 from kraftwire.sim.run import Outcome, Totals, run_plan, run_seeds
 from kraftwire.sim.shrink import shrink as shrunk
+from kraftwire.small_files import read_small_file
 
 _FAILED = 1
 _MS_PER_S = 1000
@@ -113,7 +114,9 @@ def shrink(seed: int, tries: int, out: Path | None) -> int:
 def replay(plan: Path, lines: int) -> int:
     """Run a plan written by `shrink --out`, and print how it ends."""
     try:
-        again = Plan.from_json(json.loads(plan.read_text(encoding="utf-8")))
+        again = Plan.from_json(json.loads(read_small_file(plan)))
+    except OSError as error:
+        raise UsageError(f"{plan}: {error.strerror or error}") from error
     except (ValueError, TypeError, KeyError) as error:
         raise UsageError(f"{plan} is not a plan: {error}") from error
     lines_shown = describe_failure(again, lines)

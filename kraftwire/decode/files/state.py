@@ -23,12 +23,13 @@ from crc32c import crc32c
 from kraftwire.decode.body.secrets import REDACTED
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.errors import UsageError, WireError
-from kraftwire.limits import SMALL_FILE_BYTES_MAX, STATE_FILE_BYTES_MAX
+from kraftwire.limits import STATE_FILE_BYTES_MAX
 from kraftwire.log.flush_mark import COPY_BYTES, read_copies
 from kraftwire.log.quorum_state import checksum_line
 from kraftwire.messages.producer_snapshot import ProducerSnapshot
 from kraftwire.properties import parse_properties
 from kraftwire.security.secret_names import is_secret_config, is_secret_value
+from kraftwire.small_files import SMALL_FILE_BYTES_MAX
 from kraftwire.wire.json_form import uuid_to_text
 from kraftwire.wire.size_estimate import decode_bounded
 

@@ -15,7 +15,8 @@ from kraftwire.decode.files.kinds import FileKind, parse_file_name, partition_of
 from kraftwire.decode.files.source import ByteSource
 from kraftwire.decode.files.walk import UnservedFolders, walk
 from kraftwire.errors import StorageError, UsageError, WireError
-from kraftwire.properties import read_properties
+from kraftwire.log.files import LocalFiles
+from kraftwire.properties import parse_properties
 from kraftwire.raft.config import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftwire.records.control import ControlType, control_type
 from kraftwire.records.messages import family_of_topic
@@ -147,17 +148,22 @@ def cluster_of(path: Path) -> str | None:
     folder = path.absolute().parent
     for each in (folder, folder.parent):
         try:
-            entries = {one.key: one.value for one in read_properties(str(each / _META))}
-        except (OSError, UsageError):
+            entries = {one.key: one.value for one in parse_properties(_text(each / _META), _META)}
+        except (StorageError, UsageError):
             continue
         return entries.get("cluster.id")
     return None
 
 
+def _text(path: Path) -> str:
+    """Return what a small file says. Raises: StorageError."""
+    return LocalFiles().read_bytes(str(path)).decode("latin-1")
+
+
 def _topic_id(path: Path) -> str | None:
     try:
-        match = _TOPIC_ID.search(path.read_text("latin-1"))
-    except OSError:
+        match = _TOPIC_ID.search(_text(path))
+    except StorageError:
         return None
     return match[1] if match else None
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,15 @@ from kraftwire.decode.files import FileFinding, FileOptions, FileReport, decode_
 from kraftwire.decode.files.source import UNPACKED_FREE, UNPACKED_RATIO
 from kraftwire.decode.files.state import ENTRIES_MAX, ODDITIES_MAX
 from kraftwire.errors import StorageError, UsageError
-from kraftwire.limits import SMALL_FILE_BYTES_MAX
 from kraftwire.log.files import LocalFiles
+from kraftwire.node.bootstrap import read_bootstrap
 from kraftwire.node.config import load
+from kraftwire.node.key_set_file import KeySetFile
 from kraftwire.properties import read_properties
+from kraftwire.security.settings import Properties, client_settings
+from kraftwire.security.stores import read_roots
+from kraftwire.small_files import SMALL_FILE_BYTES_MAX, read_small_file
+from kraftwire.transport.login import login_of
 
 
 def _findings(path: Path) -> list[FileFinding]:
@@ -68,11 +75,64 @@ def test_a_compressed_file_must_not_become_far_more(tmp_path: Path) -> None:
     assert str(most) in finding.detail
 
 
-@pytest.mark.parametrize("read", [read_properties, load])
-def test_a_configuration_that_never_ends_is_refused(read: object) -> None:
+def _store(path: str) -> object:
+    settings = {"ssl.truststore.type": "PEM", "ssl.truststore.location": path}
+    return read_roots(Properties.of(settings, "test"))
+
+
+def _token(path: str) -> object:
+    jaas = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
+    handler = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+    settings = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": jaas,
+        "sasl.login.callback.handler.class": handler,
+        "sasl.oauthbearer.token.endpoint.url": f"file://{path}",
+    }
+    return login_of(client_settings(Properties.of(settings, "test")))
+
+
+READERS: dict[str, Callable[[str], object]] = {
+    "any small file": read_small_file,
+    "properties": read_properties,
+    "a node's configuration": load,
+    "trust store": _store,
+    "token": _token,
+    "key set": KeySetFile,
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_small_file_that_never_ends_is_refused(reader: str) -> None:
     """Such as a device, given by mistake."""
-    with pytest.raises(UsageError, match="/dev/zero: longer than 1048576 bytes"):
-        read("/dev/zero")  # type: ignore[operator]
+    with pytest.raises((OSError, UsageError), match="longer than 1048576 bytes"):
+        READERS[reader]("/dev/zero")
+
+
+def _linked(name: str, folder: Path) -> None:
+    (folder / name).symlink_to("/dev/zero")
+
+
+def _pipe(name: str, folder: Path) -> None:
+    os.mkfifo(folder / name)
+
+
+@pytest.mark.parametrize("make", [_linked, _pipe])
+def test_what_is_no_file_is_none_of_a_replica(
+    make: Callable[[str, Path], None], tmp_path: Path
+) -> None:
+    """A pipe in the place of a state file kept a command, and a node, waiting for ever."""
+    for name in ("quorum-state", "meta.properties", "partition.metadata", "bootstrap.checkpoint"):
+        make(name, tmp_path)
+    path = str(tmp_path / "quorum-state")
+    files = LocalFiles()
+    readers: list[Callable[[str], object]] = [files.read_bytes, files.open, files.open_to_read]
+    for read in readers:
+        with pytest.raises(StorageError, match="not a regular file"):
+            read(path)
+    with pytest.raises(StorageError, match="not a regular file"):
+        read_bootstrap(str(tmp_path))
 
 
 def test_a_replica_reads_no_long_state_file(tmp_path: Path) -> None:

@@ -1,0 +1,25 @@
+"""Reads small files whole: configurations, state files of a replica, stores, tokens, key sets."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from os import PathLike
+
+# Kafka's have a few kilobytes. What is longer, or never ends, is none.
+SMALL_FILE_BYTES_MAX = 1024 * 1024
+
+
+def read_small_file(
+    path: str | PathLike[str], opener: Callable[[str, int], int] | None = None
+) -> bytes:
+    """Return the bytes of a file or pipe; `opener` is that of `open`.
+
+    Raises: OSError, also (EFBIG) for more than `SMALL_FILE_BYTES_MAX`, such as those of a device
+    that never ends.
+    """
+    with open(path, "rb", opener=opener) as file:
+        content = file.read(SMALL_FILE_BYTES_MAX + 1)
+    if len(content) > SMALL_FILE_BYTES_MAX:
+        raise OSError(errno.EFBIG, f"longer than {SMALL_FILE_BYTES_MAX} bytes", str(path))
+    return content
