@@ -121,6 +121,31 @@ def test_values_that_are_secret_by_their_shape(value: str | None, is_secret: boo
     assert bool(redact("IncrementalAlterConfigsRequest", data)) == is_secret
 
 
+@pytest.mark.parametrize(
+    ("text", "is_secret"),
+    [
+        ("Invalid value hunter2 for configuration sasl.jaas.config: no such module", True),
+        ("Invalid value jdbc:x?password=hunter2 for configuration url: no", True),
+        ("Invalid value -5 for configuration retention.ms: Value must be at least -1", False),
+        (None, False),
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        *(("AlterConfigsResponse", "responses"), ("IncrementalAlterConfigsResponse", "responses")),
+        *(("CreateTopicsResponse", "topics"), ("DescribeConfigsResponse", "results")),
+    ],
+)
+def test_an_error_text_does_not_quote_a_secret(
+    name: str, where: str, text: str | None, is_secret: bool
+) -> None:
+    """Kafka tells the administrator the value that it refuses."""
+    data = {where: [{"errorMessage": text}]}
+    assert bool(redact(name, data)) is is_secret
+    assert "hunter2" not in str(data)
+
+
 def test_names_of_any_length_cost_little() -> None:
     """A name may have 32 KiB, and a request thousands of them."""
     assert not is_secret_config("aB" * 20_000)

@@ -5,7 +5,8 @@ records are metadata with keys and passwords, by their shape. `secret_names` say
 configuration are, `hidden_ranges` which bytes of a frame these fields are.
 
 What counts as a secret: SASL tokens in both directions, salts and keys of SCRAM credentials, HMACs
-of delegation tokens, and values of configuration keys that hold passwords, private keys or tokens.
+of delegation tokens, and values of configuration keys that hold passwords, private keys or tokens,
+also where an error text quotes them.
 A segment that was copied elsewhere, or a frame with the id of a topic without a known name, may
 hold records of the metadata log without saying so.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -63,8 +65,19 @@ def _is_secret_entry(entry: dict[str, Any], outer: dict[str, Any]) -> bool:
     )
 
 
+# How Kafka quotes a value that it refuses, and the key after it.
+_REFUSED_KEY = re.compile(r"\bfor configuration ([\w.-]+)")
+
+
+def _quotes_secret(holder: dict[str, Any], _: dict[str, Any]) -> bool:
+    """Whether an error text has a value in it that would be hidden in its own place."""
+    text = holder["errorMessage"]
+    return is_secret_value(text) or any(map(is_secret_config, _REFUSED_KEY.findall(text)))
+
+
 _RULES: dict[str, tuple[Rule, ...]] = {
     "AlterConfigsRequest": (("resources[].configs[].value", _is_secret_entry),),
+    "AlterConfigsResponse": (("responses[].errorMessage", _quotes_secret),),
     "AlterUserScramCredentialsRequest": (
         ("upsertions[].salt", None),
         ("upsertions[].saltedPassword", None),
@@ -72,14 +85,19 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "ConfigRecord": (("value", _is_secret_entry),),
     "CreateDelegationTokenResponse": (("hmac", None),),
     "CreateTopicsRequest": (("topics[].configs[].value", _is_secret_entry),),
-    "CreateTopicsResponse": (("topics[].configs[].value", _is_secret_entry),),
+    "CreateTopicsResponse": (
+        ("topics[].errorMessage", _quotes_secret),
+        ("topics[].configs[].value", _is_secret_entry),
+    ),
     "DescribeConfigsResponse": (
+        ("results[].errorMessage", _quotes_secret),
         ("results[].configs[].value", _is_secret_entry),
         ("results[].configs[].synonyms[].value", _is_secret_entry),
     ),
     "DescribeDelegationTokenResponse": (("tokens[].hmac", None),),
     "ExpireDelegationTokenRequest": (("hmac", None),),
     "IncrementalAlterConfigsRequest": (("resources[].configs[].value", _is_secret_entry),),
+    "IncrementalAlterConfigsResponse": (("responses[].errorMessage", _quotes_secret),),
     "RenewDelegationTokenRequest": (("hmac", None),),
     "SaslAuthenticateRequest": (("authBytes", None),),
     "SaslAuthenticateResponse": (("authBytes", None),),
