@@ -16,8 +16,9 @@ _UNSAFE = re.compile(
     "\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000110bd\U000110cd"
     "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001-\U000e007f]"
 )
-# What a formula begins with; a number of a column of numbers is no text.
-_FORMULA = tuple("=+-@")
+# What makes a formula, also in the wide form of East Asian keyboards, where a cell begins: a
+# spreadsheet may take a semicolon for the end of one. A number of a column of numbers is no text.
+_FORMULA = re.compile("(^|;)(?=[\\s\"]*[=+@\uff1d\uff0b\uff0d\uff20-])")
 _PLAIN = bytes(range(0x20, 0x7F))
 _PLAIN_LINES = _PLAIN + b"\n"
 # The colours of this program, and the end of one.
@@ -39,8 +40,7 @@ def printable(text: str) -> str:
 def spreadsheet_cell(text: str) -> str:
     """Return a printable text that no spreadsheet takes for a formula: one gets a quote before it.
     """
-    safe = printable(text)
-    return f"'{safe}" if safe.lstrip(" ")[:1] in _FORMULA else safe
+    return _FORMULA.sub(r"\1'", printable(text))
 
 
 def printable_lines(lines: Sequence[str], *, is_painted: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""Paths of input files: URIs as paths, and paths as text that tables can hold."""
+"""Paths of input files: URIs as paths, and paths as text that tables can hold; own folders."""
 
 from __future__ import annotations
 
@@ -26,6 +26,19 @@ def local_path(text: str) -> str:
         f"{text}: only files that every executor sees under the same path can be read: mount "
         f"{scheme[1]}:// as a folder, or copy the files to one, and name that"
     )
+
+
+OWN_FOLDER = 0o700
+"""Tables may hold payloads and names, which are no business of the machine's other users."""
+
+
+def own_folder(path: Path) -> Path:
+    """Make a folder and its parents, unless they exist, that only their owner can enter; return
+    the folder."""
+    if not path.is_dir():
+        own_folder(path.parent)
+        path.mkdir(OWN_FOLDER, exist_ok=True)
+    return path
 
 
 def readable(path: str | os.PathLike[str]) -> str:

@@ -20,6 +20,7 @@ from bokeh.resources import Resources
 from kraftwire import __version__
 from kraftwire.errors import StorageError
 from kraftwire.printable import spreadsheet_cell
+from kraftwire.spark.paths import own_folder
 from kraftwire.spark.report.folder import Context, Folder, Interval, Part, bucket_width
 from kraftwire.spark.report.formatting import clock, text
 from kraftwire.spark.report.parts.anomalies import anomalies_part
@@ -217,7 +218,7 @@ def _when(context: Context) -> str:
 
 
 def _write_data(folder: Path, parts: list[Part]) -> None:
-    folder.mkdir(exist_ok=True)
+    own_folder(folder)
     for path in folder.glob("*.csv"):
         path.unlink()
     for part in parts:

@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 
 from kraftwire.decode.files import FileKind
 from kraftwire.spark.logs.plan import UNREAD_PACKINGS
+from kraftwire.spark.paths import OWN_FOLDER, own_folder
 from kraftwire.spark.run.failure import as_job_error
 from kraftwire.spark.run.options import TAGS, spark_tags
 from kraftwire.spark.run.parts import merge_small
@@ -69,8 +70,9 @@ def _replace(folder: Path, aside: Path, target: Path) -> None:
     removed = folder / _REMOVED / target.name
     shutil.rmtree(removed, ignore_errors=True)
     if target.exists():
-        removed.parent.mkdir(parents=True, exist_ok=True)
+        own_folder(removed.parent)
         target.rename(removed)
+    aside.chmod(OWN_FOLDER)
     aside.rename(target)
     shutil.rmtree(removed, ignore_errors=True)
 

@@ -18,10 +18,10 @@ from typing import Any
 from kraftwire import __version__
 from kraftwire.errors import StorageError, UsageError
 from kraftwire.log.files import LocalFiles
+from kraftwire.spark.paths import own_folder
 from kraftwire.spark.run.inputs import InputFile
 
 _LOCK = "_manifest/lock"
-_OWN_FOLDER = 0o700
 
 # The version of the tables' meaning: raised when the same input gives different rows.
 DECODER_VERSION = f"{__version__}/6"
@@ -38,10 +38,7 @@ def claimed(folder: Path) -> Iterator[None]:
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder}: is a file; tables need a folder")
     path = folder / _LOCK
-    if not folder.exists():
-        # Tables may hold payloads and names, which are no business of the machine's other users.
-        folder.mkdir(_OWN_FOLDER, parents=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    own_folder(path.parent)
     try:
         lock = LocalFiles().lock(str(path))
     except StorageError as error:
@@ -125,8 +122,7 @@ class Manifest:
 
     def save(self, folder: Path) -> None:
         """Replace the manifest of a folder."""
-        target = folder / _FOLDER
-        target.mkdir(parents=True, exist_ok=True)
+        target = own_folder(folder / _FOLDER)
         data = {
             "decoder": DECODER_VERSION,
             "options": self.options,

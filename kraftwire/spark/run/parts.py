@@ -22,6 +22,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from kraftwire.printable import spreadsheet_cell
+from kraftwire.spark.paths import own_folder
 from kraftwire.spark.run.manifest import Manifest, Part
 from kraftwire.spark.run.options import TAGS, tag_array, with_tags
 from kraftwire.spark.tables import find_table
@@ -76,8 +77,7 @@ class PartWriter:
         rows = pa.concat_tables(self._waiting.pop(table))
         writer = self._writers.get(table)
         if writer is None:
-            target = self._folder / table
-            target.mkdir(parents=True, exist_ok=True)
+            target = own_folder(self._folder / table)
             path = target / f"{_PREFIX}{self._unit}.parquet"
             schema = with_tags(find_table(table).arrow)
             writer = pq.ParquetWriter(
@@ -124,8 +124,7 @@ def commit(folder: Path, parts: Iterable[Part]) -> list[Part]:
     """Move parts into the folders of their tables; return them with their new paths."""
     moved = []
     for part in parts:
-        target = folder / part.table
-        target.mkdir(parents=True, exist_ok=True)
+        target = own_folder(folder / part.table)
         name = Path(part.path).name
         os.replace(part.path, target / name)
         moved.append(Part(part.unit, part.table, name, part.rows, part.bytes))
@@ -148,8 +147,8 @@ def create_missing(folder: Path, tables: Collection[str]) -> None:
     for name in tables:
         table = folder / name
         if not any(table.glob("*.parquet")):
-            table.mkdir(parents=True, exist_ok=True)
-            pq.write_table(with_tags(find_table(name).arrow).empty_table(), table / _EMPTY)
+            empty = with_tags(find_table(name).arrow).empty_table()
+            pq.write_table(empty, own_folder(table) / _EMPTY)
 
 
 def remove_leftovers(folder: Path, manifest: Manifest) -> None:
@@ -183,7 +182,7 @@ def _is_worth_it(parts: Sequence[Path]) -> bool:
 
 def _merge(parts: Iterable[Path], target: Path, schema: pa.Schema) -> None:
     """Copy the rows of parts into one file; no more of them are held than a row group has."""
-    target.mkdir(parents=True)
+    own_folder(target)
     waiting: list[Any] = []
     size = 0
     with pq.ParquetWriter(target / "all.parquet", schema, compression="zstd") as writer:
@@ -203,8 +202,7 @@ def export(folder: Path, form: str) -> None:
 
     Bytes are base64, times ISO 8601; in CSV lists and tags are JSON.
     """
-    target = folder / form
-    target.mkdir(exist_ok=True)
+    target = own_folder(folder / form)
     for path in sorted(folder.iterdir()):
         if path.is_dir() and any(path.glob("*.parquet")):
             fresh = target / f"{path.name}.{form}.new"

@@ -23,7 +23,7 @@ from kraftwire.spark.captures.packet_index import SHARED, FileIndex, Runs, index
 from kraftwire.spark.captures.recording import FileSums, Recording, Span
 from kraftwire.spark.captures.selection import Selection
 from kraftwire.spark.captures.tables import Tables
-from kraftwire.spark.paths import readable
+from kraftwire.spark.paths import own_folder, readable
 from kraftwire.spark.run.incremental import REST, RangeRead, mark_of, whole_batches
 from kraftwire.spark.run.manifest import Part
 from kraftwire.spark.run.parts import TASKS, PartWriter
@@ -126,8 +126,7 @@ class ForEach:
 def index_unit(work: Work) -> str:
     """Index a capture and store the index aside; return why that was not possible, or nothing."""
     job, unit = work
-    target = Path(job.folder) / TASKS / _INDEXES
-    target.mkdir(parents=True, exist_ok=True)
+    target = own_folder(Path(job.folder) / TASKS / _INDEXES)
     fresh = target / f"{unit.name}.{_attempt()}.new"
     try:
         with open(fresh, "wb") as runs:
@@ -196,8 +195,7 @@ def _decode(job: Job, unit: Unit) -> Done:
         else:
             _decode_log(job, unit, writer, done)
     done.parts += writer.parts
-    marks = Path(job.folder) / TASKS / _DONE
-    marks.mkdir(parents=True, exist_ok=True)
+    marks = own_folder(Path(job.folder) / TASKS / _DONE)
     (marks / f"{unit.name}.{unit.size}").touch()
     return done
 
@@ -215,8 +213,7 @@ def _cut(job: Job, unit: Unit) -> Iterator[Unit]:
     folder = Path(job.folder)
     recording = _load_runs(folder, unit)
     (number,) = unit.connections
-    target = folder / TASKS / _CUTS
-    target.mkdir(parents=True, exist_ok=True)
+    target = own_folder(folder / TASKS / _CUTS)
     made: list[str] = []
     for part in parts(recording, number, unit.cut_bytes, job.tables, job.selection):
         name = f"{unit.name}-{len(made):04}"
