@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from kraftwire.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from kraftwire.controller.mutation_quotas import MutationQuotas
-from kraftwire.controller.versions import WITH_DIRECTORIES
+from kraftwire.controller.versions import METADATA_VERSION, WITH_DIRECTORIES
 from kraftwire.security.tokens import Tokens
 
 ELR_VERSION = "eligible.leader.replicas.version"
@@ -32,7 +32,8 @@ class Cluster:
     the ids that it names; `node_id` is the controller's. `tokens` knows the secret of delegation
     tokens; None where there are none. `epoch_ms` is the time of day, in milliseconds since the
     epoch. `mutations` are what users may still create and delete.
-    `leaving` are the brokers whose controlled shutdown goes on.
+    `leaving` are the brokers whose controlled shutdown goes on. `level` is the finalized level of
+    metadata.version; with `has_elr`, partitions have eligible leader replicas (KIP-966).
     """
 
     image: MetadataImage
@@ -43,18 +44,15 @@ class Cluster:
     mutations: MutationQuotas = field(default_factory=MutationQuotas)
     voters: frozenset[int] = frozenset()
     leaving: Collection[int] = ()
+    level: int = field(init=False)
+    has_elr: bool = field(init=False)
     _min_isr: dict[bytes, int] = field(default_factory=dict, init=False, compare=False)
     _unclean: dict[bytes, bool] = field(default_factory=dict, init=False, compare=False)
 
-    @property
-    def level(self) -> int:
-        """The finalized level of metadata.version."""
-        return self.image.metadata_version or 0
-
-    @property
-    def has_elr(self) -> bool:
-        """Whether partitions have eligible leader replicas (KIP-966)."""
-        return self.image.features.get(ELR_VERSION, 0) >= 1
+    def __post_init__(self) -> None:
+        levels = self.image.features
+        object.__setattr__(self, "level", levels.get(METADATA_VERSION, 0))
+        object.__setattr__(self, "has_elr", levels.get(ELR_VERSION, 0) >= 1)
 
     def is_active(self, broker_id: int) -> bool:
         """Return whether a broker is registered, not fenced and not shutting down (C-FEN-6)."""

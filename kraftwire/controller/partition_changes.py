@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import cache
+from typing import Any
 
 from kraftwire.controller.cluster import MIGRATING, Cluster
 from kraftwire.controller.image.topics import NO_LEADER, PartitionKey
@@ -77,6 +79,12 @@ def updates(
     """Return the changes of partitions when a broker goes, comes, or came back without its newest
     records (C-UPD-1)."""
     without = {removed, unclean}
+    lost = frozenset(() if unclean is None else (unclean,))
+
+    @cache
+    def can_lead(replica: int) -> bool:
+        return replica not in without and (replica == added or cluster.is_active(replica))
+
     records = []
     for key in keys:
         partition = cluster.image.topics.partition(key)
@@ -84,9 +92,8 @@ def updates(
         target = Target(
             isr=[replica for replica in partition.isr if replica not in without],
             election=Election.UNCLEAN if cluster.allows_unclean(key[0]) else Election.ONLINE,
-            unclean=frozenset(() if unclean is None else (unclean,)),
-            can_lead=lambda replica: replica not in without
-            and (replica == added or cluster.is_active(replica)),
+            unclean=lost,
+            can_lead=can_lead,
         )
         record = change_partition(cluster, key, target)
         if record is not None:
@@ -103,14 +110,20 @@ class _Change:
         self._cluster = cluster
         self._old = partition
         self._target = target
-        self._isr = list(partition.isr if target.isr is None else target.isr)
-        self._replicas = list(partition.replicas if target.replicas is None else target.replicas)
-        removing, adding = target.removing, target.adding
-        self._removing = list(partition.removing_replicas if removing is None else removing)
-        self._adding = list(partition.adding_replicas if adding is None else adding)
+        # None of these lists is changed in place: they may be those of the image.
+        self._isr = _chosen(target.isr, partition.isr)
+        self._replicas = _chosen(target.replicas, partition.replicas)
+        self._removing = _chosen(target.removing, partition.removing_replicas)
+        self._adding = _chosen(target.adding, partition.adding_replicas)
         self._elr: list[int] = []
         self._record = PartitionChangeRecord(topic_id=key[0], partition_id=key[1])
         self._topic_id = key[0]
+        self._is_changed = False
+
+    def _set(self, name: str, value: Any) -> None:
+        """Set a field of the record."""
+        setattr(self._record, name, value)
+        self._is_changed = True
 
     def record(self) -> VersionedRecord | None:
         """Return the change in the version of the finalized metadata.version (C-PCB-4)."""
@@ -119,16 +132,15 @@ class _Change:
         self._elr = self._eligible()
         self._elect()
         has_leader = record.leader != _UNCHANGED_LEADER
-        if not has_leader and not set(old.replicas) <= set(self._replicas):
-            record.leader = old.leader
+        if not has_leader and not _has_all(self._replicas, old.replicas):
+            self._set("leader", old.leader)
         self._set_in_sync()
         self._set_last_known()
         self._set_replicas()
         state = self._target.recovery_state
         if state not in (None, old.leader_recovery_state):
-            record.leader_recovery_state = state
-        nothing = PartitionChangeRecord(topic_id=self._topic_id, partition_id=record.partition_id)
-        if record == nothing:
+            self._set("leader_recovery_state", state)
+        if not self._is_changed:
             return None
         return record, record_version(PartitionRecord.NAME, self._cluster.level)
 
@@ -202,24 +214,24 @@ class _Change:
         if leader in self._elr:
             self._isr = [leader]
             self._elr = [replica for replica in self._elr if replica != leader]
-        self._record.leader = leader
+        self._set("leader", leader)
         if is_unclean:
-            self._record.isr = [leader]
+            self._set("isr", [leader])
             if self._old.leader_recovery_state != RECOVERING:
-                self._record.leader_recovery_state = RECOVERING
+                self._set("leader_recovery_state", RECOVERING)
 
     def _set_in_sync(self) -> None:
         """Set the in-sync and the eligible replicas that differ."""
         record, old, has_elr = self._record, self._old, self._cluster.has_elr
         elr = self._elr if record.isr is None and has_elr else []
         if elr != (old.eligible_leader_replicas or []):
-            record.eligible_leader_replicas = elr
+            self._set("eligible_leader_replicas", elr)
         if record.isr is None and (self._isr or has_elr) and self._isr != old.isr:
-            record.isr = self._isr
+            self._set("isr", self._isr)
         is_early = self._cluster.level < _WITHOUT_EPOCH_BUMP
-        is_smaller = record.isr is not None and not set(old.isr) <= set(record.isr)
+        is_smaller = record.isr is not None and not _has_all(record.isr, old.isr)
         if is_early and is_smaller and record.leader == _UNCHANGED_LEADER:
-            record.leader = old.leader
+            self._set("leader", old.leader)
 
     def _set_last_known(self) -> None:
         """Remember the last leader while there is none."""
@@ -227,29 +239,42 @@ class _Change:
         if not self._cluster.has_elr:
             return
         if record.leader == NO_LEADER and not old.last_known_elr and old.leader != NO_LEADER:
-            record.last_known_elr = [old.leader]
+            self._set("last_known_elr", [old.leader])
         elif record.leader >= 0 and old.last_known_elr:
-            record.last_known_elr = []
+            self._set("last_known_elr", [])
 
     def _set_replicas(self) -> None:
-        record, old = self._record, self._old
-        if self._cluster.level >= WITH_DIRECTORIES:
-            before = list(old.directories) or [MIGRATING] * len(old.replicas)
-            known = dict(zip(old.replicas, before, strict=False))
-            known |= self._target.directories
-            directories = [
-                known.get(replica) or self._cluster.new_directory(replica)
-                for replica in self._replicas
-            ]
-            if directories != before:
-                record.directories = directories
+        old = self._old
+        if self._target.directories or self._replicas != old.replicas:
+            self._set_directories()
         for name, now, then in (
             ("replicas", self._replicas, old.replicas),
             ("removing_replicas", self._removing, old.removing_replicas),
             ("adding_replicas", self._adding, old.adding_replicas),
         ):
-            if now != list(then):
-                setattr(record, name, now)
+            if now != then:
+                self._set(name, now)
+
+    def _set_directories(self) -> None:
+        cluster, old = self._cluster, self._old
+        if cluster.level < WITH_DIRECTORIES:
+            return
+        before = old.directories or [MIGRATING] * len(old.replicas)
+        known = dict(zip(old.replicas, before, strict=False))
+        known |= self._target.directories
+        directories = [
+            known.get(replica) or cluster.new_directory(replica) for replica in self._replicas
+        ]
+        if directories != before:
+            self._set("directories", directories)
+
+
+def _chosen(wanted: Sequence[int] | None, present: list[int]) -> list[int]:
+    return present if wanted is None else list(wanted)
+
+
+def _has_all(replicas: Iterable[int], wanted: Iterable[int]) -> bool:
+    return replicas is wanted or set(wanted) <= set(replicas)
 
 
 def hash_order(ids: Iterable[int]) -> list[int]:

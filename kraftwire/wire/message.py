@@ -67,6 +67,12 @@ class Struct:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __copy__(self) -> Self:
+        result = object.__new__(self.__class__)
+        for name in self.__class__.__slots__:
+            setattr(result, name, getattr(self, name))
+        return result
+
     def __reduce__(self) -> tuple[Any, ...]:
         values = tuple(getattr(self, name) for name in self.__class__.__slots__)
         return _restore, (self.__class__, values)
@@ -97,7 +103,7 @@ def _check_offset(offset: Any, length: int) -> int:
 
 
 def _restore(cls: type[Struct], values: tuple[Any, ...]) -> Struct:
-    """Return what pickle and copy call to restore an object."""
+    """Return what pickle and deepcopy call to restore an object."""
     result = object.__new__(cls)
     for name, value in zip(cls.__slots__, values, strict=True):
         setattr(result, name, value)

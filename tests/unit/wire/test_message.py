@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from copy import copy, deepcopy
 from typing import Any
 
 import pytest
@@ -107,6 +108,18 @@ def test_messages_are_equal_by_value() -> None:
     assert TopicData() != VOTE
     with pytest.raises(TypeError):
         hash(VOTE)
+
+
+@pytest.mark.parametrize("copied", [copy, deepcopy])
+def test_a_copy_has_everything(copied: Callable[[VoteRequest], VoteRequest]) -> None:
+    """Unknown tagged fields too; the lists of a shallow one are those of the original."""
+    message = VoteRequest(cluster_id="kraft", topics=[TopicData(topic_name="t")])
+    message.unknown_tagged_fields = {9: b"new"}
+    found = copied(message)
+    assert found == message
+    assert (found.topics is message.topics) == (copied is copy)
+    found.voter_id = 7
+    assert message.voter_id == -1
 
 
 def test_a_message_prints_what_it_holds() -> None:
