@@ -10,6 +10,7 @@ import bz2
 import gzip
 import io
 import lzma
+import re
 import struct
 import sys
 import zlib
@@ -298,8 +299,8 @@ _ZIP64 = 0xFFFFFFFF
 # After the bytes of a file that were written before their size was known: a signature, the checksum
 # and both sizes, with 64 bits at most.
 _DESCRIPTOR_MAX = 24
-# What macOS adds about each file.
-_OF_MACOS = b"__MACOSX/"
+# What macOS adds about each file and folder.
+_OF_MACOS = re.compile(rb"__MACOSX/|(?:.*/)?(?:\._|\.DS_Store$)", re.DOTALL)
 
 
 class ZipReader:
@@ -344,7 +345,7 @@ class ZipReader:
             )
             name = self._take(name_size)
             self._take(extra_size)
-            if name.endswith(b"/") or name.startswith(_OF_MACOS):
+            if name.endswith(b"/") or _OF_MACOS.match(name):
                 if flags & _SIZE_FOLLOWS and packed == 0 and method != _STORED:
                     return False
                 self._take(packed)
@@ -408,8 +409,10 @@ class ZipReader:
 
 
 GZIP, BZIP2, XZ, ZSTD, ZIP = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", _MAGIC, _MEMBER
+# Frames of Zstandard that a decoder skips; some programs begin with one.
+ZSTD_SKIPPED = tuple(bytes([first]) + b"\x2a\x4d\x18" for first in range(0x50, 0x60))
 # What compressed files begin with.
-PACKED = (GZIP, BZIP2, XZ, ZSTD, ZIP)
+PACKED = (GZIP, BZIP2, XZ, ZSTD, *ZSTD_SKIPPED, ZIP)
 PACKED_MAGIC_SIZE = max(map(len, PACKED))
 
 

@@ -172,7 +172,7 @@ _MAGICS = (
     (unpacking.GZIP, FileKind.GZIP),
     (unpacking.BZIP2, FileKind.BZIP2),
     (unpacking.XZ, FileKind.XZ),
-    (unpacking.ZSTD, FileKind.ZSTD),
+    *((magic, FileKind.ZSTD) for magic in (unpacking.ZSTD, *unpacking.ZSTD_SKIPPED)),
     (unpacking.ZIP, FileKind.ZIP),
     (MARK_MAGIC, FileKind.FLUSHED_OFFSET),
 )

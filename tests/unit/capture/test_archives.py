@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kraftwire.capture.packets.unpacking import PACKED, Unpacked, unpack
+from kraftwire.capture.packets.unpacking import PACKED, Unpacked, unpack, zstd
 
 _DATA = random.Random(7).randbytes(40_000) * 3
 
@@ -62,6 +62,10 @@ SOUND: dict[str, bytes] = {
     "zip without compression": _zip(("a.pcap", _DATA), method=zipfile.ZIP_STORED),
     "zip made in a pipe": _zip(("a.pcap", _DATA), can_seek=False),
     "zip with a folder": _zip(("logs/", b""), ("logs/a.pcap", _DATA)),
+    "zip of macOS with its files beside": _zip(
+        ("x/.DS_Store", b"icons"), ("x/a.pcap", _DATA), ("x/._a.pcap", b"attributes")
+    ),
+    "zstd after a frame to skip": b"\x50\x2a\x4d\x18\4\0\0\0abcd" + zstd.compress(_DATA),
     "zip of macOS": _zip(("a.pcap", _DATA), ("__MACOSX/._a.pcap", b"attributes")),
 }
 

@@ -13,6 +13,7 @@ from kraftwire.cli.main import main
 from kraftwire.decode.files.foreign_formats import conversion_hint
 
 _ETL = b"\0\0\1\0".ljust(72, b"\0") + b"\0\0\2\xc0" + bytes(100)
+_ERF = bytes(8) + b"\2\0\0\x18\0\0\0\6" + bytes(8)
 
 KNOWN = {
     b"snoop\0\0\0\0\0\0\2": "editcap -F pcapng",
@@ -39,6 +40,30 @@ KNOWN = {
     b"12:00:01.123456 IP 10.0.0.1.40000 > 10.0.0.2.9092: Flags [S]": "tcpdump -w",
     b"12:00:01.123456 eth0  In  IP 10.0.0.1.40000 > 10.0.0.2.9092:": "tcpdump -w",
     _ETL: "etl2pcapng",
+    _ERF * 2: "editcap -F pcapng",
+    b"\x01\x10\x4c\0\x01\x05Trace Display Trace File": "editcap -F pcapng",
+    b"ObserverPktBufferVersion=15.00": "editcap -F pcapng",
+    b"\1\0\0\1\0\0\0\0\0NetScaler V35 Performance Data": "editcap -F pcapng",
+    b"\x4a\0\x4a\0\0\xea\x07\x0b\x14\x14\x16\x17": "editcap -F pcapng",
+    b"\x4a\0\0\0\xea\x07\x0b\x14\x14\x16\x17": "editcap -F pcapng",
+    b"\x02\x21\x4c\x18": "compressed by lz4",
+    b"LZIP\1": "compressed by lzip",
+    '[\n  {\n    "_index": "packets-2026-11-01",'.encode("utf-16"): "tshark -w",
+    b"\xef\xbb\xbfFrame 1: 74 bytes on wire (592 bits)": "tshark -w",
+    b'"frame.number","ip.src"\n"1","127.0.0.1"\n': "tshark -w",
+    b"No.     Time           Source                Destination": "tshark -w",
+    b"/* Frame (74 bytes) */\nstatic const unsigned char pkt1[74] = {": "tshark -w",
+    b"=" * 67 + b"\nFollow: tcp,ascii\n": "tshark -w",
+    b"1MOyoQIABAAAAAAAAAAAAAAABAABAAAA": "base64 -d",
+    b"00000000  d4 c3 b2 a1 02 00 04 00  00 00": "bring the file itself",
+    b"0000000 c3d4 a1b2 0002 0004 0000 0000": "bring the file itself",
+    b"00000000: d4 c3 b2 a1 02 00 04 00 00": "xxd -r",
+    b"1760000000.123456 IP 10.0.0.1.40000 > 10.0.0.2.9092: Flags [S]": "tcpdump -w",
+    b" 00:00:00.000000 IP6 fd00::1.40000 > fd00::2.9092: Flags [S]": "tcpdump -w",
+    b"12:00:01.123456 02:00:00:00:00:01 > 02:00:00:00:00:02, ethertype": "tcpdump -w",
+    b"IP 10.0.0.1.40000 > 10.0.0.2.9092: Flags [S]": "tcpdump -w",
+    b"interface: eth0 (10.0.0.0/255.0.0.0)\nfilter: tcp\n": "tshark -w",
+    b"Dumping /data/t-0/00000000000000000000.log\nLog starting offset: 0": "the file that it names",
 }
 
 
@@ -66,7 +91,10 @@ def test_what_is_compressed_twice_is_named(
 
 @pytest.mark.parametrize(
     "head",
-    [b"", b"hello", b"tcp.sh", b"%!PS", b"{}", b"[]", b"0000", bytes(200), b"\xff" * 200],
+    [
+        b"", b"hello", b"tcp.sh", b"%!PS", b"{}", b"[]", b"0000", bytes(200), b"\xff" * 200,
+        _ERF + b"x" * 40, b"IP is good", b"H4sI", b"\xff\xfea", b"Dumping",
+    ],
 )
 def test_other_bytes_are_not_guessed(head: bytes) -> None:
     """A wrong guess sends people the wrong way."""
