@@ -10,7 +10,7 @@ Source: RFC 7348, draft-ietf-nvo3-vxlan-gpe and draft-smith-vxlan-group-policy (
 RFC 4380 (Teredo), draft-ietf-intarea-gue (GUE; FOU is Linux's, and has no header), RFC 6325
 (TRILL), RFC 5415 (CAPWAP), 3GPP TS 29.281 (GTP-U), IEEE 802.1Q, 802.1AE, 802.1BR, 802.2, 802.5 and
 802.11, IEC 62439-3 (HSR, PRP), RFC 2427 (frame relay), RFC 4391 (InfiniBand), the headers of Linux
-for batman-adv; the link types of tcpdump.org.
+for batman-adv, draft-davie-stt (STT); the link types of tcpdump.org.
 """
 
 from __future__ import annotations
@@ -49,6 +49,11 @@ class _Next(NamedTuple):
 _Step = Callable[[bytes, int, int], _Next | None]
 
 
+# The port of STT, in place of TCP's; the size of the header of its frames.
+STT_PORT = struct.pack(">H", 7471)
+_STT, _STT_SIZE = "STT (TCP 7471)", 18
+
+
 class Found(NamedTuple):
     """Where IP begins, -1 if it was not found, and the names of the wrappings around it.
 
@@ -77,6 +82,15 @@ def find_ip(link: int, data: bytes, start: int, end: int) -> Found:
 def find_ip_in_ip(protocol: int, data: bytes, start: int, end: int) -> Found:
     """Find IP in what an IP packet carries, by its protocol number."""
     return _find(_Next(_IP, protocol, start), data, end)
+
+
+def find_in_stt(data: bytes, start: int, end: int) -> Found | None:
+    """Find IP in a frame of STT: after a header of version 0; None if none begins here."""
+    at = start + _STT_SIZE
+    if at >= end or data[start] or _known(_ethernet(data, at, end)) is None:
+        return None
+    found = find_ip(_ETHERNET, data, at, end)
+    return found._replace(names=(_STT, *found.names))
 
 
 def _find(place: _Next, data: bytes, end: int) -> Found:
@@ -264,6 +278,7 @@ _CLOSED_UDP: dict[int, tuple[str, tuple[int, ...]]] = {
     51820: ("WireGuard", (4,)),
     4500: ("IPsec ESP", tuple(range(1, 255))),
     5247: ("CAPWAP", (0, 1)),
+    9060: ("HEP", tuple(b"H")),
 }
 
 

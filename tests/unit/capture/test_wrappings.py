@@ -73,6 +73,13 @@ def _over_ip(protocol: int, head: bytes, *, is_frame: bool) -> Callable[[bytes],
     return wrap
 
 
+def _stt(frame: bytes, *, start: int = 0, stop: int | None = None, number: int = 7) -> bytes:
+    """A frame inside STT, or a part of what stands after the header that is like TCP's."""
+    whole = bytes(2) + b"\x22" + bytes(13) + bytes(2) + frame
+    head = struct.pack(">HHHHIBBHHH", 50000, 7471, len(whole), start, number, 0x50, 0x18, 0, 0, 0)
+    return _ether(0x0800, _ipv4(6, head + whole[start:stop]))
+
+
 def _nflog(packet: bytes) -> bytes:
     attribute = struct.pack("<HH", 4 + len(packet), 9) + packet
     head = struct.pack(">BBH", 2, 0, 0) + struct.pack("<HHHBB", 8, 1, 0x0800, 3, 0)
@@ -159,6 +166,7 @@ WRAPPINGS: dict[str, tuple[int, Callable[[bytes], bytes], str]] = {
     "enc": (109, lambda p: bytes(12) + p, ""),
     "pflog": (117, lambda p: b"\x3d".ljust(64, b"\0") + p, ""),
     "tzsp": (1, _over_udp(37008, b"\1\0\0\1\1"), "TZSP (UDP 37008)"),
+    "stt": (1, lambda p: _stt(ethernet(p)), "STT (TCP 7471)"),
     "gre": (1, _over_ip(47, b"\0\0\x08\0", is_frame=False), "GRE"),
     "gre with key and sequence": (
         1, _over_ip(47, b"\x30\0\x08\0\0\0\0\1\0\0\0\2", is_frame=False), "GRE"
@@ -289,6 +297,34 @@ def test_a_tunnelled_packet_may_come_in_pieces(tmp_path: Path) -> None:
     assert capture.health.opened == {"VXLAN (UDP 4789)": 5}
 
 
+def test_a_frame_in_stt_may_come_in_pieces(tmp_path: Path) -> None:
+    """Network cards cut it, in the place where they cut TCP."""
+    packets = []
+    for number, segment in enumerate(_segments()):
+        frame = ethernet(ip_packet(segment))
+        parts = [(0, 40), (40, 60), (60, None)]
+        packets += [
+            (segment.time_ns, _stt(frame, start=start, stop=stop, number=number))
+            for start, stop in parts
+        ]
+    frames, capture = decode(tmp_path / "a.pcap", pcap(packets))
+    assert len(frames) == 2
+    assert capture.health.opened == {"STT (TCP 7471)": 5}
+
+
+def test_a_server_may_listen_at_the_port_of_stt(tmp_path: Path) -> None:
+    """Then it is TCP, and Kafka in it."""
+    segments = [
+        replace(s, **{end: (host, 7471 if port == 9092 else port) for end, (host, port) in
+                      (("source", s.source), ("target", s.target))})
+        for s in _segments()
+    ]
+    packets = [(s.time_ns, ethernet(ip_packet(s))) for s in segments]
+    frames, capture = decode(tmp_path / "a.pcap", pcap(packets))
+    assert len(frames) == 2
+    assert not capture.health.opened
+
+
 def test_nested_wrappings_are_named_from_the_outside(tmp_path: Path) -> None:
     """A mirror of a mirror is common in clouds."""
     outer = _over_udp(4789, _VXLAN)
@@ -319,6 +355,7 @@ CLOSED = {
     "MACsec": _ether(0x88E5, bytes(60)),
     "WireGuard (UDP 51820)": _ether(0x0800, _ipv4(17, _udp(51820, b"\4\0\0\0" + bytes(60)))),
     "CAPWAP (UDP 5247)": _ether(0x0800, _ipv4(17, _udp(5247, b"\0\x10\2\0" + bytes(60)))),
+    "HEP (UDP 9060)": _ether(0x0800, _ipv4(17, _udp(9060, b"HEP3" + bytes(60)))),
     "VXLAN (UDP 4789), MACsec": _ether(
         0x0800, _ipv4(17, _udp(4789, _VXLAN + _ether(0x88E5, bytes(60))))
     ),
