@@ -5,27 +5,42 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from kraftwire.errors import UsageError
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
+_FILE = re.compile(r"file:(?://([^/]*))?(/.*)?", re.IGNORECASE | re.DOTALL)
+# A file of another host is not read from here, as Hadoop does not.
+_HERE = (None, "", "localhost")
 
 
 def local_path(text: str) -> str:
     """Return the path that a URI of a file names; any other text is one already.
 
-    Raises: UsageError for a URI of another file system: its files would have to be read by Java.
+    Patterns in it stay as they are. Raises: UsageError for a URI of another host or file system:
+    its files would have to be read by Java.
     """
     scheme = _SCHEME.match(text)
     if scheme is None or Path(text).exists():
         return text
-    if scheme[1].lower() == "file":
-        return unquote(urlsplit(text).path)
+    file = _FILE.fullmatch(text)
+    if file is not None:
+        return _path_of(text, host=file[1], path=file[2] or "/")
     raise UsageError(
         f"{text}: only files that every executor sees under the same path can be read: mount "
         f"{scheme[1]}:// as a folder, or copy the files to one, and name that"
     )
+
+
+def _path_of(text: str, *, host: str | None, path: str) -> str:
+    if host not in _HERE:
+        raise UsageError(
+            f"{text}: a URI of a file that names the host {host}: write file:///PATH for a file of "
+            "this host"
+        )
+    # Hadoop takes the name as it stands, Java's own URIs have it quoted.
+    return path if Path(path).exists() else unquote(path)
 
 
 OWN_FOLDER = 0o700

@@ -18,6 +18,8 @@ from kraftwire.spark.paths import local_path
         ("file:/logs/a-0", "/logs/a-0"),
         ("file:///logs/a-0", "/logs/a-0"),
         ("FILE:///logs/a%20b-0", "/logs/a b-0"),
+        ("file://localhost/logs/a-0", "/logs/a-0"),
+        ("file:/logs/part-?/*#1", "/logs/part-?/*#1"),
         ("c:logs", "c:logs"),
     ],
 )
@@ -32,6 +34,20 @@ def test_a_file_that_is_there_is_no_uri(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "s3a:").mkdir()
     (tmp_path / "s3a:" / "x").touch()
     assert local_path("s3a:/x") == "s3a:/x"
+
+
+def test_a_uri_may_have_the_name_as_it_stands(tmp_path: Path) -> None:
+    """As Hadoop reads it."""
+    path = tmp_path / "a%20b"
+    path.touch()
+    assert local_path(f"file://{path}") == str(path)
+
+
+@pytest.mark.parametrize("text", ["file://otherhost/logs", "file://logs"])
+def test_a_uri_of_another_host_is_refused(text: str) -> None:
+    """Its path would name other files, or none, of this host."""
+    with pytest.raises(UsageError, match=r"names the host \w+: write file:///PATH"):
+        local_path(text)
 
 
 @pytest.mark.parametrize("text", ["s3a://bucket/logs", "hdfs:///logs", "abfss://c@a/logs"])

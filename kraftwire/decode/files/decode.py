@@ -61,7 +61,7 @@ def decode_source(
         is_hidden = not options.show_secrets and may_be_secret(bytes(source.read(0, _HEAD_BYTES)))
         is_hidden = is_hidden or source.kind is FileKind.TAR
         rest = b"" if is_hidden else source.read(0, 16)
-        sink.add("unknown-file", 0, _unknown(source), rest=rest)
+        sink.add("unknown-file", 0, unknown_text(source), rest=rest)
         return
     for line in _lines(source, options, sink, report):
         report.line_count += 1
@@ -142,7 +142,8 @@ def _type(source: ByteSource) -> str:
     return stem if stem.endswith(f"-{FileKind.OFFSETS}") else str(source.kind)
 
 
-def _unknown(source: ByteSource) -> str:
+def unknown_text(source: ByteSource) -> str:
+    """Return what a file is of which nothing is decoded, and the way out."""
     if source.kind.is_compressed:
         return f"compressed twice, by {source.kind} inside: unpack it, and decode the files in it"
     if source.kind is FileKind.TAR:

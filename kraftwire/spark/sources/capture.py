@@ -6,6 +6,7 @@ decodes connections to Arrow batches.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kraftwire.collector import rare_collection
+from kraftwire.decode.files import FileKind, open_source
+from kraftwire.decode.files.decode import unknown_text
 from kraftwire.errors import StorageError, UsageError
 from kraftwire.spark.captures import BIN_BYTES, CAPTURE_TABLES, Recording, Tables, bins
 from kraftwire.spark.captures.connection_parts import CUT_BYTES, Part, decode_part, parts, to_cut
@@ -22,7 +25,7 @@ from kraftwire.spark.captures.connections import may_be_called
 from kraftwire.spark.captures.files import file_rows, unreadable_file
 from kraftwire.spark.captures.packet_index import FileIndex, IndexedConnection, index_capture
 from kraftwire.spark.captures.selection import Selection
-from kraftwire.spark.paths import readable
+from kraftwire.spark.paths import local_path, readable
 from kraftwire.spark.run.inputs import InputFile, expanded, find_inputs
 from kraftwire.spark.run.plan import capture_chains, capture_families
 from kraftwire.spark.sources.filters import CaptureBounds, capture_bounds
@@ -178,6 +181,7 @@ class _CaptureReader(DataSourceReader):
         captures = [file for file in found if file.is_capture or not file.digest]
         if warnings and not captures:
             raise UsageError(warnings[0])
+        _refuse_others(self._paths, captures)
         for family in capture_families(captures):
             if len(family) == 1 and family[0].size <= self._split:
                 yield _Task((family[0].path,)), family[0].size
@@ -244,6 +248,20 @@ class _CaptureReader(DataSourceReader):
             return False
         is_timed = "time" in find_table(self._table).arrow.names
         return not is_timed or bounds.overlaps(indexed.first_ns, indexed.last_ns)
+
+
+def _refuse_others(names: Sequence[str], captures: Sequence[InputFile]) -> None:
+    """Refuse a file that is named and is no capture: no row would say so. Raises: UsageError."""
+    known = {file.path for file in captures}
+    for path in map(Path, map(local_path, names)):
+        if not path.is_file() or os.path.abspath(path) in known:
+            continue
+        with open_source(path) as source:
+            kind: FileKind = source.kind
+            if not kind.is_capture:  # else it is another name of one that was found
+                what = f"a file of a log directory ({kind})"
+                text = unknown_text(source) if kind.is_unknown else what
+                raise UsageError(f"{path}: no capture: {text}")
 
 
 def _table(options: Any) -> str:

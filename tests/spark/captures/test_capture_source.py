@@ -154,6 +154,17 @@ def test_a_missing_path_among_several_is_refused(tmp_path: Path) -> None:
         read(f"{tmp_path}/sasl.pcap,{tmp_path}/nothing")
 
 
+def test_a_file_that_is_no_capture_is_refused_with_what_it_is(tmp_path: Path) -> None:
+    """Without rows it would look like a capture without Kafka. In a folder it may lie."""
+    captures(tmp_path, "sasl")
+    (tmp_path / "list.csv").write_text('"No.","Time","Source"\n"1","0.0","10.0.0.1"\n')
+    (tmp_path / f"{0:020}.log").write_bytes(b"")
+    with pytest.raises(UsageError, match=r"no capture: the list of packets .* tshark -w FILE"):
+        read(f"{tmp_path}/sasl.pcap,{tmp_path}/list.csv")
+    with pytest.raises(UsageError, match=r"no capture: a file of a log directory \(log\)"):
+        read(tmp_path / f"{0:020}.log")
+    assert read(tmp_path) == read(tmp_path / "sasl.pcap") == read(tmp_path / "s*.pcap")
+
 
 def test_spark_reads_and_filters(spark: SparkSession, tmp_path: Path) -> None:
     """The whole path: registered, planned, pushed down, read in workers."""
