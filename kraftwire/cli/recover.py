@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import click
 
+from kraftwire.cli.contradictions import contradictions
 from kraftwire.cli.output import put, say
 from kraftwire.errors import KraftwireError, UsageError
 from kraftwire.log.files import LocalFiles
@@ -71,6 +73,7 @@ def _check_distinct(nodes: list[ControllerNode]) -> None:
 
 def _go_on(context: click.Context, recovery: Recovery, yes: bool) -> None:
     _check_places(recovery)
+    _check_records(recovery)
     if not yes:
         say("kraftwire storage: nothing was changed; add --yes to write this")
         context.exit(_PLANNED)
@@ -99,6 +102,13 @@ def _node(path: str) -> ControllerNode:
         endpoints=endpoints,
         static_voters=config.voters,
     )
+
+
+def _check_records(recovery: Recovery) -> None:
+    """Refuse a log that nobody would lead. Raises: UsageError."""
+    found = contradictions(Path(recovery.furthest.node.partition))
+    if found:
+        raise UsageError("\n".join([*found, "nothing was changed"]))
 
 
 def _check_places(recovery: Recovery) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
+from kraftwire.cli.contradictions import contradictions
 from kraftwire.cli.output import put, say
 from kraftwire.cli.recover import recover
 from kraftwire.decode.body.context import METADATA_TOPIC
@@ -26,8 +27,6 @@ from kraftwire.wire.json_form import uuid_to_text
 if TYPE_CHECKING:
     from kraftwire.messages.user_scram_credential_record import UserScramCredentialRecord
 
-# Records that contradict others, each on a line.
-_CONTRADICTIONS_MAX = 10
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 _CONFIG = click.option(
@@ -146,33 +145,7 @@ def _log_problems(config: NodeConfig) -> list[str]:
         _warn(f"at a start: {repair}")
     if check.refusal is not None:
         return [check.refusal]
-    return _contradictions(Path(directories.metadata, f"{METADATA_TOPIC}-0"))
-
-
-def _contradictions(folder: Path) -> list[str]:
-    """Return the records of a metadata log that contradict those before them, as decode does."""
-    from kraftwire.decode.files import FileFinding, FileOptions, FileReport, decode_file, walk
-
-    found: list[str] = []
-    count = 0
-
-    def note(finding: FileFinding) -> None:
-        nonlocal count
-        if finding.id != "contradiction":
-            return
-        count += 1
-        if count <= _CONTRADICTIONS_MAX:
-            found.append(f"{finding.file}: {finding.detail}")
-
-    report = FileReport(note)
-    for path in walk([folder], lambda _: None):
-        for _ in decode_file(path, FileOptions(), report):
-            pass
-    if count > len(found):
-        found.append(f"and {count - len(found):,} more records that contradict those before them")
-    if found:
-        found.append("no controller leads with this metadata log, and Kafka's does not start on it")
-    return found
+    return contradictions(Path(directories.metadata, f"{METADATA_TOPIC}-0"))
 
 
 @storage.command("random-uuid", context_settings=_HELP)

@@ -27,6 +27,8 @@ from kraftwire.wire.json_form import uuid_to_text
 _METADATA_ID = uuid_to_text(METADATA_TOPIC_ID)
 _TOPIC_ID = re.compile(r"topic_id:\s*(\S+)", re.ASCII)
 _META = "meta.properties"
+# What tables call a snapshot, as a kind of file and as a source of batches.
+SNAPSHOT = "snapshot"
 _HEAD_SIZE = 64 * 1024
 _KRAFT_TYPES = frozenset(ControlType) - {ControlType.ABORT, ControlType.COMMIT}
 
@@ -132,7 +134,7 @@ def place_of(source: ByteSource, file: str) -> Place:
     found = partition_of(path)
     is_snapshot = source.kind is FileKind.SNAPSHOT
     if is_snapshot or (found is None and _begins_as_metadata(source)):
-        kind = "snapshot" if is_snapshot else "log"
+        kind = SNAPSHOT if is_snapshot else "log"
         return Place(file, kind, METADATA_TOPIC, _METADATA_ID, 0, "metadata")
     if found is None:
         return Place(file, "log", None, None, None, None)

@@ -108,10 +108,10 @@ def _without_leader(found: list[dict[str, Any]]) -> int:
 
 
 def _gap(found: list[dict[str, Any]], traffic: Traffic) -> str:
-    if not traffic.count:
-        return "logs show no gaps"
     without = _without_leader(found)
-    return f"{duration(without)} without one" if without else "at no time without one"
+    if without:
+        return f"{duration(without)} without one"
+    return "at no time without one" if traffic.count else "logs show no gaps"
 
 
 def numbers(context: Context, traffic: Traffic) -> list[tuple[str, str, str]]:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from kraftwire.decode.files import FileKind
+from kraftwire.spark.logs.place import SNAPSHOT
 from kraftwire.spark.logs.plan import UNREAD_PACKINGS
 from kraftwire.spark.paths import OWN_FOLDER, own_folder
 from kraftwire.spark.run.failure import as_job_error
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # Kinds of files that are read, or known to hold nothing to read.
-UNDERSTOOD = frozenset({"capture", *(str(kind) for kind in FileKind if not kind.is_unknown)})
+UNDERSTOOD = frozenset(
+    {"capture", SNAPSHOT, *(str(kind) for kind in FileKind if not kind.is_unknown)}
+)
 
 _ASIDE = "_tasks/stages"
 _REMOVED = "_tasks/removed"

@@ -17,12 +17,15 @@ from pyspark.sql.types import ArrayType
 
 from kraftwire import messages
 from kraftwire.capture.framing.frames import Ending
+from kraftwire.controller.check import Contradiction
 from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.files.kinds import FileKind
 from kraftwire.decode.files.report import FileFinding
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.records.messages import Decoded
+from kraftwire.spark.logs.place import SNAPSHOT
 from kraftwire.spark.stages.clusters import of_files, with_cluster
+from kraftwire.spark.stages.contradictions import contradictions
 from kraftwire.spark.stages.stage import Tables
 from kraftwire.spark.tables import TABLES, Table
 from kraftwire.story.raft.coverage import Extent
@@ -58,11 +61,14 @@ _COLUMNS = (
     "finding",
     "length",
     "end_offset",
+    "wrong_offset",
+    "wrong_record",
+    "wrong_state",
 )
 # After the time of any record.
 _LAST_NS = (1 << 63) - 1
 # Kinds of files that say something by being there.
-_NAMED = (FileKind.SNAPSHOT, FileKind.LOG, FileKind.QUORUM_STATE)
+_NAMED = (SNAPSHOT, str(FileKind.LOG), str(FileKind.QUORUM_STATE))
 _SECOND_NS = 1_000_000_000
 
 # The input for one cluster.
@@ -99,6 +105,7 @@ def raft_timeline(tables: Tables) -> DataFrame:
         .unionByName(from_logs, allowMissingColumns=True)
         .unionByName(_states(tables), allowMissingColumns=True)
         .unionByName(_unread(tables), allowMissingColumns=True)
+        .unionByName(contradictions(tables), allowMissingColumns=True)
         .select(*_COLUMNS)
     )
     # The order survives the grouping, which orders only by cluster.
@@ -114,8 +121,8 @@ def _states(tables: Tables) -> DataFrame:
 
     A snapshot without any batch stands for nothing.
     """
-    is_empty = (F.col("kind") == str(FileKind.SNAPSHOT)) & (F.col("kafka_bytes") == 0)
-    is_named = F.col("kind").isin(*map(str, _NAMED)) & ~is_empty
+    is_empty = (F.col("kind") == SNAPSHOT) & (F.col("kafka_bytes") == 0)
+    is_named = F.col("kind").isin(*_NAMED) & ~is_empty
     files = tables["files"].where(F.col("state").isNotNull() | is_named)
     known = files.select("file", F.col("kind").alias("file_kind"), "state")
     return of_files(known, tables).withColumn("time_ns", F.lit(0).cast("bigint"))
@@ -204,6 +211,8 @@ def _events_of(batches: Iterator[tuple[pa.Array, ...]]) -> Any:
             latest = time_ns
             if row["finding"] is not None:
                 quorum.on_finding(_finding(row), row["end_offset"])
+            elif row["wrong_offset"] is not None:
+                _on_contradiction(quorum, row)
             elif row["file_kind"] is not None:
                 _on_file(quorum, row)
             elif row["closed_by"] is not None:
@@ -217,12 +226,18 @@ def _events_of(batches: Iterator[tuple[pa.Array, ...]]) -> Any:
     return pa.scalar(events, pa.list_(pa.struct(list(_EVENTS.arrow))))
 
 
+def _on_contradiction(quorum: QuorumRows, row: dict[str, Any]) -> None:
+    found = Contradiction(row["wrong_offset"], row["wrong_record"], row["wrong_state"])
+    quorum.on_contradiction(found, row["file"], row["position"], row["time_ns"])
+
+
 def _on_file(quorum: QuorumRows, row: dict[str, Any]) -> None:
+    if row["file_kind"] == SNAPSHOT:
+        quorum.on_snapshot(row["file"])
+        return
     kind = FileKind(row["file_kind"])
     if row["state"] is not None:
         quorum.on_state(kind, row["file"], json.loads(row["state"]))
-    elif kind is FileKind.SNAPSHOT:
-        quorum.on_snapshot(row["file"])
     else:
         quorum.on_file(kind, row["file"])
 

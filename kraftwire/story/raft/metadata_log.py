@@ -339,11 +339,8 @@ class MetadataLog:
             self._summary.hidden += 1
 
     def _note_contradiction(self, wrong: Contradiction, place: Place) -> None:
-        text = f"the record at offset {wrong.offset} contradicts those before it: {wrong.record}"
-        text += f", but {wrong.state}"
-        details = wrong._asdict()
         if len(self.events) < RAFT_EVENT_COUNT_MAX:
-            self.events.append(Event(place.time, "contradiction", text, place.epoch, None, details))
+            self.events.append(contradiction_event(wrong, place.time, place.epoch))
 
     def _note_truncation(self, extent: Extent, time: float, end: int) -> None:
         offset, epoch = extent.base_offset, extent.epoch
@@ -371,6 +368,13 @@ def extent_of(batch: Batch, *, is_file: bool) -> Extent:
         last / 1000 if has_times else None,
         batch.is_valid if is_file else True,
     )
+
+
+def contradiction_event(wrong: Contradiction, time: float, epoch: int | None) -> Event:
+    """Return the event of a record that contradicts those before it."""
+    text = f"the record at offset {wrong.offset} contradicts those before it: {wrong.record}"
+    text += f", but {wrong.state}"
+    return Event(time, "contradiction", text, epoch, None, wrong._asdict())
 
 
 def _time_of(written: float, seen: float | None) -> float:

@@ -305,8 +305,9 @@ class ReplicaFiles:
     `unread` are the first bytes in segments that were not understood.
     `damaged_at` is the offset of the first batch with a wrong checksum, `disordered_at` that of the
     first batch of an earlier epoch than one before it, `last_base` that of the last batch,
-    `refusal` why a node does not start on the directory; None without. `is_voter` is whether the
-    newest voters include the replica, None where that is unknown.
+    `refusal` why a node does not start on the directory; None without. `contradiction` is where the
+    first record of those that a start reads contradicts those before it, empty without one.
+    `is_voter` is whether the newest voters include the replica, None where that is unknown.
 
     `verdict` is "furthest", "behind", "diverges", "damaged", "refused", "copy", "older copy",
     "unowned" or "empty", and `advice` says in a sentence whether the directory may be kept.
@@ -327,6 +328,7 @@ class ReplicaFiles:
     disordered_at: int | None = None
     last_base: int | None = None
     refusal: str | None = None
+    contradiction: str = ""
     is_voter: bool | None = None
     verdict: str = ""
     advice: str = ""

@@ -63,6 +63,9 @@ class _Directory:
     # Epoch -> the leader in its LeaderChange record, and the offset of the record.
     leaders: dict[int, tuple[int, int]] = field(default_factory=dict)
     contradictions: list[str] = field(default_factory=list)
+    # Records that contradict those before them: offsets in the log, and snapshots with some.
+    wrong_at: list[int] = field(default_factory=list)
+    wrong_snapshots: set[OffsetAndEpoch] = field(default_factory=set)
     is_unowned: bool = False
 
     def add_contradiction(self, text: str) -> None:
@@ -133,6 +136,17 @@ class ReplicasOnDisk:
             unread, UnreadBytes(name, finding.position, finding.id, finding.size, end_offset)
         )
         del unread[_UNREAD_COUNT_MAX:]
+
+    def on_contradiction(self, file: str, offset: int) -> None:
+        """Add a record of a segment or a snapshot that contradicts those before it."""
+        directory, name = self._of(file), parse_file_name(file.rpartition("/")[2])
+        if directory is None or name.state:
+            return
+        if name.suffix == "checkpoint":
+            id = OffsetAndEpoch(name.base_offset or 0, name.epoch or 0)
+            directory.wrong_snapshots.add(id)
+        elif len(directory.wrong_at) < RAFT_EVENT_COUNT_MAX:
+            directory.wrong_at.append(offset)
 
     def on_leader(self, file: str, epoch: int, leader: int, offset: int) -> None:
         """Add what a LeaderChange record of a segment says. Order: after its batch."""
@@ -227,6 +241,7 @@ class ReplicasOnDisk:
         files.snapshots.sort()
         files.unread = _without_torn_records(files.unread)
         files.missing = directory.coverage.missing
+        files.contradiction = _contradiction(directory)
         newest = files.snapshots[-1] if files.snapshots else None
         if files.damaged_at is not None and files.damaged_at == files.last_base:
             directory.coverage.forget_from(files.damaged_at)
@@ -236,6 +251,16 @@ class ReplicasOnDisk:
         if newest and (files.end is None or files.end.offset < newest.offset):
             files.end = newest
         _check_state(directory)
+
+
+def _contradiction(directory: _Directory) -> str:
+    """Return where records contradict each other that a start reads: a snapshot and what follows.
+    """
+    newest = max(directory.files.snapshots, default=OffsetAndEpoch(0, 0))
+    if newest in directory.wrong_snapshots:
+        return f"in snapshot {newest}"
+    first = min((each for each in directory.wrong_at if each >= newest.offset), default=None)
+    return "" if first is None else f"at offset {first}"
 
 
 def _is_segment(file: str) -> bool:
@@ -398,6 +423,9 @@ def _judge(ranked: list[_Directory]) -> None:
             _compare(each, first)
         if files.may_be_kept:
             files.advice += _unread_text(files)
+            if files.contradiction:
+                files.advice += f"; its records contradict each other {files.contradiction}"
+                files.advice += ": no controller leads with it, and Kafka's does not start on it"
             files.advice += "" if files.is_voter is False else _doubt(files)
 
 

@@ -9,22 +9,25 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any
 
 from kraftwire.capture.framing.frames import Ending
+from kraftwire.controller.check import Contradiction
 from kraftwire.decode.body.bodies import decode_payload
 from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.body.quick import quick_payload
-from kraftwire.decode.files.kinds import FileKind, partition_of
+from kraftwire.decode.files.kinds import FileKind, parse_file_name, partition_of
 from kraftwire.decode.files.report import FileFinding
 from kraftwire.decode.text import listed
+from kraftwire.limits import RAFT_EVENT_COUNT_MAX
 from kraftwire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftwire.records.messages import Decoded
 from kraftwire.story.raft.coverage import Extent
+from kraftwire.story.raft.metadata_log import contradiction_event
 from kraftwire.story.raft.model import (
     QUORUM_APIS,
     Event,
@@ -124,6 +127,8 @@ class QuorumRows:
         self._waiting: list[tuple[int, int, int, _Answer]] = []
         self._count = 0
         self._places = _Places()
+        # What contradicts the records before it, told once however many replicas have it.
+        self._wrong: dict[Contradiction, LocatedEvent] = {}
 
     def on_exchange(self, row: ExchangeRow) -> None:
         """Add an exchange."""
@@ -178,6 +183,19 @@ class QuorumRows:
         if partition is not None and partition.topic == METADATA_TOPIC:
             self._timeline.on_finding(finding, end_offset)
 
+    def on_contradiction(
+        self, found: Contradiction, file: str, position: int, time_ns: int
+    ) -> None:
+        """Add a record of a log file, in the batch at a position, that contradicts others."""
+        self._timeline.on_contradiction(file, found.offset)
+        event = contradiction_event(found, time_ns / _SECOND_NS, None)
+        name = parse_file_name(file.rpartition("/")[2])
+        if name.suffix == "checkpoint":
+            event = replace(event, text=f"snapshot {name.stem}: {event.text}")
+        located = LocatedEvent(event, time_ns, event.details, file, position)
+        if len(self._wrong) < RAFT_EVENT_COUNT_MAX:
+            self._wrong.setdefault(found, located)
+
     def on_snapshot(self, file: str) -> None:
         """Add a snapshot by its name."""
         self._timeline.on_snapshot_name(file)
@@ -209,6 +227,7 @@ class QuorumRows:
                 details = {**details, "end": leader.end, "ending": leader.ending or None}
             time_ns, file, position = self._places.find(event.time)
             yield LocatedEvent(event, time_ns, details, file, position)
+        yield from self._wrong.values()
         for event in _conclusions(story):
             yield LocatedEvent(event, round(event.time * _SECOND_NS), event.details)
 

@@ -109,6 +109,7 @@ class Timeline:
         self._file = file
         self._files.on_batch(file, extent_of(batch, is_file=True))
         self._log.on_batch(batch, None, contradictions)
+        self._note_contradictions(file, contradictions)
 
     def on_control_records(
         self, extent: Extent, records: Iterable[tuple[Decoded, int, float]], time: float
@@ -148,6 +149,11 @@ class Timeline:
         self._note_batch(batch)
         self._files.on_snapshot(file)
         self._snapshots.on_batch(file, batch, contradictions)
+        self._note_contradictions(file, contradictions)
+
+    def on_contradiction(self, file: str, offset: int) -> None:
+        """Note a record of a log file that contradicts those before it."""
+        self._files.on_contradiction(file, offset)
 
     def on_snapshot_name(self, file: str) -> None:
         """Add a snapshot file of which only the name is known."""
@@ -179,6 +185,10 @@ class Timeline:
     def on_refusal(self, folder: str, refusal: str) -> None:
         """Note why a node does not start on a log directory."""
         self._files.on_refusal(folder, refusal)
+
+    def _note_contradictions(self, file: str, found: Sequence[Contradiction]) -> None:
+        for each in found:
+            self._files.on_contradiction(file, each.offset)
 
     def _note_batch(self, batch: Batch) -> None:
         if batch.max_timestamp > 0:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from kraftwire.controller.check import Contradiction
 from kraftwire.decode.files import FileFinding, FileOptions, FileReport, decode_file
 from kraftwire.decode.files.walk import walk
 from kraftwire.spark.logs import decode_tables
@@ -77,6 +78,23 @@ def test_a_log_that_is_silent_has_no_leader(spark: SparkSession, tmp_path: Path)
     assert 599 <= (silence["end_time"] - silence["time"]).total_seconds() <= 600
 
 
+def test_a_leader_that_nothing_names_may_fall_silent(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The log begins after its first record; then the clock is set back."""
+    log = LogMaker(offset=50)
+    log.idle(1, 20)
+    log.time_ms += 60_000
+    log.idle(1, 20)
+    log.time_ms -= 30_000
+    log.idle(1, 1)
+    tables = _tables(spark, write_directory(tmp_path / "a", log))
+    [silence] = _found(tables, "silent-leader")
+    assert silence["detail"].startswith("the leader, which nothing names, falls silent for 60.5 s")
+    [back] = _found(tables, "clock-back")
+    assert back["detail"].startswith("the record at offset 90 is 29.5 s older than the one before")
+
+
 def test_which_replica_is_the_furthest(spark: SparkSession, tmp_path: Path) -> None:
     """And what the files of a replica contradict."""
     folders = []
@@ -106,7 +124,7 @@ def _flipped(path: Path, at: int) -> None:
 
 _NAMES = (
     "sound", "torn", "cut", "zeros", "noise", "inside", "damaged", "unvoted", "unreadable", "gap",
-    "lost", "emptied", "leftover", "prefix",
+    "lost", "emptied", "leftover", "prefix", "behind a snapshot",
 )  # fmt: skip
 
 
@@ -119,7 +137,7 @@ def _strange_directories(folder: Path) -> list[Path]:
         log.idle(1, 4)
         if name == "gap":
             log.skip(7)
-        if name == "prefix":
+        if name in ("prefix", "behind a snapshot"):
             log = LogMaker(offset=50)
         log.idle(1, 4)
         if name in ("lost", "emptied"):
@@ -139,6 +157,7 @@ def _strange_directories(folder: Path) -> list[Path]:
     path.write_bytes(path.read_bytes() + bytes(100))
     # A segment that is being deleted is no part of the log, and an empty snapshot covers nothing.
     (folder / "leftover" / NAME / f"{first}.deleted").write_bytes(b"noise" * 40)
+    write_snapshot(folder / "behind a snapshot" / NAME, SOUND, 52)
     (folder / "prefix" / NAME / f"{50:020}-{1:010}.checkpoint").touch()
     path = folder / "noise" / NAME / first
     path.write_bytes(path.read_bytes() + b"noise" * 40)
@@ -168,7 +187,9 @@ def test_directories_are_judged_as_in_the_story(spark: SparkSession, tmp_path: P
     sound = {folder for folder, text in expected.items() if "lacks no record" in text}
     kept = {folder for folder, text in expected.items() if "may be kept; a start trunc" in text}
     assert refused == expected.keys() - sound - kept
-    assert {Path(each).parent.name for each in sound} == {"sound", "leftover"}
+    assert {Path(each).parent.name for each in sound} == {
+        "sound", "leftover", "behind a snapshot",
+    }  # fmt: skip
     assert {Path(each).parent.name for each in kept} == {"torn", "cut", "zeros", "noise"}
     ends = [json.loads(row["details"]) for row in _events(tables, "unread-bytes")]
     told_ends = [
@@ -197,8 +218,16 @@ def test_records_that_contradict_the_log(
         for _ in decode_file(path, FileOptions(), report):
             pass
     expected = {(e.file, e.position, e.detail) for e in printed if e.id == "contradiction"}
-    found = _found(_tables(spark, tmp_path), "contradicting-metadata")
-    assert {(row["file"], row["position"], row["detail"]) for row in found} == expected
+    tables = _tables(spark, tmp_path)
+    told = [json.loads(e["details"]) for e in _events(tables, "contradiction")]
+    texts = [str(Contradiction(e["offset"], e["record"], e["state"])) for e in told]
+    found = _found(tables, "contradicting-metadata")
+    places = [(row["file"], row["position"]) for row in found]
+    assert {(*place, text) for place, text in zip(places, texts, strict=True)} == expected
+    assert not _found(tables, "contradicting-files")
+    [row] = _events(tables, "replica-files")
+    first = 500 if with_snapshot else len(SOUND)
+    assert f"its records contradict each other at offset {first}: no controller" in row["text"]
     assert len(expected) == len(found) == 3
 
 

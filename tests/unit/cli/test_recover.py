@@ -9,6 +9,7 @@ import pytest
 
 from kraftwire.cli import main as cli
 from kraftwire.log.files import LocalFiles
+from tests.support.metadata_files import WRONG, batch_of
 from tests.support.survivor_directories import Made, endpoint, make
 
 _PARTITION = "__cluster_metadata-0"
@@ -142,6 +143,22 @@ def test_a_directory_is_given_once(capsys: pytest.CaptureFixture[str], tmp_path:
     code, _, err = _run(capsys, "-c", config, "-c", str(other))
     assert code == 1
     assert "give each survivor's file once" in err
+
+
+@pytest.mark.parametrize("more", [(), ("--yes",)], ids=["plan", "yes"])
+def test_a_log_that_contradicts_itself_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    """Nobody would lead with it: not a node of ours, and Kafka's would end at the record."""
+    config = _survivor(tmp_path, Made(id=1, epochs=((1, 0),), root=str(tmp_path)))
+    with open(tmp_path / "n1" / _PARTITION / f"{0:020}.log", "ab") as log:
+        log.write(batch_of(WRONG[1:2], 1))
+    before = _contents(tmp_path)
+    code, out, err = _run(capsys, "-c", config, *more)
+    assert (code, "furthest log first" in out) == (1, True)
+    assert "offset 1: PartitionChangeRecord" in err
+    assert "no controller leads with this metadata log" in err
+    assert _contents(tmp_path) == before
 
 
 def test_static_voters_are_set_first(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from kraftwire.spark.stages.anomalies import (
     elections,
     leaders,
     logs,
-    metadata,
     rebalances,
     replicas,
     watermarks,
@@ -31,7 +30,6 @@ RULES: tuple[Rule, ...] = (
     *rebalances.RULES,
     *copies.RULES,
     *replicas.RULES,
-    *metadata.RULES,
 )
 
 # Every table that a rule reads, once.

@@ -107,9 +107,10 @@ def _silent_leader(tables: Tables) -> DataFrame:
         epoch=F.col("epoch"), node=F.col("node"), file=F.col("file"),
         position=F.col("position"),
         detail=F.concat(
-            F.lit("node "),
-            "node",
-            F.lit(", the leader, "),
+            F.coalesce(
+                F.concat(F.lit("node "), "node", F.lit(", the leader, ")),
+                F.lit("the leader, which nothing names, "),
+            ),
             F.regexp_replace("text", "^leader ", ""),
         ),
     )

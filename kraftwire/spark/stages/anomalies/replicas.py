@@ -18,7 +18,19 @@ def _missing_offsets(tables: Tables) -> DataFrame:
 
 def _contradicting_files(tables: Tables) -> DataFrame:
     """State files, snapshots and batches of replicas that cannot all be true."""
-    return _events(tables, "contradiction", WARNING, rule="contradicting-files")
+    found = _events(tables, "contradiction", WARNING, rule="contradicting-files")
+    return found.where("file is null")
+
+
+def _contradicting_metadata(tables: Tables) -> DataFrame:
+    """Records that Kafka's controller cannot replay, as `contradiction` of `kraftwire decode`."""
+    found = _events(tables, "contradiction", ERROR, rule="contradicting-metadata")
+    return found.where("file is not null")
+
+
+def _clock_back(tables: Tables) -> DataFrame:
+    """A record that is older than the one before it by more than clocks differ."""
+    return _events(tables, "clock", WARNING, rule="clock-back")
 
 
 def _damaged_replica(tables: Tables) -> DataFrame:
@@ -45,12 +57,14 @@ def _events(
         detail = F.concat(folder, F.lit(": "), detail)
     return found(
         events, rule or kind, severity, time=F.col("time"), epoch=F.col("epoch"),
-        node=F.col("node"), detail=detail,
+        node=F.col("node"), file=F.col("file"), position=F.col("position"), detail=detail,
     )
 
 
 RULES = (
     Rule("missing-offsets", ("raft_timeline",), _missing_offsets),
     Rule("contradicting-files", ("raft_timeline",), _contradicting_files),
+    Rule("contradicting-metadata", ("raft_timeline",), _contradicting_metadata),
+    Rule("clock-back", ("raft_timeline",), _clock_back),
     Rule("damaged-replica", ("raft_timeline",), _damaged_replica),
 )

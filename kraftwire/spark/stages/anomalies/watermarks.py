@@ -1,4 +1,4 @@
-"""High watermarks that go back: committed records would no longer be committed."""
+"""High watermarks that go back, as if committed records no longer were, or that stand still."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from kraftwire.decode.body.context import METADATA_TOPIC
-from kraftwire.spark.stages.anomalies.rule import ERROR, Rule, at, found
+from kraftwire.spark.stages.anomalies.rule import ERROR, WARNING, Rule, at, found
 from kraftwire.spark.stages.clusters import CLUSTERS, with_cluster
 from kraftwire.spark.stages.keys import span, topic_key, with_response_time
 from kraftwire.spark.stages.stage import Tables
 
 # Responses on different connections overtake each other by less than this.
 _OVERTAKING_NS = 1_000_000_000
+_STUCK_S = 3
 # A topic that was deleted and created again has another id.
 _LOG = ("cluster", "name", "topic_id", "partition")
 
@@ -51,6 +52,17 @@ def _high_watermark_back(tables: Tables) -> DataFrame:
         detail=F.format_string(
             "high watermark of %s-%d goes back from %d to %d", "name", "partition", "from", "to"
         ),
+    )
+
+
+def _stuck_high_watermark(tables: Tables) -> DataFrame:
+    """Records waited for a majority longer than a quorum needs to replace a leader."""
+    seconds = F.get_json_object("details", "$.seconds").cast("double")
+    stuck = tables["raft_timeline"].where((F.col("kind") == "stuck") & (seconds >= _STUCK_S))
+    end = F.timestamp_micros(F.unix_micros("time") + (seconds * 1_000_000).cast("bigint"))
+    return found(
+        stuck, "stuck-high-watermark", WARNING, time=F.col("time"), end_time=end,
+        epoch=F.col("epoch"), file=F.col("file"), position=F.col("position"), detail=F.col("text"),
     )
 
 
@@ -93,4 +105,5 @@ RULES = (
         ("quorum_observations", "partition_traffic", "exchanges", CLUSTERS),
         _high_watermark_back,
     ),
+    Rule("stuck-high-watermark", ("raft_timeline",), _stuck_high_watermark),
 )

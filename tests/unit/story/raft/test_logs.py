@@ -68,6 +68,14 @@ def test_a_record_that_contradicts_the_log_is_told_as_that_and_not_as_a_fact(
     story = json.loads(_story_of(folder, as_json=True))
     told = [each for each in story["events"] if each["event"] == "contradiction"]
     assert [each["offset"] for each in told] == [at, at + 1, at + 2]
+    (directory,) = story["directories"]
+    wanted = f"lacks no record; its records contradict each other at offset {at}: no controller"
+    assert directory["advice"].startswith(wanted)
+    # A start reads a later snapshot instead.
+    write_snapshot(folder, SOUND, len(SOUND) + len(WRONG))
+    (directory,) = json.loads(_story_of(folder, as_json=True))["directories"]
+    assert "contradict" not in directory["advice"]
+    (folder / f"{len(SOUND) + len(WRONG):020}-{1:010}.checkpoint").unlink()
     # What the copies of a log say is told once.
     assert _story_of(folder, folder) == text
 

@@ -20,8 +20,8 @@ from kraftwire.controller.check import MetadataCheck
 from kraftwire.decode.body.context import METADATA_TOPIC
 from kraftwire.decode.files.kinds import parse_file_name
 from kraftwire.errors import KraftwireError
-from kraftwire.spark.stages.anomalies.rule import ERROR, Rule, found
-from kraftwire.spark.stages.clusters import CLUSTERS, of_files
+from kraftwire.spark.logs.place import SNAPSHOT
+from kraftwire.spark.stages.clusters import of_files
 from kraftwire.spark.stages.stage import Tables
 from kraftwire.spark.tables.columns import Column, Table
 
@@ -39,8 +39,10 @@ _FOUND = Table(
     (
         Column("file", "string", "its segment or snapshot"),
         Column("position", "bigint", "its batch there"),
-        Column("time", "timestamp", "always null"),
-        Column("detail", "string", "what the record says, and what the state says"),
+        Column("time_ns", "bigint", "when it was written, nanoseconds since the epoch"),
+        Column("wrong_offset", "bigint", "its offset"),
+        Column("wrong_record", "string", "what it says"),
+        Column("wrong_state", "string", "what the records before it say"),
     ),
 )
 
@@ -60,7 +62,7 @@ class _FolderCheck:
 
     def on_batch(self, row: dict[str, Any]) -> None:
         """Check the records of a batch."""
-        if row["source"] == "snapshot":
+        if row["source"] == SNAPSHOT:
             self._begin_in_snapshot(row)
         else:
             self._begin_in_log(row)
@@ -95,18 +97,27 @@ class _FolderCheck:
             return
         contradiction = self._check.record(record["offset"], message)
         if contradiction is not None and len(self.found) < _FOUND_MAX:
-            place = {"file": row["file"], "position": row["position"], "time": None}
-            self.found.append({**place, "detail": str(contradiction)})
+            self.found.append(
+                {
+                    "file": row["file"],
+                    "position": row["position"],
+                    "time_ns": record["time_ns"] or 0,
+                    "wrong_offset": contradiction.offset,
+                    "wrong_record": contradiction.record,
+                    "wrong_state": contradiction.state,
+                }
+            )
         if record["type"] == "SnapshotFooterRecord" and self._snapshot and self._check.is_whole:
             end = parse_file_name(self._snapshot.rpartition("/")[2]).base_offset
             if end is not None:
                 self._states[end] = self._check
 
 
-def _contradicting_metadata(tables: Tables) -> DataFrame:
-    """Records that Kafka's controller cannot replay: there, each is a fatal fault."""
+def contradictions(tables: Tables) -> DataFrame:
+    """Return the records that Kafka's controller cannot replay: there, each is a fatal fault."""
     place = ["file", "position"]
-    record = F.struct("offset", "type", "version", "data")
+    time = (F.unix_micros("time") * 1000).alias("time_ns")
+    record = F.struct("offset", "type", "version", "data", time)
     records = tables["metadata_records"].groupBy(*place).agg(
         F.sort_array(F.collect_list(record)).alias("records")
     )
@@ -116,16 +127,12 @@ def _contradicting_metadata(tables: Tables) -> DataFrame:
     folder = F.regexp_extract("file", "^(.*)/[^/]*$", 1).alias("folder")
     rows = batches.join(records, place, "left").select(folder, *_COLUMNS)
     # Snapshots come first; the order survives the grouping, which orders only by folder.
-    order = (F.col("folder"), F.col("source").desc(), F.when(F.col("source") == "snapshot", F.col(
+    order = (F.col("folder"), F.col("source").desc(), F.when(F.col("source") == SNAPSHOT, F.col(
         "file"
     )), F.col("base_offset"))  # fmt: skip
     ordered = rows.repartition("folder").sortWithinPartitions(*order)
     checked = ordered.groupBy("folder").agg(_check_of(*_COLUMNS).alias("found"))
-    one = of_files(checked.select(F.inline("found")), tables)
-    return found(
-        one, "contradicting-metadata", ERROR, file=F.col("file"), position=F.col("position"),
-        detail=F.col("detail"),
-    )
+    return of_files(checked.select(F.inline("found")), tables)
 
 
 @F.arrow_udf(returnType=ArrayType(_FOUND.spark))
@@ -137,8 +144,3 @@ def _check_of(batches: Iterator[tuple[pa.Array, ...]]) -> Any:
             check.on_batch(row)
     return pa.scalar(check.found, pa.list_(pa.struct(list(_FOUND.arrow))))
 
-
-RULES = (
-    Rule("contradicting-metadata", ("batches", "metadata_records", CLUSTERS),
-         _contradicting_metadata),
-)  # fmt: skip
