@@ -1,7 +1,9 @@
 """Tokens for OAUTHBEARER from an identity provider, by the client credentials of OAuth 2.0.
 
 A token serves many connections: it is asked for again when four fifths of its life have passed.
-The secret is sent to the endpoint alone; redirects are not followed.
+The secret is sent to the endpoint alone; redirects are not followed. An endpoint that fails is
+asked again for ten seconds; if it has never given a token by then, that is final, as Kafka's
+clients do not start without one.
 
 Source: SEC-S43; RFC 6749 section 4.4; Kafka's `ClientCredentialsJwtRetriever`.
 """
@@ -11,6 +13,8 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import math
+import ssl
 import time
 import urllib.error
 import urllib.request
@@ -26,6 +30,10 @@ _ANSWER_BYTES_MAX = 1024 * 1024
 _USED_SHARE = 0.8
 # A token whose life is not told is asked for again at each login.
 _NO_LIFE_S = 0.0
+# As Kafka's default of `sasl.login.retry.backoff.max.ms`, which bounds all attempts of a login.
+_PATIENCE_S = 10.0
+# What passes: a time-out, and too many requests.
+_PASSING_STATUS = (408, 429)
 
 
 def fetched(request: urllib.request.Request) -> bytes:
@@ -60,12 +68,14 @@ class TokenEndpoint:
     place: str
     _token: str = field(default="", init=False, repr=False)
     _until: float = field(default=0.0, init=False)
+    # When it failed first, until it gives a token; endless once it has given one.
+    _failing_since: float | None = field(default=None, init=False)
 
     def token(self) -> str:
         """Return a token, after asking for it if necessary; blocks for ten seconds at most.
 
-        Raises: SecurityError if the endpoint refuses or answers what is no token, ApiError
-        NETWORK_EXCEPTION if it cannot be reached or fails.
+        Raises: SecurityError if the endpoint refuses, answers what is no token or has only failed
+        for ten seconds, ApiError NETWORK_EXCEPTION if it cannot be reached or fails.
         """
         now = time.monotonic()
         if not self._token or now >= self._until:
@@ -75,6 +85,7 @@ class TokenEndpoint:
                 raise self._refused("the answer has no access_token")
             self._until = now + _USED_SHARE * (life if isinstance(life, int | float) else 0.0)
             self._token = token
+            self._failing_since = math.inf
         return self._token
 
     def _request_token(self) -> dict[str, Any]:
@@ -92,11 +103,14 @@ class TokenEndpoint:
             content = fetched(request)
         except urllib.error.HTTPError as error:
             error.close()
-            if error.code >= 500:
+            if error.code >= 500 or error.code in _PASSING_STATUS:
                 raise self._failed(f"HTTP {error.code}") from None
             raise self._refused(f"HTTP {error.code}") from None
         except (OSError, ValueError) as error:
             reason = getattr(error, "reason", error)
+            if isinstance(reason, ssl.SSLCertVerificationError):
+                problem = f"the certificate of the endpoint: {reason.verify_message}"
+                raise self._refused(problem) from None
             raise self._failed(str(getattr(reason, "strerror", None) or reason)) from None
         return self._parsed(content)
 
@@ -109,7 +123,12 @@ class TokenEndpoint:
             raise self._refused("the answer is no JSON object")
         return found
 
-    def _failed(self, problem: str) -> ApiError:
+    def _failed(self, problem: str) -> ApiError | SecurityError:
+        now = time.monotonic()
+        if self._failing_since is None:
+            self._failing_since = now
+        if now - self._failing_since >= _PATIENCE_S:
+            return self._refused(f"{problem}, for {_PATIENCE_S:.0f} s")
         text = f"token endpoint {self._host}: {problem}; check {self.place}"
         return ApiError(ErrorCode.NETWORK_EXCEPTION, text)
 

@@ -187,7 +187,7 @@ def _controller(folder: Path, kind: str) -> Iterator[_Controller]:
         member.wait_ready()
         while (found := member.describe()) is None or found.leader_id != 1:
             time.sleep(0.1)
-        trio.run(lengthen_log, ports["CONTROLLER"], cluster_id, _LOG_BYTES)
+        trio.run(lengthen_log, [ports["CONTROLLER"]], cluster_id, _LOG_BYTES)
         yield _Controller(member, cluster_id, found.leader_epoch)
     finally:
         member.kill()

@@ -82,14 +82,22 @@ async def commit_steadily(ports: Sequence[int], cluster_id: str, commits: Commit
             nursery.start_soon(client.run)
 
 
-async def lengthen_log(port: int, cluster_id: str, size: int) -> None:
-    """Have the leader write this many bytes: a log that is worth fetching. Units: bytes."""
-    with closing(await opened(port)) as sock:
-        for _ in range(0, size, len(_RACK)):
-            broker_id = _FIRST_BROKER_ID - 1
-            registration = _registration(broker_id, cluster_id, _RACK)
-            for message in (registration, UnregisterBrokerRequest(broker_id=broker_id)):
-                await _committed(sock, message)
+async def lengthen_log(ports: Sequence[int], cluster_id: str, size: int) -> None:
+    """Have the leader write this many bytes: a log that is worth fetching. Units: bytes.
+
+    The leader's port comes first; the others follow when it no longer leads.
+    """
+    turns, left, broker_id = deque(ports), size, _FIRST_BROKER_ID - 1
+    while left > 0:
+        try:
+            with closing(await opened(turns[0])) as sock:
+                while left > 0:
+                    await _committed(sock, _registration(broker_id, cluster_id, _RACK))
+                    await _committed(sock, UnregisterBrokerRequest(broker_id=broker_id))
+                    left -= len(_RACK)
+        except (OSError, EOFError):
+            turns.rotate(-1)
+            await trio.sleep(_RETRY_SECONDS)
 
 
 def upgrade(port: int) -> bool:

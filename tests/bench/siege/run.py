@@ -200,7 +200,7 @@ class _Siege:
         async with trio.open_nursery() as nursery:
             target = self._target
             ports = sorted(target.ports.values(), key=lambda port: port != target.leader_port)
-            await lengthen_log(target.leader_port, target.cluster_id, _LOG_BYTES)
+            await lengthen_log(ports, target.cluster_id, _LOG_BYTES)
             nursery.start_soon(commit_steadily, ports, target.cluster_id, self._commits)
             await trio.sleep(_WARM_UP_SECONDS)
             for name in names:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +18,7 @@ from kraftwire.errors import ApiError, SecurityError, UsageError
 from kraftwire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftwire.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraftwire.messages.sasl_handshake_response import SaslHandshakeResponse
+from kraftwire.transport import token_endpoint
 from kraftwire.transport.token_endpoint import TokenEndpoint
 from kraftwire.wire.message import Message
 from tests.support.certificates import authority, identity, node_context, pem
@@ -145,6 +147,42 @@ def test_a_failure_may_pass(provider: Provider) -> None:
         provider.endpoint().token()
     with pytest.raises(ApiError, match="Connection refused; check here"):
         TokenEndpoint("http://127.0.0.1:1/x", "me", SECRET, None, "here").token()
+
+
+def test_an_endpoint_that_never_gave_a_token_is_given_up(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After ten seconds, as Kafka's login; one that has given a token may come back."""
+    now = 1000.0
+    monkeypatch.setattr(token_endpoint, "time", SimpleNamespace(monotonic=lambda: now))
+    away = TokenEndpoint("http://127.0.0.1:1/x", "me", SECRET, None, "here")
+    with pytest.raises(ApiError):
+        away.token()
+    now += 9.9
+    with pytest.raises(ApiError):
+        away.token()
+    now += 0.1
+    with pytest.raises(SecurityError, match=r"no token: Connection refused, for 10 s; check here"):
+        away.token()
+    known = provider.endpoint()
+    known.token()
+    provider.status = 429
+    for _ in range(2):
+        now += 3600
+        with pytest.raises(ApiError, match="HTTP 429"):
+            known.token()
+
+
+def test_the_certificate_of_an_endpoint_is_final(provider: Provider, tmp_path: Path) -> None:
+    """No authority of the system has signed it."""
+    context = node_context(identity(), tmp_path)
+    provider.server.socket = context.wrap_socket(provider.server.socket, server_side=True)
+    endpoint = TokenEndpoint(
+        provider.url.replace("http:", "https:"), "me", SECRET, None, "here"
+    )
+    with pytest.raises(SecurityError, match="no token: the certificate of the endpoint: "):
+        endpoint.token()
+    assert provider.asked == []
 
 
 def test_a_client_logs_in_with_a_token_of_its_provider(provider: Provider, tmp_path: Path) -> None:
