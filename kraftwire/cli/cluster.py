@@ -6,6 +6,7 @@ Owns the arguments and the output; `kraftwire.testing.cluster` does the work.
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import sys
 import time
@@ -96,7 +97,7 @@ def up(
     if brokers:
         put(f"bootstrap {files.addresses('broker')}")
     put(f"controllers {files.addresses('controller')}")
-    given = f" --dir {stored.folder}" if folder is not None else ""
+    given = f" --dir {shlex.quote(str(stored.folder))}" if folder is not None else ""
     if detach:
         say(f"kraftwire: stop it with kraftwire cluster down{given}")
         return

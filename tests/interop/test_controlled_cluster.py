@@ -178,14 +178,25 @@ def test_the_leadership_changes_at_once(cluster: Cluster) -> None:
 
 def test_unknown_names_are_refused(cluster: Cluster) -> None:
     """A rule about nothing would make a test pass."""
-    with pytest.raises(UsageError, match="there is no API 'AlterPartitions'"):
-        cluster.controller.refuse("AlterPartitions", "NOT_CONTROLLER")
+    for api in ("AlterPartitions", "ListGroups"):
+        with pytest.raises(UsageError, match=f"controllers have no API '{api}'"):
+            cluster.controller.refuse(api, "NOT_CONTROLLER")
     with pytest.raises(UsageError, match="there is no error 'NOT_LEADER'"):
         cluster.controller.refuse("AlterPartition", "NOT_LEADER")
     with pytest.raises(UsageError, match="there is no broker 101"):
         cluster.controller.fence(101)
     with pytest.raises(UsageError, match="there is no broker 101"):
         cluster.kill(101)
+
+
+def test_a_rule_without_an_effect_is_refused(cluster: Cluster) -> None:
+    """About no request, or about time that does not pass."""
+    with pytest.raises(UsageError, match="one or more requests, not 0"):
+        cluster.controller.hold("AlterPartition", times=0)
+    with pytest.raises(UsageError, match="time goes forward only, not by -1 s"):
+        cluster.controller.delay("AlterPartition", -1)
+    with pytest.raises(UsageError, match="time goes forward only, not by -1 s"):
+        cluster.controller.advance_clock(-1)
 
 
 def test_a_node_that_cannot_start_says_why(tmp_path: Path) -> None:

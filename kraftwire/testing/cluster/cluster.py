@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 import shutil
 import signal
 import time
@@ -133,7 +134,7 @@ class StoredCluster:
         if self.exists:
             if not self._state().get(_STARTING):
                 text = f"there is a cluster in {self.folder} already: "
-                text += f"kraftwire cluster down --dir {self.folder}"
+                text += f"kraftwire cluster down --dir {shlex.quote(str(self.folder))}"
                 raise UsageError(text)
             self._remove(self._load(), lambda _: None)
         if any(path != self._new_path for path in self.folder.iterdir()):

@@ -19,6 +19,8 @@ from kraftwire.messages import API_NAMES
 from kraftwire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftwire.messages.partition_record import PartitionRecord
 from kraftwire.node.config import load
+from kraftwire.node.context import Interpose
+from kraftwire.node.handlers.versions import CONTROLLER_VERSIONS
 from kraftwire.node.interference import (
     Interference,
     Rule,
@@ -78,12 +80,12 @@ class Controllers:
     ) -> Rule:
         """Answer with an error, without carrying the request out.
 
-        Raises: UsageError for an unknown name, like all of these.
+        Raises: UsageError for a rule about nothing, like all of these.
         """
         code = next((each for each in ErrorCode if each.name == error), None)
         if code is None:
             raise UsageError(f"there is no error {error!r}, only such as NOT_CONTROLLER")
-        return self._interference.add(_key(api), refused(code), broker=broker, times=times)
+        return self._add(api, refused(code), broker, times)
 
     def hold(
         self,
@@ -97,14 +99,13 @@ class Controllers:
 
         With `undecided`, they are not carried out until then either.
         """
-        what = held(undecided=undecided)
-        return self._interference.add(_key(api), what, broker=broker, times=times)
+        return self._add(api, held(undecided=undecided), broker, times)
 
     def delay(
         self, api: str, seconds: float, *, broker: int | None = None, times: int | None = None
     ) -> Rule:
         """Carry requests out, and send each answer so much later."""
-        return self._interference.add(_key(api), delayed(seconds), broker=broker, times=times)
+        return self._add(api, delayed(_forward(seconds)), broker, times)
 
     def falsify(
         self,
@@ -118,11 +119,22 @@ class Controllers:
 
         It runs in the controllers' thread.
         """
-        return self._interference.add(_key(api), answer_changed(change), broker=broker, times=times)
+        return self._add(api, answer_changed(change), broker, times)
 
     def observe(self, api: str, *, broker: int | None = None) -> Rule:
         """Change nothing, but count requests, to wait for them."""
-        return self._interference.add(_key(api), request_changed(lambda _: None), broker=broker)
+        return self._add(api, request_changed(lambda _: None), broker)
+
+    def _add(
+        self,
+        api: str,
+        what: Callable[[Rule], Interpose],
+        broker: int | None,
+        times: int | None = None,
+    ) -> Rule:
+        if times is not None and times < 1:
+            raise UsageError(f"a rule is about one or more requests, not {times}")
+        return self._interference.add(_key(api), what, broker=broker, times=times)
 
     def fence(self, broker: int) -> Rule:
         """Fence a broker, and return once it is; it stays fenced until the rule is removed."""
@@ -132,8 +144,7 @@ class Controllers:
 
         if broker not in self._image().brokers:
             _known_broker(broker, self._broker_ids)
-        change = request_changed(want_fence)
-        rule = self._interference.add(_key("BrokerHeartbeat"), change, broker=broker)
+        rule = self._add("BrokerHeartbeat", request_changed(want_fence), broker)
         self.wait_fenced(broker)
         return rule
 
@@ -174,7 +185,7 @@ class Controllers:
         By more than the time-outs of Raft it also ends the leadership, unless there is one
         controller, and a new active controller gives every broker a fresh session.
         """
-        self._nodes.move_clock(seconds)
+        self._nodes.move_clock(_forward(seconds))
 
     def leader(self) -> int:
         """Return the id of the active controller; waits for one. Raises: ClusterError."""
@@ -348,10 +359,17 @@ def _known_broker(id: int, ids: tuple[int, ...]) -> int:
 
 
 def _key(api: str) -> int:
-    keys = {name: key for key, name in API_NAMES.items()}
-    if api not in keys:
-        raise UsageError(f"there is no API {api!r}; kraftwire schema lists them")
-    return keys[api]
+    found = next((key for key in CONTROLLER_VERSIONS if API_NAMES[key] == api), None)
+    if found is None:
+        raise UsageError(f"controllers have no API {api!r}; kraftwire schema lists all")
+    return found
+
+
+def _forward(seconds: float) -> float:
+    """Return a time that passes. Raises: UsageError for a negative one."""
+    if not seconds >= 0:
+        raise UsageError(f"time goes forward only, not by {seconds:g} s")
+    return seconds
 
 
 def _until(look: Callable[[], bool], problem: str) -> None:

@@ -126,7 +126,7 @@ def test_a_start_that_was_killed_does_not_block_the_next(
 ) -> None:
     """Its processes are ended, its files removed; a cluster that serves is left alone."""
     old = start([sys.executable, "-c", "import signal; signal.pause()"], tmp_path / "log")
-    folder = tmp_path / "cluster"
+    folder = tmp_path / "my cluster"
     left = ClusterFiles.create(folder, None, (2, 0))
     left.nodes[1] = replace(left.nodes[1], process=old)
     (folder / "cluster.json").write_text(json.dumps(to_json(left) | {"starting": True}))
@@ -138,7 +138,7 @@ def test_a_start_that_was_killed_does_not_block_the_next(
     assert not old.is_running
     assert [*files.nodes] == [1]
     assert sorted(path.name for path in folder.iterdir()) == ["cluster.json", "node-1"]
-    with pytest.raises(UsageError, match=f"kraftwire cluster down --dir {folder}$"):
+    with pytest.raises(UsageError, match=f"kraftwire cluster down --dir '{folder}'$"):
         stored.up(None, 1, 0)
     stored.down()
     assert not folder.exists()
