@@ -56,11 +56,27 @@ class Producer:
             self.sent += 1
 
 
-def read_all(servers: str, count: int) -> list[int]:
+def send_by_transactions(servers: str, committed: int, aborted: int) -> None:
+    """Send a number in a transaction that is committed, and another in one that is aborted."""
+    settings = {"bootstrap.servers": servers, "transactional.id": "sender", "log_level": 0}
+    producer = confluent_kafka.Producer(settings)
+    producer.init_transactions(60)
+    for number, end in (
+        (committed, producer.commit_transaction),
+        (aborted, producer.abort_transaction),
+    ):
+        producer.begin_transaction()
+        producer.produce(TOPIC, str(number))
+        assert producer.flush(60) == 0
+        end(60)
+
+
+def read_all(servers: str, count: int, protocol: str = "classic") -> list[int]:
     """Read as a member of a group until so many records are there; returns the numbers, sorted."""
     settings = {
         "bootstrap.servers": servers,
-        "group.id": "readers",
+        "group.id": f"readers-{protocol}",
+        "group.protocol": protocol,
         "auto.offset.reset": "earliest",
         "log_level": 0,
     }
@@ -126,9 +142,12 @@ def test_brokers_live_on_controllers_of_ours(cluster: MixedQuorum) -> None:
 def test_brokers_of_older_releases(
     tmp_path: Path, kind: str, release: str, is_dynamic: bool
 ) -> None:
-    """At metadata versions that they know. Metadata reaches them as soon as it is committed, so a
-    client that connects at once finds the broker."""
-    properties = {**PROPERTIES, "offsets.topic.replication.factor": 1}
+    """At metadata versions that they know, with transactions and the protocols of groups that they
+    have. Metadata reaches them as soon as it is committed, so a client that connects at once finds
+    the broker."""
+    ones = ("offsets.topic.replication.factor", "transaction.state.log.replication.factor")
+    more = ("transaction.state.log.min.isr", "transaction.state.log.num.partitions")
+    properties = PROPERTIES | dict.fromkeys((*ones, *more), 1)
     options: Any = {
         "brokers": {101: kind},
         "is_dynamic": is_dynamic,
@@ -144,7 +163,9 @@ def test_brokers_of_older_releases(
         admin.create_topics([admin_module.NewTopic(TOPIC, 2, 1)])[TOPIC].result(60)
         producer = Producer(servers)
         producer.send(20)
-        assert read_all(servers, 20) == list(range(20))
+        send_by_transactions(servers, committed=20, aborted=1000)
+        for protocol in ("classic", "consumer") if kind == JAVA_4_1 else ("classic",):
+            assert read_all(servers, 21, protocol) == list(range(21))
         assert broker.complaints() == []
 
 
