@@ -5,6 +5,7 @@ A broker registers and is unfenced by its first heartbeat; there is no process.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -158,6 +159,8 @@ class Controllers:
             for channel in channels:
                 await channel.aclose()
 
+        # What others have written before must not hold up this one's flushes.
+        os.sync()
         trio.run(live_all)
 
     # Topics
