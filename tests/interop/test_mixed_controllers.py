@@ -19,7 +19,8 @@ from confluent_kafka import admin as admin_module
 
 from tests.failures.senders import Sender, contents
 from tests.interop.test_brokers import BROKERS, TOPIC, in_sync
-from tests.support.mixed_quorum import JAVA, Member, MixedQuorum, wait_until
+from tests.support.mixed_quorum import JAVA, OURS, Member, MixedQuorum, wait_until
+from tests.support.mixed_quorum.complaints import errors_told
 from tests.support.mixed_quorum.kinds import kind_under_test
 
 NODE, OTHERS = 3, (1, 2)
@@ -36,9 +37,22 @@ PROPERTIES = {
 def test_leadership_moves_both_ways_while_clients_work(tmp_path: Path, is_alone: bool) -> None:
     """Whoever leads decides: nothing acknowledged is lost, no broker is fenced, logs are equal."""
     node, others = (kind_under_test(), JAVA) if is_alone else (JAVA, kind_under_test())
+    move_under_load(tmp_path, node, others)
+
+
+def test_java_logs_no_error_that_it_would_not_log_alone(tmp_path: Path) -> None:
+    """Nor one that is taken for harmless: three of Java's controllers do the same first."""
+    alone = move_under_load(tmp_path / "alone", JAVA, JAVA)
+    assert move_under_load(tmp_path / "one", OURS, JAVA) <= alone
+    assert move_under_load(tmp_path / "two", JAVA, OURS) <= alone
+
+
+def move_under_load(folder: Path, node: str, others: str) -> set[str]:
+    """Let the one lead and one of the two others in turn, under a producer; returns which kinds of
+    errors Java's nodes have logged."""
     kinds = {**dict.fromkeys(OTHERS, others), NODE: node}
     brokers = dict.fromkeys(BROKERS, JAVA)
-    with MixedQuorum(tmp_path, kinds, PROPERTIES, brokers=brokers) as quorum:
+    with MixedQuorum(folder, kinds, PROPERTIES, brokers=brokers) as quorum:
         quorum.start()
         servers = quorum.bootstrap_servers
         admin = admin_module.AdminClient({"bootstrap.servers": servers, "log_level": 0})
@@ -55,6 +69,8 @@ def test_leadership_moves_both_ways_while_clients_work(tmp_path: Path, is_alone:
             assert not [line for line in member.lines if "brokers-fenced" in line]
         quorum.check_logs_agree()
         quorum.check_health()
+        members = quorum.members.values()
+        return errors_told([each.java.console for each in members if each.is_java])
 
 
 def move_both_ways(quorum: MixedQuorum, admin: Any, number: int, sender: Sender) -> None:

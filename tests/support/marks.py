@@ -93,6 +93,12 @@ LONG_CASES = {
     "hostile/test_diff.py": (
         "test_batches_that_are_all_damaged_are_counted",
     ),
+    "interop/test_broker_starts.py": (
+        "test_a_broker_starts_on_a_controller_of_ours[kraft.version 0-3.7",
+        "test_a_broker_starts_on_a_controller_of_ours[kraft.version 0-4",
+        "test_a_broker_starts_on_a_controller_of_ours[kraft.version 1-3",
+        "test_a_broker_starts_on_a_controller_of_ours[kraft.version 1-4.0",
+    ),
     "interop/test_brokers.py": (
         "test_brokers_of_older_releases[kraft.version 0-java 3.9.2-3.3",
         "test_brokers_of_older_releases[kraft.version 0-java 4.1.2",
@@ -122,6 +128,7 @@ LONG_CASES = {
         "test_either_kind_leads_when_the_other_is_killed",
     ),
     "interop/test_mixed_controllers.py": (
+        "test_java_logs_no_error_that_it_would_not_log_alone",
         "test_leadership_moves_both_ways_while_clients_work[two",
     ),
     "interop/test_mixed_rolling.py": (

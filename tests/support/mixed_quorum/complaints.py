@@ -13,9 +13,12 @@ from pathlib import Path
 # of a FetchSnapshot (R-FSN-3), and the sender gets an unknown error. And 4.x asks 3.9, which does
 # not support pre-votes, for one in vain before it stands for election without. A broker says of
 # each partition that is added to a topic that it was missing, whoever leads.
-_HARMLESS = (
+_DEPENDS_ON_TIME = (
     r"\[Controller(Apis|RegistrationManager)",
     r".*\(EventPerformanceMonitor\)",
+)
+_HARMLESS = (
+    *_DEPENDS_ON_TIME,
     r".*UNKNOWN_SERVER_ERROR in FETCH_SNAPSHOT response",
     r"\[Broker id=\d+\] Expected partition .* to exist, but it was missing. Creating",
     r"Request OutboundRequest\(.*VoteRequestData.*unsupported version",
@@ -26,6 +29,7 @@ _JAVA = re.compile(
     r"|Illegal(State|Argument)Exception"
 )
 _JAVA_ERROR = re.compile(r" (?:FATAL|ERROR) (.*)")
+_IN_ANY_RUN = re.compile(rf" (?:FATAL|ERROR) (?!{'|'.join(_DEPENDS_ON_TIME)})(?P<text>[^(]*)")
 
 # What differs between two lines about the same thing: uuids in base64, and numbers.
 _CHANGING = re.compile(r"(?<![\w-])[\w-]{22}(?![\w-])|\d+(?:\.\d+)*")
@@ -53,6 +57,14 @@ def error_kinds(consoles: Iterable[Path]) -> Counter[str]:
             if (match := _JAVA_ERROR.search(line)) is not None and _JAVA.search(line):
                 found[_CHANGING.sub("#", match[1])] += 1
     return found
+
+
+def errors_told(consoles: Iterable[Path]) -> set[str]:
+    """Which lines of level ERROR or FATAL Java nodes have printed, up to their first bracket,
+    those included that are harmless in every run of a script."""
+    lines = (line for console in consoles for line in _lines(console))
+    found = (_IN_ANY_RUN.search(line) for line in lines)
+    return {_CHANGING.sub("#", match["text"]) for match in found if match is not None}
 
 
 def _lines(console: Path) -> list[str]:
